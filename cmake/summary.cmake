@@ -1,0 +1,23 @@
+# The last lines of configure: what was found and what will be built.
+set(_nccl "no (SHARDLAB_WITH_NCCL=${SHARDLAB_WITH_NCCL})")
+if(SHARDLAB_HAVE_NCCL)
+  set(_nccl "${NCCL_VERSION}, CUDA ${CUDAToolkit_VERSION}")
+endif()
+set(_missing "")
+foreach(_folder IN LISTS folders)
+  if(NOT EXISTS ${PROJECT_SOURCE_DIR}/${_folder}/CMakeLists.txt)
+    string(APPEND _missing " ${_folder}")
+  endif()
+endforeach()
+message(STATUS "shardlab ${PROJECT_VERSION}")
+message(STATUS "  compiler      ${CMAKE_CXX_COMPILER_ID} ${CMAKE_CXX_COMPILER_VERSION}, ${CMAKE_BUILD_TYPE}"
+               ", launcher: ${CMAKE_CXX_COMPILER_LAUNCHER}")
+message(STATUS "  warnings are errors: ${SHARDLAB_WERROR}, sanitizers: ${SHARDLAB_SANITIZE}, fuzzers: ${SHARDLAB_FUZZ}")
+message(STATUS "  Eigen ${Eigen3_VERSION}, Boost ${Boost_VERSION}, nlohmann_json ${nlohmann_json_VERSION}, CLI11 ${CLI11_VERSION}")
+message(STATUS "  tests ${SHARDLAB_BUILD_TESTS} (GTest ${GTest_VERSION}, Python ${SHARDLAB_PYTHON}), "
+               "benchmarks ${SHARDLAB_BUILD_BENCHMARKS} (benchmark ${benchmark_VERSION})")
+message(STATUS "  NCCL          ${_nccl}")
+message(STATUS "  binary        ${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/shardlab")
+if(_missing)
+  message(STATUS "  left out     ${_missing}")
+endif()

@@ -1,0 +1,17 @@
+# shardlab_add_warnings(<interface target>): the warnings every file of ours compiles under.
+function(shardlab_add_warnings target)
+  target_compile_options(${target} INTERFACE
+    -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion -Wold-style-cast -Wundef
+    -Wnon-virtual-dtor)
+  if(SHARDLAB_WERROR)
+    target_compile_options(${target} INTERFACE -Werror)
+  endif()
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
+    # False alarm on `"text" + std::string`: https://gcc.gnu.org/bugzilla/show_bug.cgi?id=105651
+    target_compile_options(${target} INTERFACE -Wno-restrict)
+    if(SHARDLAB_SANITIZE)
+      # Instrumentation hides the initialisation: "-fsanitize=... may result in false positives", GCC manual.
+      target_compile_options(${target} INTERFACE -Wno-maybe-uninitialized)
+    endif()
+  endif()
+endfunction()

@@ -1,0 +1,29 @@
+// The second interface: what does one kernel on one device cost? Kernels are the ops themselves and the local work of a
+// redistribution (chunk, partition, reshuffle copies).
+#pragma once
+
+#include "costmodel/cost_model.h"
+#include "costmodel/dtype.h"
+
+namespace shardlab {
+
+enum class Kernel : std::uint8_t { kCopy, kElementwise, kReduction, kGemm };
+
+struct KernelQuery {
+  Kernel kind = Kernel::kCopy;
+  Bytes bytes = 0.0;   // read plus written
+  double flops = 0.0;  // multiply and add count as two
+  DType dtype = DType::kF32;
+};
+
+class ComputeModel {
+ public:
+  ComputeModel() = default;
+  ComputeModel(const ComputeModel&) = delete;
+  ComputeModel& operator=(const ComputeModel&) = delete;
+  virtual ~ComputeModel() = default;
+
+  [[nodiscard]] virtual Price price(const KernelQuery& query) const = 0;
+};
+
+}  // namespace shardlab

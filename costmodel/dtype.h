@@ -1,0 +1,32 @@
+// Element types by PyTorch's short names: f64 f32 f16 bf16 f8e4m3 f8e5m2 i64 i32 i16 i8 u8 b8 ("bool" is read as b8).
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+namespace shardlab {
+
+enum class DType : std::uint8_t {
+  kF64,
+  kF32,
+  kF16,
+  kBF16,
+  kF8E4M3,
+  kF8E5M2,
+  kI64,
+  kI32,
+  kI16,
+  kI8,
+  kU8,
+  kB8,
+};
+
+[[nodiscard]] int itemsize(DType dtype);  // bytes of one element
+[[nodiscard]] std::string_view to_string(DType dtype);
+[[nodiscard]] std::optional<DType> dtype_from_name(std::string_view name);
+[[nodiscard]] bool is_floating_point(DType dtype);
+
+inline constexpr std::string_view kDTypeNames = "f64 f32 f16 bf16 f8e4m3 f8e5m2 i64 i32 i16 i8 u8 b8";
+
+}  // namespace shardlab

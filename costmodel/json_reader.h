@@ -1,0 +1,81 @@
+// Strict reading of JSON objects: every key is asked for by name, and what was not asked for is an error that lists
+// the keys that are valid there.
+//
+//   ObjectReader reader(json, {"h200.json", ""});
+//   const double bandwidth = reader.number("bandwidth_gb_per_s", {.min = 1e-3, .max = 1e5});
+//   reader.finish();   // throws ConfigError on unknown keys
+//
+// Throws ConfigError (file, JSON pointer, what was found, what is valid) on every mismatch.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace shardlab {
+
+// A place in a JSON document: the file's name and the pointer inside it.
+struct JsonPlace {
+  std::string file;
+  std::string pointer;
+
+  [[nodiscard]] JsonPlace at(std::string_view key) const;
+  [[nodiscard]] JsonPlace at(std::size_t index) const;
+  [[noreturn]] void fail(std::string_view message) const;  // throws ConfigError
+};
+
+struct NumberRange {
+  double min = std::numeric_limits<double>::lowest();
+  double max = std::numeric_limits<double>::max();
+};
+
+class ObjectReader {
+ public:
+  ObjectReader(const nlohmann::json& json, JsonPlace place);
+
+  [[nodiscard]] const JsonPlace& place() const { return place_; }
+  [[nodiscard]] JsonPlace place(std::string_view key) const { return place_.at(key); }
+
+  // Required values; throw when absent or of another type.
+  [[nodiscard]] const nlohmann::json& value(std::string_view key);
+  [[nodiscard]] std::string text(std::string_view key);
+  [[nodiscard]] double number(std::string_view key, NumberRange range = {});
+  [[nodiscard]] std::int64_t integer(std::string_view key, std::int64_t min, std::int64_t max);
+  [[nodiscard]] const nlohmann::json& array(std::string_view key);
+
+  // Optional values.
+  [[nodiscard]] const nlohmann::json* find(std::string_view key);
+  [[nodiscard]] std::string text_or(std::string_view key, std::string_view fallback);
+  [[nodiscard]] double number_or(std::string_view key, double fallback, NumberRange range = {});
+  [[nodiscard]] std::int64_t integer_or(std::string_view key, std::int64_t fallback,
+                                        std::int64_t min, std::int64_t max);
+  [[nodiscard]] bool boolean_or(std::string_view key, bool fallback);
+
+  // "schema" must be exactly this.
+  void expect_schema(std::string_view schema);
+  // Throws when the object holds a key that nobody asked for.
+  void finish() const;
+
+ private:
+  const nlohmann::json& json_;
+  JsonPlace place_;
+  std::vector<std::string> asked_;
+};
+
+// Checked conversions of one value at a place.
+[[nodiscard]] std::string json_text(const nlohmann::json& json, const JsonPlace& place);
+[[nodiscard]] double json_number(const nlohmann::json& json, const JsonPlace& place,
+                                 NumberRange range = {});
+[[nodiscard]] std::int64_t json_integer(const nlohmann::json& json, const JsonPlace& place,
+                                        std::int64_t min, std::int64_t max);
+[[nodiscard]] const nlohmann::json& json_array(const nlohmann::json& json, const JsonPlace& place);
+// A short rendering of a JSON value for messages: `"abc"`, `12`, `an object`.
+[[nodiscard]] std::string describe_json(const nlohmann::json& json);
+// A JSON number for a finite double, null for infinities and NaN (which JSON lacks).
+[[nodiscard]] nlohmann::json finite_or_null(double value);
+
+}  // namespace shardlab

@@ -1,0 +1,72 @@
+// Hockney's alpha-beta model applied to ring collectives, on the link level that the group crosses.
+//
+//   t = launch + steps * alpha + S * volume / beta
+//   launch us, the floor of any kernel; S full_bytes; steps and volume of a ring (collective.h); alpha us of one step and beta GB/s of one rank on the
+//   slowest level that the group crosses. A group that spans hosts with g ranks on each drives g network links at
+//   once, up to the bandwidth inside the host: beta = min(beta_inner, g * beta_network).
+// Source: Hockney 1994, "The communication challenge for MPP"; volume factors of NCCL Tests, doc/PERFORMANCE.md.
+// Valid: uniform link levels, large messages. Not: LL and LL128 switch-over, trees, NVLS.
+// Status: derived; launch, alpha and beta come from the topology (datasheet figures) unless given as parameters.
+#include <algorithm>
+
+#include "costmodel/registry.h"
+
+namespace shardlab {
+namespace {
+
+constexpr ParamSpec kParams[] = {
+    {"launch_us", std::nullopt, 0.0, 1e6,
+     "start-up time of one collective; default: the device's launch floor"},
+    {"latency_us", std::nullopt, 0.0, 1e6,
+     "start-up time of one ring step (alpha), on every level; default: the level's own"},
+    {"bandwidth_gb_per_s", std::nullopt, 1e-6, 1e9,
+     "bandwidth of one rank (beta, 1 GB = 1e9 B), on every level; default: the level's own"},
+};
+
+class AlphaBetaModel final : public CostModel {
+ public:
+  explicit AlphaBetaModel(const ModelInput& input)
+      : topology_(input.topology),
+        launch_(input.params.get("launch_us").value_or(input.topology.device().launch.value())),
+        latency_(input.params.get("latency_us")),
+        bandwidth_(input.params.get("bandwidth_gb_per_s")) {}
+
+  [[nodiscard]] Price price(const CollectiveQuery& query) const override {
+    if (query.kind == Collective::kLocal || query.group.ranks <= 1) return {};
+    const LinkLevel& level = topology_.link(query.group);
+    const Micros alpha = latency_ ? Micros(*latency_) : level.latency;
+    const GBps beta = bandwidth_ ? GBps(*bandwidth_) : bandwidth(level, query.group);
+    return Price::of(
+        launch_ + ring_steps(query.kind, query.group.ranks) * alpha,
+        ring_volume_factor(query.kind, query.group.ranks) * transfer_time(query.full_bytes, beta));
+  }
+
+ private:
+  [[nodiscard]] GBps bandwidth(const LinkLevel& level, const GroupSpan& group) const {
+    const LinkLevel& inner = topology_.links().front();
+    if (&level == &inner || group.ranks_per_host <= 1) return level.bandwidth;
+    return std::min(inner.bandwidth,
+                    static_cast<double>(group.ranks_per_host) * level.bandwidth);
+  }
+
+  Topology topology_;
+  Micros launch_;
+  std::optional<double> latency_;
+  std::optional<double> bandwidth_;
+};
+
+}  // namespace
+
+COST_MODEL(alpha_beta){
+    .name = "alpha_beta",
+    .summary = "start-up plus bytes over bandwidth, ring volumes, the topology's link levels",
+    .formula = "launch + steps * alpha + full_bytes * volume / beta; all_gather: n-1 steps, volume (n-1)/n",
+    .source = "Hockney 1994; NCCL Tests doc/PERFORMANCE.md",
+    .valid_range = "uniform link levels, large messages; not LL, LL128, trees or NVLS",
+    .params = kParams,
+    .make_collective = [](const ModelInput& input) -> std::unique_ptr<CostModel> {
+      return std::make_unique<AlphaBetaModel>(input);
+    },
+};
+
+}  // namespace shardlab

@@ -1,0 +1,104 @@
+// Prices read from a table of measured or published points, straight lines in between.
+//
+//   rows: {"collective", "ranks", "hosts" (optional), "bytes", "time_us"}
+//   between two points of one collective and group: linear in bytes; below the first: its time; above the last: the
+//   last two points' slope, or the last point's bytes per us when it is alone.
+// Source: the rows' own. Valid: collectives and groups that have rows; every other query is impossible, with that
+// reason. Status: as the rows.
+#include <algorithm>
+#include <map>
+#include <tuple>
+#include <vector>
+
+#include "costmodel/registry.h"
+
+namespace shardlab {
+namespace {
+
+struct Point {
+  double bytes;
+  double time_us;
+};
+
+constexpr std::int64_t kAnyHosts = 0;
+
+class TableModel final : public CostModel {
+ public:
+  explicit TableModel(const ModelInput& input) {
+    for (std::size_t i = 0; i < input.rows.size(); ++i) {
+      ObjectReader row(input.rows[i], input.rows_place.at(i));
+      const std::string name = row.text("collective");
+      const std::optional<Collective> kind = collective_from_name(name);
+      if (!kind) {
+        row.place("collective")
+            .fail("found \"" + name + "\"; valid: " + std::string(kCollectiveNames));
+      }
+      const std::int64_t ranks = row.integer("ranks", 1, std::int64_t{1} << 40);
+      const std::int64_t hosts = row.integer_or("hosts", kAnyHosts, 1, std::int64_t{1} << 40);
+      const Point point{row.number("bytes", {.min = 0, .max = 1e18}),
+                        row.number("time_us", {.min = 0, .max = 1e15})};
+      row.finish();
+      curves_[{*kind, ranks, hosts}].push_back(point);
+    }
+    for (auto& [key, points] : curves_) {
+      std::sort(points.begin(), points.end(),
+                [](const Point& a, const Point& b) { return a.bytes < b.bytes; });
+      for (std::size_t i = 1; i < points.size(); ++i) {
+        if (points[i].bytes == points[i - 1].bytes) {
+          input.rows_place.fail("two rows for one collective, group and size");
+        }
+      }
+    }
+  }
+
+  [[nodiscard]] Price price(const CollectiveQuery& query) const override {
+    if (query.kind == Collective::kLocal || query.group.ranks <= 1) return {};
+    auto it = curves_.find({query.kind, query.group.ranks, query.group.hosts});
+    if (it == curves_.end()) it = curves_.find({query.kind, query.group.ranks, kAnyHosts});
+    if (it == curves_.end()) {
+      return Price::make_impossible("the table has no row for this collective and group");
+    }
+    const std::vector<Point>& points = it->second;
+    const Point& first = points.front();
+    if (query.full_bytes <= first.bytes) return Price::of(Micros(first.time_us), Micros());
+    const double time = points.size() == 1 ? first.time_us * query.full_bytes / first.bytes
+                                           : interpolate(points, query.full_bytes);
+    return Price::of(Micros(first.time_us), Micros(time - first.time_us));
+  }
+
+ private:
+  static double interpolate(const std::vector<Point>& points, double bytes) {
+    auto upper = std::lower_bound(points.begin(), points.end(), bytes,
+                                  [](const Point& p, double b) { return p.bytes < b; });
+    if (upper == points.end()) --upper;
+    const auto lower = upper - 1;
+    const double slope = (upper->time_us - lower->time_us) / (upper->bytes - lower->bytes);
+    return lower->time_us + slope * (bytes - lower->bytes);
+  }
+
+  std::map<std::tuple<Collective, std::int64_t, std::int64_t>, std::vector<Point>> curves_;
+};
+
+constexpr ContractExemption kExemptions[] = {
+    {"all_queries_have_a_price", "a table answers only for the collectives and groups of its rows"},
+    {"never_falls_with_bytes", "a table repeats its rows, which may fall"},
+    {"all_reduce_within_reduce_scatter_and_all_gather", "a table repeats its rows"},
+    {"reduce_scatter_within_all_reduce", "a table repeats its rows"},
+};
+
+}  // namespace
+
+COST_MODEL(table){
+    .name = "table",
+    .summary = "linear interpolation in a table of measured or published points",
+    .formula = "linear in bytes between the rows of one collective and group",
+    .source = "the rows' own",
+    .valid_range = "collectives and groups that have rows",
+    .exemptions = kExemptions,
+    .reads_rows = true,
+    .make_collective = [](const ModelInput& input) -> std::unique_ptr<CostModel> {
+      return std::make_unique<TableModel>(input);
+    },
+};
+
+}  // namespace shardlab

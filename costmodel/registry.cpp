@@ -1,0 +1,90 @@
+#include "costmodel/registry.h"
+
+#include "costmodel/error.h"
+#include "costmodel/text.h"
+
+namespace shardlab {
+namespace {
+
+std::vector<std::string_view> model_names(bool collective) {
+  std::vector<std::string_view> names;
+  for (const ModelEntry* entry : all_cost_models()) {
+    if (collective ? entry->make_collective != nullptr : entry->make_compute != nullptr) {
+      names.push_back(entry->name);
+    }
+  }
+  return names;
+}
+
+ModelInput input_of(const Params& params, const ModelChoice& choice, const Topology& topology) {
+  return {params, topology, choice.rows, choice.place.at("rows")};
+}
+
+}  // namespace
+
+const ModelEntry* find_cost_model(std::string_view name) {
+  for (const ModelEntry* entry : all_cost_models()) {
+    if (entry->name == name) return entry;
+  }
+  return nullptr;
+}
+
+nlohmann::json ModelChoice::to_json() const {
+  nlohmann::json json = {{"name", entry->name},
+                         {"params", Params(entry->params, params, place.at("params")).to_json()}};
+  if (entry->reads_rows) json["rows"] = rows;
+  return json;
+}
+
+ModelChoice read_model_choice(const nlohmann::json& json, const JsonPlace& place) {
+  ModelChoice choice{.entry = nullptr, .place = place};
+  std::string name;
+  JsonPlace name_place = place;
+  if (json.is_string()) {
+    name = json.get<std::string>();
+  } else {
+    ObjectReader reader(json, place);
+    name = reader.text("name");
+    name_place = reader.place("name");
+    if (const nlohmann::json* params = reader.find("params")) choice.params = *params;
+    if (const nlohmann::json* rows = reader.find("rows")) {
+      choice.rows = json_array(*rows, reader.place("rows"));
+    }
+    reader.finish();
+  }
+  choice.entry = find_cost_model(name);
+  if (choice.entry == nullptr) {
+    std::vector<std::string_view> valid;
+    for (const ModelEntry* entry : all_cost_models()) valid.push_back(entry->name);
+    name_place.fail("unknown model \"" + name + "\"" + did_you_mean(name, valid) +
+                    "; valid: " + join(valid));
+  }
+  if (!choice.rows.empty() && !choice.entry->reads_rows) {
+    place.at("rows").fail("model \"" + name + "\" reads no rows");
+  }
+  // Checks names and ranges now, so that the message names the file.
+  static_cast<void>(Params(choice.entry->params, choice.params, place.at("params")));
+  return choice;
+}
+
+std::unique_ptr<CostModel> make_collective_model(const ModelChoice& choice,
+                                                 const Topology& topology) {
+  if (choice.entry->make_collective == nullptr) {
+    choice.place.fail("\"" + std::string(choice.entry->name) +
+                      "\" prices no collectives; valid: " + join(model_names(true)));
+  }
+  const Params params(choice.entry->params, choice.params, choice.place.at("params"));
+  return choice.entry->make_collective(input_of(params, choice, topology));
+}
+
+std::unique_ptr<ComputeModel> make_compute_model(const ModelChoice& choice,
+                                                 const Topology& topology) {
+  if (choice.entry->make_compute == nullptr) {
+    choice.place.fail("\"" + std::string(choice.entry->name) +
+                      "\" prices no kernels; valid: " + join(model_names(false)));
+  }
+  const Params params(choice.entry->params, choice.params, choice.place.at("params"));
+  return choice.entry->make_compute(input_of(params, choice, topology));
+}
+
+}  // namespace shardlab

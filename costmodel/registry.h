@@ -1,0 +1,74 @@
+// Name -> model, over the table that CMake generates from the files of costmodel/models/.
+//
+//   COST_MODEL(alpha_beta){.name = "alpha_beta", ..., .make_collective = ...};
+//
+// defines the constant cost_model_alpha_beta that the table names: a file whose name does not match its entry is a link
+// error that says so. Nothing runs before main.
+#pragma once
+
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <span>
+#include <string_view>
+
+#include "costmodel/compute_model.h"
+#include "costmodel/cost_model.h"
+#include "costmodel/params.h"
+#include "costmodel/topology.h"
+
+namespace shardlab {
+
+// A property of cost models that a faithful port may break, with the reason (see tests/contract).
+struct ContractExemption {
+  std::string_view contract;
+  std::string_view reason;
+};
+
+// What a model is built from.
+struct ModelInput {
+  const Params& params;
+  const Topology& topology;
+  const nlohmann::json& rows;  // measured or tabled prices, for models that read them; else an empty array
+  JsonPlace rows_place;
+};
+
+struct ModelEntry {
+  std::string_view name;
+  std::string_view summary;
+  std::string_view formula;
+  std::string_view source;
+  std::string_view valid_range;
+  std::span<const ParamSpec> params = {};
+  std::span<const ContractExemption> exemptions = {};
+  bool reads_rows = false;
+  // A collective model, a compute model, or both.
+  std::unique_ptr<CostModel> (*make_collective)(const ModelInput&) = nullptr;
+  std::unique_ptr<ComputeModel> (*make_compute)(const ModelInput&) = nullptr;
+};
+
+// All models, sorted by name.
+[[nodiscard]] std::span<const ModelEntry* const> all_cost_models();
+[[nodiscard]] const ModelEntry* find_cost_model(std::string_view name);
+
+// A model as a stack names it: {"name": ..., "params": {...}, "rows": [...]}, or just the name as a text.
+struct ModelChoice {
+  const ModelEntry* entry;
+  nlohmann::json params = nlohmann::json::object();
+  nlohmann::json rows = nlohmann::json::array();
+  JsonPlace place;
+
+  [[nodiscard]] nlohmann::json to_json() const;
+};
+
+// Throws ConfigError: unknown model (the valid ones are listed), unknown parameter, value out of range.
+[[nodiscard]] ModelChoice read_model_choice(const nlohmann::json& json, const JsonPlace& place);
+[[nodiscard]] std::unique_ptr<CostModel> make_collective_model(const ModelChoice& choice,
+                                                               const Topology& topology);
+[[nodiscard]] std::unique_ptr<ComputeModel> make_compute_model(const ModelChoice& choice,
+                                                               const Topology& topology);
+
+}  // namespace shardlab
+
+#define COST_MODEL(id)                     \
+  extern const ModelEntry cost_model_##id; \
+  constinit const ModelEntry cost_model_##id

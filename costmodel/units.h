@@ -1,0 +1,54 @@
+// Quantities with their unit in the type. Time is in microseconds, sizes in bytes, bandwidth in decimal GB/s
+// (1 GB = 1e9 bytes), compute in TFLOP/s. This is the only file that converts between them.
+//
+// Bytes are a plain double: the exact quotient of a split (published DTensor figures depend on it); a model that needs
+// whole bytes floors itself.
+#pragma once
+
+#include <compare>
+#include <limits>
+
+namespace shardlab {
+
+// A double with a unit in its type: explicit in, explicit out, ordered, additive.
+template <class Tag>
+class Quantity {
+ public:
+  constexpr Quantity() = default;
+  constexpr explicit Quantity(double value) : value_(value) {}
+  [[nodiscard]] constexpr double value() const { return value_; }
+  friend constexpr auto operator<=>(Quantity, Quantity) = default;
+  friend constexpr Quantity operator+(Quantity a, Quantity b) {
+    return Quantity(a.value_ + b.value_);
+  }
+  friend constexpr Quantity operator-(Quantity a, Quantity b) {
+    return Quantity(a.value_ - b.value_);
+  }
+  friend constexpr Quantity operator*(double k, Quantity a) { return Quantity(k * a.value_); }
+  constexpr Quantity& operator+=(Quantity b) {
+    value_ += b.value_;
+    return *this;
+  }
+
+ private:
+  double value_ = 0.0;
+};
+
+using Bytes = double;
+using Micros = Quantity<struct MicrosTag>;
+using GBps = Quantity<struct GBpsTag>;      // decimal: 1 GB = 1e9 bytes
+using Tflops = Quantity<struct TflopsTag>;  // 1e12 floating point operations a second
+
+inline constexpr double kBytesPerGiB = 1024.0 * 1024.0 * 1024.0;
+
+// 1 GB/s moves 1000 bytes per microsecond.
+[[nodiscard]] constexpr Micros transfer_time(Bytes bytes, GBps bandwidth) {
+  return Micros(bytes / (bandwidth.value() * 1e3));
+}
+
+// 1 TFLOP/s does 1e6 operations per microsecond.
+[[nodiscard]] constexpr Micros compute_time(double flops, Tflops rate) {
+  return Micros(flops / (rate.value() * 1e6));
+}
+
+}  // namespace shardlab

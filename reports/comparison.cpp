@@ -1,0 +1,259 @@
+#include "reports/comparison.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <tuple>
+
+#include "costmodel/error.h"
+#include "reports/statistics.h"
+
+namespace shardlab::reports {
+namespace {
+
+constexpr double kEqualWithin = 1e-9;
+constexpr double kNearTieFraction = 0.01;
+
+bool equal_price(double left, double right) {
+  return std::abs(left - right) <= kEqualWithin * std::max(std::abs(left), std::abs(right));
+}
+
+const StackAnswer& answer_of(const ComparisonRecord& record, std::size_t question,
+                             std::size_t stack) {
+  return record.questions[question].answers[stack];
+}
+
+Flip judge(const ComparisonRecord& record, std::size_t question, std::size_t stack) {
+  Flip flip;
+  flip.question = question;
+  flip.stack = stack;
+  const std::optional<double>& before = answer_of(record, question, 0).reference_us;
+  const std::optional<double>& after = answer_of(record, question, stack).reference_us;
+  if (!before || !after) return flip;
+  if (equal_price(*before, *after)) {
+    flip.verdict = Verdict::kEqual;
+    flip.gain_us = 0.0;
+    flip.gain_percent = 0.0;
+    return flip;
+  }
+  flip.verdict = *after < *before ? Verdict::kBetter : Verdict::kWorse;
+  flip.gain_us = *before - *after;
+  if (*before > 0.0) flip.gain_percent = 100.0 * *flip.gain_us / *before;
+  return flip;
+}
+
+// Losses first, for they decide; then what nobody could judge, the gains, and what makes no
+// difference.
+int reading_place(Verdict verdict) {
+  switch (verdict) {
+    case Verdict::kWorse:
+      return 0;
+    case Verdict::kUndecided:
+      return 1;
+    case Verdict::kBetter:
+      return 2;
+    case Verdict::kEqual:
+      return 3;
+  }
+  SHARDLAB_CHECK(false, "no such verdict: ", static_cast<int>(verdict));
+  return 0;
+}
+
+// Within a verdict the largest change comes first; a loss from a free choice has no percentage and
+// counts as larger than any.
+bool reads_before(const Flip& left, const Flip& right) {
+  const auto key = [](const Flip& flip) {
+    const double percent = flip.gain_percent ? -std::abs(*flip.gain_percent) : 0.0;
+    const double us = flip.gain_us ? -std::abs(*flip.gain_us) : 0.0;
+    return std::make_tuple(reading_place(flip.verdict), flip.gain_percent.has_value(), percent, us,
+                           flip.question, flip.stack);
+  };
+  return key(left) < key(right);
+}
+
+void add(FlipCounts& counts, const std::optional<Flip>& flip) {
+  ++counts.questions;
+  if (!flip) return;
+  ++counts.total;
+  ++counts.by_verdict[static_cast<std::size_t>(flip->verdict)];
+}
+
+RegretSummary summarise_regret(const ComparisonRecord& record, std::size_t stack) {
+  RegretSummary summary;
+  std::vector<double> values;
+  std::vector<double> weights;
+  for (const RecordQuestion& question : record.questions) {
+    const StackAnswer& answer = question.answers[stack];
+    if (!answer.price_us) {
+      ++summary.impossible;
+      continue;
+    }
+    if (!answer.reference_us) {
+      ++summary.unpriced;
+      continue;
+    }
+    if (const std::optional<double> value = regret(question, stack)) {
+      values.push_back(*value);
+      weights.push_back(static_cast<double>(question.count));
+      continue;
+    }
+    ++summary.unbounded;
+    const double above_us = *answer.reference_us - *best_known_us(question);
+    summary.unbounded_max_us = std::max(summary.unbounded_max_us.value_or(above_us), above_us);
+  }
+  summary.judged = static_cast<std::int64_t>(values.size());
+  summary.mean = mean(values);
+  summary.p50 = median(values);
+  summary.p99 = percentile(values, 0.99);
+  summary.max = maximum(values);
+  summary.weighted_mean = weighted_mean(values, weights);
+  return summary;
+}
+
+TieSummary summarise_ties(const ComparisonRecord& record, std::size_t stack) {
+  TieSummary summary;
+  for (const RecordQuestion& question : record.questions) {
+    const StackAnswer& answer = question.answers[stack];
+    if (answer.flips_with_order) ++summary.order_dependent;
+    if (answer.ties >= 2) {
+      ++summary.exact;
+      summary.most_candidates = std::max(summary.most_candidates, answer.ties);
+    } else if (answer.price_us && answer.margin_us &&
+               *answer.margin_us < kNearTieFraction * std::abs(*answer.price_us)) {
+      ++summary.near;
+    }
+  }
+  return summary;
+}
+
+void summarise_rank_correlation(const ComparisonRecord& record, std::size_t stack,
+                                StackSummary& summary) {
+  std::vector<double> values;
+  std::vector<double> weights;
+  for (const RecordQuestion& question : record.questions) {
+    const std::optional<double>& tau = question.answers[stack].kendall_tau;
+    if (!tau) continue;
+    values.push_back(*tau);
+    weights.push_back(static_cast<double>(question.count));
+  }
+  summary.ranked = static_cast<std::int64_t>(values.size());
+  summary.kendall_tau = mean(values);
+  summary.weighted_kendall_tau = weighted_mean(values, weights);
+}
+
+StackSummary summarise(const ComparisonRecord& record, std::size_t stack,
+                       std::vector<Flip>& flips) {
+  StackSummary summary;
+  summary.name = record.stacks[stack];
+  summary.regret = summarise_regret(record, stack);
+  summary.ties = summarise_ties(record, stack);
+  summarise_rank_correlation(record, stack, summary);
+
+  std::map<std::string_view, FlipCounts> by_op;
+  std::map<std::int64_t, FlipCounts> by_mesh_dims;
+  std::array<FlipCounts, kSizeBands.size()> by_size_band;
+  for (std::size_t i = 0; i < record.questions.size(); ++i) {
+    const RecordQuestion& question = record.questions[i];
+    std::optional<Flip> flip;
+    if (question.answers[stack].choice != question.answers[0].choice) {
+      flip = judge(record, i, stack);
+      flips.push_back(*flip);
+    }
+    add(summary.flips, flip);
+    add(by_op[question.op], flip);
+    add(by_mesh_dims[question.mesh_dims], flip);
+    add(by_size_band[size_band(question.bytes)], flip);
+  }
+  for (const auto& [op, counts] : by_op) summary.by_op.push_back({std::string(op), counts});
+  std::stable_sort(summary.by_op.begin(), summary.by_op.end(),
+                   [](const FlipGroup& left, const FlipGroup& right) {
+                     return left.counts.total > right.counts.total;
+                   });
+  for (std::size_t band = 0; band < kSizeBands.size(); ++band) {
+    summary.by_size_band.push_back({std::string(kSizeBands[band]), by_size_band[band]});
+  }
+  for (const auto& [mesh_dims, counts] : by_mesh_dims) {
+    summary.by_mesh_dims.push_back({std::to_string(mesh_dims) + "-D", counts});
+  }
+  return summary;
+}
+
+}  // namespace
+
+std::string_view verdict_text(Verdict verdict) {
+  switch (verdict) {
+    case Verdict::kBetter:
+      return "better";
+    case Verdict::kWorse:
+      return "worse";
+    case Verdict::kEqual:
+      return "equal";
+    case Verdict::kUndecided:
+      return "undecided";
+  }
+  SHARDLAB_CHECK(false, "no such verdict: ", static_cast<int>(verdict));
+  return {};
+}
+
+std::size_t size_band(double bytes) {
+  if (bytes < 1e6) return 0;
+  return bytes < 64e6 ? 1 : 2;
+}
+
+std::string undecided_reason(const ComparisonRecord& record, const Flip& flip) {
+  if (flip.verdict != Verdict::kUndecided) return {};
+  for (const std::size_t stack : {std::size_t{0}, flip.stack}) {
+    const StackAnswer& answer = answer_of(record, flip.question, stack);
+    if (answer.reference_us) continue;
+    return record.reference.name + " has no price for the choice of " + record.stacks[stack] +
+           ": " + answer.reference_impossible;
+  }
+  return {};
+}
+
+std::optional<double> best_known_us(const RecordQuestion& question) {
+  std::optional<double> best = question.best.us;
+  for (const StackAnswer& answer : question.answers) {
+    if (answer.reference_us && (!best || *answer.reference_us < *best)) best = answer.reference_us;
+  }
+  return best;
+}
+
+std::optional<double> regret(const RecordQuestion& question, std::size_t stack) {
+  const std::optional<double>& choice = question.answers[stack].reference_us;
+  const std::optional<double> best = best_known_us(question);
+  if (!choice || !best) return std::nullopt;
+  if (*choice <= *best) return 0.0;
+  if (*best <= 0.0) return std::nullopt;
+  return (*choice - *best) / *best;
+}
+
+Comparison compare(const ComparisonRecord& record) {
+  check_record(record);
+  Comparison comparison;
+  for (std::size_t stack = 0; stack < record.stacks.size(); ++stack) {
+    comparison.stacks.push_back(summarise(record, stack, comparison.flips));
+  }
+  std::sort(comparison.flips.begin(), comparison.flips.end(), reads_before);
+  comparison.is_weighted =
+      std::any_of(record.questions.begin(), record.questions.end(),
+                  [](const RecordQuestion& question) { return question.count != 1; });
+  return comparison;
+}
+
+std::vector<std::size_t> most_telling_first(const Comparison& comparison) {
+  const std::vector<Flip>& flips = comparison.flips;
+  // A flip's place within its verdict, then the verdict: one of each, the next of each, and so on.
+  std::array<std::size_t, kVerdicts.size()> seen{};
+  std::vector<std::size_t> place(flips.size());
+  std::vector<std::size_t> order(flips.size());
+  for (std::size_t i = 0; i < flips.size(); ++i) {
+    place[i] = seen[static_cast<std::size_t>(flips[i].verdict)]++;
+    order[i] = i;
+  }
+  std::stable_sort(order.begin(), order.end(),
+                   [&](std::size_t left, std::size_t right) { return place[left] < place[right]; });
+  return order;
+}
+
+}  // namespace shardlab::reports

@@ -1,0 +1,165 @@
+// What a section says, free of any output format: blocks of text, figures, tables and charts that
+// each writer sets in its own way. Adding an output format touches no section; adding a section
+// touches no writer.
+//
+//   SectionContent content;
+//   content.blocks.push_back(Paragraph{"Regret is ..."});
+//   content.blocks.push_back(Table{.caption = "Regret", .columns = ..., .rows = ...});
+//   content.answer = "`dtensor-v4` chooses best: it loses 1.1 % on average.";
+//
+// Text is plain, with names and layouts in backticks (`S(0)R`), which writers set as code. A table
+// has at most eight columns, units in their titles, its rows sorted by the section.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace shardlab::reports {
+
+inline constexpr std::size_t kMaxColumns = 8;
+
+// How the values of a column look.
+enum class ColumnKind {
+  kText,     // words; backticks are code
+  kCode,     // a choice or a layout, all of it code
+  kName,     // a short name, code as well and never broken over lines
+  kNumber,   // fixed digits, right-aligned
+  kSigned,   // the same, its sign always written
+  kCount,    // a whole number
+  kBytes,    // bytes, written as "67.1 MB"
+  kVerdict,  // better, worse, equal, undecided; holds, broken: a symbol and the word
+};
+
+struct Column {
+  std::string title;
+  ColumnKind kind = ColumnKind::kText;
+  int digits = 2;  // of kNumber and kSigned
+};
+
+// Nothing (written as a dash), a number or a text, and a second, quieter line.
+struct Cell {
+  std::variant<std::monostate, double, std::string> value;
+  std::string note;
+
+  Cell() = default;
+  Cell(std::string text, std::string second = "")
+      : value(std::move(text)), note(std::move(second)) {}
+  Cell(const char* text) : value(std::string(text)) {}
+  Cell(double number, std::string second = "") : value(number), note(std::move(second)) {}
+  Cell(std::int64_t number) : value(static_cast<double>(number)) {}
+  Cell(const std::optional<double>& number, std::string second = "") : note(std::move(second)) {
+    if (number) value = *number;
+  }
+};
+
+using Row = std::vector<Cell>;
+
+struct Paragraph {
+  std::string text;
+};
+
+// A number that is read at a glance.
+struct Figure {
+  std::string label;
+  std::string value;
+  std::string note;
+};
+
+struct Figures {
+  std::vector<Figure> figures;
+};
+
+struct Table {
+  std::string caption;
+  std::vector<Column> columns;
+  std::vector<Row> rows;
+};
+
+// "inputs", "f32[8,8] S(0)\nf32[8,8] R", set as code.
+struct Fact {
+  std::string label;
+  std::string text;  // may hold several lines
+  bool is_code = false;
+};
+
+// What opens below a row of a browser.
+struct RowDetail {
+  std::vector<Fact> facts;
+  std::vector<Row> rows;  // of Browser::detail_columns
+};
+
+struct BrowserRow {
+  Row cells;
+  std::vector<std::size_t> facets;  // for each of Browser::facets, an index into its options
+  std::size_t place = 0;            // in reading order
+  RowDetail detail;
+};
+
+struct Facet {
+  std::string title;
+  std::vector<std::string> options;
+};
+
+// A long table: sorted, filtered and opened row by row where the medium can, cut where it must,
+// saying so. Its rows come in the order in which they are to be kept; a writer takes as many as fit
+// and shows them by `place`.
+struct Browser {
+  std::string id;  // unique in its document: "flips"
+  std::string caption;
+  std::string noun_one, noun_many;  // "flip", "flips"
+  std::string order_text;           // of the rows shown: "losses first, the largest change first"
+  std::string
+      cut_text;  // which rows a cut keeps: "as many of each verdict, the largest change first"
+  std::vector<Column> columns;
+  std::vector<Facet> facets;
+  std::vector<Column> detail_columns;
+  std::vector<BrowserRow> rows;
+  std::size_t total = 0;  // all rows there are, of which `rows` may be the first
+};
+
+struct Series {
+  std::string name;
+  std::vector<std::optional<double>> values;  // one for each of Chart::x or Chart::labels
+};
+
+enum class ChartKind {
+  kLines,        // values over Chart::x, both axes logarithmic
+  kStackedBars,  // a bar for each of Chart::labels, its series stacked
+  kGroupedBars,  // the series side by side
+};
+
+struct Chart {
+  std::string id;  // unique in its document
+  std::string title;
+  ChartKind kind = ChartKind::kLines;
+  std::string x_title, y_title;
+  std::vector<double> x;            // kLines, in bytes
+  std::vector<std::string> labels;  // the bars
+  std::vector<Series> series;       // told apart by colour and by dash or pattern
+  bool is_tabulated =
+      false;  // a table beside it holds the numbers; a medium without charts can skip it
+};
+
+struct Charts {
+  std::vector<Chart> charts;
+};
+
+// Something to look up, folded away where the medium can: JSON, a command line.
+struct Listing {
+  std::string title;
+  std::string text;
+};
+
+using Block = std::variant<Paragraph, Figures, Table, Browser, Charts, Listing>;
+
+struct SectionContent {
+  std::vector<Block> blocks;
+  std::string answer;  // one sentence
+};
+
+}  // namespace shardlab::reports

@@ -1,0 +1,42 @@
+// Numbers as a report prints them: fixed digits, a comma between thousands, the unit beside the
+// value; the same text on every machine and under every locale. Halves round to even (as
+// std::to_chars does on the exact binary value).
+//
+//   grouped(1204)             "1,204"          percent(0.1096)     "11.0 %"
+//   fixed(22.8185, 2)         "22.82"          percent(0.0004)     "<0.1 %"
+//   fixed(1234567.891, 2)     "1,234,567.89"   bytes_text(6.71e7)  "67.1 MB"   (decimal: 1 MB = 1e6
+//   bytes)
+//
+// Not for records: those keep every digit (exact). Tested by
+// tests/unit/reports/number_text_test.cpp.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace shardlab::reports {
+
+// "1,204"; negative numbers keep their sign in front: "-1,204".
+[[nodiscard]] std::string grouped(std::int64_t number);
+
+// `digits` behind the point, thousands grouped, never "-0.00". Assumes a finite value.
+[[nodiscard]] std::string fixed(double value, int digits);
+
+// The same with its sign always written: "+3.20", "-0.40", "0.00".
+[[nodiscard]] std::string signed_fixed(double value, int digits);
+
+// The shortest text that reads back as the same double.
+[[nodiscard]] std::string exact(double value);
+
+// A fraction as a percentage of one digit: 0.1096 is "11.0 %". What is not zero never looks like
+// zero: "<0.1 %".
+[[nodiscard]] std::string percent(double fraction);
+
+// "512 B", "1.05 MB", "8.59 GB": three significant digits, decimal units.
+[[nodiscard]] std::string bytes_text(double bytes);
+
+// "1 flip", "2 flips", "no flips": `one` is the noun in the singular, `many` in the plural.
+[[nodiscard]] std::string counted(std::int64_t number, std::string_view one, std::string_view many);
+
+}  // namespace shardlab::reports

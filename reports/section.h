@@ -1,0 +1,62 @@
+// A report section: one file in reports/sections/, found by its name.
+//
+//   REPORT_SECTION(ties){                      // in reports/sections/ties.cpp, inside namespace
+//   shardlab
+//       .id = "ties",
+//       .title = "Ties and order dependence",
+//       .question = "Which choices rest on a coin toss?",
+//       .order = 40,
+//       .render = render,
+//   };
+//
+// The table of all sections is generated from the folder by cmake/registry.cmake; render_report
+// sorts it by `order`, which is the place in the report. A section opens with its question and ends
+// with its answer.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "reports/comparison.h"
+#include "reports/document.h"
+#include "reports/record.h"
+
+namespace shardlab {
+
+struct ReportSection {
+  std::string_view id;  // the file's name; the anchor of the section
+  std::string_view title;
+  std::string_view question;
+  int order;  // unique, rising through the report
+  reports::SectionContent (*render)(const reports::ComparisonRecord&, const reports::Comparison&);
+};
+
+// By file name.
+[[nodiscard]] std::span<const ReportSection* const> all_report_sections();
+
+namespace reports {
+
+// A section with what it says of one record.
+struct RenderedSection {
+  const ReportSection* section = nullptr;
+  SectionContent content;
+};
+
+// Everything a writer needs: no writer looks into a record.
+struct RenderedReport {
+  std::string title;     // "`dtensor-v3` to `dtensor-v4`"
+  std::string sentence;  // the answer, first thing read
+  std::vector<RenderedSection> sections;
+};
+
+[[nodiscard]] RenderedReport render_report(const ComparisonRecord& record,
+                                           const Comparison& comparison);
+
+}  // namespace reports
+}  // namespace shardlab
+
+#define REPORT_SECTION(name)                        \
+  extern const ReportSection report_section_##name; \
+  constinit const ReportSection report_section_##name

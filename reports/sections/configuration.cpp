@@ -1,0 +1,169 @@
+// What ran: versions, command, effective configuration, and in what the stacks differ.
+#include <algorithm>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "reports/number_text.h"
+#include "reports/section.h"
+#include "reports/summary.h"
+
+namespace shardlab {
+namespace {
+
+using namespace reports;
+
+// Every leaf of a stack by its --set path: "collective_model.params.latency_us" to "3.0".
+std::map<std::string, std::string> leaves(const nlohmann::json& stack) {
+  std::map<std::string, std::string> leaves;
+  const nlohmann::json flat = stack.flatten();
+  for (const auto& item : flat.items()) {
+    std::string path = item.key().empty() ? "" : item.key().substr(1);
+    std::replace(path.begin(), path.end(), '/', '.');
+    if (path == "name") continue;
+    leaves[path] =
+        item.value().is_string()
+            ? item.value().get<std::string>()
+            : item.value().dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  }
+  return leaves;
+}
+
+// A column for each stack, and only the rows in which two of them differ. More stacks than columns
+// make more tables, each beside the first stack.
+std::vector<Table> difference_tables(const std::vector<nlohmann::json>& stacks) {
+  std::vector<std::map<std::string, std::string>> all;
+  std::map<std::string, std::string> paths;
+  for (const nlohmann::json& stack : stacks) {
+    all.push_back(leaves(stack));
+    paths.insert(all.back().begin(), all.back().end());
+  }
+  const auto at = [&](std::size_t stack, const std::string& path) {
+    const auto found = all[stack].find(path);
+    return found == all[stack].end() ? std::string() : found->second;
+  };
+  std::vector<Table> tables;
+  const std::size_t others_per_table = kMaxColumns - 2;
+  for (std::size_t first = 1; first < stacks.size(); first += others_per_table) {
+    std::vector<std::size_t> shown = {0};
+    for (std::size_t i = first; i < std::min(first + others_per_table, stacks.size()); ++i) {
+      shown.push_back(i);
+    }
+    Table table;
+    table.caption = "In what the stacks differ";
+    table.columns = {{"setting", ColumnKind::kCode}};
+    for (const std::size_t stack : shown) {
+      table.columns.push_back({stacks[stack]["name"].get<std::string>(), ColumnKind::kCode});
+    }
+    for (const auto& [path, unused] : paths) {
+      const bool differs = std::any_of(shown.begin(), shown.end(), [&](std::size_t stack) {
+        return at(stack, path) != at(0, path);
+      });
+      if (!differs) continue;
+      Row row = {Cell(path)};
+      for (const std::size_t stack : shown) {
+        const std::string text = at(stack, path);
+        row.push_back(text.empty() ? Cell() : Cell(text));
+      }
+      table.rows.push_back(std::move(row));
+    }
+    if (!table.rows.empty()) tables.push_back(std::move(table));
+  }
+  return tables;
+}
+
+std::string command_line(const RunContext& context) {
+  std::string text;
+  for (const std::string& word : context.command_line) {
+    const bool is_plain =
+        !word.empty() && word.find_first_of(" \t\n\"'\\$`()<>|&;*?") == std::string::npos;
+    std::string quoted = word;
+    if (!is_plain) {
+      quoted = "'";
+      for (const char c : word) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
+      quoted += "'";
+    }
+    text += (text.empty() ? "" : " ") + quoted;
+  }
+  return text;
+}
+
+Table versions_table(const ComparisonRecord& record) {
+  const RunContext& context = record.context;
+  Table table;
+  table.caption = "Versions";
+  table.columns = {{"what", ColumnKind::kText}, {"value", ColumnKind::kText}};
+  table.rows = {{Cell("shardlab"), Cell(context.shardlab_version)},
+                {Cell("commit"), Cell(context.commit)},
+                {Cell("compiler"), Cell(context.compiler)},
+                {Cell("build type"), Cell(context.build_type)},
+                {Cell("seed"), Cell(std::to_string(context.seed))},
+                {Cell("reference"), Cell(code(record.reference.name), record.reference.label)}};
+  if (record.configuration.topology.contains("name") &&
+      record.configuration.topology["name"].is_string()) {
+    table.rows.push_back(
+        {Cell("topology"), Cell(code(record.configuration.topology["name"].get<std::string>()))});
+  }
+  for (const std::string& setting : record.configuration.overrides) {
+    table.rows.push_back({Cell("override"), Cell(code(setting))});
+  }
+  if (record.timing) {
+    if (record.timing->started_utc) {
+      table.rows.push_back({Cell("started, UTC"), Cell(*record.timing->started_utc)});
+    }
+    for (const auto& [name, ms] : record.timing->ms) {
+      table.rows.push_back(
+          {Cell(name.substr(0, name.size() - 3) + " time, ms"), Cell(fixed(ms, 1))});
+    }
+  }
+  return table;
+}
+
+Table suites_table(const ComparisonRecord& record) {
+  Table table;
+  table.caption = "Suites";
+  table.columns = {{"suite", ColumnKind::kCode},
+                   {"questions", ColumnKind::kCount},
+                   {"source", ColumnKind::kText}};
+  for (const SuiteSource& suite : record.configuration.suites) {
+    table.rows.push_back({Cell(suite.name), Cell(suite.questions), Cell(suite.source)});
+  }
+  return table;
+}
+
+std::string pretty(const nlohmann::json& json) {
+  return json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+SectionContent render(const ComparisonRecord& record, const Comparison&) {
+  const RunConfiguration& configuration = record.configuration;
+  SectionContent content;
+  for (Table& table : difference_tables(configuration.stacks)) {
+    content.blocks.emplace_back(std::move(table));
+  }
+  content.blocks.emplace_back(versions_table(record));
+  if (!configuration.suites.empty()) content.blocks.emplace_back(suites_table(record));
+  content.blocks.emplace_back(Listing{"Command line", command_line(record.context)});
+  for (const nlohmann::json& stack : configuration.stacks) {
+    content.blocks.emplace_back(
+        Listing{"Stack " + stack["name"].get<std::string>(), pretty(stack)});
+  }
+  content.blocks.emplace_back(Listing{"Topology", pretty(configuration.topology)});
+  content.answer = "shardlab " + record.context.shardlab_version + " at commit " +
+                   code(record.context.commit) + ", seed " + std::to_string(record.context.seed) +
+                   ": the same command writes the same bytes, clock readings aside.";
+  return content;
+}
+
+}  // namespace
+
+REPORT_SECTION(configuration){
+    .id = "configuration",
+    .title = "Configuration and versions",
+    .question = "What exactly was compared, and with what?",
+    .order = 90,
+    .render = render,
+};
+
+}  // namespace shardlab

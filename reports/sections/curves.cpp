@@ -1,0 +1,117 @@
+// Price against bytes: one chart for each collective over each group, a line for each stack.
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "reports/number_text.h"
+#include "reports/section.h"
+#include "reports/summary.h"
+
+namespace shardlab {
+namespace {
+
+using namespace reports;
+
+// The curves of one chart: the same collective over the same group.
+struct Family {
+  std::string title;
+  std::vector<const PriceCurve*> curves;
+};
+
+std::vector<Family> families(const ComparisonRecord& record) {
+  std::vector<Family> families;
+  for (const PriceCurve& curve : record.curves) {
+    std::string title = curve.collective + " on " + curve.mesh;
+    if (!curve.group.empty()) title += ", " + curve.group;
+    const auto found = std::find_if(families.begin(), families.end(),
+                                    [&](const Family& family) { return family.title == title; });
+    if (found == families.end()) {
+      families.push_back({title, {&curve}});
+    } else {
+      found->curves.push_back(&curve);
+    }
+  }
+  return families;
+}
+
+std::optional<double> price_at(const PriceCurve& curve, double bytes) {
+  const auto found = std::find(curve.bytes.begin(), curve.bytes.end(), bytes);
+  if (found == curve.bytes.end()) return std::nullopt;
+  return curve.price_us[static_cast<std::size_t>(found - curve.bytes.begin())];
+}
+
+Chart chart(const Family& family, std::size_t number) {
+  Chart chart;
+  chart.id = "curve-" + std::to_string(number);
+  chart.title = family.title;
+  chart.kind = ChartKind::kLines;
+  chart.x_title = "bytes";
+  chart.y_title = "price, us";
+  for (const PriceCurve* curve : family.curves) {
+    chart.x.insert(chart.x.end(), curve->bytes.begin(), curve->bytes.end());
+  }
+  std::sort(chart.x.begin(), chart.x.end());
+  chart.x.erase(std::unique(chart.x.begin(), chart.x.end()), chart.x.end());
+  for (const PriceCurve* curve : family.curves) {
+    Series series{curve->stack, {}};
+    for (const double bytes : chart.x) series.values.push_back(price_at(*curve, bytes));
+    chart.series.push_back(std::move(series));
+  }
+  return chart;
+}
+
+// The point where a candidate's price is furthest from the baseline's, as a ratio.
+std::string answer(const ComparisonRecord& record, const std::vector<Family>& families) {
+  double widest = 1.0;
+  std::string text;
+  for (const Family& family : families) {
+    const auto baseline =
+        std::find_if(family.curves.begin(), family.curves.end(),
+                     [&](const PriceCurve* curve) { return curve->stack == record.stacks[0]; });
+    if (baseline == family.curves.end()) continue;
+    for (const PriceCurve* curve : family.curves) {
+      for (std::size_t i = 0; i < curve->bytes.size(); ++i) {
+        const std::optional<double> from = price_at(**baseline, curve->bytes[i]);
+        const std::optional<double>& to = curve->price_us[i];
+        if (!from || !to || *from <= 0.0 || *to <= 0.0) continue;
+        const double ratio = std::max(*from / *to, *to / *from);
+        if (ratio <= widest) continue;
+        widest = ratio;
+        text = "The stacks differ most for " + family.title + " at " + bytes_text(curve->bytes[i]) +
+               ": " + code(curve->stack) + " asks " + fixed(*to, 2) + " us, " +
+               code(record.stacks[0]) + " " + fixed(*from, 2) + " us, a ratio of " +
+               fixed(*to / *from, 2) + ".";
+      }
+    }
+  }
+  return text.empty() ? "The candidates ask what the baseline asks." : text;
+}
+
+SectionContent render(const ComparisonRecord& record, const Comparison&) {
+  SectionContent content;
+  if (record.curves.empty()) {
+    content.answer = "The record holds no price curves.";
+    return content;
+  }
+  const std::vector<Family> all = families(record);
+  content.blocks.emplace_back(
+      Paragraph{"Both axes are logarithmic; a price of 0 has no place on them. Bytes are the "
+                "larger of one rank's two buffers."});
+  Charts charts;
+  for (const Family& family : all) charts.charts.push_back(chart(family, charts.charts.size() + 1));
+  content.blocks.emplace_back(std::move(charts));
+  content.answer = answer(record, all);
+  return content;
+}
+
+}  // namespace
+
+REPORT_SECTION(curves){
+    .id = "curves",
+    .title = "Price against bytes",
+    .question = "What does each stack ask for a collective as it grows?",
+    .order = 70,
+    .render = render,
+};
+
+}  // namespace shardlab

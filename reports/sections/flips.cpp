@@ -1,0 +1,235 @@
+// Every flipped decision: both choices, their prices and what the reference says.
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <unordered_map>
+
+#include "reports/number_text.h"
+#include "reports/section.h"
+#include "reports/summary.h"
+
+namespace shardlab {
+namespace {
+
+using namespace reports;
+
+// More rows than this are not even prepared; every flip stands in report.json.
+constexpr std::size_t kMostRows = 12000;
+
+std::string price_text(const std::optional<double>& price_us) {
+  return price_us ? fixed(*price_us, 2) + " us" : "no price";
+}
+
+Cell choice_cell(const StackAnswer& answer, const std::string& note) {
+  return answer.choice.empty() ? Cell(std::optional<double>(), "impossible")
+                               : Cell(answer.choice, note);
+}
+
+// The gain in microseconds, where there is one.
+std::string gain_note(const Flip& flip) {
+  const bool is_change = flip.verdict == Verdict::kBetter || flip.verdict == Verdict::kWorse;
+  return is_change ? signed_fixed(*flip.gain_us, 2) + " us" : "";
+}
+
+std::string lines(const std::vector<std::string>& parts) {
+  std::string text;
+  for (const std::string& part : parts) text += (text.empty() ? "" : "\n") + part;
+  return text;
+}
+
+// "alpha-beta prices the choices at 12.300000 us and 9.100000 us: 3.20 us (26.0 %) less."
+std::string verdict_sentence(const ComparisonRecord& record, const Flip& flip) {
+  if (flip.verdict == Verdict::kUndecided) return undecided_reason(record, flip) + ".";
+  const RecordQuestion& question = record.questions[flip.question];
+  std::string text = record.reference.name + " prices the choices at " +
+                     fixed(*question.answers[0].reference_us, 6) + " us and " +
+                     fixed(*question.answers[flip.stack].reference_us, 6) + " us";
+  if (flip.verdict == Verdict::kEqual) return text + ": the same.";
+  const std::string direction = flip.verdict == Verdict::kBetter ? " less" : " more";
+  text += ": " + fixed(std::abs(*flip.gain_us), 2) + " us";
+  if (flip.gain_percent) text += " (" + fixed(std::abs(*flip.gain_percent), 1) + " %)";
+  return text + direction + ".";
+}
+
+Row answer_row(const std::string& stack, const StackAnswer& answer) {
+  return {Cell(stack),
+          answer.choice.empty() ? Cell() : Cell(answer.choice),
+          Cell(answer.price_us, answer.impossible),
+          Cell(answer.margin_us),
+          Cell(answer.ties),
+          Cell(answer.flips_with_order ? "yes" : "no"),
+          Cell(answer.reference_us, answer.reference_impossible)};
+}
+
+RowDetail detail(const ComparisonRecord& record, const Flip& flip) {
+  const RecordQuestion& question = record.questions[flip.question];
+  const StackAnswer& before = question.answers[0];
+  const StackAnswer& after = question.answers[flip.stack];
+  RowDetail detail;
+  detail.facts.push_back({"verdict", verdict_sentence(record, flip)});
+  detail.facts.push_back({"question", question.id, true});
+  if (!question.inputs.empty()) detail.facts.push_back({"inputs", lines(question.inputs), true});
+  if (!before.path.empty()) {
+    detail.facts.push_back({"steps of " + record.stacks[0], lines(before.path), true});
+  }
+  if (!after.path.empty()) {
+    detail.facts.push_back({"steps of " + record.stacks[flip.stack], lines(after.path), true});
+  }
+  std::string asked =
+      question.suite + ", " + counted(question.candidates, "candidate", "candidates");
+  if (question.count != 1) asked += ", asked " + grouped(question.count) + " times";
+  detail.facts.push_back({"suite", asked});
+  detail.rows.push_back(answer_row(record.stacks[0], before));
+  detail.rows.push_back(answer_row(record.stacks[flip.stack], after));
+  const std::string best = "best by " + record.reference.name;
+  detail.rows.push_back({Cell(best),
+                         question.best.choice.empty() ? Cell() : Cell(question.best.choice), Cell(),
+                         Cell(), Cell(), Cell(), Cell(question.best.us, question.best.reason)});
+  return detail;
+}
+
+// The options of a filter: the values in the order in which `add` first sees them, or sorted.
+class Options {
+ public:
+  std::size_t add(const std::string& value) {
+    const auto [found, is_new] = place_.try_emplace(value, values_.size());
+    if (is_new) values_.push_back(value);
+    return found->second;
+  }
+  [[nodiscard]] const std::vector<std::string>& values() const { return values_; }
+
+ private:
+  std::vector<std::string> values_;
+  std::unordered_map<std::string, std::size_t> place_;
+};
+
+// Options in alphabetical order: collected first, then looked up.
+template <class ValueOf>
+Options sorted_options(const ComparisonRecord& record, const std::vector<Flip>& flips,
+                       const ValueOf& value_of) {
+  std::vector<std::string> values;
+  for (const Flip& flip : flips) values.push_back(value_of(record.questions[flip.question]));
+  std::sort(values.begin(), values.end());
+  values.erase(std::unique(values.begin(), values.end()), values.end());
+  Options options;
+  for (const std::string& value : values) options.add(value);
+  return options;
+}
+
+Browser browser(const ComparisonRecord& record, const Comparison& comparison) {
+  const bool has_one_candidate = record.stacks.size() == 2;
+  std::vector<std::size_t> kept = most_telling_first(comparison);
+  if (kept.size() > kMostRows) kept.resize(kMostRows);
+
+  Browser browser;
+  browser.id = "flips";
+  browser.caption = "Decisions that flip";
+  browser.noun_one = "flip";
+  browser.noun_many = "flips";
+  browser.order_text =
+      "losses first, then the undecided, the gains and the equal, the largest change first";
+  browser.cut_text = "as many of each verdict while they last, those with the largest gain or loss";
+  browser.total = comparison.flips.size();
+  browser.columns = {
+      {"verdict", ColumnKind::kVerdict},
+      {"gain, %", ColumnKind::kSigned, 2},
+      {"op", ColumnKind::kCode},
+      {"mesh", ColumnKind::kCode},
+      {"largest tensor", ColumnKind::kBytes},
+      {record.stacks[0] + " chooses", ColumnKind::kCode},
+      {(has_one_candidate ? record.stacks[1] : "candidate") + " chooses", ColumnKind::kCode},
+      {"reference price, us", ColumnKind::kNumber, 2}};
+  browser.detail_columns = {{"stack", ColumnKind::kName},
+                            {"choice", ColumnKind::kCode},
+                            {"price, us", ColumnKind::kNumber, 6},
+                            {"margin, us", ColumnKind::kNumber, 6},
+                            {"at the lowest price", ColumnKind::kCount},
+                            {"depends on order", ColumnKind::kText},
+                            {"reference price, us", ColumnKind::kNumber, 6}};
+
+  Options ops =
+      sorted_options(record, comparison.flips, [](const RecordQuestion& q) { return q.op; });
+  Options meshes =
+      sorted_options(record, comparison.flips, [](const RecordQuestion& q) { return q.mesh; });
+  Options verdicts;
+  for (const Verdict verdict : kVerdicts) verdicts.add(std::string(verdict_text(verdict)));
+  Options bands;
+  for (const std::string_view band : kSizeBands) bands.add(std::string(band));
+  browser.facets = {{"op", ops.values()},
+                    {"mesh", meshes.values()},
+                    {"size", bands.values()},
+                    {"verdict", verdicts.values()}};
+  if (!has_one_candidate) {
+    browser.facets.push_back(
+        {"candidate", std::vector<std::string>(record.stacks.begin() + 1, record.stacks.end())});
+  }
+
+  browser.rows.reserve(kept.size());
+  for (const std::size_t place : kept) {
+    const Flip& flip = comparison.flips[place];
+    const RecordQuestion& question = record.questions[flip.question];
+    const StackAnswer& before = question.answers[0];
+    const StackAnswer& after = question.answers[flip.stack];
+    const std::string stack_note = has_one_candidate ? "" : record.stacks[flip.stack] + ", ";
+    BrowserRow row;
+    row.place = place;
+    row.cells = {
+        Cell(std::string(verdict_text(flip.verdict))),
+        Cell(flip.gain_percent, gain_note(flip)),
+        Cell(question.op, question.id),
+        Cell(question.mesh),
+        Cell(question.bytes),
+        choice_cell(before, price_text(before.price_us)),
+        choice_cell(after, stack_note + price_text(after.price_us)),
+        Cell(after.reference_us,
+             before.reference_us ? "was " + fixed(*before.reference_us, 2) : "was unknown")};
+    row.facets = {ops.add(question.op), meshes.add(question.mesh), size_band(question.bytes),
+                  static_cast<std::size_t>(flip.verdict)};
+    if (!has_one_candidate) row.facets.push_back(flip.stack - 1);
+    row.detail = detail(record, flip);
+    browser.rows.push_back(std::move(row));
+  }
+  return browser;
+}
+
+std::string answer(const ComparisonRecord& record, const Comparison& comparison) {
+  if (comparison.flips.empty()) {
+    return "None: every candidate decides as " + code(record.stacks[0]) + " does.";
+  }
+  FlipCounts all;
+  for (const StackSummary& stack : comparison.stacks) {
+    all.total += stack.flips.total;
+    for (std::size_t i = 0; i < all.by_verdict.size(); ++i) {
+      all.by_verdict[i] += stack.flips.by_verdict[i];
+    }
+  }
+  return counted(all.total, "flip", "flips") + ": " + verdicts_text(all) + ".";
+}
+
+SectionContent render(const ComparisonRecord& record, const Comparison& comparison) {
+  SectionContent content;
+  if (!comparison.flips.empty()) {
+    content.blocks.emplace_back(Paragraph{
+        "A decision flips where the candidate's choice is not the baseline's. The reference, " +
+        code(record.reference.name) +
+        (record.reference.label.empty() ? "" : " (" + record.reference.label + ")") +
+        ", prices both choices: better is cheaper, and the gain is its share of the baseline's "
+        "price. "
+        "Under each choice stands the price its own stack gave it."});
+    content.blocks.emplace_back(browser(record, comparison));
+  }
+  content.answer = answer(record, comparison);
+  return content;
+}
+
+}  // namespace
+
+REPORT_SECTION(flips){
+    .id = "flips",
+    .title = "Flipped decisions",
+    .question = "Which decisions change, and what does the reference say of each?",
+    .order = 20,
+    .render = render,
+};
+
+}  // namespace shardlab

@@ -1,0 +1,166 @@
+// What each stack loses by its choices, and how well it ranks the candidates.
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "reports/number_text.h"
+#include "reports/section.h"
+#include "reports/summary.h"
+
+namespace shardlab {
+namespace {
+
+using namespace reports;
+
+constexpr std::size_t kWorstPerStack = 3;
+
+std::optional<double> in_percent(const std::optional<double>& fraction) {
+  if (!fraction) return std::nullopt;
+  return 100.0 * *fraction;
+}
+
+Table regret_table(const Comparison& comparison) {
+  Table table;
+  table.caption = "Regret and rank correlation";
+  table.columns = {{"stack", ColumnKind::kName},
+                   {"decisions judged", ColumnKind::kCount},
+                   {"mean regret, %", ColumnKind::kNumber, 2}};
+  if (comparison.is_weighted) {
+    table.columns.push_back({"weighted mean, %", ColumnKind::kNumber, 2});
+  }
+  table.columns.push_back({"median, %", ColumnKind::kNumber, 2});
+  table.columns.push_back({"p99, %", ColumnKind::kNumber, 2});
+  table.columns.push_back({"max, %", ColumnKind::kNumber, 2});
+  table.columns.push_back({"Kendall tau", ColumnKind::kNumber, 3});
+  for (const StackSummary& stack : comparison.stacks) {
+    Row row = {Cell(stack.name), Cell(stack.regret.judged), Cell(in_percent(stack.regret.mean))};
+    if (comparison.is_weighted) row.emplace_back(in_percent(stack.regret.weighted_mean));
+    row.emplace_back(in_percent(stack.regret.p50));
+    row.emplace_back(in_percent(stack.regret.p99));
+    row.emplace_back(in_percent(stack.regret.max));
+    row.emplace_back(stack.kendall_tau, comparison.is_weighted && stack.weighted_kendall_tau
+                                            ? "weighted " + fixed(*stack.weighted_kendall_tau, 3)
+                                            : "");
+    table.rows.push_back(std::move(row));
+  }
+  return table;
+}
+
+// The answers that have no regret, where there are any.
+std::optional<Table> unjudged_table(const Comparison& comparison) {
+  Table table;
+  table.caption = "Decisions without a regret";
+  table.columns = {{"stack", ColumnKind::kName},
+                   {"best is free, choice is not", ColumnKind::kCount},
+                   {"its largest price, us", ColumnKind::kNumber, 2},
+                   {"impossible for the stack", ColumnKind::kCount},
+                   {"without a reference price", ColumnKind::kCount}};
+  bool has_any = false;
+  for (const StackSummary& stack : comparison.stacks) {
+    const RegretSummary& regret = stack.regret;
+    has_any = has_any || regret.unbounded + regret.impossible + regret.unpriced > 0;
+    table.rows.push_back({Cell(stack.name), Cell(regret.unbounded), Cell(regret.unbounded_max_us),
+                          Cell(regret.impossible), Cell(regret.unpriced)});
+  }
+  if (!has_any) return std::nullopt;
+  return table;
+}
+
+// The costliest choices of each stack.
+std::optional<Table> worst_table(const ComparisonRecord& record) {
+  Table table;
+  table.caption = "The costliest choices";
+  table.columns = {{"stack", ColumnKind::kName},
+                   {"regret, %", ColumnKind::kNumber, 1},
+                   {"question", ColumnKind::kCode},
+                   {"choice", ColumnKind::kCode},
+                   {"its reference price, us", ColumnKind::kNumber, 2},
+                   {"best known, us", ColumnKind::kNumber, 2}};
+  for (std::size_t stack = 0; stack < record.stacks.size(); ++stack) {
+    std::vector<std::pair<double, std::size_t>>
+        losses;  // negative regret, question: sorts the largest first
+    for (std::size_t i = 0; i < record.questions.size(); ++i) {
+      const std::optional<double> value = regret(record.questions[i], stack);
+      const bool counts = value && *value > 0.0 && record.questions[i].answers[stack].price_us;
+      if (counts) losses.emplace_back(-*value, i);
+    }
+    const auto shown = static_cast<std::ptrdiff_t>(std::min(losses.size(), kWorstPerStack));
+    std::partial_sort(losses.begin(), losses.begin() + shown, losses.end());
+    losses.resize(static_cast<std::size_t>(shown));
+    for (const auto& [negative_regret, i] : losses) {
+      const RecordQuestion& question = record.questions[i];
+      table.rows.push_back({Cell(record.stacks[stack]), Cell(-100.0 * negative_regret),
+                            Cell(question.id), Cell(question.answers[stack].choice),
+                            Cell(question.answers[stack].reference_us),
+                            Cell(best_known_us(question), question.best.choice)});
+    }
+  }
+  if (table.rows.empty()) return std::nullopt;
+  return table;
+}
+
+std::string answer(const Comparison& comparison) {
+  const StackSummary* lowest = nullptr;
+  std::size_t as_low = 0;
+  for (const StackSummary& stack : comparison.stacks) {
+    if (!stack.regret.mean) continue;
+    if (lowest == nullptr || *stack.regret.mean < *lowest->regret.mean) {
+      lowest = &stack;
+      as_low = 1;
+    } else if (*stack.regret.mean == *lowest->regret.mean) {
+      ++as_low;
+    }
+  }
+  if (lowest == nullptr) return "The reference judges no decision.";
+  const std::string mean_text = percent(*lowest->regret.mean);
+  if (as_low == comparison.stacks.size())
+    return "All stacks lose the same, " + mean_text + " on average.";
+  const std::string others =
+      as_low > 1
+          ? " (and " + counted(static_cast<std::int64_t>(as_low) - 1, "other", "others") + ")"
+          : "";
+  std::string text = code(lowest->name) + others + " loses least, " + mean_text + " on average";
+  if (lowest != &comparison.stacks[0] && comparison.stacks[0].regret.mean) {
+    text += ", against " + percent(*comparison.stacks[0].regret.mean) + " for " +
+            code(comparison.stacks[0].name);
+  }
+  return text + ".";
+}
+
+SectionContent render(const ComparisonRecord& record, const Comparison& comparison) {
+  SectionContent content;
+  std::string text =
+      "Regret is what a choice costs above the best known one, both priced by the reference, over "
+      "the best. "
+      "Percentiles interpolate linearly. Kendall's tau-b compares the order in which a stack and "
+      "the reference put "
+      "the candidates of a question: 1 is the same order, -1 the reverse; the figure is the mean "
+      "over questions.";
+  if (comparison.is_weighted)
+    text += " Weighted figures count a question as often as its suite asks it.";
+  content.blocks.emplace_back(Paragraph{std::move(text)});
+  for (const std::string& stack : record.stacks) {
+    if (stack != record.reference.name) continue;
+    content.blocks.emplace_back(
+        Paragraph{code(stack) + " is the reference itself: by its own prices it loses "
+                                "nothing among the candidates it lists, whatever it is worth."});
+  }
+  content.blocks.emplace_back(regret_table(comparison));
+  if (auto table = unjudged_table(comparison)) content.blocks.emplace_back(std::move(*table));
+  if (auto table = worst_table(record)) content.blocks.emplace_back(std::move(*table));
+  content.answer = answer(comparison);
+  return content;
+}
+
+}  // namespace
+
+REPORT_SECTION(regret){
+    .id = "regret",
+    .title = "Regret and rank correlation",
+    .question = "How much does each stack lose by its choices?",
+    .order = 40,
+    .render = render,
+};
+
+}  // namespace shardlab

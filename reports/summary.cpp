@@ -1,0 +1,178 @@
+#include "reports/summary.h"
+
+#include <algorithm>
+#include <span>
+
+#include "reports/number_text.h"
+
+namespace shardlab::reports {
+namespace {
+
+// Up to this many candidates are told one by one; more are told by their extremes.
+constexpr std::size_t kToldOneByOne = 3;
+
+// "132 of 1,204 decisions (11.0 %)", "none of 1,204 decisions", "the only decision".
+std::string flips_of_decisions(const FlipCounts& flips) {
+  if (flips.questions == 1) return flips.total == 1 ? "the only decision" : "not the only decision";
+  const std::string decisions = grouped(flips.questions) + " decisions";
+  if (flips.total == 0) return "none of " + decisions;
+  if (flips.total == flips.questions) return "all " + decisions;
+  return grouped(flips.total) + " of " + decisions + " (" +
+         percent(static_cast<double>(flips.total) / static_cast<double>(flips.questions)) + ")";
+}
+
+// "calls 120 of them better, 4 worse and 8 equal", "calls it better", "calls both worse", "cannot
+// judge it".
+std::string judgement(const FlipCounts& flips) {
+  std::vector<std::string> called;
+  for (const Verdict verdict : {Verdict::kBetter, Verdict::kWorse, Verdict::kEqual}) {
+    if (flips[verdict] == 0) continue;
+    const std::string of_them = called.empty() ? " of them " : " ";
+    called.push_back(grouped(flips[verdict]) + of_them + std::string(verdict_text(verdict)));
+  }
+  const std::int64_t undecided = flips[Verdict::kUndecided];
+  const std::string everyone = flips.total == 1 ? "it" : flips.total == 2 ? "both" : "all of them";
+  if (called.empty()) return "cannot judge " + (flips.total == 2 ? "either" : everyone);
+  if (called.size() == 1 && undecided == 0) {
+    return "calls " + everyone + called[0].substr(called[0].rfind(' '));
+  }
+  std::string text = "calls " + listed(called);
+  if (undecided > 0) text += ", and cannot judge " + grouped(undecided);
+  return text;
+}
+
+// "mean regret falls from 3.2 % to 1.1 %"; "" where neither is known.
+std::string regret_change(const RegretSummary& before, const RegretSummary& after) {
+  if (!before.mean && !after.mean) return "";
+  if (!before.mean || !after.mean) {
+    return "mean regret is " + (before.mean ? percent(*before.mean) : "unknown") + " before and " +
+           (after.mean ? percent(*after.mean) : "unknown") + " after";
+  }
+  const std::string from = percent(*before.mean);
+  const std::string to = percent(*after.mean);
+  if (from == to) return "mean regret stays at " + to;
+  return "mean regret " + std::string(*after.mean < *before.mean ? "falls" : "rises") + " from " +
+         from + " to " + to;
+}
+
+std::string reference_text(const ComparisonRecord& record) {
+  const std::string label = record.reference.label.empty() ? "" : ", " + record.reference.label;
+  return code(record.reference.name) + label;
+}
+
+std::string one_candidate(const ComparisonRecord& record, const Comparison& comparison) {
+  const StackSummary& baseline = comparison.stacks[0];
+  const StackSummary& candidate = comparison.stacks[1];
+  std::string text = "Changing " + code(baseline.name) + " to " + code(candidate.name);
+  if (candidate.flips.total == 0) {
+    text += candidate.flips.questions == 1 ? " does not flip the only decision"
+                                           : " flips " + flips_of_decisions(candidate.flips);
+  } else {
+    text += " flips " + flips_of_decisions(candidate.flips) + ": the reference (" +
+            reference_text(record) + ") " + judgement(candidate.flips);
+  }
+  const std::string change = regret_change(baseline.regret, candidate.regret);
+  if (!change.empty()) text += "; " + change;
+  // Without flips the reference has not been named yet, and a regret means nothing without it.
+  if (!change.empty() && candidate.flips.total == 0) {
+    text += " by the reference (" + reference_text(record) + ")";
+  }
+  return text + ".";
+}
+
+// "`dtensor-v4` flips 132 (11.0 %; 120 better, 4 worse and 8 equal; mean regret 1.1 %)".
+std::string one_of_several(const StackSummary& candidate) {
+  const FlipCounts& flips = candidate.flips;
+  std::string text =
+      code(candidate.name) + " flips " + (flips.total == 0 ? "none" : grouped(flips.total));
+  std::string remarks;
+  const auto remark = [&remarks](const std::string& part) {
+    if (!part.empty()) remarks += (remarks.empty() ? "" : "; ") + part;
+  };
+  if (flips.total > 0) {
+    remark(percent(static_cast<double>(flips.total) / static_cast<double>(flips.questions)));
+  }
+  remark(verdicts_text(flips));
+  if (candidate.regret.mean) remark("mean regret " + percent(*candidate.regret.mean));
+  return remarks.empty() ? text : text + " (" + remarks + ")";
+}
+
+std::string several_candidates(const ComparisonRecord& record, const Comparison& comparison) {
+  const StackSummary& baseline = comparison.stacks[0];
+  const std::string decisions =
+      counted(baseline.flips.questions, "decision", "decisions") + " of " + code(baseline.name) +
+      (baseline.regret.mean ? " (mean regret " + percent(*baseline.regret.mean) + ")" : "");
+  const std::string judge = "; the reference is " + reference_text(record) + ".";
+  const std::span<const StackSummary> candidates(comparison.stacks.begin() + 1,
+                                                 comparison.stacks.end());
+  if (candidates.size() <= kToldOneByOne) {
+    std::vector<std::string> parts;
+    for (const StackSummary& candidate : candidates) parts.push_back(one_of_several(candidate));
+    return "Of " + decisions + ", " + listed(parts) + judge;
+  }
+  const auto fewer_flips = [](const StackSummary& left, const StackSummary& right) {
+    return left.flips.total < right.flips.total;
+  };
+  const auto [fewest, most] =
+      std::minmax_element(candidates.begin(), candidates.end(), fewer_flips);
+  std::string text = "Of " + decisions + ", the " + std::to_string(candidates.size()) +
+                     " candidates flip between " + grouped(fewest->flips.total) + " (" +
+                     code(fewest->name) + ") and " + grouped(most->flips.total) + " (" +
+                     code(most->name) + ")";
+  if (fewest->flips.total == most->flips.total) {
+    text = "Of " + decisions + ", each of the " + std::to_string(candidates.size()) +
+           " candidates flips " + (most->flips.total == 0 ? "none" : grouped(most->flips.total));
+  }
+  const StackSummary* lowest = nullptr;
+  for (const StackSummary& candidate : candidates) {
+    if (!candidate.regret.mean) continue;
+    if (lowest == nullptr || *candidate.regret.mean < *lowest->regret.mean) lowest = &candidate;
+  }
+  if (lowest != nullptr) {
+    text += "; the lowest mean regret is " + percent(*lowest->regret.mean) + " (" +
+            code(lowest->name) + ")";
+  }
+  return text + judge;
+}
+
+}  // namespace
+
+std::string code(std::string_view name) {
+  std::string text = "`" + std::string(name) + "`";
+  std::replace(text.begin() + 1, text.end() - 1, '`', '\'');
+  return text;
+}
+
+std::string report_title(const ComparisonRecord& record) {
+  const std::size_t candidates = record.stacks.size() - 1;
+  if (candidates == 1) return code(record.stacks[0]) + " to " + code(record.stacks[1]);
+  return code(record.stacks[0]) + " against " + std::to_string(candidates) + " candidates";
+}
+
+std::string listed(const std::vector<std::string>& parts) {
+  std::string text;
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    if (i > 0) text += i + 1 == parts.size() ? " and " : ", ";
+    text += parts[i];
+  }
+  return text;
+}
+
+std::string verdicts_text(const FlipCounts& counts) {
+  std::vector<std::string> parts;
+  for (const Verdict verdict : kVerdicts) {
+    if (counts[verdict] == 0) continue;
+    parts.push_back(grouped(counts[verdict]) + " " + std::string(verdict_text(verdict)));
+  }
+  return listed(parts);
+}
+
+std::string summary_sentence(const ComparisonRecord& record, const Comparison& comparison) {
+  if (record.questions.empty()) {
+    return "No decision was compared: the suites hold no questions.";
+  }
+  return comparison.stacks.size() == 2 ? one_candidate(record, comparison)
+                                       : several_candidates(record, comparison);
+}
+
+}  // namespace shardlab::reports

@@ -1,0 +1,36 @@
+// The answer of a comparison in one sentence, the first thing a maintainer reads:
+//
+//   "Changing `dtensor-v3` to `dtensor-v4` flips 132 of 1,204 decisions (11.0 %): the reference
+//   (`alpha-beta`, datasheet, not measured) calls 120 of them better, 4 worse and 8 equal; mean
+//   regret falls from 3.2 % to 1.1 %."
+//
+// Names stand in backticks, as every writer's text does (reports/document.h).
+// Tested by tests/unit/reports/summary_test.cpp.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "reports/comparison.h"
+#include "reports/record.h"
+
+namespace shardlab::reports {
+
+[[nodiscard]] std::string summary_sentence(const ComparisonRecord& record,
+                                           const Comparison& comparison);
+
+// "`dtensor-v3` to `dtensor-v4`", or "`dtensor-v3` against 3 candidates".
+[[nodiscard]] std::string report_title(const ComparisonRecord& record);
+
+// "120 better, 4 worse and 8 equal": what is zero is left out; "" without flips.
+[[nodiscard]] std::string verdicts_text(const FlipCounts& counts);
+
+// "a", "a and b", "a, b and c".
+[[nodiscard]] std::string listed(const std::vector<std::string>& parts);
+
+// `name`, in backticks; a backtick within becomes an apostrophe.
+[[nodiscard]] std::string code(std::string_view name);
+
+}  // namespace shardlab::reports

@@ -1,0 +1,26 @@
+// The text of a document cut into plain words and code: "`dtensor-v4` flips 2" is code "dtensor-v4"
+// and plain " flips 2". A backtick without its partner is plain.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace shardlab::reports {
+
+struct InlineRun {
+  bool is_code = false;
+  std::string_view text;
+};
+
+// The runs borrow `text`.
+[[nodiscard]] std::vector<InlineRun> inline_runs(std::string_view text);
+
+// The text without its backticks, for where there is no code: a terminal, a title.
+[[nodiscard]] std::string plain_text(std::string_view text);
+
+// "▲" for better, "▼" for worse, "=" for equal, "?" for undecided, "✓" for holds, "✗" for broken;
+// "" for anything else.
+[[nodiscard]] std::string_view verdict_symbol(std::string_view verdict);
+
+}  // namespace shardlab::reports

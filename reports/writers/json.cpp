@@ -1,0 +1,165 @@
+#include "reports/writers/json.h"
+
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <utility>
+
+#include "reports/json_text.h"
+#include "reports/summary.h"
+#include "reports/writers/inline_text.h"
+
+namespace shardlab::reports {
+namespace {
+
+using nlohmann::ordered_json;
+
+ordered_json number_or_null(const std::optional<double>& number) {
+  return number ? ordered_json(*number) : ordered_json(nullptr);
+}
+
+ordered_json text_or_null(const std::string& text) {
+  return text.empty() ? ordered_json(nullptr) : ordered_json(text);
+}
+
+ordered_json counts_json(const FlipCounts& counts) {
+  ordered_json value = {{"questions", counts.questions}, {"total", counts.total}};
+  for (const Verdict verdict : kVerdicts)
+    value[std::string(verdict_text(verdict))] = counts[verdict];
+  return value;
+}
+
+ordered_json groups_json(const std::vector<FlipGroup>& groups) {
+  ordered_json value = ordered_json::object();
+  for (const FlipGroup& group : groups) value[group.label] = counts_json(group.counts);
+  return value;
+}
+
+ordered_json invariants_json(const ComparisonRecord& record, const std::string& stack) {
+  ordered_json value = ordered_json::object();
+  for (const InvariantResult& invariant : record.invariants) {
+    if (invariant.stack != stack) continue;
+    ordered_json worst = invariant.worst ? to_json(*invariant.worst) : ordered_json(nullptr);
+    value[invariant.name] = {{"checked", invariant.checked},
+                             {"violated", invariant.violated},
+                             {"worst", std::move(worst)}};
+  }
+  return value;
+}
+
+ordered_json regret_json(const RegretSummary& regret) {
+  ordered_json value = {{"mean", number_or_null(regret.mean)},
+                        {"p50", number_or_null(regret.p50)},
+                        {"p99", number_or_null(regret.p99)},
+                        {"max", number_or_null(regret.max)},
+                        {"weighted_mean", number_or_null(regret.weighted_mean)},
+                        {"judged", regret.judged},
+                        {"unbounded", regret.unbounded},
+                        {"unbounded_max_us", number_or_null(regret.unbounded_max_us)},
+                        {"impossible", regret.impossible},
+                        {"unpriced", regret.unpriced}};
+  if (regret.judged == 0) value["reason"] = "the reference judges no decision of this stack";
+  return value;
+}
+
+ordered_json stack_json(const ComparisonRecord& record, const StackSummary& stack,
+                        bool is_baseline) {
+  ordered_json value = {{"name", stack.name},
+                        {"role", is_baseline ? "baseline" : "candidate"},
+                        {"regret", regret_json(stack.regret)},
+                        {"kendall_tau", number_or_null(stack.kendall_tau)},
+                        {"kendall_tau_weighted", number_or_null(stack.weighted_kendall_tau)},
+                        {"kendall_tau_questions", stack.ranked}};
+  if (!stack.kendall_tau)
+    value["kendall_tau_reason"] = "no question has candidates that both stack and reference rank";
+  value["invariants"] = invariants_json(record, stack.name);
+  value["ties"] = {{"exact", stack.ties.exact},
+                   {"near", stack.ties.near},
+                   {"order_dependent", stack.ties.order_dependent},
+                   {"most_candidates", stack.ties.most_candidates}};
+  if (is_baseline) return value;
+  value["flips"] = counts_json(stack.flips);
+  value["flips_by_op"] = groups_json(stack.by_op);
+  value["flips_by_size"] = groups_json(stack.by_size_band);
+  value["flips_by_mesh_dims"] = groups_json(stack.by_mesh_dims);
+  return value;
+}
+
+ordered_json flip_json(const ComparisonRecord& record, const Flip& flip) {
+  const RecordQuestion& question = record.questions[flip.question];
+  const StackAnswer& before = question.answers[0];
+  const StackAnswer& after = question.answers[flip.stack];
+  ordered_json value = {{"question", question.id},
+                        {"suite", question.suite},
+                        {"op", question.op},
+                        {"mesh", question.mesh},
+                        {"bytes", question.bytes},
+                        {"inputs", question.inputs},
+                        {"count", question.count},
+                        {"stack", record.stacks[flip.stack]},
+                        {"baseline", before.choice},
+                        {"candidate", after.choice},
+                        {"baseline_us", number_or_null(before.price_us)},
+                        {"candidate_us", number_or_null(after.price_us)},
+                        {"reference_us",
+                         {{"baseline", number_or_null(before.reference_us)},
+                          {"candidate", number_or_null(after.reference_us)},
+                          {"best", number_or_null(best_known_us(question))}}},
+                        {"verdict", verdict_text(flip.verdict)},
+                        {"gain_us", number_or_null(flip.gain_us)},
+                        {"gain_percent", number_or_null(flip.gain_percent)}};
+  // A missing price always has its reason.
+  if (!before.price_us) value["baseline_impossible"] = before.impossible;
+  if (!after.price_us) value["candidate_impossible"] = after.impossible;
+  if (flip.verdict == Verdict::kUndecided) {
+    value["reason"] = undecided_reason(record, flip);
+  } else if (!flip.gain_percent) {
+    value["reason"] = "the reference finds the baseline's choice free: there is no percentage";
+  }
+  value["baseline_path"] = before.path;
+  value["candidate_path"] = after.path;
+  value["best"] = text_or_null(question.best.choice);
+  return value;
+}
+
+}  // namespace
+
+std::string write_json(const ComparisonRecord& record, const Comparison& comparison) {
+  JsonObjectText text;
+  text.value("schema", ordered_json(kReportSchema));
+  text.value("summary", ordered_json(plain_text(summary_sentence(record, comparison))));
+  text.value("questions", ordered_json(record.questions.size()));
+  text.value("baseline", ordered_json(record.stacks[0]));
+  text.value("candidates", ordered_json(std::vector<std::string>(record.stacks.begin() + 1,
+                                                                 record.stacks.end())));
+  text.value("reference", to_json(record.reference));
+  text.begin_array("stacks");
+  for (const StackSummary& stack : comparison.stacks) {
+    text.element(stack_json(record, stack, &stack == &comparison.stacks[0]));
+  }
+  text.end_array();
+  text.begin_array("flips");
+  for (const Flip& flip : comparison.flips) text.element(flip_json(record, flip));
+  text.end_array();
+  text.begin_array("order_dependent");
+  for (const RecordQuestion& question : record.questions) {
+    for (std::size_t stack = 0; stack < record.stacks.size(); ++stack) {
+      const StackAnswer& answer = question.answers[stack];
+      if (!answer.flips_with_order) continue;
+      text.element({{"question", question.id},
+                    {"stack", record.stacks[stack]},
+                    {"choice", answer.choice},
+                    {"ties", answer.ties},
+                    {"price_us", number_or_null(answer.price_us)}});
+    }
+  }
+  text.end_array();
+  text.begin_array("curves");
+  for (const PriceCurve& curve : record.curves) text.element(to_json(curve));
+  text.end_array();
+  text.value("context", to_json(record.context));
+  text.value("configuration", to_json(record.configuration));
+  if (record.timing) text.value("timing", to_json(*record.timing));
+  return text.finish();
+}
+
+}  // namespace shardlab::reports

@@ -1,0 +1,30 @@
+// A comparison as JSON, "shardlab/report/1": what `compare --format json` prints and report.json
+// holds.
+//
+//   {"schema", "summary", "questions": 1204, "baseline", "candidates": [...], "reference": {name,
+//   label},
+//    "stacks": [{"name", "regret": {mean, p50, p99, max, ...}, "kendall_tau", "invariants": {name:
+//    {checked, violated,
+//                worst}}, "ties", "flips", ...}],
+//    "flips": [{"question", "stack", "baseline", "candidate", "baseline_us", "candidate_us",
+//               "reference_us": {baseline, candidate}, "verdict", "gain_us", "gain_percent", ...}],
+//    "order_dependent": [...], "curves": [...], "context", "configuration", "timing"}
+//
+// Regret is a fraction, 0.032 for 3.2 %. `baseline` and `candidate` of a flip are the two choices.
+// Every flip is there, losses first. A number that does not exist is null, with its reason beside
+// it. Tested by tests/unit/reports/json_test.cpp.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "reports/comparison.h"
+#include "reports/record.h"
+
+namespace shardlab::reports {
+
+inline constexpr std::string_view kReportSchema = "shardlab/report/1";
+
+[[nodiscard]] std::string write_json(const ComparisonRecord& record, const Comparison& comparison);
+
+}  // namespace shardlab::reports

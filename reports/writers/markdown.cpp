@@ -1,0 +1,342 @@
+#include "reports/writers/markdown.h"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "reports/number_text.h"
+#include "reports/writers/inline_text.h"
+
+namespace shardlab::reports {
+namespace {
+
+// How much is said: tried from the most generous to the tersest, until the text fits.
+struct Detail {
+  std::size_t browser_rows;
+  std::size_t table_rows;
+  std::size_t charts;
+  std::size_t chart_points;
+  std::size_t listing_bytes;
+  std::size_t cell_bytes;
+};
+
+constexpr std::array<Detail, 6> kDetails = {{
+    {60, 60, 6, 8, 4000, 400},
+    {40, 40, 6, 8, 1500, 240},
+    {25, 30, 4, 8, 0, 160},
+    {12, 20, 2, 6, 0, 100},
+    {6, 10, 0, 0, 0, 60},
+    {0, 4, 0, 0, 0, 40},
+}};
+
+constexpr std::array<Detail, 4> kSummaryDetails = {{
+    {8, 8, 0, 0, 0, 80},
+    {4, 8, 0, 0, 0, 60},
+    {2, 8, 0, 0, 0, 40},
+    {0, 3, 0, 0, 0, 30},
+}};
+
+// Cuts at a whole UTF-8 character.
+std::string shortened(std::string_view text, std::size_t limit) {
+  if (text.size() <= limit) return std::string(text);
+  std::size_t end = limit;
+  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0U) == 0x80U) --end;
+  return std::string(text.substr(0, end)) + "...";
+}
+
+bool opens_html(std::string_view text, std::size_t at) {
+  if (text[at] != '<' || at + 1 >= text.size()) return false;
+  const char next = text[at + 1];
+  return std::isalpha(static_cast<unsigned char>(next)) != 0 || next == '/' || next == '!' ||
+         next == '?';
+}
+
+// An underscore within a word is only that.
+bool opens_emphasis(std::string_view text, std::size_t at) {
+  const auto is_word = [&](std::size_t i) {
+    return i < text.size() && std::isalnum(static_cast<unsigned char>(text[i])) != 0;
+  };
+  return text[at] == '_' && !(at > 0 && is_word(at - 1) && is_word(at + 1));
+}
+
+std::string one_line(std::string_view text, std::string_view separator) {
+  std::string line;
+  for (const char c : text) {
+    if (c == '\n') {
+      line += separator;
+    } else if (static_cast<unsigned char>(c) < 0x20) {
+      line += ' ';
+    } else {
+      line += c;
+    }
+  }
+  return line;
+}
+
+std::string escape_plain(std::string_view text, bool is_in_table) {
+  std::string escaped;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    const bool is_markup = c == '*' || c == '\\' || opens_html(text, i) ||
+                           opens_emphasis(text, i) || (c == '|' && is_in_table);
+    if (is_markup) escaped += '\\';
+    escaped += c;
+  }
+  return escaped;
+}
+
+// In a table even code must escape its bars: `P(sum)\|R`.
+std::string code_span(std::string_view text, bool is_in_table) {
+  std::string escaped;
+  bool has_backtick = false;
+  for (const char c : text) {
+    has_backtick = has_backtick || c == '`';
+    if (c == '|' && is_in_table) escaped += '\\';
+    escaped += c;
+  }
+  return has_backtick ? "`` " + escaped + " ``" : "`" + escaped + "`";
+}
+
+std::string inline_markdown(std::string_view text, bool is_in_table) {
+  std::string line;
+  for (const InlineRun& run : inline_runs(text)) {
+    line += run.is_code ? code_span(run.text, is_in_table) : escape_plain(run.text, is_in_table);
+  }
+  return one_line(line, "; ");
+}
+
+bool is_numeric(ColumnKind kind) {
+  return kind == ColumnKind::kNumber || kind == ColumnKind::kSigned || kind == ColumnKind::kCount ||
+         kind == ColumnKind::kBytes;
+}
+
+std::string number_text(const Column& column, double number) {
+  switch (column.kind) {
+    case ColumnKind::kSigned:
+      return signed_fixed(number, column.digits);
+    case ColumnKind::kCount:
+      return fixed(number, 0);
+    case ColumnKind::kBytes:
+      return bytes_text(number);
+    default:
+      return fixed(number, column.digits);
+  }
+}
+
+std::string cell_text(const Column& column, const Cell& cell, const Detail& detail) {
+  std::string text = "-";
+  if (const auto* number = std::get_if<double>(&cell.value)) {
+    text = number_text(column, *number);
+  } else if (const auto* words = std::get_if<std::string>(&cell.value)) {
+    const std::string line = shortened(one_line(*words, "; "), detail.cell_bytes);
+    if (column.kind == ColumnKind::kVerdict) {
+      text = std::string(verdict_symbol(line)) + " " + line;
+    } else if (column.kind == ColumnKind::kCode || column.kind == ColumnKind::kName) {
+      text = line.empty() ? "" : code_span(line, true);
+    } else {
+      text = inline_markdown(line, true);
+    }
+  }
+  if (!cell.note.empty())
+    text += " (" + inline_markdown(shortened(cell.note, detail.cell_bytes), true) + ")";
+  return text;
+}
+
+template <class RowAt>
+std::string table_text(const std::vector<Column>& columns, std::size_t rows, const RowAt& row_at,
+                       const Detail& detail) {
+  std::string text = "|";
+  for (const Column& column : columns) text += " " + inline_markdown(column.title, true) + " |";
+  text += "\n|";
+  for (const Column& column : columns) text += is_numeric(column.kind) ? " ---: |" : " --- |";
+  text += "\n";
+  for (std::size_t i = 0; i < rows; ++i) {
+    const Row& row = row_at(i);
+    text += "|";
+    for (std::size_t j = 0; j < columns.size(); ++j) {
+      text += " " + cell_text(columns[j], j < row.size() ? row[j] : Cell(), detail) + " |";
+    }
+    text += "\n";
+  }
+  return text;
+}
+
+std::string more_text(std::size_t left, std::string_view one, std::string_view many) {
+  return "\nand " +
+         counted(static_cast<std::int64_t>(left), "more " + std::string(one),
+                 "more " + std::string(many)) +
+         " in report.json\n";
+}
+
+class BlockWriter {
+ public:
+  explicit BlockWriter(const Detail& detail) : detail_(detail) {}
+
+  std::string operator()(const Paragraph& paragraph) const {
+    return inline_markdown(paragraph.text, false) + "\n";
+  }
+
+  std::string operator()(const Figures& figures) const {
+    std::string text;
+    for (const Figure& figure : figures.figures) {
+      text += "- " + inline_markdown(figure.label, false) + ": **" +
+              inline_markdown(figure.value, false) + "** (" + inline_markdown(figure.note, false) +
+              ")\n";
+    }
+    return text;
+  }
+
+  std::string operator()(const Table& table) const {
+    const std::size_t shown = std::min(table.rows.size(), detail_.table_rows);
+    std::string text = caption(table.caption);
+    text += table_text(
+        table.columns, shown, [&](std::size_t i) -> const Row& { return table.rows[i]; }, detail_);
+    if (shown < table.rows.size()) text += more_text(table.rows.size() - shown, "row", "rows");
+    return text;
+  }
+
+  std::string operator()(const Browser& browser) const {
+    const std::size_t shown = std::min(browser.rows.size(), detail_.browser_rows);
+    std::vector<const BrowserRow*> rows;
+    for (std::size_t i = 0; i < shown; ++i) rows.push_back(&browser.rows[i]);
+    std::sort(rows.begin(), rows.end(), [](const BrowserRow* left, const BrowserRow* right) {
+      return left->place < right->place;
+    });
+    std::string text = caption(browser.caption + ", " + browser.order_text);
+    if (shown > 0) {
+      text += table_text(
+          browser.columns, shown, [&](std::size_t i) -> const Row& { return rows[i]->cells; },
+          detail_);
+    }
+    if (shown < browser.total) {
+      text += more_text(browser.total - shown, browser.noun_one, browser.noun_many);
+      if (shown > 0) text += "(shown: " + browser.cut_text + ")\n";
+    }
+    return text;
+  }
+
+  std::string operator()(const Charts& charts) const {
+    std::string text;
+    std::size_t written = 0;
+    std::size_t left_out = 0;
+    for (const Chart& chart : charts.charts) {
+      if (chart.is_tabulated) continue;
+      if (written == detail_.charts) {
+        ++left_out;
+        continue;
+      }
+      ++written;
+      text += (text.empty() ? "" : "\n") + chart_text(chart);
+    }
+    if (left_out > 0) text += more_text(left_out, "chart", "charts");
+    return text;
+  }
+
+  std::string operator()(const Listing& listing) const {
+    if (listing.text.size() > detail_.listing_bytes) return {};
+    // A fence longer than any run of backticks inside.
+    const std::string fence = listing.text.find("```") == std::string::npos ? "```" : "``````";
+    return "<details><summary>" + escape_plain(listing.title, false) + "</summary>\n\n" + fence +
+           "\n" + listing.text + "\n" + fence + "\n\n</details>\n";
+  }
+
+ private:
+  static std::string caption(const std::string& text) {
+    return text.empty() ? "" : inline_markdown(text, false) + ":\n\n";
+  }
+
+  // The chart's points, evenly thinned; more series than columns make more tables.
+  [[nodiscard]] std::string chart_text(const Chart& chart) const {
+    const bool has_lines = chart.kind == ChartKind::kLines;
+    const std::size_t points = has_lines ? chart.x.size() : chart.labels.size();
+    const std::size_t shown = has_lines ? std::min(points, detail_.chart_points) : points;
+    std::string text = caption(chart.title + ", " + chart.y_title);
+    for (std::size_t first = 0; first < chart.series.size(); first += kMaxColumns - 1) {
+      const std::size_t last = std::min(first + kMaxColumns - 1, chart.series.size());
+      std::vector<Column> columns = {
+          {chart.x_title, has_lines ? ColumnKind::kBytes : ColumnKind::kText}};
+      for (std::size_t i = first; i < last; ++i)
+        columns.push_back({chart.series[i].name, ColumnKind::kNumber, 2});
+      std::vector<Row> rows;
+      for (std::size_t i = 0; i < shown; ++i) {
+        const std::size_t point = shown > 1 ? i * (points - 1) / (shown - 1) : 0;
+        Row row = {has_lines ? Cell(chart.x[point]) : Cell(chart.labels[point])};
+        for (std::size_t j = first; j < last; ++j) row.emplace_back(chart.series[j].values[point]);
+        rows.push_back(std::move(row));
+      }
+      if (first > 0) text += "\n";
+      text += table_text(
+          columns, rows.size(), [&](std::size_t i) -> const Row& { return rows[i]; }, detail_);
+    }
+    return text;
+  }
+
+  const Detail& detail_;
+};
+
+std::string section_text(const RenderedSection& rendered, const Detail& detail) {
+  std::string text = "## " + std::string(rendered.section->title) + "\n\n*" +
+                     std::string(rendered.section->question) + "*\n\n";
+  const BlockWriter writer(detail);
+  for (const Block& block : rendered.content.blocks) {
+    const std::string block_text = std::visit(writer, block);
+    if (!block_text.empty()) text += block_text + "\n";
+  }
+  text += "**Answer.** " + inline_markdown(rendered.content.answer, false) + "\n";
+  return text;
+}
+
+std::string heading(const RenderedReport& report) {
+  return "# shardlab: " + inline_markdown(report.title, false) + "\n\n**" +
+         inline_markdown(report.sentence, false) + "**\n";
+}
+
+// What is still too long at the tersest is cut at a line's end.
+std::string cut(std::string text, std::size_t limit) {
+  constexpr std::string_view kNote = "\n\n(cut here; the rest is in report.json)\n";
+  if (text.size() < limit) return text;
+  text = shortened(text, limit - kNote.size() - 4);
+  const std::size_t line = text.rfind('\n');
+  if (line != std::string::npos && line > 0) text.resize(line);
+  return text + std::string(kNote);
+}
+
+}  // namespace
+
+std::string write_markdown(const RenderedReport& report) {
+  std::string text;
+  for (const Detail& detail : kDetails) {
+    text = heading(report);
+    for (const RenderedSection& section : report.sections)
+      text += "\n" + section_text(section, detail);
+    if (text.size() < kMarkdownLimit) return text;
+  }
+  return cut(std::move(text), kMarkdownLimit);
+}
+
+std::string write_markdown_summary(const RenderedReport& report) {
+  std::string text;
+  for (const Detail& detail : kSummaryDetails) {
+    text = heading(report);
+    const BlockWriter writer(detail);
+    bool has_table = false;
+    bool has_browser = false;
+    for (const RenderedSection& section : report.sections) {
+      for (const Block& block : section.content.blocks) {
+        const bool is_wanted = (std::holds_alternative<Table>(block) && !has_table) ||
+                               (std::holds_alternative<Browser>(block) && !has_browser);
+        if (!is_wanted) continue;
+        has_table = has_table || std::holds_alternative<Table>(block);
+        has_browser = has_browser || std::holds_alternative<Browser>(block);
+        text += "\n" + std::visit(writer, block);
+      }
+    }
+    if (text.size() < kMarkdownSummaryLimit) return text;
+  }
+  return cut(std::move(text), kMarkdownSummaryLimit);
+}
+
+}  // namespace shardlab::reports

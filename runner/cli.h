@@ -1,0 +1,64 @@
+// What all commands share: common options, output, and the shape of a command.
+//
+// A command is one file in runner/commands/ with one function add_<name>_command(app, session) and its row in main.cpp's
+// table. Its callback reads, computes, prints through the session and may set session.exit_code; it throws on bad input.
+//
+// Exit codes: 0 done; 1 a gate said no; 2 usage; 3 bad input; 4 the environment lacks something; 5 a bug.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <cstdint>
+#include <iosfwd>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "costmodel/error.h"
+#include "runner/configs.h"
+
+namespace shardlab {
+
+enum ExitCode : int { kDone = 0, kGateSaidNo = 1, kUsage = 2, kBadInput = 3, kNoEnvironment = 4, kBug = 5 };
+
+struct Session {
+  // Common options.
+  std::string format = "text";
+  std::string out;
+  std::uint64_t seed = 0;
+  int jobs = 0;  // 0: one per core
+  bool quiet = false;
+  bool no_timing = false;
+  std::vector<std::string> sets;
+  std::string topology = "h100";
+
+  int exit_code = kDone;
+  std::vector<std::string> command_line;  // as typed
+
+  [[nodiscard]] bool json() const { return format == "json"; }
+  [[nodiscard]] ConfigStore store() const;
+  [[nodiscard]] int threads() const;  // jobs, or the number of cores
+  // Results: the JSON document or the text, to stdout.
+  void print(const nlohmann::json& document) const;
+  void print(const std::string& text) const;
+};
+
+// --format, --quiet, --no-timing, --seed, --jobs, --set.
+void add_common_options(CLI::App& app, Session& session);
+void add_topology_option(CLI::App& app, Session& session);
+
+// A parse of one option's text form; the message of a TextError gets the option's name in front.
+template <class Parse>
+auto parse_option(std::string_view option, Parse&& parse) -> decltype(parse()) {
+  try {
+    return parse();
+  } catch (const TextError& error) {
+    throw InputError(std::string(option) + ": " + error.what());
+  }
+}
+
+struct CommandRow {
+  std::string_view name;
+  void (*add)(CLI::App& app, Session& session);
+};
+
+}  // namespace shardlab

@@ -1,0 +1,16 @@
+// One function per command; each lives in the file of its name.
+#pragma once
+
+#include "runner/cli.h"
+
+namespace shardlab {
+
+void add_compare_command(CLI::App& app, Session& session);
+void add_describe_command(CLI::App& app, Session& session);
+void add_list_command(CLI::App& app, Session& session);
+void add_plan_command(CLI::App& app, Session& session);
+void add_regress_command(CLI::App& app, Session& session);
+void add_select_command(CLI::App& app, Session& session);
+void add_ties_command(CLI::App& app, Session& session);
+
+}  // namespace shardlab

@@ -1,0 +1,267 @@
+#!/usr/bin/env python3
+"""Record the questions that a real PyTorch DTensor program asks of its cost model, as a suite.
+
+The program runs forward and backward on a fake process group with meta tensors: one process, no
+memory, no GPU. Two kinds of questions are kept, equal ones once, with how often they occurred:
+
+    select  an operation on DTensors (those that shardlab has rules for; the others are counted
+            under `skipped`)
+    plan    a redistribution, explicit ones and those that DTensor makes for an operation's inputs
+
+    scripts/record_suite.py llama3-8b-tp --out configs/suites/llama3-8b-tp.json
+    scripts/record_suite.py llama3-8b-fsdp-tp --batch 8,16 --seqlen 2048,8192 --out suite.json
+
+Programs (LLaMA3-8B shapes, one transformer block, final norm, output layer and loss, bf16):
+
+llama3-8b-tp       mesh 8 (tp): tensor parallel with sequence parallel, the placements that
+                   parallelize_module gives with ColwiseParallel and RowwiseParallel.
+llama3-8b-fsdp-tp  mesh 8x8 (dp, tp): the same, the batch sharded on dp, and each parameter sharded on
+                   dp as fully_shard does on top of tp: `_S(0,8)S(0)` or S(0)S(1), gathered on dp
+                   before its use by an explicit redistribute.
+
+The `_S` of the attention's bmm come from views (batch and heads flattened): PyTorch takes these for
+placements of their own, not for an encoded shard order; a suite cannot say that.
+"""
+
+import argparse
+import json
+import re
+import sys
+from collections import Counter
+from itertools import product
+from pathlib import Path
+
+from gen_golden_dtensor import (
+    OPS, TORCH_VERSION, Oracle, input_text, layout_text, mesh_text, require_torch, tensor_text)
+
+DIM, FFN, HEADS, KV_HEADS, HEAD_DIM, VOCABULARY = 4096, 14336, 32, 8, 128, 128256
+KEPT_OPS = {f"aten.{name}" if "." in name else f"aten.{name}.default" for name in OPS}
+LAYOUT = re.compile(r"(R|_?S\(\d+(,\d+)?\)(\[\d+\])?|P\((sum|avg|min|max|product)\))+")
+SCHEMA = "shardlab/suite/1"
+
+
+class Recorder:
+    """Counts questions in the order of their first occurrence."""
+
+    def __init__(self):
+        self.questions = {}  # text of the question -> [question, count]
+        self.skipped = Counter()
+
+    def count(self, question):
+        self.questions.setdefault(json.dumps(question), [question, 0])[1] += 1
+
+    def operation(self, op, args):
+        """One call on DTensors; `args` are its positional arguments with specs for tensors."""
+        inputs, rest, mesh = [], [], None
+        for arg in args:
+            specs = arg if isinstance(arg, (list, tuple)) else [arg]
+            if not specs or not hasattr(specs[0], "placements"):
+                rest.append(arg)
+                continue
+            if not all(LAYOUT.fullmatch(layout_text(spec)) for spec in specs):
+                self.skipped[f"{op} (a layout without text form)"] += 1
+                return
+            inputs.append(input_text(arg))
+            mesh = specs[0].mesh
+        if op not in KEPT_OPS:
+            self.skipped[op] += 1
+            return
+        self.count({"kind": "select", "op": op, "mesh": mesh_text(mesh.shape), "inputs": inputs,
+                    "args": rest})
+
+    def redistribution(self, source, target):
+        texts = layout_text(source), layout_text(target)
+        if texts[0] == texts[1]:
+            return
+        if not all(map(LAYOUT.fullmatch, texts)):
+            self.skipped["redistribute (a layout without text form)"] += 1
+            return
+        tensor = tensor_text(source.shape, source.tensor_meta.dtype)
+        self.count({"kind": "plan", "mesh": mesh_text(source.mesh.shape), "tensor": tensor,
+                    "from": texts[0], "to": texts[1]})
+
+
+def observe(recorder, run):
+    """Runs `run` with every DTensor operation and every redistribution told to `recorder`."""
+    import torch.distributed.tensor._redistribute as redistribute
+    from torch.distributed.tensor import DTensor
+    from torch.utils._python_dispatch import TorchDispatchMode
+    from torch.utils._pytree import tree_any, tree_map_only
+
+    class Operations(TorchDispatchMode):
+        def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+            if tree_any(lambda value: isinstance(value, DTensor), (args, kwargs)):
+                specs = tree_map_only(DTensor, lambda tensor: tensor._spec, args)
+                recorder.operation(str(function), specs)
+            return function(*args, **(kwargs or {}))
+
+    original = redistribute.redistribute_local_tensor
+
+    def observed(local_tensor, current_spec, target_spec, **options):
+        recorder.redistribution(current_spec, target_spec)
+        return original(local_tensor, current_spec, target_spec, **options)
+
+    name = original.__name__
+    users = [m for m in list(sys.modules.values()) if getattr(m, name, None) is original]
+    for module in users:
+        module.redistribute_local_tensor = observed
+    try:
+        with Operations():
+            run()
+    finally:
+        for module in users:
+            module.redistribute_local_tensor = original
+
+
+class Llama:
+    """One block of LLaMA3-8B with its output layer, on DTensors over `mesh`, whose last dim is tp."""
+
+    def __init__(self, torch, mesh, batch, seqlen):
+        from torch.distributed.tensor import Replicate, Shard
+
+        self.torch, self.mesh, self.batch, self.seqlen = torch, mesh, batch, seqlen
+        self.whole, self.shard = Replicate(), Shard
+        self.has_dp = mesh.ndim == 2
+        column, row = self.shard(0), self.shard(1)
+        kv = KV_HEADS * HEAD_DIM
+        self.weights = {name: self.parameter(shape, tp) for name, shape, tp in (
+            ("wq", (DIM, DIM), column), ("wk", (kv, DIM), column), ("wv", (kv, DIM), column),
+            ("wo", (DIM, DIM), row), ("w1", (FFN, DIM), column), ("w3", (FFN, DIM), column),
+            ("w2", (DIM, FFN), row), ("output", (VOCABULARY, DIM), column),
+            *((name, (DIM,), self.whole) for name in ("norm1", "norm2", "norm3")))}
+
+    def tensor(self, shape, placements, requires_grad=False, dtype=None):
+        """A DTensor of this global shape whose local part is a meta tensor."""
+        from torch.distributed.tensor import DTensor
+        from torch.distributed.tensor._utils import compute_local_shape_and_global_offset
+
+        local_shape, _ = compute_local_shape_and_global_offset(shape, self.mesh, placements)
+        local = self.torch.empty(local_shape, dtype=dtype or self.torch.bfloat16, device="meta")
+        strides = self.torch.empty(shape, device="meta").stride()
+        tensor = DTensor.from_local(local, self.mesh, placements, run_check=False,
+                                    shape=self.torch.Size(shape), stride=strides)
+        return tensor.detach().requires_grad_(requires_grad)
+
+    def parameter(self, shape, tp):
+        """As fully_shard leaves it: dim 0 on dp, strided where tp has sharded it before."""
+        from torch.distributed.tensor.placement_types import _StridedShard
+
+        placements = [tp]
+        if self.has_dp:
+            strided = tp == self.shard(0)
+            dp = _StridedShard(0, split_factor=self.mesh.size(1)) if strided else self.shard(0)
+            placements = [dp, tp]
+        return self.tensor(shape, placements, requires_grad=True), tp
+
+    def layout(self, tp):
+        return [self.shard(0), tp] if self.has_dp else [tp]
+
+    def weight(self, name):
+        """The parameter, gathered on dp."""
+        tensor, tp = self.weights[name]
+        return tensor.redistribute(self.mesh, [self.whole, tp]) if self.has_dp else tensor
+
+    def to(self, tensor, tp):
+        return tensor.redistribute(self.mesh, self.layout(tp))
+
+    def norm(self, x, name):
+        wide = x.float()
+        scaled = wide * self.torch.rsqrt(wide.pow(2).mean(-1, keepdim=True) + 1e-5)
+        return scaled.to(x.dtype) * self.weight(name)
+
+    def linear(self, x, name):
+        return self.torch.nn.functional.linear(x, self.weight(name))
+
+    def rotate(self, x, cos, sin):
+        half = x.shape[-1] // 2
+        return x * cos + self.torch.cat([-x[..., half:], x[..., :half]], dim=-1) * sin
+
+    def repeat_heads(self, x):
+        """Each key or value head serves a group of query heads."""
+        groups = (self.batch, self.seqlen, KV_HEADS, HEADS // KV_HEADS, HEAD_DIM)
+        return x.unsqueeze(3).expand(groups).reshape(self.batch, self.seqlen, HEADS, HEAD_DIM)
+
+    def attention(self, x):
+        torch, batch, seqlen = self.torch, self.batch, self.seqlen
+        everywhere = [self.whole] * self.mesh.ndim
+        cos, sin = (self.tensor((seqlen, 1, HEAD_DIM), everywhere) for _ in range(2))
+        mask = self.tensor((seqlen, seqlen), everywhere)
+        q = self.linear(x, "wq").view(batch, seqlen, HEADS, HEAD_DIM)
+        k = self.linear(x, "wk").view(batch, seqlen, KV_HEADS, HEAD_DIM)
+        v = self.linear(x, "wv").view(batch, seqlen, KV_HEADS, HEAD_DIM)
+        q, k = self.rotate(q, cos, sin), self.rotate(k, cos, sin)
+        k, v = map(self.repeat_heads, (k, v))
+        q, k, v = (t.transpose(1, 2) for t in (q, k, v))
+        scores = torch.matmul(q, k.transpose(2, 3)) * HEAD_DIM**-0.5 + mask
+        mixed = torch.matmul(torch.softmax(scores.float(), -1).to(q.dtype), v)
+        return self.linear(mixed.transpose(1, 2).reshape(batch, seqlen, DIM), "wo")
+
+    def mlp(self, x):
+        gate = self.torch.nn.functional.silu(self.linear(x, "w1"))
+        return self.linear(gate * self.linear(x, "w3"), "w2")
+
+    def run(self):
+        """Forward and backward; between the parts activations are sharded along the sequence on tp."""
+        sequence, shape = self.shard(1), (self.batch, self.seqlen)
+        x = self.tensor((*shape, DIM), self.layout(sequence), requires_grad=True)
+        targets = self.tensor(shape, self.layout(self.whole), dtype=self.torch.int64)
+        x = x + self.to(self.attention(self.to(self.norm(x, "norm1"), self.whole)), sequence)
+        x = x + self.to(self.mlp(self.to(self.norm(x, "norm2"), self.whole)), sequence)
+        logits = self.linear(self.to(self.norm(x, "norm3"), self.whole), "output")
+        logits = self.to(logits, self.whole).flatten(0, 1).float()
+        self.torch.nn.functional.cross_entropy(logits, targets.flatten(0, 1)).backward()
+
+
+BLOCK = "LLaMA3-8B block and output layer, forward and backward"
+PROGRAMS = {  # name: mesh shape, names of its dims, default batch sizes, description
+    "llama3-8b-tp": ((8,), ("tp",), "2,8", f"{BLOCK}, tensor and sequence parallel on 8"),
+    "llama3-8b-fsdp-tp": (
+        (8, 8), ("dp", "tp"), "8,16",
+        f"{BLOCK}, mesh dp x tp = 8 x 8; FSDP is emulated: parameters have the placements that "
+        "fully_shard gives on top of tensor parallel and are gathered on dp by explicit "
+        "redistributes (fully_shard's own collectives do not pass through DTensor)"),
+}
+
+
+def suite_text(name, source, recorder):
+    """JSON with one question a line."""
+    head = {"schema": SCHEMA, "name": name, "source": source}
+    lines = []
+    for number, (question, count) in enumerate(recorder.questions.values(), 1):
+        what = question.get("op", "redistribute")
+        lines.append(json.dumps({"id": f"{name}/{number:04d} {what}", **question, "count": count}))
+    skipped = json.dumps(dict(sorted(recorder.skipped.items())))
+    questions = ",\n".join(lines)
+    return f'{json.dumps(head)[:-1]}, "questions": [\n{questions}\n], "skipped": {skipped}}}\n'
+
+
+def main(argv=None):
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
+    option = parser.add_argument
+    option("program", choices=PROGRAMS, metavar="PROGRAM", help=" or ".join(PROGRAMS))
+    option("--out", metavar="FILE", help="the suite to write (default stdout)")
+    option("--batch", metavar="N[,N...]", help="global batch sizes (default 2,8; with dp 8,16)")
+    option("--seqlen", default="2048,8192", metavar="N[,N...]", help="default 2048,8192")
+    option("--any-version", action="store_true", help=f"accept a PyTorch other than {TORCH_VERSION}")
+    arguments = parser.parse_args(argv)
+    torch = require_torch(arguments.any_version)
+    torch.set_num_threads(1)
+
+    shape, names, batch, description = PROGRAMS[arguments.program]
+    batch = arguments.batch or batch
+    oracle, recorder = Oracle(torch), Recorder()
+    oracle.enter(shape, names=names)
+    for size, seqlen in product(map(int, batch.split(",")), map(int, arguments.seqlen.split(","))):
+        observe(recorder, Llama(torch, oracle.mesh, size, seqlen).run)
+    source = (f"recorded by scripts/record_suite.py, torch {torch.__version__.split('+')[0]}, "
+              f"{description}; batch {batch}, sequence {arguments.seqlen}, bf16")
+    text = suite_text(arguments.program, source, recorder)
+    if arguments.out is None:
+        sys.stdout.write(text)
+    else:
+        Path(arguments.out).write_text(text)
+        print(f"{arguments.out}: {len(recorder.questions)} questions", file=sys.stderr)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,104 @@
+#include "sim/bounds.h"
+
+#include <algorithm>
+#include <iterator>
+#include <vector>
+
+namespace shardlab {
+namespace {
+
+struct Volume {
+  double total = 0.0;    // over all ranks
+  double busiest = 0.0;  // of one rank
+};
+
+// Bytes that ranks hold after the plan and did not before.
+Volume receive_bound(const Plan& plan, const DeviceMesh& mesh) {
+  // Held sets are products over tensor dims, so their intersections are too.
+  Volume volume;
+  const double item = itemsize(plan.meta.dtype);
+  for (std::int64_t r = 0; r < mesh.size(); ++r) {
+    const std::vector<std::int64_t> coordinate = mesh.coordinate(r);
+    double wanted = item;
+    double present = item;
+    for (int d = 0; d < plan.meta.ndim(); ++d) {
+      std::vector<std::int64_t> before = local_rows(plan.meta.shape, d, plan.from, mesh, coordinate);
+      std::vector<std::int64_t> after = local_rows(plan.meta.shape, d, plan.to, mesh, coordinate);
+      std::sort(before.begin(), before.end());
+      std::sort(after.begin(), after.end());
+      std::vector<std::int64_t> both;
+      std::set_intersection(before.begin(), before.end(), after.begin(), after.end(),
+                            std::back_inserter(both));
+      wanted *= static_cast<double>(after.size());
+      present *= static_cast<double>(both.size());
+    }
+    volume.total += wanted - present;
+    volume.busiest = std::max(volume.busiest, wanted - present);
+  }
+  return volume;
+}
+
+// Partials over n ranks in all, N bytes on each.
+Volume reduction_bound(const Plan& plan, const DeviceMesh& mesh) {
+  double n = 1.0;
+  bool to_replicas = true;
+  for (int m = 0; m < mesh.ndim(); ++m) {
+    if (!plan.from[m].is_partial() || plan.from[m] == plan.to[m]) continue;
+    n *= static_cast<double>(mesh.size(m));
+    to_replicas = to_replicas && plan.to[m].is_replicate();
+  }
+  for (int m = 0; m < mesh.ndim(); ++m) {
+    // Other changes may reuse what the reduction moves: only the reduction itself is certain.
+    if (!plan.from[m].is_partial() && plan.from[m] != plan.to[m]) to_replicas = false;
+  }
+  const double held = plan.meta.bytes() /
+                      static_cast<double>(num_shards(plan.from.placements, mesh, true));
+  Volume volume;
+  volume.busiest = (to_replicas ? 2.0 : 1.0) * held * (n - 1) / n;
+  volume.total = volume.busiest * static_cast<double>(mesh.size());
+  return volume;
+}
+
+}  // namespace
+
+PlanBounds bounds_of(const Plan& plan, const DeviceMesh& mesh, const Topology& topology) {
+  PlanBounds bounds;
+  if (!plan.impossible.empty() || plan.steps.empty()) return bounds;
+
+  double moved = 0.0;  // bytes that one rank receives
+  double peak = 0.0;
+  for (const PlanStep& step : plan.steps) {
+    std::int64_t ranks = 1;
+    for (const int dim : step.mesh_dims) ranks *= mesh.size(dim);
+    moved += step.full_bytes * ring_volume_factor(step.collective, ranks);
+    peak = std::max(peak, step.full_bytes);
+  }
+  const auto held = [&](const Layout& layout) {
+    return plan.meta.bytes() / static_cast<double>(num_shards(layout.placements, mesh, true));
+  };
+  const double floor = std::max(held(plan.from), held(plan.to));
+  if (floor > 0) bounds.memory_ratio = std::max(peak, floor) / floor;
+
+  std::int64_t elements_on_a_side = 0;
+  for (const std::int64_t extent : plan.meta.shape) {
+    elements_on_a_side = std::max(elements_on_a_side, extent);
+  }
+  const bool partial = std::any_of(plan.from.placements.begin(), plan.from.placements.end(),
+                                   [](const Placement& p) { return p.is_partial(); });
+  const bool too_large =
+      !partial && (mesh.size() > kMaxBoundRanks || elements_on_a_side * mesh.size() > (1 << 25));
+  if (too_large) return bounds;
+  const Volume bound = partial ? reduction_bound(plan, mesh) : receive_bound(plan, mesh);
+  if (bound.total > 0) {
+    bounds.volume_ratio = moved * static_cast<double>(mesh.size()) / bound.total;
+  }
+  if (bound.busiest > 0) {
+    GBps fastest;
+    for (const LinkLevel& link : topology.links()) fastest = std::max(fastest, link.bandwidth);
+    bounds.time_ratio =
+        plan.price.total.value() / transfer_time(bound.busiest, fastest).value();
+  }
+  return bounds;
+}
+
+}  // namespace shardlab

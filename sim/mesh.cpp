@@ -1,0 +1,356 @@
+#include "sim/mesh.h"
+
+#include <algorithm>
+
+#include "costmodel/error.h"
+#include "costmodel/text.h"
+
+namespace shardlab {
+namespace {
+
+constexpr std::int64_t kMaxRanks = std::int64_t{1} << 40;
+
+std::string in_quotes(std::string_view word) { return "\"" + std::string(word) + "\""; }
+
+[[noreturn]] void fail(std::string_view text, std::size_t position, std::string_view expected) {
+  throw TextError("mesh", text, position, expected);
+}
+
+std::string joined(std::span<const std::string> names) { return join(names); }
+
+}  // namespace
+
+std::int64_t MeshLayout::size() const {
+  std::int64_t product = 1;
+  for (const LayoutMode& mode : modes_) product *= mode.size;
+  return product;
+}
+
+MeshLayout MeshLayout::coalesce() const {
+  std::vector<LayoutMode> merged;
+  for (const LayoutMode& mode : modes_) {
+    if (mode.size == 1) continue;
+    if (!merged.empty() && merged.back().stride == mode.size * mode.stride) {
+      merged.back() = {merged.back().size * mode.size, mode.stride};
+    } else {
+      merged.push_back(mode);
+    }
+  }
+  if (merged.empty()) merged.push_back({1, 1});
+  return MeshLayout(std::move(merged));
+}
+
+MeshLayout MeshLayout::concatenate(const MeshLayout& inner) const {
+  std::vector<LayoutMode> modes = modes_;
+  modes.insert(modes.end(), inner.modes_.begin(), inner.modes_.end());
+  return MeshLayout(std::move(modes));
+}
+
+std::vector<std::int64_t> MeshLayout::offsets() const {
+  std::vector<std::int64_t> offsets = {0};
+  for (const LayoutMode& mode : modes_) {
+    std::vector<std::int64_t> next;
+    next.reserve(offsets.size() * static_cast<std::size_t>(mode.size));
+    for (const std::int64_t offset : offsets) {
+      for (std::int64_t i = 0; i < mode.size; ++i) next.push_back(offset + i * mode.stride);
+    }
+    offsets = std::move(next);
+  }
+  return offsets;
+}
+
+bool MeshLayout::overlaps() const {
+  // Sorted by stride, every mode must step over the full extent of the smaller ones.
+  std::vector<LayoutMode> sorted;
+  for (const LayoutMode& mode : modes_) {
+    if (mode.size > 1) sorted.push_back(mode);
+  }
+  std::sort(sorted.begin(), sorted.end(),
+            [](const LayoutMode& a, const LayoutMode& b) { return a.stride < b.stride; });
+  for (std::size_t i = 1; i < sorted.size(); ++i) {
+    if (sorted[i].stride < sorted[i - 1].size * sorted[i - 1].stride) return true;
+  }
+  return false;
+}
+
+std::string MeshLayout::text() const {
+  std::string out;
+  for (const LayoutMode& mode : modes_) {
+    if (!out.empty()) out += ",";
+    out += std::to_string(mode.size) + ":" + std::to_string(mode.stride);
+  }
+  return modes_.size() == 1 ? out : "(" + out + ")";
+}
+
+DeviceMesh DeviceMesh::make(std::vector<std::int64_t> sizes, std::vector<std::string> names) {
+  std::string text;
+  for (const std::int64_t size : sizes) {
+    text += (text.empty() ? "" : "x") + std::to_string(size);
+  }
+  if (sizes.empty()) fail(text, 0, "at least one mesh dim");
+  if (sizes.size() > kMaxMeshDims) {
+    fail(text, 0, "at most " + std::to_string(kMaxMeshDims) + " mesh dims");
+  }
+  if (!names.empty() && names.size() != sizes.size()) fail(text, 0, "a name for every mesh dim");
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    for (std::size_t j = 0; j < i; ++j) {
+      if (names[i] == names[j]) {
+        fail(joined(names), 0, "distinct axis names, found " + in_quotes(names[i]) + " twice");
+      }
+    }
+  }
+  auto root = std::make_shared<Root>();
+  for (const std::int64_t size : sizes) {
+    if (size < 1) fail(text, 0, "mesh dims of at least 1 rank");
+    if (root->world_size > kMaxRanks / size) fail(text, 0, "at most 2^40 ranks");
+    root->world_size *= size;
+  }
+  std::int64_t stride = root->world_size;
+  for (const std::int64_t size : sizes) {
+    stride /= size;
+    root->dims.push_back(MeshLayout({{size, stride}}));
+  }
+  root->names = names;
+
+  DeviceMesh mesh;
+  mesh.sizes_ = std::move(sizes);
+  mesh.names_ = std::move(names);
+  mesh.dims_ = root->dims;
+  mesh.root_ = std::move(root);
+  return mesh;
+}
+
+DeviceMesh DeviceMesh::parse(std::string_view text) {
+  TextCursor cursor("mesh", text);
+  std::vector<std::int64_t> sizes;
+  std::vector<std::string> names;
+  constexpr std::string_view kSize = "a mesh dim size";
+  std::int64_t ranks = 1;
+  do {
+    const std::size_t start = cursor.position();
+    const std::string_view name = cursor.word();
+    if (!name.empty()) {
+      if (!sizes.empty() && names.empty()) cursor.fail_at(start, std::string(kSize));
+      if (std::find(names.begin(), names.end(), name) != names.end()) {
+        cursor.fail_at(start, "distinct axis names, found " + in_quotes(name) + " twice");
+      }
+      cursor.expect("=", "\"=\" and the size of axis " + in_quotes(name));
+      names.emplace_back(name);
+    } else if (!names.empty()) {
+      cursor.fail("an axis such as tp=8");
+    }
+    if (sizes.size() == kMaxMeshDims) {
+      cursor.fail_at(start, "at most " + std::to_string(kMaxMeshDims) + " mesh dims");
+    }
+    const std::size_t size_position = cursor.position();
+    sizes.push_back(cursor.integer(kSize, 1, kMaxRanks));
+    if (ranks > kMaxRanks / sizes.back()) {
+      cursor.fail_at(size_position, "at most 2^40 ranks");
+    }
+    ranks *= sizes.back();
+  } while (names.empty() ? cursor.take("x") || cursor.take(",") : cursor.take(","));
+  if (!cursor.at_end()) {
+    cursor.fail(names.empty() ? "\"x\" and another size, or the end (8x8, dp=8,tp=8)"
+                              : "\",\" and another axis, or the end (dp=8,tp=8)");
+  }
+  return make(std::move(sizes), std::move(names));
+}
+
+std::size_t DeviceMesh::index(int mesh_dim) const {
+  SHARDLAB_CHECK(mesh_dim >= 0 && mesh_dim < ndim(), "mesh dim ", mesh_dim, " of ", ndim());
+  return static_cast<std::size_t>(mesh_dim);
+}
+
+std::int64_t DeviceMesh::size() const {
+  std::int64_t product = 1;
+  for (const std::int64_t size : sizes_) product *= size;
+  return product;
+}
+
+int DeviceMesh::dim_of(std::string_view name) const {
+  const auto it = std::find(names_.begin(), names_.end(), name);
+  return it == names_.end() ? -1 : static_cast<int>(it - names_.begin());
+}
+
+DeviceMesh DeviceMesh::slice(std::span<const std::string> names) const {
+  DeviceMesh sub;
+  sub.root_ = root_;
+  MeshLayout all;
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    for (std::size_t j = 0; j < i; ++j) {
+      if (names[i] == names[j]) {
+        fail(joined(names), 0, "distinct axis names, found " + in_quotes(names[i]) + " twice");
+      }
+    }
+    const int dim = dim_of(names[i]);
+    MeshLayout layout;
+    if (dim >= 0) {
+      layout = dims_[index(dim)];
+    } else {
+      const auto it =
+          std::find_if(root_->flattened.begin(), root_->flattened.end(),
+                       [&](const Flattened& f) { return f.name == names[i]; });
+      if (it == root_->flattened.end()) {
+        std::vector<std::string> valid = names_;
+        for (const Flattened& f : root_->flattened) valid.push_back(f.name);
+        fail(joined(names), 0,
+             "known axis names, found " + in_quotes(names[i]) + "; valid: " + joined(valid));
+      }
+      layout = it->layout;
+    }
+    sub.sizes_.push_back(layout.size());
+    sub.names_.push_back(names[i]);
+    sub.dims_.push_back(layout);
+    all = all.concatenate(layout);
+  }
+  if (names.empty()) fail("", 0, "at least one axis name");
+  if (all.overlaps()) fail(joined(names), 0, "axes whose ranks do not overlap");
+  // Root order: each axis steps at least as far as the ones after it. Size-1 axes may stand anywhere.
+  std::int64_t previous = 0;
+  for (const MeshLayout& layout : sub.dims_) {
+    if (layout.size() == 1) continue;
+    const std::int64_t stride = layout.modes().front().stride;
+    if (previous != 0 && stride > previous) fail(joined(names), 0, "axes in the order of the root mesh");
+    previous = stride;
+  }
+  return sub;
+}
+
+DeviceMesh DeviceMesh::flatten(std::span<const std::string> names, std::string name) const {
+  const DeviceMesh sub = slice(names);
+  MeshLayout all;
+  for (const MeshLayout& layout : sub.dims_) all = all.concatenate(layout);
+  if (name.empty()) name = join(names, "_");
+  if (std::find(root_->names.begin(), root_->names.end(), name) != root_->names.end()) {
+    fail(joined(names), 0, "a new name for the flattened axis, found " + in_quotes(name));
+  }
+  auto root = std::make_shared<Root>(*root_);
+  const MeshLayout flat = all.coalesce();
+  for (const Flattened& existing : root->flattened) {
+    if (existing.name == name && !(existing.layout == flat)) {
+      fail(joined(names), 0, "a new name for the flattened axis, found " + in_quotes(name));
+    }
+  }
+  root->flattened.push_back({name, flat});
+  DeviceMesh mesh = *this;
+  mesh.root_ = std::move(root);
+  return mesh;
+}
+
+DeviceMesh DeviceMesh::flattened(std::string_view name) const {
+  const std::string wanted(name);
+  return slice(std::span(&wanted, 1));
+}
+
+std::optional<DeviceMesh::Flattened> DeviceMesh::find_flattened(
+    std::span<const int> mesh_dims) const {
+  if (names_.empty()) return std::nullopt;
+  MeshLayout all;
+  for (const int dim : mesh_dims) all = all.concatenate(layout(dim));
+  const MeshLayout wanted = all.coalesce();
+  for (const Flattened& flat : root_->flattened) {
+    if (flat.layout == wanted) return flat;
+  }
+  return std::nullopt;
+}
+
+bool DeviceMesh::same_registry(const DeviceMesh& other) const {
+  return std::equal(root_->flattened.begin(), root_->flattened.end(),
+                    other.root_->flattened.begin(), other.root_->flattened.end(),
+                    [](const Flattened& a, const Flattened& b) {
+                      return a.name == b.name && a.layout == b.layout;
+                    });
+}
+
+std::vector<std::vector<std::int64_t>> DeviceMesh::groups(const MeshLayout& layout) const {
+  const std::vector<std::int64_t> offsets = layout.offsets();
+  std::vector<bool> taken(static_cast<std::size_t>(root_->world_size), false);
+  std::vector<std::vector<std::int64_t>> groups;
+  for (std::int64_t first = 0; first < root_->world_size; ++first) {
+    if (taken[static_cast<std::size_t>(first)]) continue;
+    std::vector<std::int64_t> group;
+    group.reserve(offsets.size());
+    for (const std::int64_t offset : offsets) {
+      const std::int64_t rank = first + offset;
+      SHARDLAB_CHECK(rank < root_->world_size && !taken[static_cast<std::size_t>(rank)],
+                     "layout ", layout.text(), " does not partition ", root_->world_size, " ranks");
+      taken[static_cast<std::size_t>(rank)] = true;
+      group.push_back(rank);
+    }
+    groups.push_back(std::move(group));
+  }
+  return groups;
+}
+
+std::vector<std::int64_t> DeviceMesh::ranks() const {
+  MeshLayout all;
+  for (const MeshLayout& layout : dims_) all = all.concatenate(layout);
+  return all.offsets();
+}
+
+std::vector<std::int64_t> DeviceMesh::coordinate(std::int64_t rank_index) const {
+  SHARDLAB_CHECK(rank_index >= 0 && rank_index < size(), "rank ", rank_index, " of ", size());
+  std::vector<std::int64_t> coordinate(sizes_.size());
+  for (std::size_t i = sizes_.size(); i-- > 0;) {
+    coordinate[i] = rank_index % sizes_[i];
+    rank_index /= sizes_[i];
+  }
+  return coordinate;
+}
+
+GroupSpan DeviceMesh::span(int mesh_dim, const Topology& topology) const {
+  std::int64_t walk = 1;
+  for (int i = ndim() - 1; i >= mesh_dim; --i) walk *= size(i);
+  return span(layout(mesh_dim), walk, topology);
+}
+
+GroupSpan DeviceMesh::span(const MeshLayout& layout, std::int64_t walk,
+                           const Topology& topology) const {
+  const std::int64_t per_host = topology.devices_per_host();
+  GroupSpan span;
+  span.ranks = layout.size();
+  span.walk = walk;
+  span.extent = 1;
+  for (const LayoutMode& mode : layout.modes()) span.extent += (mode.size - 1) * mode.stride;
+  if (root_->world_size <= per_host) {
+    span.hosts = 1;
+  } else if (layout.modes().size() == 1) {
+    // Closed form: members step by `stride`. Below a host's size no host in between is skipped, and the worst first
+    // member is the last device of a host that a group can start on.
+    const auto [size, stride] = layout.modes().front();
+    if (stride >= per_host) {
+      span.hosts = size;
+    } else {
+      const std::int64_t block = size * stride;
+      const std::int64_t first = per_host % block == 0 ? 0 : per_host - 1;
+      const bool aligned = block % per_host == 0 || per_host % block == 0;
+      const std::int64_t start = aligned ? 0 : std::min(first, root_->world_size - span.extent);
+      span.hosts = (start % per_host + (size - 1) * stride) / per_host + 1;
+    }
+  } else {
+    for (const std::vector<std::int64_t>& group : groups(layout)) {
+      std::vector<std::int64_t> hosts;
+      hosts.reserve(group.size());
+      for (const std::int64_t rank : group) hosts.push_back(rank / per_host);
+      std::sort(hosts.begin(), hosts.end());
+      const auto distinct = std::unique(hosts.begin(), hosts.end()) - hosts.begin();
+      span.hosts = std::max<std::int64_t>(span.hosts, distinct);
+    }
+  }
+  span.ranks_per_host = std::max<std::int64_t>(1, span.ranks / span.hosts);
+  return span;
+}
+
+std::string DeviceMesh::text() const {
+  std::string out;
+  for (std::size_t i = 0; i < sizes_.size(); ++i) {
+    if (names_.empty()) {
+      out += (i == 0 ? "" : "x") + std::to_string(sizes_[i]);
+    } else {
+      out += (i == 0 ? "" : ",") + names_[i] + "=" + std::to_string(sizes_[i]);
+    }
+  }
+  return out;
+}
+
+}  // namespace shardlab

@@ -1,0 +1,133 @@
+// Device meshes and their layout algebra.
+//
+//   DeviceMesh mesh = DeviceMesh::parse("dp=2,pp=3,tp=4");       // 24 ranks, row-major
+//   DeviceMesh sub = mesh.slice({"dp", "tp"});                   // keeps the root's strides: 2:12, 4:1
+//   DeviceMesh with = mesh.flatten({"dp", "pp"}, "dp_pp");       // records a flattened mesh, as a user would
+//   with.find_flattened({0, 1})                                  // looked up by layout, not by name
+//
+// A mesh dim is described by a (CuTe-style) layout over the root's ranks: size:stride pairs, outermost first. More than
+// one pair is a nested dim; it is still a legal 1-D mesh whose rank order is row-major over the pairs.
+// Semantics: PyTorch 2.13.0, torch/distributed/device_mesh.py and _mesh_layout.py. Immutable.
+#pragma once
+
+#include <cstdint>
+#include <initializer_list>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "costmodel/collective.h"
+#include "costmodel/topology.h"
+
+namespace shardlab {
+
+inline constexpr int kMaxMeshDims = 8;
+
+// One size:stride pair.
+struct LayoutMode {
+  std::int64_t size = 1;
+  std::int64_t stride = 1;
+  friend bool operator==(const LayoutMode&, const LayoutMode&) = default;
+};
+
+// The ranks of one mesh dim (or of several at once), as an offset from the group's first rank.
+class MeshLayout {
+ public:
+  MeshLayout() = default;
+  explicit MeshLayout(std::vector<LayoutMode> modes) : modes_(std::move(modes)) {}
+
+  [[nodiscard]] const std::vector<LayoutMode>& modes() const { return modes_; }
+  [[nodiscard]] std::int64_t size() const;
+  // Merges neighbours (a:s),(b:t) into (a*b):t exactly when s == b*t and drops size-1 pairs; a layout of one rank
+  // becomes 1:1.
+  [[nodiscard]] MeshLayout coalesce() const;
+  [[nodiscard]] MeshLayout concatenate(const MeshLayout& inner) const;
+  // Offsets of all members, row-major over the modes.
+  [[nodiscard]] std::vector<std::int64_t> offsets() const;
+  // Two modes that reach the same rank.
+  [[nodiscard]] bool overlaps() const;
+  [[nodiscard]] std::string text() const;  // "2:12" or "(2:12,4:1)"
+
+  friend bool operator==(const MeshLayout&, const MeshLayout&) = default;
+
+ private:
+  std::vector<LayoutMode> modes_;
+};
+
+class DeviceMesh {
+ public:
+  // `sizes` >= 1 each, at most kMaxMeshDims of them; `names` empty or one distinct name each. Throws TextError.
+  [[nodiscard]] static DeviceMesh make(std::vector<std::int64_t> sizes,
+                                       std::vector<std::string> names = {});
+  // "8x8", "4", or "dp=8,tp=8". Throws TextError.
+  [[nodiscard]] static DeviceMesh parse(std::string_view text);
+
+  [[nodiscard]] int ndim() const { return static_cast<int>(dims_.size()); }
+  [[nodiscard]] std::int64_t size(int mesh_dim) const { return sizes_[index(mesh_dim)]; }
+  [[nodiscard]] std::int64_t size() const;  // ranks in the mesh
+  [[nodiscard]] const std::vector<std::string>& names() const { return names_; }
+  [[nodiscard]] const MeshLayout& layout(int mesh_dim) const { return dims_[index(mesh_dim)]; }
+  [[nodiscard]] std::int64_t world_size() const { return root_->world_size; }
+
+  // Sub-mesh of the named dims. Throws TextError: unknown or repeated name, names not in root order (descending
+  // stride), overlapping layouts.
+  [[nodiscard]] DeviceMesh slice(std::span<const std::string> names) const;
+  // The same mesh with one more flattened mesh in the root's registry. `name` empty: the dims' names joined by "_".
+  [[nodiscard]] DeviceMesh flatten(std::span<const std::string> names, std::string name = "") const;
+  // The flattened mesh itself, by its registered name, as a 1-D mesh. Throws TextError when there is none.
+  [[nodiscard]] DeviceMesh flattened(std::string_view name) const;
+
+  struct Flattened {
+    std::string name;
+    MeshLayout layout;
+  };
+  // The first registered flattened mesh whose layout equals that of these dims (ascending). None when the mesh has no
+  // dim names.
+  [[nodiscard]] std::optional<Flattened> find_flattened(std::span<const int> mesh_dims) const;
+
+  [[nodiscard]] bool same_registry(const DeviceMesh& other) const;
+
+  // All groups of a layout: they partition the root's ranks.
+  [[nodiscard]] std::vector<std::vector<std::int64_t>> groups(const MeshLayout& layout) const;
+  [[nodiscard]] std::vector<std::vector<std::int64_t>> groups(int mesh_dim) const {
+    return groups(layout(mesh_dim));
+  }
+
+  // Ranks of the mesh, row-major, and the coordinate of the i-th of them.
+  [[nodiscard]] std::vector<std::int64_t> ranks() const;
+  [[nodiscard]] std::vector<std::int64_t> coordinate(std::int64_t index) const;
+
+  // What one communicator along a mesh dim (or along a flattened layout) spans on a topology; the worst group counts.
+  [[nodiscard]] GroupSpan span(int mesh_dim, const Topology& topology) const;
+  [[nodiscard]] GroupSpan span(const MeshLayout& layout, std::int64_t walk,
+                               const Topology& topology) const;
+
+  [[nodiscard]] std::string text() const;  // "8x8" or "dp=8,tp=8"
+
+  friend bool operator==(const DeviceMesh& a, const DeviceMesh& b) {
+    return a.dims_ == b.dims_ && a.names_ == b.names_ &&
+           a.root_->world_size == b.root_->world_size;
+  }
+
+ private:
+  struct Root {
+    std::int64_t world_size = 1;
+    std::vector<std::string> names;
+    std::vector<MeshLayout> dims;
+    std::vector<Flattened> flattened;
+  };
+
+  DeviceMesh() = default;
+  [[nodiscard]] std::size_t index(int mesh_dim) const;
+  [[nodiscard]] int dim_of(std::string_view name) const;  // -1 when absent
+
+  std::vector<std::int64_t> sizes_;
+  std::vector<std::string> names_;
+  std::vector<MeshLayout> dims_;
+  std::shared_ptr<const Root> root_;
+};
+
+}  // namespace shardlab

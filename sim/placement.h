@@ -1,0 +1,164 @@
+// Placements: what one mesh dim does to a tensor, and layouts: one placement per mesh dim with a shard order.
+//
+//   Placement::parse("S(0)")            Layout::parse("S(0)[1]S(0)[0]R", mesh_ndim)
+//
+// Text forms: R, S(d), _S(d,f), P(op) (P is read as P(sum)), MP, NP(p). A layout is printed without separators and read
+// with or without commas and blanks. Semantics: PyTorch 2.13.0, torch/distributed/tensor/placement_types.py.
+#pragma once
+
+#include <array>
+#include <boost/container/static_vector.hpp>
+#include <compare>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "sim/mesh.h"
+
+namespace shardlab {
+
+enum class ReduceOp : std::uint8_t { kSum, kAvg, kMax, kMin, kProduct, kBand, kBor, kBxor };
+
+inline constexpr std::string_view kReduceOpNames = "sum avg max min product band bor bxor";
+[[nodiscard]] std::string_view to_string(ReduceOp op);
+[[nodiscard]] constexpr bool is_linear(ReduceOp op) {
+  return op == ReduceOp::kSum || op == ReduceOp::kAvg;
+}
+
+inline constexpr int kMaxTensorDims = 16;
+
+// A value of 16 bytes; cheap to copy and compare.
+class Placement {
+ public:
+  enum class Kind : std::uint8_t {
+    kReplicate,
+    kShard,         // S(dim): chunks
+    kStridedShard,  // _S(dim, factor): the factor-way sharding to the right was applied first
+    kPartial,       // P(op): contributions to be reduced
+    kMaskPartial,   // MP: row-wise embedding; op sum, but not a plain partial
+    kNormPartial,   // NP(p): local p-norms
+  };
+
+  constexpr Placement() = default;  // R
+  [[nodiscard]] static constexpr Placement replicate() { return {}; }
+  [[nodiscard]] static constexpr Placement shard(int dim) {
+    return {Kind::kShard, ReduceOp::kSum, dim, 1, 0};
+  }
+  [[nodiscard]] static constexpr Placement strided_shard(int dim, int factor) {
+    return {Kind::kStridedShard, ReduceOp::kSum, dim, factor, 0};
+  }
+  [[nodiscard]] static constexpr Placement partial(ReduceOp op = ReduceOp::kSum) {
+    return {Kind::kPartial, op, 0, 1, 0};
+  }
+  // `extent`: rows of the embedding that the mask chunks along `dim`; 0 when unknown.
+  [[nodiscard]] static constexpr Placement mask_partial(int dim = 0, std::int64_t extent = 0) {
+    return {Kind::kMaskPartial, ReduceOp::kSum, dim, 1, static_cast<double>(extent)};
+  }
+  [[nodiscard]] static constexpr Placement norm_partial(double p) {
+    return {Kind::kNormPartial, ReduceOp::kSum, 0, 1, p};
+  }
+  [[nodiscard]] static Placement parse(std::string_view text);  // throws TextError
+
+  [[nodiscard]] constexpr Kind kind() const { return kind_; }
+  [[nodiscard]] constexpr bool is_replicate() const { return kind_ == Kind::kReplicate; }
+  [[nodiscard]] constexpr bool is_shard() const { return kind_ == Kind::kShard; }
+  [[nodiscard]] constexpr bool is_strided() const { return kind_ == Kind::kStridedShard; }
+  [[nodiscard]] constexpr bool is_shard_like() const { return is_shard() || is_strided(); }
+  // Any of the three partials.
+  [[nodiscard]] constexpr bool is_partial() const { return kind_ >= Kind::kPartial; }
+  [[nodiscard]] constexpr bool is_shard_of(int dim) const { return is_shard() && dim_ == dim; }
+
+  [[nodiscard]] constexpr int dim() const { return dim_; }                  // of S, _S and MP
+  [[nodiscard]] constexpr int split_factor() const { return factor_; }      // of _S
+  [[nodiscard]] constexpr ReduceOp reduce_op() const { return op_; }        // of the partials
+  [[nodiscard]] constexpr double norm() const { return value_; }            // of NP
+  [[nodiscard]] constexpr std::int64_t mask_extent() const {                // of MP
+    return static_cast<std::int64_t>(value_);
+  }
+  // The same kind of shard on another tensor dim. Assumes is_shard_like().
+  [[nodiscard]] constexpr Placement with_dim(int dim) const {
+    Placement other = *this;
+    other.dim_ = static_cast<std::int16_t>(dim);
+    return other;
+  }
+
+  [[nodiscard]] std::string text() const;
+
+  friend constexpr bool operator==(const Placement&, const Placement&) = default;
+  friend constexpr auto operator<=>(const Placement& a, const Placement& b) {
+    return std::tuple(a.kind_, a.dim_, a.factor_, a.op_, a.value_) <=>
+           std::tuple(b.kind_, b.dim_, b.factor_, b.op_, b.value_);
+  }
+
+ private:
+  constexpr Placement(Kind kind, ReduceOp op, int dim, int factor, double value)
+      : kind_(kind),
+        op_(op),
+        dim_(static_cast<std::int16_t>(dim)),
+        factor_(factor),
+        value_(value) {}
+
+  Kind kind_ = Kind::kReplicate;
+  ReduceOp op_ = ReduceOp::kSum;
+  std::int16_t dim_ = 0;
+  std::int32_t factor_ = 1;
+  double value_ = 0.0;
+};
+
+using Placements = boost::container::static_vector<Placement, kMaxMeshDims>;
+
+// The order in which mesh dims shard one tensor dim: for each mesh dim its position in its tensor dim's list (0 for
+// mesh dims that do not shard).
+class ShardOrder {
+ public:
+  ShardOrder() = default;
+  // Ascending mesh dims.
+  [[nodiscard]] static ShardOrder default_of(const Placements& placements);
+
+  [[nodiscard]] int position(int mesh_dim) const {
+    return position_[static_cast<std::size_t>(mesh_dim)];
+  }
+  void set(int mesh_dim, int position) {
+    position_[static_cast<std::size_t>(mesh_dim)] = static_cast<std::uint8_t>(position);
+  }
+
+  friend bool operator==(const ShardOrder&, const ShardOrder&) = default;
+
+ private:
+  std::array<std::uint8_t, kMaxMeshDims> position_{};
+};
+
+struct Layout {
+  Placements placements;
+  ShardOrder order;
+
+  Layout() = default;
+  // In default shard order.
+  explicit Layout(Placements p) : placements(p), order(ShardOrder::default_of(placements)) {}
+  Layout(Placements p, ShardOrder o) : placements(p), order(o) {}
+  [[nodiscard]] static Layout replicated(int mesh_ndim);
+  // `mesh_ndim` placements. Throws TextError: unknown placement, wrong number of placements, order indices that are not
+  // a permutation, order indices on some but not all shards of a tensor dim, forbidden mix of partials.
+  [[nodiscard]] static Layout parse(std::string_view text, int mesh_ndim);
+
+  [[nodiscard]] int ndim() const { return static_cast<int>(placements.size()); }
+  [[nodiscard]] const Placement& operator[](int mesh_dim) const {
+    return placements[static_cast<std::size_t>(mesh_dim)];
+  }
+  [[nodiscard]] bool is_replicated() const;
+  [[nodiscard]] bool has_strided() const;
+  [[nodiscard]] bool has_default_order() const;
+  // Mesh dims that shard `dim` (strided ones included), in the order they were applied.
+  [[nodiscard]] boost::container::static_vector<int, kMaxMeshDims> mesh_dims_of(int dim) const;
+
+  // Order indices are printed where the order is not the default; with `always_order`, wherever a tensor dim is sharded
+  // more than once (as plans are printed).
+  [[nodiscard]] std::string text(bool always_order = false) const;
+
+  friend bool operator==(const Layout&, const Layout&) = default;
+};
+
+// Partials of different kinds in one layout are forbidden, except plain partials of sum and avg (they commute).
+[[nodiscard]] bool has_mixed_partials(const Placements& placements);
+
+}  // namespace shardlab

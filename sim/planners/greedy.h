@@ -1,0 +1,50 @@
+// DTensor's greedy planner: replicate misaligned nested shards from the innermost mesh dim outwards, then change the rest
+// from the outermost inwards. Cheap, not optimal.
+//
+//   for_each_greedy_step(from, to, shards > 1, [](int mesh_dim, const Placement& from, const Placement& to) { ... });
+//
+// Source: PyTorch 2.13.0, _redistribute.py, generate_greedy_transform_infos. Consequences worth knowing: pure partial
+// sources reduce outermost first, sources with a shard innermost first.
+#pragma once
+
+#include "sim/placement.h"
+
+namespace shardlab {
+
+// `source_is_sharded`: the source has more than one shard.
+template <class Emit>
+void for_each_greedy_step(const Placements& from, const Placements& to, bool source_is_sharded,
+                          Emit&& emit) {
+  const int ndim = static_cast<int>(from.size());
+  const auto at = [](const Placements& p, int i) -> const Placement& {
+    return p[static_cast<std::size_t>(i)];
+  };
+  if (ndim == 1) {
+    if (from[0] != to[0]) emit(0, from[0], to[0]);
+    return;
+  }
+  Placements current = from;
+  if (source_is_sharded) {
+    for (int i = ndim - 1; i >= 0; --i) {
+      Placement target = at(to, i);
+      if (target.is_shard()) {
+        // Misaligned: the outer mesh dims that shard this tensor dim now are not those that will.
+        for (int j = 0; j < i; ++j) {
+          if (at(current, j).is_shard_of(target.dim()) != at(to, j).is_shard_of(target.dim())) {
+            target = Placement::replicate();
+            break;
+          }
+        }
+      }
+      if (at(current, i) != target) {
+        emit(i, at(current, i), target);
+        current[static_cast<std::size_t>(i)] = target;
+      }
+    }
+  }
+  for (int i = 0; i < ndim; ++i) {
+    if (at(current, i) != at(to, i)) emit(i, at(current, i), at(to, i));
+  }
+}
+
+}  // namespace shardlab

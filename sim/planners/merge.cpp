@@ -1,0 +1,118 @@
+#include "sim/planners/merge.h"
+
+#include <algorithm>
+#include <optional>
+
+namespace shardlab {
+namespace {
+
+bool is_mergeable(const PlanStep& step) {
+  if (step.from.is_strided() || step.to.is_strided()) return false;
+  return step.collective == Collective::kAllReduce ||
+         step.collective == Collective::kReduceScatter ||
+         step.collective == Collective::kAllGather;
+}
+
+bool is_plain_linear(const Placement& p) {
+  return p.kind() == Placement::Kind::kPartial && is_linear(p.reduce_op());
+}
+
+bool compatible(const PlanStep& step, const PlanStep& first) {
+  if (step.to != first.to) return false;
+  return step.from == first.from || (is_plain_linear(step.from) && is_plain_linear(first.from));
+}
+
+struct Attempt {
+  std::optional<PlanStep> merged;
+  std::string reason;
+};
+
+Attempt merge_run(std::span<const PlanStep> run, const DeviceMesh& mesh, MergeOptions options) {
+  const PlanStep& first = run.front();
+  MeshDims dims;
+  for (const PlanStep& step : run) dims.push_back(step.mesh_dims.front());
+  MeshDims sorted = dims;
+  std::sort(sorted.begin(), sorted.end());
+  const bool ascends = dims == sorted;
+  const bool descends = std::equal(dims.begin(), dims.end(), sorted.rbegin());
+  if ((first.collective == Collective::kReduceScatter && !ascends) ||
+      (first.collective == Collective::kAllGather && !descends)) {
+    return {std::nullopt, "non_ascending_mesh_dims"};
+  }
+  const auto flat = mesh.find_flattened({sorted.data(), sorted.size()});
+  if (!flat) return {std::nullopt, "no_flattened_mesh"};
+
+  const PlanStep* outermost = &first;
+  std::int64_t ranks = 1;
+  for (const PlanStep& step : run) ranks *= mesh.size(step.mesh_dims.front());
+  if (first.collective != Collective::kAllReduce) {
+    const int dim =
+        first.collective == Collective::kAllGather ? first.from.dim() : first.to.dim();
+    const auto extent = [dim](const PlanStep& step) {
+      return step.logical_shape[static_cast<std::size_t>(dim)];
+    };
+    for (const PlanStep& step : run) {
+      if (extent(step) > extent(*outermost)) outermost = &step;
+    }
+    const bool checked =
+        first.collective == Collective::kReduceScatter || options.checks_all_gather;
+    if (checked && extent(*outermost) % ranks != 0) return {std::nullopt, "uneven_tensor_shape"};
+  }
+
+  PlanStep merged = first;
+  merged.mesh_dims = sorted;
+  merged.logical_shape = outermost->logical_shape;
+  merged.flattened_mesh = flat->name;
+  for (const PlanStep& step : run) {
+    if (step.from.is_partial() && step.from.reduce_op() == ReduceOp::kAvg) {
+      merged.avg_scale *= mesh.size(step.mesh_dims.front());
+    }
+  }
+  if (merged.avg_scale > 1) merged.from = Placement::partial(ReduceOp::kSum);
+  merged.after = run.back().after;
+  return {merged, ""};
+}
+
+}  // namespace
+
+MergeResult merge_steps(const std::vector<PlanStep>& steps, const DeviceMesh& mesh,
+                        MergeOptions options) {
+  MergeResult result;
+  for (std::size_t i = 0; i < steps.size();) {
+    std::size_t end = i + 1;
+    if (is_mergeable(steps[i])) {
+      while (end < steps.size() && is_mergeable(steps[end]) && compatible(steps[end], steps[i])) {
+        ++end;
+      }
+    }
+    const std::span<const PlanStep> run(steps.data() + i, end - i);
+    i = end;
+    if (run.size() < 2) {
+      result.steps.push_back(run.front());
+      continue;
+    }
+    const Attempt attempt = merge_run(run, mesh, options);
+    if (attempt.merged) {
+      result.steps.push_back(*attempt.merged);
+      continue;
+    }
+    MergeWarning warning;
+    warning.reason = attempt.reason;
+    warning.steps = static_cast<int>(run.size());
+    for (const PlanStep& step : run) {
+      warning.mesh_dims.push_back(step.mesh_dims.front());
+      result.steps.push_back(step);
+    }
+    std::sort(warning.mesh_dims.begin(), warning.mesh_dims.end());
+    const auto same = [&](const MergeWarning& w) {
+      return w.reason == warning.reason && w.mesh_dims == warning.mesh_dims;
+    };
+    // One warning per mesh dims and reason.
+    if (std::none_of(result.warnings.begin(), result.warnings.end(), same)) {
+      result.warnings.push_back(warning);
+    }
+  }
+  return result;
+}
+
+}  // namespace shardlab

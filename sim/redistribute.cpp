@@ -1,0 +1,337 @@
+#include "sim/redistribute.h"
+
+#include <limits>
+
+#include "costmodel/error.h"
+#include "sim/planners/greedy.h"
+
+namespace shardlab {
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+constexpr std::string_view kUnknownOrder =
+    "the shard order behind a strided shard is unknown to the cost function (infinite cost)";
+constexpr std::string_view kNoPath = "no sequence of steps reaches the target layout";
+
+// Shapes on each mesh dim for one rank: the global shape with the (plain) shards of the outer mesh dims applied.
+std::vector<Shape> greedy_logical_shapes(const Plan& plan, const DeviceMesh& mesh,
+                                         std::span<const std::int64_t> coordinate) {
+  std::vector<Shape> shapes = {plan.meta.shape};
+  for (int i = 0; i + 1 < mesh.ndim(); ++i) {
+    Shape next = shapes.back();
+    const Placement& p = plan.from[i];
+    if (p.is_shard()) {
+      std::int64_t& extent = next[static_cast<std::size_t>(p.dim())];
+      extent = chunk_of(extent, mesh.size(i), coordinate[static_cast<std::size_t>(i)]).size;
+    }
+    shapes.push_back(next);
+  }
+  return shapes;
+}
+
+// The global shape with every other sharded mesh dim of the layout applied, in shard order.
+Shape logical_shape_without(const Shape& shape, const Layout& layout, int mesh_dim,
+                            const DeviceMesh& mesh, std::span<const std::int64_t> coordinate) {
+  Layout others = layout;
+  others.placements[static_cast<std::size_t>(mesh_dim)] = Placement::replicate();
+  return local_shape(shape, others, mesh, coordinate);
+}
+
+std::string why_unexecutable(const PlanStep& step) {
+  if (step.from.is_replicate() && step.to.kind() == Placement::Kind::kPartial) {
+    const ReduceOp op = step.to.reduce_op();
+    if (op == ReduceOp::kProduct || op == ReduceOp::kBand || op == ReduceOp::kBor ||
+        op == ReduceOp::kBxor) {
+      return "R->" + step.to.text() + " can't be built: only sum, avg, max and min partition a value";
+    }
+  }
+  if (step.from.is_partial() && step.to.is_partial()) {
+    return step.from.text() + "->" + step.to.text() +
+           " is refused by the executor since pytorch/pytorch#172041";
+  }
+  return "";
+}
+
+}  // namespace
+
+Layout layout_after(const Layout& layout, int mesh_dim, const Placement& to) {
+  Layout next = layout;
+  const Placement from = layout[mesh_dim];
+  if (from.is_shard_like()) {
+    const int gap = layout.order.position(mesh_dim);
+    for (int i = 0; i < layout.ndim(); ++i) {
+      if (i != mesh_dim && layout[i].is_shard_like() && layout[i].dim() == from.dim() &&
+          layout.order.position(i) > gap) {
+        next.order.set(i, layout.order.position(i) - 1);
+      }
+    }
+  }
+  int position = 0;
+  if (to.is_shard_like()) {
+    for (int i = 0; i < layout.ndim(); ++i) {
+      if (i != mesh_dim && layout[i].is_shard_like() && layout[i].dim() == to.dim()) ++position;
+    }
+  }
+  next.placements[static_cast<std::size_t>(mesh_dim)] = to;
+  next.order.set(mesh_dim, position);
+  return next;
+}
+
+Redistributor::Redistributor(DeviceMesh mesh, const Topology& topology,
+                             const RedistributionOptions& options, const CostModel& collectives,
+                             const ComputeModel& kernels)
+    : mesh_(std::move(mesh)),
+      topology_(topology),
+      options_(options),
+      pricer_(mesh_, topology_, options_.rules, collectives, kernels),
+      graph_(pricer_) {}
+
+Redistributor::Shortcut Redistributor::shortcut(const Layout& from, const Layout& to) const {
+  const TransitionRules& rules = options_.rules;
+  if (rules.replicated_source_is_free && from.is_replicated()) return {true, 0.0, {}};
+  if (from == to) return {true, 0.0, {}};
+  if (rules.follows_plan && !rules.prices_strided && (from.has_strided() || to.has_strided())) {
+    return {true, kInfinity, kUnknownOrder};
+  }
+  return {};
+}
+
+Bytes Redistributor::local_bytes(const TensorMeta& meta, const Layout& layout) const {
+  return meta.bytes() / static_cast<double>(num_shards(layout.placements, mesh_, true));
+}
+
+bool Redistributor::uses_graph(const Layout& from, const Layout& to, PlannerKind planner) const {
+  return planner == PlannerKind::kGraph || !from.has_default_order() || !to.has_default_order() ||
+         from.has_strided() || to.has_strided();
+}
+
+// v0: every mesh dim on its own, outermost first, whatever the shard order.
+Price Redistributor::loop_price(const TensorMeta& meta, const Layout& from,
+                                const Layout& to) const {
+  Bytes bytes = local_bytes(meta, from);
+  Price price;
+  for (int i = 0; i < mesh_.ndim(); ++i) {
+    if (from[i] == to[i]) continue;
+    const PricedTransition step = pricer_.price(from[i], to[i], i, bytes, meta.dtype);
+    price += step.price;
+    bytes = step.bytes_after;
+  }
+  return price;
+}
+
+double Redistributor::greedy_cost_us(const TensorMeta& meta, const Layout& from,
+                                     const Layout& to) const {
+  const std::int64_t shards = num_shards(from.placements, mesh_, true);
+  Bytes bytes = meta.bytes() / static_cast<double>(shards);
+  double cost = 0.0;
+  for_each_greedy_step(from.placements, to.placements, shards > 1,
+                       [&](int mesh_dim, const Placement& a, const Placement& b) {
+                         const PricedTransition step =
+                             pricer_.price(a, b, mesh_dim, bytes, meta.dtype);
+                         cost += step.price.total.value();
+                         bytes = step.bytes_after;
+                       });
+  return cost;
+}
+
+double Redistributor::moves_cost_us(const TensorMeta& meta, const Layout& from,
+                                    std::span<const GraphMove> moves) const {
+  Bytes bytes = local_bytes(meta, from);
+  double cost = 0.0;
+  for (const GraphMove& move : moves) {
+    const PricedTransition step =
+        pricer_.price(move.from, move.to, move.mesh_dim, bytes, meta.dtype);
+    cost += step.price.total.value();
+    bytes = step.bytes_after;
+  }
+  return cost;
+}
+
+double Redistributor::cost_us(const TensorMeta& meta, const Layout& from, const Layout& to) {
+  const Shortcut quick = shortcut(from, to);
+  if (quick.taken) return quick.cost_us;
+  if (!options_.rules.follows_plan) return loop_price(meta, from, to).total.value();
+  if (options_.merge == MergeMode::kPrice) {
+    const Plan whole = plan(meta, from, to);
+    return whole.price.total.value();
+  }
+  if (!uses_graph(from, to, options_.planner)) return greedy_cost_us(meta, from, to);
+  const std::optional<Layout> source = from.has_strided() ? decode_strided_as_order(from, mesh_) : from;
+  const std::optional<Layout> target = to.has_strided() ? decode_strided_as_order(to, mesh_) : to;
+  if (!source || !target) return greedy_cost_us(meta, from, to);
+  const GraphSearchResult result = graph_.search(meta, *source, *target);
+  return result.found ? moves_cost_us(meta, *source, result.moves) : kInfinity;
+}
+
+void Redistributor::costs_us(const TensorMeta& meta, const Layout& from, std::span<const Layout> to,
+                             std::span<double> out) {
+  SHARDLAB_CHECK(to.size() == out.size(), to.size(), " layouts, ", out.size(), " prices");
+  // One exploration pays when it replaces many searches; strided layouts take the general way.
+  const bool explore = options_.planner == PlannerKind::kGraph && options_.rules.follows_plan &&
+                       options_.merge != MergeMode::kPrice && to.size() > 4 && !from.has_strided();
+  if (explore) {
+    std::vector<Placement> targets;
+    for (const Layout& layout : to) {
+      for (const Placement& p : layout.placements) {
+        if (p.is_partial()) targets.push_back(p);
+      }
+    }
+    graph_.explore(meta, from, targets);
+  }
+  for (std::size_t i = 0; i < to.size(); ++i) {
+    const Shortcut quick = shortcut(from, to[i]);
+    if (quick.taken) {
+      out[i] = quick.cost_us;
+    } else if (explore && !to[i].has_strided()) {
+      const GraphSearchResult result = graph_.path_to(to[i]);
+      out[i] = result.found ? moves_cost_us(meta, from, result.moves) : kInfinity;
+    } else {
+      out[i] = cost_us(meta, from, to[i]);
+    }
+  }
+}
+
+void Redistributor::add_greedy_steps(Plan& plan, std::int64_t rank) const {
+  const std::vector<std::int64_t> coordinate = mesh_.coordinate(rank);
+  const std::vector<Shape> shapes = greedy_logical_shapes(plan, mesh_, coordinate);
+  Layout layout = plan.from;
+  for_each_greedy_step(plan.from.placements, plan.to.placements,
+                       num_shards(plan.from.placements, mesh_, true) > 1,
+                       [&](int mesh_dim, const Placement& from, const Placement& to) {
+                         layout = layout_after(layout, mesh_dim, to);
+                         PlanStep step;
+                         step.mesh_dims = {mesh_dim};
+                         step.from = from;
+                         step.to = to;
+                         step.logical_shape = shapes[static_cast<std::size_t>(mesh_dim)];
+                         step.after = layout;
+                         plan.steps.push_back(std::move(step));
+                       });
+}
+
+void Redistributor::add_graph_steps(Plan& plan, const Layout& to, std::int64_t rank,
+                                    bool count_paths) {
+  const GraphSearchResult result = graph_.search(plan.meta, plan.start, to, count_paths);
+  if (!result.found) {
+    plan.impossible = kNoPath;
+    return;
+  }
+  plan.optimal_paths = result.optimal_paths;
+  const std::vector<std::int64_t> coordinate = mesh_.coordinate(rank);
+  Layout before = plan.start;
+  for (const GraphMove& move : result.moves) {
+    PlanStep step;
+    step.mesh_dims = {move.mesh_dim};
+    step.from = move.from;
+    step.to = move.to;
+    step.logical_shape =
+        logical_shape_without(plan.meta.shape, before, move.mesh_dim, mesh_, coordinate);
+    step.after = move.after;
+    before = move.after;
+    plan.steps.push_back(std::move(step));
+  }
+}
+
+// Threads the bytes through the steps and prices each.
+void Redistributor::price_steps(Plan& plan) const {
+  Bytes bytes = local_bytes(plan.meta, plan.from);
+  for (PlanStep& step : plan.steps) {
+    PricedTransition priced;
+    if (step.is_merged()) {
+      MeshLayout layout;
+      for (const int dim : step.mesh_dims) layout = layout.concatenate(mesh_.layout(dim));
+      const GroupSpan group =
+          mesh_.span(layout.coalesce(), pricer_.span(step.mesh_dims.front()).walk, topology_);
+      priced = pricer_.price(step.from, step.to, group, bytes, plan.meta.dtype);
+    } else {
+      priced = pricer_.price(step.from, step.to, step.mesh_dims.front(), bytes, plan.meta.dtype);
+    }
+    step.collective = priced.collective;
+    step.full_bytes = priced.full_bytes;
+    step.price = priced.price;
+    bytes = priced.bytes_after;
+  }
+}
+
+// Prices the plan as planned, then merges it as it runs.
+void Redistributor::price_and_merge(Plan& plan) const {
+  price_steps(plan);
+  plan.price = plan.executed_price();
+  for (const PlanStep& step : plan.steps) {
+    if (plan.unexecutable.empty()) plan.unexecutable = why_unexecutable(step);
+  }
+  if (options_.merge == MergeMode::kOff || plan.steps.size() < 2) return;
+  MergeResult merged = merge_steps(plan.steps, mesh_,
+                                   {.checks_all_gather = options_.merge_checks_all_gather});
+  plan.warnings = std::move(merged.warnings);
+  if (merged.steps.size() == plan.steps.size()) return;
+  plan.steps = std::move(merged.steps);
+  price_steps(plan);
+  if (options_.merge == MergeMode::kPrice) plan.price = plan.executed_price();
+}
+
+Plan Redistributor::plan(const TensorMeta& meta, const Layout& from, const Layout& to,
+                         const PlanOptions& plan_options) {
+  SHARDLAB_CHECK(from.ndim() == mesh_.ndim() && to.ndim() == mesh_.ndim(), "layouts ",
+                 from.text(), " and ", to.text(), " on mesh ", mesh_.text());
+  Plan plan(meta, from, to);
+  const Shortcut quick = shortcut(from, to);
+  if (!(from == to)) {
+    if (uses_graph(from, to, plan_options.planner.value_or(options_.planner))) {
+      const std::optional<Layout> source =
+          from.has_strided() ? decode_strided_as_order(from, mesh_) : from;
+      const std::optional<Layout> target =
+          to.has_strided() ? decode_strided_as_order(to, mesh_) : to;
+      if (source && target) {
+        plan.start = *source;
+        add_graph_steps(plan, *target, plan_options.rank, plan_options.count_optimal_paths);
+      } else {
+        add_greedy_steps(plan, plan_options.rank);
+      }
+    } else {
+      add_greedy_steps(plan, plan_options.rank);
+    }
+  }
+  price_and_merge(plan);
+  if (quick.taken) {
+    plan.price = Price::of(Micros(quick.cost_us), Micros());
+    plan.price.impossible = quick.reason;
+  } else if (!options_.rules.follows_plan) {
+    plan.price = loop_price(meta, from, to);  // v0's cost function does not look at the plan
+  }
+  if (plan.impossible.empty()) {
+    plan.impossible = plan.price.impossible;
+  } else {
+    plan.price = Price::make_impossible(kNoPath);
+  }
+  return plan;
+}
+
+Plan Redistributor::plan_of_steps(const TensorMeta& meta, const Layout& from,
+                                  std::span<const StepRequest> steps, std::int64_t rank) {
+  Plan plan(meta, from, from);
+  const std::vector<std::int64_t> coordinate = mesh_.coordinate(rank);
+  Layout layout = from;
+  for (const StepRequest& request : steps) {
+    if (request.mesh_dim < 0 || request.mesh_dim >= mesh_.ndim() ||
+        layout[request.mesh_dim] != request.from) {
+      throw TextError("step", request.from.text() + "->" + request.to.text(), 0,
+                      "a step from the layout before it, " + layout.text());
+    }
+    PlanStep step;
+    step.mesh_dims = {request.mesh_dim};
+    step.from = request.from;
+    step.to = request.to;
+    step.logical_shape =
+        logical_shape_without(meta.shape, layout, request.mesh_dim, mesh_, coordinate);
+    layout = layout_after(layout, request.mesh_dim, request.to);
+    step.after = layout;
+    plan.steps.push_back(std::move(step));
+  }
+  plan.to = layout;
+  price_and_merge(plan);
+  plan.impossible = plan.price.impossible;
+  return plan;
+}
+
+}  // namespace shardlab

@@ -1,0 +1,109 @@
+// Redistribution: plans and prices what takes a tensor from one layout to another on one mesh.
+//
+//   Redistributor redistributor(mesh, topology, {.rules = v3}, collectives, kernels);
+//   Plan plan = redistributor.plan(meta, from, to);        // steps, path, price
+//   double us = redistributor.cost_us(meta, from, to);     // only the price, in tens of nanoseconds
+//
+// The cost is DTensor's redistribute_cost in the chosen version: 0 for an equal layout (and, where the version says so,
+// for a fully replicated source), infinite for what is impossible, else the sum over the planner's steps with the bytes
+// threaded from step to step. Greedy unless asked otherwise; layouts with a non-default shard order or strided shards
+// are always planned by the graph planner. Source: PyTorch 2.13.0, redistribute_cost and _gen_transform_infos.
+// Not thread-safe (the graph planner keeps its workspace): one a thread.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "sim/plan.h"
+#include "sim/planners/graph.h"
+#include "sim/planners/merge.h"
+#include "sim/transition.h"
+
+namespace shardlab {
+
+enum class PlannerKind : std::uint8_t { kGreedy, kGraph };
+
+// Whether consecutive collectives are merged onto registered flattened meshes: never, when a plan runs (DTensor: its
+// price stays that of the unmerged steps), or in the price as well.
+enum class MergeMode : std::uint8_t { kOff, kExecute, kPrice };
+
+struct RedistributionOptions {
+  TransitionRules rules;
+  PlannerKind planner = PlannerKind::kGreedy;
+  MergeMode merge = MergeMode::kExecute;
+  // PyTorch 2.13.0 merges all-gathers without asking whether they divide evenly (pytorch/pytorch#194457).
+  bool merge_checks_all_gather = true;
+};
+
+struct PlanOptions {
+  std::optional<PlannerKind> planner;  // instead of the redistributor's
+  std::int64_t rank = 0;               // index into the mesh: whose logical shapes are computed
+  bool count_optimal_paths = false;
+};
+
+// One change of placement along one mesh dim, as a caller writes it down.
+struct StepRequest {
+  int mesh_dim;
+  Placement from;
+  Placement to;
+};
+
+class Redistributor {
+ public:
+  // Keeps references to the models, which must outlive it.
+  Redistributor(DeviceMesh mesh, const Topology& topology, const RedistributionOptions& options,
+                const CostModel& collectives, const ComputeModel& kernels);
+  Redistributor(const Redistributor&) = delete;
+  Redistributor& operator=(const Redistributor&) = delete;
+
+  [[nodiscard]] const DeviceMesh& mesh() const { return mesh_; }
+  [[nodiscard]] const TransitionPricer& pricer() const { return pricer_; }
+  [[nodiscard]] const RedistributionOptions& options() const { return options_; }
+
+  // Assumes layouts of this mesh whose shards name dims of the tensor.
+  [[nodiscard]] Plan plan(const TensorMeta& meta, const Layout& from, const Layout& to,
+                          const PlanOptions& plan_options = {});
+  // The same plan's price; infinity when impossible.
+  [[nodiscard]] double cost_us(const TensorMeta& meta, const Layout& from, const Layout& to);
+  // Prices from one layout to many. Much cheaper than one by one for the graph planner.
+  void costs_us(const TensorMeta& meta, const Layout& from, std::span<const Layout> to,
+                std::span<double> out);
+
+  // A plan of the given steps, merged as the options say and priced step by step. Throws TextError when a step does not
+  // start from the layout that the one before left.
+  [[nodiscard]] Plan plan_of_steps(const TensorMeta& meta, const Layout& from,
+                                   std::span<const StepRequest> steps, std::int64_t rank = 0);
+
+ private:
+  struct Shortcut {
+    bool taken = false;
+    double cost_us = 0.0;
+    std::string_view reason;
+  };
+  [[nodiscard]] Shortcut shortcut(const Layout& from, const Layout& to) const;
+  [[nodiscard]] Bytes local_bytes(const TensorMeta& meta, const Layout& layout) const;
+  [[nodiscard]] bool uses_graph(const Layout& from, const Layout& to, PlannerKind planner) const;
+  [[nodiscard]] Price loop_price(const TensorMeta& meta, const Layout& from,
+                                 const Layout& to) const;
+  [[nodiscard]] double greedy_cost_us(const TensorMeta& meta, const Layout& from,
+                                      const Layout& to) const;
+  [[nodiscard]] double moves_cost_us(const TensorMeta& meta, const Layout& from,
+                                     std::span<const GraphMove> moves) const;
+  void add_greedy_steps(Plan& plan, std::int64_t rank) const;
+  void add_graph_steps(Plan& plan, const Layout& to, std::int64_t rank, bool count_paths);
+  void price_steps(Plan& plan) const;
+  void price_and_merge(Plan& plan) const;
+
+  DeviceMesh mesh_;
+  Topology topology_;
+  RedistributionOptions options_;
+  TransitionPricer pricer_;
+  GraphPlanner graph_;
+};
+
+// The order of the layout after one change: a shard that leaves closes its gap, one that comes is appended.
+[[nodiscard]] Layout layout_after(const Layout& layout, int mesh_dim, const Placement& to);
+
+}  // namespace shardlab

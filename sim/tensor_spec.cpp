@@ -1,0 +1,257 @@
+#include "sim/tensor_spec.h"
+
+#include <algorithm>
+#include <array>
+
+#include "costmodel/error.h"
+#include "costmodel/text.h"
+
+namespace shardlab {
+namespace {
+
+constexpr double kMaxBytes = 9007199254740992.0;  // 2^53: every byte count is an exact double
+
+std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+
+TensorMeta parse_meta(TextCursor& cursor) {
+  TensorMeta meta;
+  const std::size_t start = cursor.position();
+  const std::string_view name = cursor.word();
+  const std::optional<DType> dtype = dtype_from_name(name);
+  if (!dtype) cursor.fail_at(start, "a dtype: " + std::string(kDTypeNames));
+  meta.dtype = *dtype;
+  cursor.expect("[", "\"[\" and the shape");
+  if (!cursor.take("]")) {
+    do {
+      if (meta.ndim() == kMaxTensorDims) {
+        cursor.fail("at most " + std::to_string(kMaxTensorDims) + " tensor dims");
+      }
+      meta.shape.push_back(cursor.integer("a dim size", 0, std::int64_t{1} << 53));
+    } while (cursor.take(","));
+    cursor.expect("]", "\",\" and another dim size, or \"]\"");
+  }
+  if (meta.bytes() > kMaxBytes) cursor.fail_at(start, "a tensor of at most 2^53 bytes");
+  return meta;
+}
+
+void check_dims(const Layout& layout, const TensorMeta& meta, std::string_view text,
+                std::size_t position) {
+  for (const Placement& p : layout.placements) {
+    if (p.is_shard_like() && p.dim() >= meta.ndim()) {
+      throw TextError("layout", text, position,
+                      meta.ndim() == 0 ? "no shard: the tensor has no dims, found " + p.text()
+                                       : "shards of tensor dims 0 to " +
+                                             std::to_string(meta.ndim() - 1) + ", found " + p.text());
+    }
+  }
+}
+
+// The extent of a dim for one shard-like placement.
+std::int64_t sharded_extent(std::int64_t extent, const Placement& placement, std::int64_t chunks,
+                            std::int64_t index) {
+  return placement.is_strided() ? strided_size(extent, placement.split_factor(), chunks, index)
+                                : chunk_of(extent, chunks, index).size;
+}
+
+}  // namespace
+
+TensorMeta TensorMeta::parse(std::string_view text) {
+  TextCursor cursor("tensor", text);
+  TensorMeta meta = parse_meta(cursor);
+  if (!cursor.at_end()) cursor.fail("the end of the tensor");
+  return meta;
+}
+
+Bytes TensorMeta::bytes() const {
+  double bytes = itemsize(dtype);
+  for (const std::int64_t extent : shape) bytes *= static_cast<double>(extent);
+  return bytes;
+}
+
+bool TensorMeta::is_contiguous() const {
+  if (strides.empty()) return true;
+  std::int64_t expected = 1;
+  for (std::size_t i = shape.size(); i-- > 0;) {
+    if (shape[i] != 1 && strides[i] != expected) return false;
+    expected *= shape[i];
+  }
+  return true;
+}
+
+std::string TensorMeta::text() const {
+  std::string out(to_string(dtype));
+  out += "[";
+  for (std::size_t i = 0; i < shape.size(); ++i) {
+    out += (i == 0 ? "" : ",") + std::to_string(shape[i]);
+  }
+  return out + "]";
+}
+
+TensorSpec TensorSpec::parse(std::string_view text, int mesh_ndim) {
+  TextCursor cursor("tensor and layout", text);
+  TensorSpec spec;
+  spec.meta = parse_meta(cursor);
+  const std::string_view layout_text = text.substr(cursor.position());
+  spec.layout = parse_layout(layout_text, mesh_ndim, spec.meta);
+  return spec;
+}
+
+Layout parse_layout(std::string_view text, int mesh_ndim, const TensorMeta& meta) {
+  Layout layout = Layout::parse(text, mesh_ndim);
+  check_dims(layout, meta, text, 0);
+  return layout;
+}
+
+Chunk chunk_of(std::int64_t extent, std::int64_t chunks, std::int64_t index) {
+  const std::int64_t full = ceil_div(extent, chunks);
+  const std::int64_t begin = std::min(extent, full * index);
+  const std::int64_t end = std::min(extent, full * (index + 1));
+  return {end - begin, begin};
+}
+
+std::vector<std::int64_t> strided_rows(std::int64_t extent, std::int64_t factor,
+                                       std::int64_t chunks, std::int64_t index,
+                                       StridedVariant variant) {
+  std::vector<std::int64_t> rows;
+  if (variant == StridedVariant::kUnflatten) {
+    const std::int64_t width = ceil_div(extent, factor);
+    const Chunk columns = chunk_of(width, chunks, index);
+    for (std::int64_t piece = 0; piece < factor; ++piece) {
+      for (std::int64_t i = 0; i < columns.size; ++i) {
+        const std::int64_t row = piece * width + columns.offset + i;
+        if (row < extent) rows.push_back(row);
+      }
+    }
+    return rows;
+  }
+  for (std::int64_t piece = 0; piece < factor; ++piece) {
+    const Chunk outer = chunk_of(extent, factor, piece);
+    const Chunk inner = chunk_of(outer.size, chunks, index);
+    for (std::int64_t i = 0; i < inner.size; ++i) rows.push_back(outer.offset + inner.offset + i);
+  }
+  return rows;
+}
+
+std::int64_t strided_size(std::int64_t extent, std::int64_t factor, std::int64_t chunks,
+                          std::int64_t index) {
+  // Pieces are full, then at most one is short, then empty.
+  const std::int64_t full = ceil_div(extent, factor);
+  if (full == 0) return 0;
+  const std::int64_t full_pieces = extent / full;
+  const std::int64_t rest = extent - full_pieces * full;
+  return full_pieces * chunk_of(full, chunks, index).size + chunk_of(rest, chunks, index).size;
+}
+
+Shape local_shape(const Shape& shape, const Layout& layout, const DeviceMesh& mesh,
+                  std::span<const std::int64_t> coordinate) {
+  Shape local = shape;
+  for (int dim = 0; dim < static_cast<int>(shape.size()); ++dim) {
+    for (const int m : layout.mesh_dims_of(dim)) {
+      std::int64_t& extent = local[static_cast<std::size_t>(dim)];
+      extent =
+          sharded_extent(extent, layout[m], mesh.size(m), coordinate[static_cast<std::size_t>(m)]);
+    }
+  }
+  return local;
+}
+
+std::vector<std::int64_t> local_rows(const Shape& shape, int dim, const Layout& layout,
+                                     const DeviceMesh& mesh,
+                                     std::span<const std::int64_t> coordinate) {
+  std::vector<std::int64_t> rows(static_cast<std::size_t>(shape[static_cast<std::size_t>(dim)]));
+  for (std::size_t i = 0; i < rows.size(); ++i) rows[i] = static_cast<std::int64_t>(i);
+  for (const int m : layout.mesh_dims_of(dim)) {
+    const auto extent = static_cast<std::int64_t>(rows.size());
+    const std::int64_t index = coordinate[static_cast<std::size_t>(m)];
+    const std::int64_t factor = layout[m].is_strided() ? layout[m].split_factor() : 1;
+    std::vector<std::int64_t> kept;
+    for (const std::int64_t row : strided_rows(extent, factor, mesh.size(m), index)) {
+      kept.push_back(rows[static_cast<std::size_t>(row)]);
+    }
+    rows = std::move(kept);
+  }
+  return rows;
+}
+
+std::int64_t num_shards(const Placements& placements, const DeviceMesh& mesh, bool count_strided) {
+  std::int64_t shards = 1;
+  for (std::size_t i = 0; i < placements.size(); ++i) {
+    if (placements[i].is_shard() || (count_strided && placements[i].is_strided())) {
+      shards *= mesh.size(static_cast<int>(i));
+    }
+  }
+  return shards;
+}
+
+bool is_shardable(const Shape& shape, const Placements& placements, const DeviceMesh& mesh) {
+  std::array<std::int64_t, kMaxTensorDims> shards;
+  shards.fill(1);
+  for (std::size_t i = 0; i < placements.size(); ++i) {
+    const Placement& p = placements[i];
+    if (!p.is_shard_like()) continue;
+    const auto dim = static_cast<std::size_t>(p.dim());
+    if (dim >= shape.size()) return false;
+    shards[dim] *= mesh.size(static_cast<int>(i));
+    const std::int64_t needed = p.is_strided() ? shards[dim] * p.split_factor() : shards[dim];
+    if (shape[dim] < needed) return false;
+  }
+  return true;
+}
+
+bool is_evenly_shardable_on_dim(const Shape& shape, const Placements& placements,
+                                const DeviceMesh& mesh, int dim) {
+  const std::int64_t extent = shape[static_cast<std::size_t>(dim)];
+  std::int64_t shards = 1;
+  for (std::size_t i = 0; i < placements.size(); ++i) {
+    const Placement& p = placements[i];
+    if (!p.is_shard_like() || p.dim() != dim) continue;
+    shards *= mesh.size(static_cast<int>(i));
+    if (p.is_strided() && extent % (p.split_factor() * shards) != 0) return false;
+  }
+  return extent % shards == 0;
+}
+
+Layout encode_order_as_strided(const Layout& layout, const DeviceMesh& mesh) {
+  Placements encoded = layout.placements;
+  for (int m = 0; m < layout.ndim(); ++m) {
+    if (!layout[m].is_shard()) continue;
+    std::int64_t factor = 1;
+    for (const int other : layout.mesh_dims_of(layout[m].dim())) {
+      if (other == m) break;
+      if (other > m) factor *= mesh.size(other);
+    }
+    if (factor > 1) {
+      encoded[static_cast<std::size_t>(m)] =
+          Placement::strided_shard(layout[m].dim(), static_cast<int>(factor));
+    }
+  }
+  return Layout(encoded);
+}
+
+std::optional<Layout> decode_strided_as_order(const Layout& layout, const DeviceMesh& mesh) {
+  if (!layout.has_strided()) return Layout(layout.placements);
+  std::array<boost::container::static_vector<int, kMaxMeshDims>, kMaxTensorDims> orders;
+  Placements plain = layout.placements;
+  for (int m = layout.ndim() - 1; m >= 0; --m) {
+    const Placement& p = layout[m];
+    if (!p.is_shard_like()) continue;
+    auto& order = orders[static_cast<std::size_t>(p.dim())];
+    const std::int64_t factor = p.is_strided() ? p.split_factor() : 1;
+    std::int64_t product = 1;
+    std::size_t position = 0;
+    while (product != factor && position < order.size()) {
+      product *= mesh.size(order[position]);
+      ++position;
+    }
+    if (product != factor) return std::nullopt;
+    order.insert(order.begin() + static_cast<std::ptrdiff_t>(position), m);
+    plain[static_cast<std::size_t>(m)] = Placement::shard(p.dim());
+  }
+  Layout decoded(plain);
+  for (const auto& order : orders) {
+    for (std::size_t i = 0; i < order.size(); ++i) decoded.order.set(order[i], static_cast<int>(i));
+  }
+  return decoded;
+}
+
+}  // namespace shardlab

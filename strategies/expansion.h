@@ -1,0 +1,107 @@
+// From rows on one mesh dim to candidates on the whole mesh.
+//
+//   Expansion expansion = expand(rule, call, mesh);           // the valid candidates, no prices
+//   expansion.candidate(i)                                     // its layouts
+//
+// Rows are filled (every placeholder by each kind of shard that occurs among the inputs: plain first, then strided by
+// ascending factor), the all-replicate row is put first, and the cartesian power over the mesh dims is taken, last mesh
+// dim fastest. A candidate is dropped, in this order, when a tensor would mix partials that must not be mixed, an
+// in-place op would change its tensor's placements, an `out=` tensor's, an input would get an empty shard, or the op's own
+// filter says so. Source: PyTorch 2.13.0, single_dim_strategy.py and expand_to_full_mesh_op_strategy.
+//
+// Each tensor has few distinct placements on one mesh dim, so a candidate's layout of a tensor is a number (a code), and
+// whatever depends on that layout alone (validity, price) is computed once per code.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "sim/mesh.h"
+#include "strategies/op_call.h"
+#include "strategies/op_rule.h"
+
+namespace shardlab {
+
+// More than this many combinations is an InputError: search with --search dijkstra instead.
+inline constexpr std::uint64_t kMaxCombinations = 50'000'000;
+
+class Expansion {
+ public:
+  // Tensors of a candidate: the outputs, then the inputs.
+  [[nodiscard]] std::size_t outputs() const { return outputs_; }
+  [[nodiscard]] std::size_t inputs() const { return tensors_.size() - outputs_; }
+  [[nodiscard]] std::size_t size() const { return candidates_.size(); }
+  // Rows after filling, all-replicate first. Empty for follow rules.
+  [[nodiscard]] const Rows& rows() const { return rows_; }
+  // Why there is no candidate at all, when an in-place op is to blame; else empty.
+  [[nodiscard]] const std::string& in_place_error() const { return in_place_error_; }
+
+  // Codes of input `i`: how many there are, and the layout behind one.
+  [[nodiscard]] std::uint32_t codes(std::size_t input) const {
+    return tensors_[outputs_ + input].codes;
+  }
+  [[nodiscard]] std::uint32_t code(std::size_t candidate, std::size_t input) const {
+    return candidate_codes_[candidate * tensors_.size() + outputs_ + input];
+  }
+  [[nodiscard]] Placements input(std::size_t candidate, std::size_t input) const {
+    return layout(outputs_ + input, code(candidate, input));
+  }
+  [[nodiscard]] Placements output(std::size_t candidate, std::size_t output) const {
+    return layout(output, candidate_codes_[candidate * tensors_.size() + output]);
+  }
+  [[nodiscard]] Placements input_layout(std::size_t input, std::uint32_t code) const {
+    return layout(outputs_ + input, code);
+  }
+  // Codes of input `i` that some candidate uses, ascending.
+  [[nodiscard]] std::vector<std::uint32_t> used_codes(std::size_t input) const;
+  // Whether every input of the candidate has the placements that it has now.
+  [[nodiscard]] bool keeps_inputs(std::size_t candidate) const;
+
+ private:
+  friend Expansion expand(const OpRule& rule, const OpCall& call, const DeviceMesh& mesh);
+  friend Expansion expand_rows(const Rows& rows, std::size_t outputs, const OpRule& rule,
+                               const OpCall& call, const DeviceMesh& mesh);
+  friend Expansion expand_candidates(std::span<const FollowCandidate> candidates,
+                                     const OpCall& call, const DeviceMesh& mesh);
+
+  struct Tensor {
+    std::vector<Placement> entries;      // distinct placements on one mesh dim (rows)
+    std::vector<std::uint16_t> by_row;   // row -> entry
+    std::vector<Placements> layouts;     // code -> layout (follow rules)
+    std::uint32_t codes = 0;
+    std::uint32_t current = kNoCode;     // of the tensor as it is now (inputs)
+  };
+  static constexpr std::uint32_t kNoCode = std::numeric_limits<std::uint32_t>::max();
+
+  [[nodiscard]] Placements layout(std::size_t tensor, std::uint32_t code) const;
+
+  int mesh_ndim_ = 0;
+  std::size_t outputs_ = 1;
+  Rows rows_;
+  std::vector<Tensor> tensors_;
+  std::vector<std::uint32_t> candidates_;       // combination numbers (rows) or positions (follow)
+  std::vector<std::uint32_t> candidate_codes_;  // candidate x tensor
+  std::string in_place_error_;
+};
+
+// Throws InputError: inputs that the op can't take, a row of the wrong length, too many combinations.
+[[nodiscard]] Expansion expand(const OpRule& rule, const OpCall& call, const DeviceMesh& mesh);
+// The same from rows given by the caller, without the all-replicate row unless they have it.
+[[nodiscard]] Expansion expand_rows(const Rows& rows, std::size_t outputs, const OpRule& rule,
+                                    const OpCall& call, const DeviceMesh& mesh);
+// Candidates as listed.
+[[nodiscard]] Expansion expand_candidates(std::span<const FollowCandidate> candidates,
+                                          const OpCall& call, const DeviceMesh& mesh);
+
+// Rows with placeholders filled from the inputs' placements, the all-replicate row first if it is missing. Throws
+// InputError when a row has not one entry per output and input.
+[[nodiscard]] Rows fill_rows(const Rows& rows, std::size_t outputs, const OpCall& call);
+
+// The call of one element of a foreach op.
+[[nodiscard]] OpCall foreach_child(const OpCall& call, std::size_t index);
+[[nodiscard]] std::size_t foreach_size(const OpCall& call);  // throws InputError
+
+}  // namespace shardlab

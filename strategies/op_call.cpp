@@ -1,0 +1,116 @@
+#include "strategies/op_call.h"
+
+#include <algorithm>
+
+#include "costmodel/error.h"
+#include "costmodel/json_reader.h"
+#include "costmodel/text.h"
+
+namespace shardlab {
+namespace {
+
+[[noreturn]] void fail_arg(const OpCall& call, std::size_t i, std::string_view valid) {
+  throw InputError(call.op + ": argument " + std::to_string(i) + " of --args: found " +
+                   describe_json(call.args[i]) + "; valid: " + std::string(valid));
+}
+
+}  // namespace
+
+TensorArg OpCall::parse_input(std::string_view text, int mesh_ndim) {
+  TensorArg arg;
+  const std::size_t begin = text.find_first_not_of(" \t\n\r");
+  if (begin == std::string_view::npos || text[begin] != '[') {
+    arg.tensors.push_back(TensorSpec::parse(text, mesh_ndim));
+    return arg;
+  }
+  arg.is_list = true;
+  const std::size_t end = text.find_last_not_of(" \t\n\r");
+  if (text[end] != ']' || end == begin) {
+    throw TextError("tensor list", text, end + 1, "\"]\" at the end of a tensor list");
+  }
+  std::string_view rest = text.substr(begin + 1, end - begin - 1);
+  while (true) {
+    const std::size_t semicolon = rest.find(';');
+    arg.tensors.push_back(TensorSpec::parse(rest.substr(0, semicolon), mesh_ndim));
+    if (semicolon == std::string_view::npos) break;
+    rest = rest.substr(semicolon + 1);
+  }
+  return arg;
+}
+
+boost::container::small_vector<const TensorSpec*, 4> OpCall::tensors() const {
+  boost::container::small_vector<const TensorSpec*, 4> all;
+  for (const TensorArg& arg : inputs) {
+    for (const TensorSpec& tensor : arg.tensors) all.push_back(&tensor);
+  }
+  return all;
+}
+
+std::string OpCall::text() const {
+  std::string out = op + "(";
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    if (i > 0) out += ", ";
+    if (inputs[i].is_list) out += "[";
+    for (std::size_t j = 0; j < inputs[i].tensors.size(); ++j) {
+      out += (j > 0 ? "; " : "") + inputs[i].tensors[j].text();
+    }
+    if (inputs[i].is_list) out += "]";
+  }
+  for (const nlohmann::json& arg : args) out += ", " + arg.dump();
+  return out + ")";
+}
+
+std::int64_t OpCall::integer_arg(std::size_t i, std::int64_t fallback) const {
+  if (i >= args.size() || args[i].is_null()) return fallback;
+  if (!args[i].is_number_integer()) fail_arg(*this, i, "an integer");
+  return args[i].get<std::int64_t>();
+}
+
+bool OpCall::boolean_arg(std::size_t i, bool fallback) const {
+  if (i >= args.size() || args[i].is_null()) return fallback;
+  if (!args[i].is_boolean()) fail_arg(*this, i, "true or false");
+  return args[i].get<bool>();
+}
+
+std::optional<std::vector<std::int64_t>> OpCall::integers_arg(std::size_t i) const {
+  if (i >= args.size() || args[i].is_null()) return std::nullopt;
+  if (args[i].is_number_integer()) return std::vector<std::int64_t>{args[i].get<std::int64_t>()};
+  if (!args[i].is_array()) fail_arg(*this, i, "an array of integers");
+  std::vector<std::int64_t> values;
+  for (const nlohmann::json& value : args[i]) {
+    if (!value.is_number_integer()) fail_arg(*this, i, "an array of integers");
+    values.push_back(value.get<std::int64_t>());
+  }
+  return values;
+}
+
+int normalize_dim(std::int64_t dim, int ndim, std::string_view op) {
+  const int range = std::max(ndim, 1);  // a 0-d tensor takes dims -1 and 0
+  if (dim < -range || dim >= range) {
+    throw InputError(std::string(op) + ": dim " + std::to_string(dim) + " out of range; valid: " +
+                     std::to_string(-range) + " to " + std::to_string(range - 1));
+  }
+  return static_cast<int>(dim < 0 ? dim + range : dim);
+}
+
+Shape broadcast_shape(std::span<const TensorSpec* const> tensors, std::string_view op) {
+  Shape shape;
+  for (const TensorSpec* tensor : tensors) {
+    const Shape& other = tensor->meta.shape;
+    while (shape.size() < other.size()) shape.insert(shape.begin(), 1);
+    const std::size_t offset = shape.size() - other.size();
+    for (std::size_t i = 0; i < other.size(); ++i) {
+      std::int64_t& extent = shape[offset + i];
+      if (extent == 1) {
+        extent = other[i];
+      } else if (other[i] != 1 && other[i] != extent) {
+        std::string found;
+        for (const TensorSpec* t : tensors) found += (found.empty() ? "" : ", ") + t->meta.text();
+        throw InputError(std::string(op) + ": shapes do not broadcast: " + found);
+      }
+    }
+  }
+  return shape;
+}
+
+}  // namespace shardlab

@@ -1,0 +1,52 @@
+// One call of an op: which, on which tensors in which layouts, with which other arguments.
+//
+//   OpCall call = OpCall::parse("aten.sum.dim_IntList", {"f32[8,8] S(0)R"}, args, mesh_ndim);
+//
+// Tensors are the op's tensor arguments in order, a tensor list counting as one argument; an `out=` tensor comes last.
+// `args` is a JSON array of the positional arguments that are not tensors, in order.
+#pragma once
+
+#include <boost/container/small_vector.hpp>
+#include <nlohmann/json.hpp>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "sim/tensor_spec.h"
+
+namespace shardlab {
+
+struct TensorArg {
+  std::vector<TensorSpec> tensors;
+  bool is_list = false;
+  friend bool operator==(const TensorArg&, const TensorArg&) = default;
+};
+
+struct OpCall {
+  std::string op;  // "aten.mm.default"
+  std::vector<TensorArg> inputs;
+  nlohmann::json args = nlohmann::json::array();
+
+  // "f32[8,8] R" or "[f32[8,8] R; f32[8,8] S(0)]". Throws TextError.
+  [[nodiscard]] static TensorArg parse_input(std::string_view text, int mesh_ndim);
+
+  // All tensors, lists flattened.
+  [[nodiscard]] boost::container::small_vector<const TensorSpec*, 4> tensors() const;
+  [[nodiscard]] std::string text() const;  // for messages and ids
+
+  // The i-th of `args`, or the fallback. Throws InputError when it has another type.
+  [[nodiscard]] std::int64_t integer_arg(std::size_t i, std::int64_t fallback) const;
+  [[nodiscard]] bool boolean_arg(std::size_t i, bool fallback) const;
+  // A list of integers (or one integer); empty optional when absent or null.
+  [[nodiscard]] std::optional<std::vector<std::int64_t>> integers_arg(std::size_t i) const;
+};
+
+// -ndim <= dim < ndim, made non-negative. Throws InputError naming the op.
+[[nodiscard]] int normalize_dim(std::int64_t dim, int ndim, std::string_view op);
+
+// The shape that tensors broadcast to. Throws InputError.
+[[nodiscard]] Shape broadcast_shape(std::span<const TensorSpec* const> tensors,
+                                    std::string_view op);
+
+}  // namespace shardlab

@@ -1,0 +1,52 @@
+// Selection: which candidate an op takes, given a price for each.
+//
+// Policies:
+//   first-listed   the first candidate of least total (PyTorch before #161882)
+//   keep-input     a negative total first (the least); else, among totals of exactly 0, the last candidate that leaves
+//                  every input as it is, else the first of them; else the first candidate of least total (#161882)
+// Source: PyTorch 2.13.0, _sharding_prop.py, _select_min_cost_strategy.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <vector>
+
+namespace shardlab {
+
+enum class Policy : std::uint8_t { kFirstListed, kKeepInput };
+[[nodiscard]] std::string_view to_string(Policy policy);
+[[nodiscard]] std::optional<Policy> policy_from_name(std::string_view name);
+inline constexpr std::string_view kPolicyNames = "first-listed, keep-input";
+
+// Candidates as a policy sees them, in the order in which it sees them.
+struct PricedCandidates {
+  std::span<const double> totals;              // microseconds; infinity is impossible
+  std::span<const std::uint8_t> keeps_inputs;  // 1: no input changes its placements
+};
+
+// Index of the chosen candidate. Assumes at least one.
+[[nodiscard]] std::size_t select(Policy policy, const PricedCandidates& candidates);
+
+// Candidates at the minimum: equal to 1e-12 relative (sums of the same prices in another order).
+[[nodiscard]] std::vector<std::size_t> ties_at_minimum(std::span<const double> totals);
+// From the minimum to the best total that differs from it; none when all are equal or the others impossible.
+[[nodiscard]] std::optional<double> margin_us(std::span<const double> totals);
+// Whether another order of the same candidates can make the policy choose another candidate.
+[[nodiscard]] bool flips_with_order(Policy policy, const PricedCandidates& candidates);
+
+// The order in which candidates are listed: as the rules list them, reversed, or shuffled by a seed.
+struct CandidateOrder {
+  enum class Kind : std::uint8_t { kListed, kReversed, kShuffled };
+  Kind kind = Kind::kListed;
+  std::uint64_t seed = 0;
+
+  // "listed", "reversed", "shuffled:SEED". Throws TextError.
+  [[nodiscard]] static CandidateOrder parse(std::string_view text);
+  [[nodiscard]] std::string text() const;
+  // Listed positions in the order in which they are seen.
+  [[nodiscard]] std::vector<std::size_t> permutation(std::size_t size) const;
+};
+
+}  // namespace shardlab

@@ -1,0 +1,35 @@
+// The stack dtensor-2.13 against committed answers of PyTorch 2.13.0 (scripts/gen_golden_dtensor.py).
+#include <gtest/gtest.h>
+
+#include "runner/configs.h"
+#include "tests/support/dtensor_golden.h"
+
+namespace shardlab::testing_support {
+namespace {
+
+nlohmann::json golden(const std::string& name) {
+  return read_json_file(std::string(SHARDLAB_SOURCE_DIR "/tests/differential/golden/") + name);
+}
+
+void expect_equal(const GoldenReport& report, std::size_t at_least) {
+  EXPECT_GE(report.compared, at_least);
+  EXPECT_EQ(report.differences.size(), 0U) << "of " << report.compared << " compared";
+  for (std::size_t i = 0; i < std::min<std::size_t>(report.differences.size(), 8); ++i) {
+    ADD_FAILURE() << report.differences[i];
+  }
+}
+
+TEST(DTensorGolden, CostsEqualPyTorchGreedyAndGraph) {
+  expect_equal(compare_costs(golden("costs.json")), 10'000);
+}
+
+TEST(DTensorGolden, PlansEqualPyTorchStepForStepAndMergedLikewise) {
+  expect_equal(compare_plans(golden("plans.json")), 4'000);
+}
+
+TEST(DTensorGolden, StrategySetsAndChoicesEqualPyTorch) {
+  expect_equal(compare_selections(golden("selections.json")), 2'000);
+}
+
+}  // namespace
+}  // namespace shardlab::testing_support

@@ -1,0 +1,19 @@
+// Shipped configurations for tests.
+#pragma once
+
+#include <string>
+
+#include "runner/configs.h"
+
+namespace shardlab::testing_support {
+
+inline ConfigStore shipped() { return ConfigStore(SHARDLAB_SOURCE_DIR "/configs"); }
+
+inline Stack shipped_stack(const std::string& name) { return shipped().stack(name); }
+
+// The h100 topology with this many devices a host.
+inline Topology h100(std::int64_t devices_per_host) {
+  return shipped().topology("h100", devices_per_host);
+}
+
+}  // namespace shardlab::testing_support
