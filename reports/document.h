@@ -149,6 +149,10 @@ struct Charts {
   std::vector<Chart> charts;
 };
 
+// The numbers of a chart, for those who cannot see it: of lines at most `points` rows, evenly
+// chosen, the first and the last among them; a table for every seven series.
+[[nodiscard]] std::vector<Table> chart_tables(const Chart& chart, std::size_t points);
+
 // Something to look up, folded away where the medium can: JSON, a command line.
 struct Listing {
   std::string title;

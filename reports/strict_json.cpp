@@ -47,7 +47,7 @@ void StrictObject::fail(std::string_view key, std::string_view message) const {
 }
 
 bool StrictObject::has(std::string_view key) {
-  known_.emplace_back(key);
+  if (std::find(known_.begin(), known_.end(), key) == known_.end()) known_.emplace_back(key);
   return json_->contains(key);
 }
 

@@ -16,7 +16,8 @@ std::string flips_of_decisions(const FlipCounts& flips) {
   if (flips.questions == 1) return flips.total == 1 ? "the only decision" : "not the only decision";
   const std::string decisions = grouped(flips.questions) + " decisions";
   if (flips.total == 0) return "none of " + decisions;
-  if (flips.total == flips.questions) return "all " + decisions;
+  if (flips.total == flips.questions)
+    return (flips.total == 2 ? "both" : "all " + grouped(flips.total)) + " decisions";
   return grouped(flips.total) + " of " + decisions + " (" +
          percent(static_cast<double>(flips.total) / static_cast<double>(flips.questions)) + ")";
 }
@@ -48,11 +49,16 @@ std::string regret_change(const RegretSummary& before, const RegretSummary& afte
     return "mean regret is " + (before.mean ? percent(*before.mean) : "unknown") + " before and " +
            (after.mean ? percent(*after.mean) : "unknown") + " after";
   }
+  // Two means over different decisions must not pass for one.
+  const std::string over = before.judged == after.judged
+                               ? ""
+                               : " (over " + grouped(before.judged) + " and " +
+                                     grouped(after.judged) + " judged decisions)";
   const std::string from = percent(*before.mean);
   const std::string to = percent(*after.mean);
-  if (from == to) return "mean regret stays at " + to;
+  if (from == to) return "mean regret stays at " + to + over;
   return "mean regret " + std::string(*after.mean < *before.mean ? "falls" : "rises") + " from " +
-         from + " to " + to;
+         from + " to " + to + over;
 }
 
 std::string reference_text(const ComparisonRecord& record) {

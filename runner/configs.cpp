@@ -213,4 +213,9 @@ Topology ConfigStore::topology(const std::string& name, std::int64_t devices_per
   return Topology::from_json(json, {path.string(), ""});
 }
 
+Suite ConfigStore::suite(const std::string& name) const {
+  const fs::path path = find(ConfigKind::kSuite, name);
+  return Suite::from_json(read_json_file(path), {path.string(), ""});
+}
+
 }  // namespace shardlab

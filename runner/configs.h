@@ -15,6 +15,7 @@
 
 #include "costmodel/topology.h"
 #include "strategies/stack.h"
+#include "strategies/suite.h"
 
 namespace shardlab {
 
@@ -54,6 +55,7 @@ class ConfigStore {
   [[nodiscard]] Topology topology(const std::string& name) const;
   // A shipped topology with this many devices a host.
   [[nodiscard]] Topology topology(const std::string& name, std::int64_t devices_per_host) const;
+  [[nodiscard]] Suite suite(const std::string& name) const;
   [[nodiscard]] const std::vector<Override>& overrides() const { return overrides_; }
 
  private:

@@ -6,7 +6,7 @@
 #include "costmodel/text.h"
 #include "runner/cli.h"
 #include "runner/commands/commands.h"
-#include "shardlab_version.h"
+#include "runner/version.h"
 
 namespace shardlab {
 namespace {
@@ -17,12 +17,6 @@ constexpr CommandRow kCommands[] = {
     {"regress", add_regress_command},   {"list", add_list_command},
     {"describe", add_describe_command},
 };
-
-std::string command_names() {
-  std::vector<std::string_view> names;
-  for (const CommandRow& row : kCommands) names.push_back(row.name);
-  return join(names);
-}
 
 // CLI11's message, with the nearest word and the valid ones where a word is unknown.
 int usage_error(const CLI::App& app, const CLI::ParseError& error,
@@ -57,17 +51,22 @@ int usage_error(const CLI::App& app, const CLI::ParseError& error,
 int run(int argc, char** argv) {
   CLI::App app{"shardlab: which sharding decisions does a cost-model change flip, and at what regret?",
                "shardlab"};
-  app.set_version_flag("--version", std::string("shardlab ") + std::string(kVersion));
+  app.set_version_flag("--version", std::string("shardlab ") + std::string(version()));
   app.require_subcommand(1);
   Session session;
   session.command_line.assign(argv + 1, argv + argc);
   for (const CommandRow& row : kCommands) row.add(app, session);
   try {
-    app.parse(argc, argv);
+    // CLI11 splits a value in brackets at its commas; a blank in front keeps our tensor lists whole. It reads from the back.
+    std::vector<std::string> words(session.command_line.rbegin(), session.command_line.rend());
+    for (std::string& word : words) {
+      if (word.starts_with('[')) word.insert(word.begin(), ' ');
+    }
+    app.parse(words);
   } catch (const CLI::CallForHelp& help) {
     return app.exit(help);
-  } catch (const CLI::CallForVersion& version) {
-    return app.exit(version);
+  } catch (const CLI::CallForVersion& call) {
+    return app.exit(call);
   } catch (const CLI::ParseError& error) {
     return usage_error(app, error, session.command_line);
   }

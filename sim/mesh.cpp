@@ -112,7 +112,7 @@ DeviceMesh DeviceMesh::make(std::vector<std::int64_t> sizes, std::vector<std::st
   }
   root->names = names;
 
-  DeviceMesh mesh;
+  DeviceMesh mesh{Empty{}};
   mesh.sizes_ = std::move(sizes);
   mesh.names_ = std::move(names);
   mesh.dims_ = root->dims;
@@ -173,7 +173,7 @@ int DeviceMesh::dim_of(std::string_view name) const {
 }
 
 DeviceMesh DeviceMesh::slice(std::span<const std::string> names) const {
-  DeviceMesh sub;
+  DeviceMesh sub{Empty{}};
   sub.root_ = root_;
   MeshLayout all;
   for (std::size_t i = 0; i < names.size(); ++i) {

@@ -59,6 +59,7 @@ class MeshLayout {
 
 class DeviceMesh {
  public:
+  DeviceMesh() : DeviceMesh(make({1})) {}  // one rank
   // `sizes` >= 1 each, at most kMaxMeshDims of them; `names` empty or one distinct name each. Throws TextError.
   [[nodiscard]] static DeviceMesh make(std::vector<std::int64_t> sizes,
                                        std::vector<std::string> names = {});
@@ -120,7 +121,8 @@ class DeviceMesh {
     std::vector<Flattened> flattened;
   };
 
-  DeviceMesh() = default;
+  struct Empty {};
+  explicit DeviceMesh(Empty /*tag*/) {}
   [[nodiscard]] std::size_t index(int mesh_dim) const;
   [[nodiscard]] int dim_of(std::string_view name) const;  // -1 when absent
 

@@ -307,6 +307,12 @@ Plan Redistributor::plan(const TensorMeta& meta, const Layout& from, const Layou
   return plan;
 }
 
+Price Redistributor::price_of(const Plan& plan) const {
+  Plan copy = plan;
+  price_steps(copy);
+  return copy.executed_price();
+}
+
 Plan Redistributor::plan_of_steps(const TensorMeta& meta, const Layout& from,
                                   std::span<const StepRequest> steps, std::int64_t rank) {
   Plan plan(meta, from, from);

@@ -71,6 +71,9 @@ class Redistributor {
   void costs_us(const TensorMeta& meta, const Layout& from, std::span<const Layout> to,
                 std::span<double> out);
 
+  // What another redistributor's plan costs here, step by step as it runs (merged steps included).
+  [[nodiscard]] Price price_of(const Plan& plan) const;
+
   // A plan of the given steps, merged as the options say and priced step by step. Throws TextError when a step does not
   // start from the layout that the one before left.
   [[nodiscard]] Plan plan_of_steps(const TensorMeta& meta, const Layout& from,

@@ -1,5 +1,7 @@
 // Price against bytes: one chart for each collective over each group, a line for each stack.
 #include <algorithm>
+#include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -34,10 +36,17 @@ std::vector<Family> families(const ComparisonRecord& record) {
   return families;
 }
 
-std::optional<double> price_at(const PriceCurve& curve, double bytes) {
-  const auto found = std::find(curve.bytes.begin(), curve.bytes.end(), bytes);
-  if (found == curve.bytes.end()) return std::nullopt;
-  return curve.price_us[static_cast<std::size_t>(found - curve.bytes.begin())];
+using PriceByBytes = std::map<double, std::optional<double>>;
+
+PriceByBytes price_by_bytes(const PriceCurve& curve) {
+  PriceByBytes prices;
+  for (std::size_t i = 0; i < curve.bytes.size(); ++i) prices[curve.bytes[i]] = curve.price_us[i];
+  return prices;
+}
+
+std::optional<double> price_at(const PriceByBytes& prices, double bytes) {
+  const auto found = prices.find(bytes);
+  return found == prices.end() ? std::nullopt : found->second;
 }
 
 Chart chart(const Family& family, std::size_t number) {
@@ -54,7 +63,8 @@ Chart chart(const Family& family, std::size_t number) {
   chart.x.erase(std::unique(chart.x.begin(), chart.x.end()), chart.x.end());
   for (const PriceCurve* curve : family.curves) {
     Series series{curve->stack, {}};
-    for (const double bytes : chart.x) series.values.push_back(price_at(*curve, bytes));
+    const PriceByBytes prices = price_by_bytes(*curve);
+    for (const double bytes : chart.x) series.values.push_back(price_at(prices, bytes));
     chart.series.push_back(std::move(series));
   }
   return chart;
@@ -69,9 +79,10 @@ std::string answer(const ComparisonRecord& record, const std::vector<Family>& fa
         std::find_if(family.curves.begin(), family.curves.end(),
                      [&](const PriceCurve* curve) { return curve->stack == record.stacks[0]; });
     if (baseline == family.curves.end()) continue;
+    const PriceByBytes baseline_prices = price_by_bytes(**baseline);
     for (const PriceCurve* curve : family.curves) {
       for (std::size_t i = 0; i < curve->bytes.size(); ++i) {
-        const std::optional<double> from = price_at(**baseline, curve->bytes[i]);
+        const std::optional<double> from = price_at(baseline_prices, curve->bytes[i]);
         const std::optional<double>& to = curve->price_us[i];
         if (!from || !to || *from <= 0.0 || *to <= 0.0) continue;
         const double ratio = std::max(*from / *to, *to / *from);

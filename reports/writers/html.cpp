@@ -1,6 +1,7 @@
 #include "reports/writers/html.h"
 
 #include <algorithm>
+#include <array>
 #include <nlohmann/json.hpp>
 #include <unordered_map>
 #include <utility>
@@ -17,14 +18,24 @@ namespace {
 
 using nlohmann::ordered_json;
 
-// Bytes of browser data; what is left of the limit goes to Chart.js (200 KB), the tables and the
-// listings.
-constexpr std::size_t kBrowserBudget = 3'600'000;
+// How much a page holds: tried from the most generous to the tersest, until it is below its limit.
+// Chart.js takes 200 KB of that.
+struct Budget {
+  std::size_t browser_bytes;
+  std::size_t chart_bytes;
+  std::size_t table_rows;
+  std::size_t listing_bytes;
+};
+
+constexpr std::array<Budget, 4> kBudgets = {{
+    {3'600'000, 700'000, 300, 40'000},
+    {1'800'000, 300'000, 100, 8'000},
+    {400'000, 100'000, 30, 1'000},
+    {0, 0, 5, 0},
+}};
+
 constexpr std::size_t kRowsWithoutScript = 25;
-constexpr std::size_t kTableRows = 300;
 constexpr std::size_t kOpenCharts = 6;
-constexpr std::size_t kMostCharts = 48;
-constexpr std::size_t kListingBytes = 40'000;
 
 // Chart.js names its licence but does not carry its text, which must travel with every copy.
 constexpr std::string_view kChartLicence =
@@ -233,11 +244,11 @@ std::string data_number(const Column& column, double number) {
 
 class BrowserData {
  public:
-  explicit BrowserData(const Browser& browser) : browser_(browser) {
+  BrowserData(const Browser& browser, std::size_t budget) : browser_(browser) {
     for (const BrowserRow& row : browser.rows) {
       std::string text = row_text(row);
       bytes_ += text.size() + 2;
-      if (bytes_ + texts_.bytes() > kBrowserBudget) break;
+      if (bytes_ + texts_.bytes() > budget) break;
       rows_.emplace_back(row.place, std::move(text));
     }
     std::sort(rows_.begin(), rows_.end());
@@ -365,6 +376,8 @@ ordered_json chart_json(const Chart& chart) {
 
 class BlockWriter {
  public:
+  explicit BlockWriter(const Budget& budget) : left_(budget) {}
+
   std::string operator()(const Paragraph& paragraph) {
     return "<p class=\"prose\">" + inline_html(paragraph.text) + "</p>\n";
   }
@@ -380,20 +393,21 @@ class BlockWriter {
   }
 
   std::string operator()(const Table& table) {
-    const std::size_t shown = std::min(table.rows.size(), kTableRows);
+    const std::size_t shown = std::min(table.rows.size(), left_.table_rows);
     std::string html = open_table(table.caption) + head_html(table.columns) + "<tbody>\n";
     for (std::size_t i = 0; i < shown; ++i) html += row_html(table.columns, table.rows[i]);
     html += "</tbody></table></div>\n";
     if (shown < table.rows.size()) {
-      html += "<p class=\"cut\">" + grouped(static_cast<std::int64_t>(table.rows.size() - shown)) +
-              " more rows in report.json</p>\n";
+      html +=
+          "<p class=\"cut\">" + more(table.rows.size() - shown, "row") + " in report.json</p>\n";
     }
     return html;
   }
 
   std::string operator()(const Browser& browser) {
-    const BrowserData data(browser);
+    const BrowserData data(browser, left_.browser_bytes);
     browsers_.push_back(data.text());
+    left_.browser_bytes -= std::min(left_.browser_bytes, browsers_.back().size());
     std::string html = "<div class=\"browser\" id=\"browser-" + html_escape(browser.id) + "\">\n";
     if (data.size() < browser.total) {
       html +=
@@ -421,22 +435,28 @@ class BlockWriter {
   }
 
   std::string operator()(const Charts& charts) {
-    const std::size_t shown = std::min(charts.charts.size(), kMostCharts);
-    const std::size_t open = std::min(shown, kOpenCharts);
+    std::vector<std::string> figures;
+    for (const Chart& chart : charts.charts) {
+      ordered_json data = chart_json(chart);
+      std::string figure = figure_html(chart);
+      const std::size_t bytes = json_line(data).size() + figure.size();
+      if (bytes > left_.chart_bytes) break;
+      left_.chart_bytes -= bytes;
+      charts_.push_back(std::move(data));
+      figures.push_back(std::move(figure));
+    }
+    const std::size_t open = std::min(figures.size(), kOpenCharts);
     std::string html = "<div class=\"charts\">\n";
-    for (std::size_t i = 0; i < open; ++i) html += figure_html(charts.charts[i]);
+    for (std::size_t i = 0; i < open; ++i) html += figures[i];
     html += "</div>\n";
-    if (open < shown) {
-      html += "<details class=\"more\"><summary>" +
-              counted(static_cast<std::int64_t>(shown - open), "more chart", "more charts") +
+    if (open < figures.size()) {
+      html += "<details class=\"more\"><summary>" + more(figures.size() - open, "chart") +
               "</summary><div class=\"charts\">\n";
-      for (std::size_t i = open; i < shown; ++i) html += figure_html(charts.charts[i]);
+      for (std::size_t i = open; i < figures.size(); ++i) html += figures[i];
       html += "</div></details>\n";
     }
-    if (shown < charts.charts.size()) {
-      html += "<p class=\"cut\">" +
-              counted(static_cast<std::int64_t>(charts.charts.size() - shown), "more chart",
-                      "more charts") +
+    if (figures.size() < charts.charts.size()) {
+      html += "<p class=\"cut\">" + more(charts.charts.size() - figures.size(), "chart") +
               " in report.json</p>\n";
     }
     return html;
@@ -445,10 +465,9 @@ class BlockWriter {
   std::string operator()(const Listing& listing) {
     std::string text = listing.text;
     std::string cut;
-    if (text.size() > kListingBytes) {
-      text.resize(text.rfind('\n', kListingBytes) == std::string::npos
-                      ? 0
-                      : text.rfind('\n', kListingBytes));
+    if (text.size() > left_.listing_bytes) {
+      const std::size_t line = text.rfind('\n', left_.listing_bytes);
+      text.resize(line == std::string::npos ? 0 : line);
       cut = "<p class=\"cut\">Cut here; the rest is in report.json.</p>";
     }
     return "<details class=\"listing\"><summary>" + html_escape(listing.title) +
@@ -464,39 +483,35 @@ class BlockWriter {
   }
 
  private:
-  std::string figure_html(const Chart& chart) {
-    charts_.push_back(chart_json(chart));
+  // "12 more charts".
+  static std::string more(std::size_t number, const std::string& one) {
+    return counted(static_cast<std::int64_t>(number), "more " + one, "more " + one + "s");
+  }
+
+  [[nodiscard]] std::string figure_html(const Chart& chart) const {
+    const std::string id = html_escape(chart.id);
     const std::string description =
         plain_text(chart.title) + ": " + chart.y_title + " by " + chart.x_title + ", " +
         counted(static_cast<std::int64_t>(chart.series.size()), "series", "series");
-    std::string html =
-        "<figure class=\"chart " + std::string(chart_kind_name(chart.kind)) + "\"><figcaption>" +
-        inline_html(chart.title) + "</figcaption><div class=\"plot\" data-bars=\"" +
-        std::to_string(chart.labels.size()) + "\"><canvas id=\"chart-" + html_escape(chart.id) +
-        "\" role=\"img\" aria-label=\"" + html_escape(description) +
-        "\"></canvas></div><ul class=\"legend\" id=\"legend-" + html_escape(chart.id) + "\"></ul>";
+    std::string html = "<figure class=\"chart\"><figcaption>" + inline_html(chart.title) +
+                       "</figcaption><div class=\"plot\"><canvas id=\"chart-" + id +
+                       "\" role=\"img\" aria-label=\"" + html_escape(description) +
+                       "\"></canvas></div><ul class=\"legend\" id=\"legend-" + id + "\"></ul>";
     if (!chart.is_tabulated) html += numbers_html(chart);
     return html + "</figure>\n";
   }
 
-  static std::string numbers_html(const Chart& chart) {
-    const bool has_lines = chart.kind == ChartKind::kLines;
-    std::vector<Column> columns = {
-        {chart.x_title, has_lines ? ColumnKind::kBytes : ColumnKind::kText}};
-    for (const Series& series : chart.series)
-      columns.push_back({series.name, ColumnKind::kNumber, 2});
-    std::string html = "<details class=\"numbers\"><summary>Numbers</summary>" +
-                       open_table(chart.title + ", " + chart.y_title) + head_html(columns) +
-                       "<tbody>\n";
-    const std::size_t points = has_lines ? chart.x.size() : chart.labels.size();
-    for (std::size_t i = 0; i < std::min(points, kTableRows); ++i) {
-      Row row = {has_lines ? Cell(chart.x[i]) : Cell(chart.labels[i])};
-      for (const Series& series : chart.series) row.emplace_back(series.values[i]);
-      html += row_html(columns, row);
+  [[nodiscard]] std::string numbers_html(const Chart& chart) const {
+    std::string html = "<details class=\"numbers\"><summary>Numbers</summary>";
+    for (const Table& table : chart_tables(chart, left_.table_rows)) {
+      html += open_table(table.caption) + head_html(table.columns) + "<tbody>\n";
+      for (const Row& row : table.rows) html += row_html(table.columns, row);
+      html += "</tbody></table></div>";
     }
-    return html + "</tbody></table></div></details>";
+    return html + "</details>";
   }
 
+  Budget left_;
   std::vector<std::string> browsers_;
   ordered_json charts_ = ordered_json::array();
 };
@@ -519,6 +534,34 @@ std::string navigation_html(const RenderedReport& report) {
             html_escape(section.section->title) + "</a></li>\n";
   }
   return html + "</ol></nav>\n";
+}
+
+std::string page_html(const RenderedReport& report, const Budget& budget) {
+  BlockWriter writer(budget);
+  std::string body;
+  for (const RenderedSection& section : report.sections) body += section_html(section, writer);
+
+  std::string html =
+      "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
+      "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
+      "<meta name=\"color-scheme\" content=\"light dark\">\n"
+      "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src "
+      "'unsafe-inline'; "
+      "script-src 'unsafe-inline'; img-src data:\">\n<title>shardlab: " +
+      html_escape(plain_text(report.title)) + "</title>\n<style>\n";
+  append(html, embedded_page_css());
+  html +=
+      "</style>\n</head>\n<body>\n<a class=\"skip\" href=\"#content\">Skip to the report</a>\n"
+      "<header class=\"masthead\"><p class=\"kicker\">shardlab &middot; comparison of "
+      "stacks</p>\n<h1>" +
+      inline_html(report.title) + "</h1>\n<p class=\"lede\">" + inline_html(report.sentence) +
+      "</p></header>\n" + navigation_html(report) + "<main id=\"content\">\n" + body + "</main>\n";
+  html += "<script type=\"application/json\" id=\"report-data\">" +
+          json_script_safe(writer.data()) + "</script>\n";
+  html += "<script>\n/*\n" + std::string(kChartLicence) + "\n*/\n" +
+          script_safe(embedded_chart_js()) + "\n</script>\n<script>\n" +
+          script_safe(embedded_page_js()) + "</script>\n</body>\n</html>\n";
+  return html;
 }
 
 }  // namespace
@@ -557,30 +600,11 @@ std::string html_escape(std::string_view text) {
 }
 
 std::string write_html(const RenderedReport& report) {
-  BlockWriter writer;
-  std::string body;
-  for (const RenderedSection& section : report.sections) body += section_html(section, writer);
-
-  std::string html =
-      "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
-      "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
-      "<meta name=\"color-scheme\" content=\"light dark\">\n"
-      "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src "
-      "'unsafe-inline'; "
-      "script-src 'unsafe-inline'; img-src data:\">\n<title>shardlab: " +
-      html_escape(plain_text(report.title)) + "</title>\n<style>\n";
-  append(html, embedded_page_css());
-  html +=
-      "</style>\n</head>\n<body>\n<a class=\"skip\" href=\"#content\">Skip to the report</a>\n"
-      "<header class=\"masthead\"><p class=\"kicker\">shardlab &middot; comparison of "
-      "stacks</p>\n<h1>" +
-      inline_html(report.title) + "</h1>\n<p class=\"lede\">" + inline_html(report.sentence) +
-      "</p></header>\n" + navigation_html(report) + "<main id=\"content\">\n" + body + "</main>\n";
-  html += "<script type=\"application/json\" id=\"report-data\">" +
-          json_script_safe(writer.data()) + "</script>\n";
-  html += "<script>\n/*\n" + std::string(kChartLicence) + "\n*/\n" +
-          script_safe(embedded_chart_js()) + "\n</script>\n<script>\n" +
-          script_safe(embedded_page_js()) + "</script>\n</body>\n</html>\n";
+  std::string html;
+  for (const Budget& budget : kBudgets) {
+    html = page_html(report, budget);
+    if (html.size() < kHtmlLimit) break;
+  }
   return html;
 }
 

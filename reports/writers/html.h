@@ -2,9 +2,9 @@
 // and its content security policy forbids the network. Works from file://, in light and dark, on
 // paper, by keyboard; without JavaScript the tables show their first rows.
 //
-// Always below the limit: long tables embed as many rows as fit and say how many there are.
-// Everything from a record is escaped.
-// Tested by tests/unit/reports/html_test.cpp.
+// Below the limit: long tables embed as many rows as fit, charts as many as fit, and both say how
+// many there are; tried again with less where a record is longer than that foresees. Everything
+// from a record is escaped. Tested by tests/unit/reports/html_test.cpp.
 #pragma once
 
 #include <cstddef>

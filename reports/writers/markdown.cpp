@@ -229,7 +229,9 @@ class BlockWriter {
         continue;
       }
       ++written;
-      text += (text.empty() ? "" : "\n") + chart_text(chart);
+      for (const Table& table : chart_tables(chart, detail_.chart_points)) {
+        text += (text.empty() ? "" : "\n") + (*this)(table);
+      }
     }
     if (left_out > 0) text += more_text(left_out, "chart", "charts");
     return text;
@@ -246,32 +248,6 @@ class BlockWriter {
  private:
   static std::string caption(const std::string& text) {
     return text.empty() ? "" : inline_markdown(text, false) + ":\n\n";
-  }
-
-  // The chart's points, evenly thinned; more series than columns make more tables.
-  [[nodiscard]] std::string chart_text(const Chart& chart) const {
-    const bool has_lines = chart.kind == ChartKind::kLines;
-    const std::size_t points = has_lines ? chart.x.size() : chart.labels.size();
-    const std::size_t shown = has_lines ? std::min(points, detail_.chart_points) : points;
-    std::string text = caption(chart.title + ", " + chart.y_title);
-    for (std::size_t first = 0; first < chart.series.size(); first += kMaxColumns - 1) {
-      const std::size_t last = std::min(first + kMaxColumns - 1, chart.series.size());
-      std::vector<Column> columns = {
-          {chart.x_title, has_lines ? ColumnKind::kBytes : ColumnKind::kText}};
-      for (std::size_t i = first; i < last; ++i)
-        columns.push_back({chart.series[i].name, ColumnKind::kNumber, 2});
-      std::vector<Row> rows;
-      for (std::size_t i = 0; i < shown; ++i) {
-        const std::size_t point = shown > 1 ? i * (points - 1) / (shown - 1) : 0;
-        Row row = {has_lines ? Cell(chart.x[point]) : Cell(chart.labels[point])};
-        for (std::size_t j = first; j < last; ++j) row.emplace_back(chart.series[j].values[point]);
-        rows.push_back(std::move(row));
-      }
-      if (first > 0) text += "\n";
-      text += table_text(
-          columns, rows.size(), [&](std::size_t i) -> const Row& { return rows[i]; }, detail_);
-    }
-    return text;
   }
 
   const Detail& detail_;

@@ -1,0 +1,330 @@
+// shardlab compare: which decisions does a change of stack flip, and at what regret? Load, ask, record, report.
+#include <array>
+#include <chrono>
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <limits>
+#include <set>
+
+#include "costmodel/text.h"
+#include "reports/record.h"
+#include "reports/report.h"
+#include "reports/statistics.h"
+#include "runner/commands/commands.h"
+#include "runner/parallel.h"
+#include "runner/terminal.h"
+#include "runner/version.h"
+#include "strategies/invariants.h"
+#include "strategies/questionnaire.h"
+
+namespace shardlab {
+namespace {
+
+using reports::ComparisonRecord;
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+constexpr int kInvariantSamples = 2000;
+
+struct CompareArguments {
+  std::string baseline;
+  std::vector<std::string> candidates;
+  std::vector<std::string> suites;
+  std::string reference = "alpha-beta";
+};
+
+// What a comparison runs on, after every override.
+struct Comparison {
+  Topology topology;
+  std::vector<Stack> stacks;  // the baseline first
+  Stack reference;
+  std::vector<Suite> suites;
+};
+
+// --set stack.* is the change under evaluation: it applies to the candidates, and makes one of the baseline when none is
+// named.
+Comparison load(const CompareArguments& arguments, const Session& session) {
+  const ConfigStore changed = session.store();
+  std::vector<Override> others;
+  bool changes_stack = false;
+  for (const Override& change : changed.overrides()) {
+    changes_stack = changes_stack || change.target == "stack";
+    if (change.target != "stack") others.push_back(change);
+  }
+  const ConfigStore shipped(configs_root(), others);
+  Comparison comparison{.topology = shipped.topology(session.topology),
+                        .stacks = {shipped.stack(arguments.baseline)},
+                        .reference = shipped.stack(arguments.reference),
+                        .suites = {}};
+  std::vector<std::string> candidates = arguments.candidates;
+  if (candidates.empty() && changes_stack) candidates.push_back(arguments.baseline);
+  if (candidates.empty()) {
+    throw InputError("compare: a --candidate is required, or a change such as --set stack.transition_us=1");
+  }
+  for (const std::string& name : candidates) {
+    Stack stack = changed.stack(name);
+    if (changes_stack) stack.name += "+set";
+    for (const Stack& other : comparison.stacks) {
+      if (other.name == stack.name) {
+        throw InputError("compare: stack \"" + stack.name + "\" is named twice");
+      }
+    }
+    comparison.stacks.push_back(std::move(stack));
+  }
+  for (const std::string& name : arguments.suites) comparison.suites.push_back(shipped.suite(name));
+  return comparison;
+}
+
+std::optional<double> rank_correlation(const Answer& answer) {
+  std::vector<double> own;
+  std::vector<double> reference;
+  for (std::size_t i = 0; i < answer.totals.size() && i < answer.reference_totals.size(); ++i) {
+    if (answer.totals[i] < kInfinity && answer.reference_totals[i] < kInfinity) {
+      own.push_back(answer.totals[i]);
+      reference.push_back(answer.reference_totals[i]);
+    }
+  }
+  return reports::kendall_tau_b(own, reference);
+}
+
+reports::StackAnswer to_record(const Answer& answer) {
+  const bool possible = answer.price_us < kInfinity;
+  reports::StackAnswer out;
+  out.choice = answer.choice;
+  out.path = answer.path;
+  if (possible) out.price_us = answer.price_us;
+  out.impossible = possible ? "" : answer.impossible;
+  out.reference_us = answer.reference_us;
+  out.reference_impossible = answer.reference_us ? "" : answer.reference_impossible;
+  out.ties = possible ? static_cast<std::int64_t>(answer.ties) : 1;
+  out.flips_with_order = possible && answer.flips_with_order;
+  if (possible) out.margin_us = answer.margin_us;
+  out.kendall_tau = rank_correlation(answer);
+  return out;
+}
+
+reports::RecordQuestion to_record(const Question& question, const std::string& suite,
+                                  const QuestionResult& result) {
+  reports::RecordQuestion out;
+  out.id = suite + "/" + question.id;
+  out.suite = suite;
+  out.kind = question.kind == Question::Kind::kPlan ? reports::QuestionKind::kPlan
+                                                    : reports::QuestionKind::kSelect;
+  out.op = question.op();
+  out.mesh = question.mesh.text();
+  out.mesh_dims = question.mesh.ndim();
+  out.bytes = question.bytes();
+  out.inputs = question.inputs();
+  out.count = question.count;
+  out.best = {.choice = result.best_choice, .us = result.best_us, .reason = result.best_reason};
+  for (const Answer& answer : result.answers) {
+    out.candidates = std::max(out.candidates, static_cast<std::int64_t>(answer.candidates));
+    out.answers.push_back(to_record(answer));
+  }
+  return out;
+}
+
+void ask_all(const Comparison& comparison, const Session& session, ComparisonRecord& record) {
+  std::size_t total = 0;
+  for (const Suite& suite : comparison.suites) total += suite.questions.size();
+  Progress progress("questions", total, session.quiet);
+  for (const Suite& suite : comparison.suites) {
+    std::vector<std::optional<reports::RecordQuestion>> asked(suite.questions.size());
+    parallel_for(
+        suite.questions.size(), session.threads(),
+        [&] {
+          return std::make_unique<Questionnaire>(comparison.stacks, comparison.reference,
+                                                 comparison.topology);
+        },
+        [&](Questionnaire& questionnaire, std::size_t i) {
+          const QuestionResult result = questionnaire.ask(suite.questions[i]);
+          if (result.error.empty()) {
+            asked[i] = to_record(suite.questions[i], suite.name, result);
+          }
+          progress.advance();
+        });
+    std::size_t not_asked = 0;
+    for (auto& question : asked) {
+      if (question) {
+        record.questions.push_back(std::move(*question));
+      } else {
+        ++not_asked;
+      }
+    }
+    std::string source = suite.source;
+    if (not_asked > 0) {
+      source += "; " + std::to_string(not_asked) + " of " + std::to_string(suite.questions.size()) +
+                " not asked: a stack's rules do not cover the op or leave no candidate";
+    }
+    record.configuration.suites.push_back(
+        {.name = suite.name,
+         .questions = static_cast<std::int64_t>(suite.questions.size() - not_asked),
+         .source = source});
+  }
+}
+
+void check_all_invariants(const Comparison& comparison, const Session& session,
+                          ComparisonRecord& record) {
+  std::vector<std::vector<InvariantCheck>> checks(comparison.stacks.size());
+  parallel_for(
+      comparison.stacks.size(), session.threads(), [] { return std::make_unique<int>(0); },
+      [&](int&, std::size_t i) {
+        checks[i] = check_invariants(comparison.stacks[i], comparison.topology, session.seed,
+                                     kInvariantSamples);
+      });
+  for (std::size_t i = 0; i < checks.size(); ++i) {
+    for (const InvariantCheck& check : checks[i]) {
+      reports::InvariantResult result{.stack = comparison.stacks[i].name,
+                                      .name = check.name,
+                                      .checked = check.checked,
+                                      .violated = check.violated,
+                                      .worst = {}};
+      if (check.violated > 0) {
+        result.worst = reports::InvariantWitness{.witness = check.witness,
+                                                 .amount_us = check.amount_us,
+                                                 .amount_percent = check.amount_percent};
+      }
+      record.invariants.push_back(std::move(result));
+    }
+  }
+}
+
+// Price against bytes for the four collectives: within one host, and across eight.
+void draw_curves(const Comparison& comparison, ComparisonRecord& record) {
+  struct Change {
+    Collective collective;
+    Placement from;
+    Placement to;
+  };
+  const std::array<Change, 4> changes = {{
+      {Collective::kAllGather, Placement::shard(0), Placement::replicate()},
+      {Collective::kReduceScatter, Placement::partial(), Placement::shard(0)},
+      {Collective::kAllReduce, Placement::partial(), Placement::replicate()},
+      {Collective::kAllToAll, Placement::shard(0), Placement::shard(1)},
+  }};
+  const std::int64_t per_host = comparison.topology.devices_per_host();
+  const std::array<std::pair<DeviceMesh, std::string>, 2> meshes = {{
+      {DeviceMesh::make({std::max<std::int64_t>(2, per_host)}), "one host"},
+      {DeviceMesh::make({8 * per_host}), "8 hosts"},
+  }};
+  std::vector<Stack> stacks = comparison.stacks;
+  const auto is_reference = [&](const Stack& s) { return s.name == comparison.reference.name; };
+  if (std::none_of(stacks.begin(), stacks.end(), is_reference)) {
+    stacks.push_back(comparison.reference);
+  }
+  for (const Stack& stack : stacks) {
+    StackEvaluator evaluator(stack, comparison.topology);
+    for (const auto& [mesh, where] : meshes) {
+      const TransitionPricer& pricer = evaluator.on(mesh).pricer();
+      const double n = static_cast<double>(mesh.size());
+      for (const Change& change : changes) {
+        reports::PriceCurve curve{.stack = stack.name,
+                                  .collective = std::string(to_string(change.collective)),
+                                  .mesh = mesh.text(),
+                                  .group = mesh.text() + " ranks, " + where,
+                                  .bytes = {},
+                                  .price_us = {}};
+        for (double bytes = 1024; bytes <= 1024.0 * 1024 * 1024; bytes *= 4) {
+          const double local = change.collective == Collective::kAllGather ? bytes / n : bytes;
+          const Price price = pricer.price(change.from, change.to, 0, local, DType::kBF16).price;
+          curve.bytes.push_back(bytes);
+          curve.price_us.push_back(price.is_possible() ? std::optional(price.total.value())
+                                                       : std::nullopt);
+        }
+        record.curves.push_back(std::move(curve));
+      }
+    }
+  }
+}
+
+std::string reference_label(const Stack& reference) {
+  if (reference.collective_model.entry->name == "dtensor") return "DTensor's own model, not measured";
+  return "datasheet, not measured";
+}
+
+void write_file(const std::filesystem::path& path, const std::string& text) {
+  std::ofstream out(path, std::ios::binary);
+  out << text;
+  out.close();
+  if (!out) throw EnvironmentError(path.string() + ": can't be written");
+}
+
+void run_compare(const CompareArguments& arguments, Session& session) {
+  const auto start = std::chrono::steady_clock::now();
+  const Comparison comparison = load(arguments, session);
+  ComparisonRecord record;
+  record.context = {.shardlab_version = std::string(version()),
+                    .commit = std::string(git_commit()),
+                    .compiler = std::string(compiler()),
+                    .build_type = std::string(build_type()),
+                    .command_line = session.command_line,
+                    .seed = session.seed};
+  record.configuration.topology = comparison.topology.to_json();
+  for (const Stack& stack : comparison.stacks) {
+    record.stacks.push_back(stack.name);
+    record.configuration.stacks.push_back(stack.to_json());
+  }
+  bool reference_listed = false;
+  for (const std::string& name : record.stacks) {
+    reference_listed = reference_listed || name == comparison.reference.name;
+  }
+  if (!reference_listed) record.configuration.stacks.push_back(comparison.reference.to_json());
+  record.configuration.overrides = session.sets;
+  record.reference = {.name = comparison.reference.name,
+                      .label = reference_label(comparison.reference)};
+
+  ask_all(comparison, session, record);
+  check_all_invariants(comparison, session, record);
+  draw_curves(comparison, record);
+  if (!session.no_timing) {
+    const std::chrono::duration<double, std::milli> wall = std::chrono::steady_clock::now() - start;
+    record.timing = reports::RunTiming{.started_utc = {}, .ms = {{"wall_ms", wall.count()}}};
+  }
+  if (!session.out.empty()) {
+    const std::filesystem::path folder = session.out;
+    std::error_code error;
+    std::filesystem::create_directories(folder, error);
+    if (error) throw EnvironmentError(folder.string() + ": can't be made: " + error.message());
+    const reports::ReportFiles files = reports::write_report(record);
+    write_file(folder / "report.html", files.html);
+    write_file(folder / "report.md", files.markdown);
+    write_file(folder / "report.json", files.json);
+    write_file(folder / "record.json", reports::record_text(record));
+  }
+  if (session.json()) {
+    session.print(reports::report_json(record));
+  } else {
+    session.print(reports::summary_text(record) + "\n");
+    if (!session.out.empty()) {
+      session.print("report: " + (std::filesystem::path(session.out) / "report.html").string() + "\n");
+    }
+  }
+}
+
+}  // namespace
+
+void add_compare_command(CLI::App& app, Session& session) {
+  auto arguments = std::make_shared<CompareArguments>();
+  CLI::App* command = app.add_subcommand(
+      "compare",
+      "which decisions does a cost-model change flip, and at what regret?\n"
+      "  shardlab compare --baseline dtensor-v3 --candidate dtensor-v3-rp --suite ops-small --out report/");
+  command->add_option("--baseline", arguments->baseline, "stack: shipped name or path")->required();
+  command
+      ->add_option("--candidate", arguments->candidates,
+                   "stack to compare with it; may be repeated. Without one, --set stack.* makes it")
+      ->take_all()
+      ->allow_extra_args(false);
+  command->add_option("--suite", arguments->suites, "shipped name or path; may be repeated")
+      ->required()
+      ->take_all()
+      ->allow_extra_args(false);
+  command->add_option("--reference", arguments->reference, "stack whose prices judge the choices")
+      ->capture_default_str();
+  command->add_option("--out", session.out, "folder for report.html, report.md, report.json, record.json");
+  add_topology_option(*command, session);
+  add_common_options(*command, session);
+  command->callback([arguments, &session] { run_compare(*arguments, session); });
+}
+
+}  // namespace shardlab

@@ -1,0 +1,253 @@
+// shardlab list, shardlab describe: the registries.
+#include <algorithm>
+#include <filesystem>
+
+#include "costmodel/registry.h"
+#include "costmodel/text.h"
+#include "runner/commands/commands.h"
+#include "runner/terminal.h"
+#include "strategies/op_rule.h"
+
+namespace shardlab {
+namespace {
+
+struct Item {
+  std::string name;
+  std::string summary;
+};
+
+std::string title_of(const nlohmann::json& json) {
+  return json.is_object() ? json.value("title", json.value("name", "")) : "";
+}
+
+std::vector<Item> config_items(const ConfigStore& store, ConfigKind kind) {
+  std::vector<Item> items;
+  for (const std::string& name : store.names(kind)) {
+    items.push_back({name, title_of(read_json_file(store.find(kind, name)))});
+  }
+  return items;
+}
+
+std::vector<Item> model_items() {
+  std::vector<Item> items;
+  for (const ModelEntry* entry : all_cost_models()) {
+    items.push_back({std::string(entry->name), std::string(entry->summary)});
+  }
+  return items;
+}
+
+std::vector<Item> op_items() {
+  std::vector<Item> items;
+  for (const std::string_view op : all_op_names()) {
+    std::string sets;
+    for (const RuleSet set : {kDTensor213, kDTensorLegacy, kShardlab}) {
+      for (const OpRuleFamily* family : all_op_rules()) {
+        for (const OpRule& rule : family->rules) {
+          if (rule.op == op && (rule.sets & set) != 0) {
+            sets += (sets.empty() ? "" : ", ") + std::string(to_string(set));
+          }
+        }
+      }
+    }
+    items.push_back({std::string(op), sets});
+  }
+  return items;
+}
+
+constexpr std::array<std::string_view, 8> kPlurals = {
+    "stacks", "models", "topologies", "ops", "suites", "regressions", "programs", "measurements"};
+constexpr std::array<std::string_view, 8> kSingulars = {
+    "stack", "model", "topology", "op", "suite", "regression", "program", "measurement"};
+
+std::vector<Item> items_of(std::string_view what, const ConfigStore& store) {
+  if (what == "stacks") return config_items(store, ConfigKind::kStack);
+  if (what == "models") return model_items();
+  if (what == "topologies") return config_items(store, ConfigKind::kTopology);
+  if (what == "ops") return op_items();
+  if (what == "suites") return config_items(store, ConfigKind::kSuite);
+  if (what == "regressions") return config_items(store, ConfigKind::kRegression);
+  return {};  // programs, measurements: none are shipped yet
+}
+
+void run_list(const std::string& what, Session& session) {
+  const std::vector<Item> items = items_of(what, session.store());
+  if (session.json()) {
+    nlohmann::json names = nlohmann::json::array();
+    for (const Item& item : items) names.push_back(item.name);
+    session.print(nlohmann::json{{what, names}});
+    return;
+  }
+  if (items.empty()) {
+    session.print("no " + what + " are shipped yet\n");
+    return;
+  }
+  std::size_t width = 0;
+  for (const Item& item : items) width = std::max(width, item.name.size());
+  std::string text;
+  for (const Item& item : items) {
+    text += item.name + std::string(width - item.name.size() + 2, ' ') + item.summary + "\n";
+  }
+  session.print(text);
+}
+
+// -- describe ----------------------------------------------------------------------------------------------------------
+
+nlohmann::json model_json(const ModelEntry& entry) {
+  nlohmann::json params = nlohmann::json::array();
+  for (const ParamSpec& spec : entry.params) {
+    params.push_back({{"name", spec.name},
+                      {"default", spec.default_value ? nlohmann::json(*spec.default_value)
+                                                     : nlohmann::json("topology")},
+                      {"min", spec.min},
+                      {"max", spec.max},
+                      {"help", spec.help}});
+  }
+  nlohmann::json exemptions = nlohmann::json::array();
+  for (const ContractExemption& exemption : entry.exemptions) {
+    exemptions.push_back({{"contract", exemption.contract}, {"reason", exemption.reason}});
+  }
+  nlohmann::json prices = nlohmann::json::array();
+  if (entry.make_collective != nullptr) prices.push_back("collectives");
+  if (entry.make_compute != nullptr) prices.push_back("kernels");
+  return {{"name", entry.name},       {"prices", prices},
+          {"summary", entry.summary}, {"formula", entry.formula},
+          {"source", entry.source},   {"valid_range", entry.valid_range},
+          {"params", params},         {"exemptions", exemptions}};
+}
+
+// One model as Markdown; costmodel/README.md is made of these.
+std::string model_text(const ModelEntry& entry) {
+  const nlohmann::json json = model_json(entry);
+  const auto text = [&](const char* key) { return json.at(key).get<std::string>(); };
+  std::string out = "## " + text("name") + "\n\n" + text("summary") + ". Prices ";
+  for (std::size_t i = 0; i < json["prices"].size(); ++i) {
+    out += (i == 0 ? "" : " and ") + json["prices"][i].get<std::string>();
+  }
+  out += ".\n\n- formula: `" + text("formula") + "`\n- source: " + text("source") +
+         "\n- valid for: " + text("valid_range") + "\n";
+  for (const nlohmann::json& exemption : json["exemptions"]) {
+    out += "- breaks the contract `" + exemption["contract"].get<std::string>() +
+           "`: " + exemption["reason"].get<std::string>() + "\n";
+  }
+  if (!json["params"].empty()) {
+    out += "\n| parameter | default | range | meaning |\n| --- | --- | --- | --- |\n";
+    for (const ParamSpec& spec : entry.params) {
+      out += "| `" + std::string(spec.name) + "` | " +
+             (spec.default_value ? format_double(*spec.default_value) : "topology") + " | " +
+             format_double(spec.min) + " to " + format_double(spec.max) + " | " +
+             std::string(spec.help) + " |\n";
+    }
+  }
+  return out;
+}
+
+std::string all_models_text() {
+  std::string out =
+      "# Cost models\n\n"
+      "Generated by `scripts/generate_costmodel_readme.sh` from the models' own tables; do not edit. One file a model in\n"
+      "`models/`; `shardlab describe model NAME` prints one.\n";
+  for (const ModelEntry* entry : all_cost_models()) out += "\n" + model_text(*entry);
+  return out;
+}
+
+nlohmann::json op_json(const std::string& name) {
+  nlohmann::json rules = nlohmann::json::array();
+  for (const RuleSet set : {kDTensor213, kDTensorLegacy, kShardlab}) {
+    for (const OpRuleFamily* family : all_op_rules()) {
+      for (const OpRule& rule : family->rules) {
+        if (rule.op != name || (rule.sets & set) == 0) continue;
+        rules.push_back({{"rule_set", to_string(set)},
+                         {"form", rule.rows != nullptr ? "rows on one mesh dim" : "follows its inputs' layouts"},
+                         {"allow_uneven", rule.allow_uneven},
+                         {"in_place", rule.is_in_place()},
+                         {"equation", rule.equation}});
+      }
+    }
+  }
+  return {{"name", name}, {"rules", rules}};
+}
+
+void describe_config(ConfigKind kind, const std::string& name, Session& session) {
+  const ConfigStore store = session.store();
+  if (kind == ConfigKind::kStack) {
+    session.print(store.stack(name).to_json());
+  } else if (kind == ConfigKind::kTopology) {
+    session.print(store.topology(name).to_json());
+  } else {
+    session.print(read_json_file(store.find(kind, name)));
+  }
+}
+
+void run_describe(const std::string& what, const std::string& name, Session& session) {
+  if (what == "models" || what == "model") {
+    if (name.empty()) {
+      if (session.json()) {
+        nlohmann::json models = nlohmann::json::array();
+        for (const ModelEntry* entry : all_cost_models()) models.push_back(model_json(*entry));
+        session.print(nlohmann::json{{"models", models}});
+      } else {
+        session.print(all_models_text());
+      }
+      return;
+    }
+    const ModelEntry* entry = find_cost_model(name);
+    if (entry == nullptr) {
+      std::vector<std::string_view> valid;
+      for (const ModelEntry* each : all_cost_models()) valid.push_back(each->name);
+      throw InputError("unknown model \"" + name + "\"" + did_you_mean(name, valid) +
+                       "; valid: " + join(valid));
+    }
+    if (session.json()) {
+      session.print(model_json(*entry));
+    } else {
+      session.print(model_text(*entry));
+    }
+    return;
+  }
+  if (name.empty()) throw InputError("describe " + what + ": a name is required; see `shardlab list`");
+  if (what == "op") {
+    const OpRule* rule = nullptr;
+    for (const RuleSet set : {kShardlab, kDTensor213, kDTensorLegacy}) {
+      try {
+        rule = &find_op_rule(name, set);
+        break;
+      } catch (const InputError&) {
+        if (set == kDTensorLegacy) throw;
+      }
+    }
+    session.print(op_json(std::string(rule->op)));
+    return;
+  }
+  if (what == "stack") return describe_config(ConfigKind::kStack, name, session);
+  if (what == "topology") return describe_config(ConfigKind::kTopology, name, session);
+  if (what == "suite") return describe_config(ConfigKind::kSuite, name, session);
+  if (what == "regression") return describe_config(ConfigKind::kRegression, name, session);
+  throw InputError("no " + what + " is shipped yet");
+}
+
+}  // namespace
+
+void add_list_command(CLI::App& app, Session& session) {
+  auto what = std::make_shared<std::string>();
+  CLI::App* command = app.add_subcommand("list", "print a registry\n  shardlab list stacks");
+  command->add_option("what", *what, "which registry")
+      ->required()
+      ->check(CLI::IsMember(std::vector<std::string>(kPlurals.begin(), kPlurals.end())));
+  add_common_options(*command, session);
+  command->callback([what, &session] { run_list(*what, session); });
+}
+
+void add_describe_command(CLI::App& app, Session& session) {
+  auto what = std::make_shared<std::string>();
+  auto name = std::make_shared<std::string>();
+  CLI::App* command =
+      app.add_subcommand("describe", "print one entry of a registry\n  shardlab describe model alpha_beta");
+  std::vector<std::string> kinds(kSingulars.begin(), kSingulars.end());
+  kinds.emplace_back("models");
+  command->add_option("what", *what, "kind of entry")->required()->check(CLI::IsMember(kinds));
+  command->add_option("name", *name, "its name (models: all)");
+  add_common_options(*command, session);
+  command->callback([what, name, &session] { run_describe(*what, *name, session); });
+}
+
+}  // namespace shardlab

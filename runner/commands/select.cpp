@@ -1,0 +1,219 @@
+// shardlab select: the candidates of one op, their prices, and the choice.
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <numeric>
+
+#include "costmodel/text.h"
+#include "runner/commands/commands.h"
+#include "runner/terminal.h"
+
+namespace shardlab {
+namespace {
+
+struct SelectArguments {
+  std::string op;
+  std::string mesh;
+  std::vector<std::string> inputs;
+  std::string args;
+  std::string stack = "dtensor-2.13";
+  std::string search;
+  std::string order;
+};
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+std::vector<std::string> texts(const std::vector<Placements>& layouts) {
+  std::vector<std::string> out;
+  for (const Placements& placements : layouts) out.push_back(Layout(placements).text());
+  return out;
+}
+
+// Why the redistribution of an input is impossible, asked once per layout.
+class Reasons {
+ public:
+  Reasons(const OpCall& call, Redistributor& redistributor)
+      : tensors_(call.tensors()), redistributor_(redistributor) {}
+
+  std::string of(const Candidate& candidate) {
+    for (std::size_t i = 0; i < candidate.inputs.size(); ++i) {
+      if (candidate.redistribute_us[i] < kInfinity) continue;
+      const Layout to(candidate.inputs[i]);
+      std::string& reason = known_[{i, to.text()}];
+      if (reason.empty()) {
+        reason = "input " + std::to_string(i) + ": " +
+                 redistributor_.plan(tensors_[i]->meta, tensors_[i]->layout, to).impossible;
+      }
+      return reason;
+    }
+    return "";
+  }
+
+ private:
+  boost::container::small_vector<const TensorSpec*, 4> tensors_;
+  Redistributor& redistributor_;
+  std::map<std::pair<std::size_t, std::string>, std::string> known_;
+};
+
+nlohmann::json candidate_json(const Candidate& candidate, std::size_t index, Reasons& reasons) {
+  nlohmann::json costs = nlohmann::json::array();
+  for (const double cost : candidate.redistribute_us) costs.push_back(finite_or_null(cost));
+  const std::string reason = reasons.of(candidate);
+  return {{"index", index},
+          {"inputs", texts(candidate.inputs)},
+          {"outputs", texts(candidate.outputs)},
+          {"redistribute_us", costs},
+          {"compute_us", candidate.compute_us},
+          {"total_us", finite_or_null(candidate.total_us)},
+          {"impossible", reason.empty() ? nlohmann::json(nullptr) : nlohmann::json(reason)}};
+}
+
+nlohmann::json selection_json(const Selection& selection, Reasons& reasons) {
+  nlohmann::json candidates = nlohmann::json::array();
+  for (std::size_t i = 0; i < selection.candidates.size(); ++i) {
+    candidates.push_back(candidate_json(selection.candidates[i], i, reasons));
+  }
+  nlohmann::json json = {
+      {"candidates", candidates},
+      {"selected", candidate_json(selection.choice, selection.selected, reasons)},
+      {"ties", selection.ties},
+      {"margin_us", selection.margin_us ? nlohmann::json(*selection.margin_us)
+                                        : nlohmann::json(nullptr)},
+      {"flips_with_order", selection.flips_with_order}};
+  if (!selection.search_note.empty()) {
+    json["search_note"] = "full enumeration: " + selection.search_note;
+  }
+  return json;
+}
+
+std::string selection_text(const Selection& selection, Reasons& reasons) {
+  constexpr std::size_t kShown = 24;
+  std::vector<std::size_t> shown(selection.candidates.size());
+  std::iota(shown.begin(), shown.end(), std::size_t{0});
+  std::string out;
+  if (shown.size() > kShown) {
+    std::stable_sort(shown.begin(), shown.end(), [&](std::size_t a, std::size_t b) {
+      return selection.candidates[a].total_us < selection.candidates[b].total_us;
+    });
+    shown.resize(kShown);
+    out += "  the " + std::to_string(kShown) + " cheapest of " +
+           std::to_string(selection.candidates.size()) + " candidates\n";
+  }
+  TextTable table({"", "index", "outputs", "inputs", "total us", "redistribute us", "compute us"});
+  for (const std::size_t i : shown) {
+    const Candidate& c = selection.candidates[i];
+    const bool tied = std::find(selection.ties.begin(), selection.ties.end(), i) != selection.ties.end();
+    std::string costs;
+    for (const double cost : c.redistribute_us) {
+      costs += (costs.empty() ? "" : " + ") + (cost < kInfinity ? format_fixed(cost, 4) : "impossible");
+    }
+    table.add({i == selection.selected ? "chosen" : (tied && selection.ties.size() > 1 ? "tie" : ""),
+               std::to_string(i), join(texts(c.outputs)), join(texts(c.inputs)),
+               c.total_us < kInfinity ? format_double(c.total_us) : "impossible", costs,
+               format_fixed(c.compute_us, 3)});
+  }
+  out += table.text();
+  out += "  " + std::to_string(selection.ties.size()) +
+         (selection.ties.size() == 1 ? " candidate" : " candidates") + " at the minimum";
+  if (selection.margin_us) {
+    out += ", the next is " + format_double(*selection.margin_us) + " us dearer";
+  }
+  out += selection.flips_with_order ? "; the choice depends on the candidates' order\n" : "\n";
+  if (!selection.search_note.empty()) {
+    out += "  full enumeration: " + selection.search_note + "\n";
+  }
+  const std::string reason = reasons.of(selection.choice);
+  if (!reason.empty()) out += "  the choice is impossible: " + reason + "\n";
+  return out;
+}
+
+OpCall call_of(const SelectArguments& arguments, const DeviceMesh& mesh, RuleSet rules) {
+  OpCall call;
+  call.op = std::string(find_op_rule(arguments.op, rules).op);
+  for (const std::string& input : arguments.inputs) {
+    call.inputs.push_back(
+        parse_option("--inputs", [&] { return OpCall::parse_input(input, mesh.ndim()); }));
+  }
+  if (!arguments.args.empty()) {
+    call.args = parse_json(arguments.args, "--args");
+    if (!call.args.is_array()) throw InputError("--args: valid: a JSON array, such as [1,false]");
+  }
+  return call;
+}
+
+void run_select(const SelectArguments& arguments, Session& session) {
+  const ConfigStore store = session.store();
+  const Topology topology = store.topology(session.topology);
+  StackEvaluator evaluator(store.stack(arguments.stack), topology);
+  const DeviceMesh mesh =
+      parse_option("--mesh", [&] { return DeviceMesh::parse(arguments.mesh); });
+  const OpCall call = call_of(arguments, mesh, evaluator.stack().rules);
+  SelectOptions options;
+  if (!arguments.search.empty()) options.search = search_from_name(arguments.search);
+  if (!arguments.order.empty()) {
+    options.order =
+        parse_option("--order", [&] { return CandidateOrder::parse(arguments.order); });
+  }
+  const bool foreach = find_op_rule(call.op, evaluator.stack().rules).is_foreach();
+  nlohmann::json json = {{"stack", evaluator.stack().name},
+                         {"topology", topology.name()},
+                         {"mesh", mesh.text()},
+                         {"op", call.op}};
+  if (!foreach) {
+    const Selection selection = evaluator.select(call, mesh, options);
+    Reasons reasons(call, evaluator.on(mesh));
+    if (session.json()) {
+      json.update(selection_json(selection, reasons));
+      session.print(json);
+    } else {
+      session.print(call.text() + " on " + mesh.text() + ", " + evaluator.stack().name + "\n" +
+                    selection_text(selection, reasons));
+    }
+    return;
+  }
+  // Every element of the lists is selected on its own.
+  nlohmann::json children = nlohmann::json::array();
+  std::string text;
+  for (std::size_t i = 0; i < foreach_size(call); ++i) {
+    const OpCall child = foreach_child(call, i);
+    const Selection selection = evaluator.select(child, mesh, options);
+    Reasons reasons(child, evaluator.on(mesh));
+    children.push_back(selection_json(selection, reasons));
+    text += child.text() + " on " + mesh.text() + ", " + evaluator.stack().name + "\n" +
+            selection_text(selection, reasons);
+  }
+  if (!session.json()) {
+    session.print(text);
+    return;
+  }
+  if (children.size() == 1) json.update(children[0]);
+  json["children"] = children;
+  session.print(json);
+}
+
+}  // namespace
+
+void add_select_command(CLI::App& app, Session& session) {
+  auto arguments = std::make_shared<SelectArguments>();
+  CLI::App* command = app.add_subcommand(
+      "select",
+      "candidates and choice for one op\n"
+      "  shardlab select --op aten.mm.default --mesh 2 --inputs \"f32[16,16] S(0)\" \"f32[16,16] R\"");
+  command->add_option("--op", arguments->op, "aten.mm.default, or mm")->required();
+  command->add_option("--mesh", arguments->mesh, "8x8, or dp=8,tp=8")->required();
+  command
+      ->add_option("--inputs", arguments->inputs,
+                   "one text per tensor argument: \"f32[8,8] S(0)R\", or a list \"[f32[8] R; f32[8] R]\"")
+      ->required();
+  command->add_option("--args", arguments->args,
+                      "JSON array of the positional arguments that are not tensors, e.g. [1,false]");
+  command->add_option("--stack", arguments->stack, "shipped name or path")->capture_default_str();
+  command->add_option("--search", arguments->search, "instead of the stack's")
+      ->check(CLI::IsMember({"full", "dijkstra", "exact"}));
+  command->add_option("--order", arguments->order, "listed, reversed or shuffled:SEED");
+  add_topology_option(*command, session);
+  add_common_options(*command, session);
+  command->callback([arguments, &session] { run_select(*arguments, session); });
+}
+
+}  // namespace shardlab

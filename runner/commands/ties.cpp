@@ -1,0 +1,154 @@
+// shardlab ties: exact ties, near ties and order-dependent choices of a suite.
+#include <limits>
+
+#include "costmodel/text.h"
+#include "runner/commands/commands.h"
+#include "runner/parallel.h"
+#include "runner/terminal.h"
+#include "strategies/ties.h"
+
+namespace shardlab {
+namespace {
+
+struct TiesArguments {
+  std::vector<std::string> suites;
+  std::string stack = "dtensor-2.13";
+  double within_percent = 1.0;
+  bool fail_on_tie = false;
+};
+
+struct Audit {
+  std::vector<Question> questions;
+  std::vector<TieItem> items;
+  std::size_t exact = 0;
+  std::size_t near = 0;
+  std::size_t order_dependent = 0;
+  std::size_t impossible = 0;
+  std::size_t not_asked = 0;
+};
+
+bool is_listed(const TieItem& item) {
+  return item.exact > 1 || item.near > 0 || item.order_dependent;
+}
+
+Audit audit(const TiesArguments& arguments, const Session& session) {
+  const ConfigStore store = session.store();
+  const Topology topology = store.topology(session.topology);
+  const Stack stack = store.stack(arguments.stack);
+  Audit audit;
+  for (const std::string& name : arguments.suites) {
+    for (Question& question : store.suite(name).questions) {
+      audit.questions.push_back(std::move(question));
+    }
+  }
+  audit.items.resize(audit.questions.size());
+  Progress progress("questions", audit.questions.size(), session.quiet);
+  parallel_for(
+      audit.questions.size(), session.threads(),
+      [&] { return std::make_unique<StackEvaluator>(stack, topology); },
+      [&](StackEvaluator& evaluator, std::size_t i) {
+        audit.items[i] = audit_ties(audit.questions[i], evaluator, arguments.within_percent);
+        progress.advance();
+      });
+  for (const TieItem& item : audit.items) {
+    if (!item.error.empty()) {
+      ++audit.not_asked;
+    } else if (!(item.total_us < std::numeric_limits<double>::infinity())) {
+      ++audit.impossible;
+    } else {
+      audit.exact += item.exact > 1 ? 1U : 0U;
+      audit.near += item.near > 0 ? 1U : 0U;
+      audit.order_dependent += item.order_dependent ? 1U : 0U;
+    }
+  }
+  return audit;
+}
+
+nlohmann::json item_json(const Question& question, const TieItem& item) {
+  return {{"question", question.id},
+          {"op", question.op()},
+          {"mesh", question.mesh.text()},
+          {"inputs", question.inputs()},
+          {"choice", item.choice},
+          {"total_us", finite_or_null(item.total_us)},
+          {"candidates", item.candidates},
+          {"exact_ties", item.exact},
+          {"near_ties", item.near},
+          {"margin_us", item.margin_us ? nlohmann::json(*item.margin_us) : nlohmann::json(nullptr)},
+          {"order_dependent", item.order_dependent},
+          {"tied", item.tied}};
+}
+
+std::string audit_text(const Audit& audit, const TiesArguments& arguments) {
+  std::string text = std::to_string(audit.questions.size()) + " questions under " + arguments.stack +
+                     ": " + std::to_string(audit.exact) + " exact ties, " +
+                     std::to_string(audit.near) + " near ties (within " +
+                     format_double(arguments.within_percent) + " %), " +
+                     std::to_string(audit.order_dependent) +
+                     " choices that change with the candidates' order";
+  if (audit.impossible > 0) text += ", " + std::to_string(audit.impossible) + " impossible";
+  if (audit.not_asked > 0) text += ", " + std::to_string(audit.not_asked) + " not asked";
+  text += "\n";
+  TextTable table({"question", "mesh", "us", "ties", "near", "order decides", "choice"});
+  constexpr std::size_t kShown = 40;
+  std::size_t shown = 0;
+  std::size_t listed = 0;
+  for (std::size_t i = 0; i < audit.items.size(); ++i) {
+    const TieItem& item = audit.items[i];
+    if (!item.error.empty() || !is_listed(item)) continue;
+    if (++listed > kShown) continue;
+    ++shown;
+    table.add({audit.questions[i].id, audit.questions[i].mesh.text(), format_fixed(item.total_us, 3),
+               std::to_string(item.exact), std::to_string(item.near),
+               item.order_dependent ? "yes" : "no", item.choice});
+  }
+  if (shown > 0) text += table.text();
+  if (listed > shown) text += "  and " + std::to_string(listed - shown) + " more with --format json\n";
+  return text;
+}
+
+void run_ties(const TiesArguments& arguments, Session& session) {
+  const Audit result = audit(arguments, session);
+  if (session.json()) {
+    nlohmann::json items = nlohmann::json::array();
+    for (std::size_t i = 0; i < result.items.size(); ++i) {
+      if (result.items[i].error.empty() && is_listed(result.items[i])) {
+        items.push_back(item_json(result.questions[i], result.items[i]));
+      }
+    }
+    session.print(nlohmann::json{{"stack", arguments.stack},
+                                 {"within_percent", arguments.within_percent},
+                                 {"questions", result.questions.size()},
+                                 {"exact_ties", result.exact},
+                                 {"near_ties", result.near},
+                                 {"order_dependent", result.order_dependent},
+                                 {"impossible", result.impossible},
+                                 {"not_asked", result.not_asked},
+                                 {"items", items}});
+  } else {
+    session.print(audit_text(result, arguments));
+  }
+  if (arguments.fail_on_tie && result.exact > 0) session.exit_code = kGateSaidNo;
+}
+
+}  // namespace
+
+void add_ties_command(CLI::App& app, Session& session) {
+  auto arguments = std::make_shared<TiesArguments>();
+  CLI::App* command = app.add_subcommand(
+      "ties", "audit a suite for ties\n  shardlab ties --suite ops-small --stack dtensor-v3 --within 1");
+  command->add_option("--suite", arguments->suites, "shipped name or path; may be repeated")
+      ->required()
+      ->take_all()
+      ->allow_extra_args(false);
+  command->add_option("--stack", arguments->stack, "shipped name or path")->capture_default_str();
+  command->add_option("--within", arguments->within_percent, "near ties: percent above the minimum")
+      ->check(CLI::Range(0.0, 1e6))
+      ->capture_default_str();
+  command->add_flag("--fail-on-tie", arguments->fail_on_tie, "exit 1 when there is an exact tie");
+  add_topology_option(*command, session);
+  add_common_options(*command, session);
+  command->callback([arguments, &session] { run_ties(*arguments, session); });
+}
+
+}  // namespace shardlab

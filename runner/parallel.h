@@ -1,0 +1,36 @@
+// A loop over independent items on several threads. Results go to their item's place, so they do not depend on the number
+// of threads.
+#pragma once
+
+#include <atomic>
+#include <exception>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+namespace shardlab {
+
+// Calls make() once a thread and then work(state, i) for every i below `count`. The first exception is thrown again.
+template <class Make, class Work>
+void parallel_for(std::size_t count, int threads, Make&& make, Work&& work) {
+  std::atomic<std::size_t> next{0};
+  std::exception_ptr failure;
+  std::mutex mutex;
+  const auto run = [&] {
+    try {
+      auto state = make();
+      for (std::size_t i = next++; i < count; i = next++) work(*state, i);
+    } catch (...) {
+      const std::lock_guard lock(mutex);
+      if (!failure) failure = std::current_exception();
+      next = count;
+    }
+  };
+  std::vector<std::thread> pool;
+  for (int t = 1; t < threads && static_cast<std::size_t>(t) < count; ++t) pool.emplace_back(run);
+  run();
+  for (std::thread& thread : pool) thread.join();
+  if (failure) std::rethrow_exception(failure);
+}
+
+}  // namespace shardlab

@@ -1,0 +1,43 @@
+// Text tables for eyes, and progress on stderr.
+#pragma once
+
+#include <chrono>
+#include <mutex>
+#include <string>
+#include <vector>
+
+namespace shardlab {
+
+// Columns as wide as their widest cell; numbers (cells that begin with a digit, a sign or a point) to the right.
+class TextTable {
+ public:
+  explicit TextTable(std::vector<std::string> header) { rows_.push_back(std::move(header)); }
+  void add(std::vector<std::string> row) { rows_.push_back(std::move(row)); }
+  [[nodiscard]] std::string text(const std::string& indent = "  ") const;
+
+ private:
+  std::vector<std::vector<std::string>> rows_;
+};
+
+// One line on stderr, rewritten in place, once a command takes longer than a second; only on terminals, not with --quiet.
+// Safe to call from several threads.
+class Progress {
+ public:
+  Progress(std::string what, std::size_t total, bool quiet);
+  ~Progress();
+  Progress(const Progress&) = delete;
+  Progress& operator=(const Progress&) = delete;
+  void advance(std::size_t by = 1);
+
+ private:
+  std::string what_;
+  std::size_t total_;
+  std::size_t done_ = 0;
+  bool shown_ = false;
+  bool enabled_;
+  std::mutex mutex_;
+  std::chrono::steady_clock::time_point start_;
+  std::chrono::steady_clock::time_point last_;
+};
+
+}  // namespace shardlab

@@ -1,0 +1,218 @@
+#include "strategies/questionnaire.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "costmodel/error.h"
+
+namespace shardlab {
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+std::string joined(const std::vector<Placements>& layouts) {
+  std::string text;
+  for (const Placements& placements : layouts) {
+    text += (text.empty() ? "" : ", ") + Layout(placements).text();
+  }
+  return text;
+}
+
+void set_reference(Answer& answer, double us, const std::string& reason) {
+  if (us < kInfinity) {
+    answer.reference_us = us;
+  } else {
+    answer.reference_impossible = reason;
+  }
+}
+
+// The cheapest of all choices that the reference can price.
+void keep_best(QuestionResult& result, const std::string& choice, std::optional<double> us) {
+  if (!us || (result.best_us && *us >= *result.best_us)) return;
+  result.best_us = us;
+  result.best_choice = choice;
+  result.best_reason.clear();
+}
+
+}  // namespace
+
+std::string choice_text(const std::vector<Placements>& inputs,
+                        const std::vector<Placements>& outputs) {
+  return joined(inputs) + " -> " + joined(outputs);
+}
+
+Questionnaire::Questionnaire(const std::vector<Stack>& stacks, const Stack& reference,
+                             const Topology& topology)
+    : reference_(std::make_unique<StackEvaluator>(reference, topology)) {
+  for (const Stack& stack : stacks) {
+    stacks_.push_back(std::make_unique<StackEvaluator>(stack, topology));
+  }
+}
+
+QuestionResult Questionnaire::ask(const Question& question) {
+  QuestionResult result;
+  result.best_reason = "the reference finds nothing possible";
+  if (question.kind == Question::Kind::kPlan) {
+    ask_plan(question, result);
+    return result;
+  }
+  try {
+    if (question.call.op.find("_foreach_") != std::string::npos) {
+      ask_foreach(question.call, question.mesh, result);
+    } else {
+      ask_select(question.call, question.mesh, result);
+    }
+  } catch (const InputError& error) {
+    result.answers.clear();
+    result.error = error.what();
+  }
+  return result;
+}
+
+void Questionnaire::ask_plan(const Question& question, QuestionResult& result) {
+  Redistributor& reference = reference_->on(question.mesh);
+  const Plan best = reference.plan(question.tensor, question.from, question.to);
+  if (best.impossible.empty()) keep_best(result, best.path(), best.price.total.value());
+  for (const auto& stack : stacks_) {
+    const Plan plan = stack->on(question.mesh).plan(question.tensor, question.from, question.to);
+    Answer answer;
+    answer.choice = plan.path();
+    answer.path = {plan.path()};
+    answer.price_us = plan.impossible.empty() ? plan.price.total.value() : kInfinity;
+    answer.impossible = plan.impossible;
+    const bool planned = !plan.steps.empty() || question.from == question.to;
+    const Price judged = planned ? reference.price_of(plan) : Price::make_impossible("no plan");
+    set_reference(answer, judged.total.value(), std::string(judged.impossible));
+    keep_best(result, answer.choice, answer.reference_us);
+    result.answers.push_back(std::move(answer));
+  }
+}
+
+Answer Questionnaire::select_answer(StackEvaluator& stack, const Expansion& expansion,
+                                    const OpRule& rule, const OpCall& call,
+                                    const DeviceMesh& mesh) {
+  const Pricing pricing = stack.price(expansion, &rule, call, mesh);
+  const Decision decision = stack.decide(expansion, pricing, call);
+  Answer answer;
+  answer.choice = choice_text(decision.choice.inputs, decision.choice.outputs);
+  answer.price_us = decision.choice.total_us;
+  answer.candidates = decision.candidates;
+  answer.ties = decision.ties;
+  answer.margin_us = decision.margin_us;
+  answer.flips_with_order = decision.flips_with_order;
+  answer.totals = pricing.totals;
+
+  // The plans that the stack would run, priced by the reference.
+  Redistributor& own = stack.on(mesh);
+  Redistributor& reference = reference_->on(mesh);
+  const auto tensors = call.tensors();
+  double judged = 0.0;
+  std::string reason;
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    const Layout to(decision.choice.inputs[i]);
+    const bool moves = to.placements != tensors[i]->layout.placements;
+    if (!moves) continue;
+    const Plan plan = own.plan(tensors[i]->meta, tensors[i]->layout, to);
+    answer.path.push_back("input " + std::to_string(i) + ": " + plan.path());
+    if (answer.impossible.empty() && !plan.impossible.empty()) {
+      answer.impossible = "input " + std::to_string(i) + ": " + plan.impossible;
+    }
+    const Price price =
+        plan.steps.empty() ? Price::make_impossible("no plan") : reference.price_of(plan);
+    judged += price.total.value() + reference_->stack().transition_us;
+    if (!price.is_possible() && reason.empty()) {
+      reason = "input " + std::to_string(i) + ": " + std::string(price.impossible);
+    }
+  }
+  if (answer.price_us < kInfinity) answer.impossible.clear();
+  judged += reference_->compute_us(rule, call, mesh, decision.choice.inputs,
+                                   decision.choice.outputs);
+  set_reference(answer, judged, reason);
+  return answer;
+}
+
+void Questionnaire::ask_select(const OpCall& call, const DeviceMesh& mesh, QuestionResult& result) {
+  // Stacks of one rule set share their candidates.
+  struct Expanded {
+    RuleSet set;
+    const OpRule* rule;
+    Expansion expansion;
+    Pricing reference;
+  };
+  std::vector<std::unique_ptr<Expanded>> shared;
+  const auto expanded = [&](RuleSet set) -> Expanded& {
+    for (const auto& known : shared) {
+      if (known->set == set) return *known;
+    }
+    const OpRule& rule = find_op_rule(call.op, set);
+    auto made = std::make_unique<Expanded>(Expanded{set, &rule, expand(rule, call, mesh), {}});
+    if (!made->expansion.in_place_error().empty()) {
+      throw InputError(made->expansion.in_place_error());
+    }
+    if (made->expansion.size() == 0) throw InputError(call.op + ": no sharding candidate is left");
+    made->reference = reference_->price(made->expansion, &rule, call, mesh);
+    shared.push_back(std::move(made));
+    return *shared.back();
+  };
+
+  const Expanded& own = expanded(reference_->stack().rules);
+  const auto least =
+      std::min_element(own.reference.totals.begin(), own.reference.totals.end());
+  if (*least < kInfinity) {
+    const Candidate best = reference_->candidate(
+        own.expansion, own.reference,
+        static_cast<std::size_t>(least - own.reference.totals.begin()));
+    keep_best(result, choice_text(best.inputs, best.outputs), best.total_us);
+  }
+  for (const auto& stack : stacks_) {
+    const Expanded& candidates = expanded(stack->stack().rules);
+    Answer answer = select_answer(*stack, candidates.expansion, *candidates.rule, call, mesh);
+    answer.reference_totals = candidates.reference.totals;
+    keep_best(result, answer.choice, answer.reference_us);
+    result.answers.push_back(std::move(answer));
+  }
+}
+
+// The elements of a tensor list are independent questions: choices are listed, prices added.
+void Questionnaire::ask_foreach(const OpCall& call, const DeviceMesh& mesh, QuestionResult& result) {
+  const std::size_t elements = foreach_size(call);
+  for (std::size_t i = 0; i < elements; ++i) {
+    QuestionResult child;
+    child.best_reason = result.best_reason;
+    ask_select(foreach_child(call, i), mesh, child);
+    if (i == 0) {
+      result = std::move(child);
+      continue;
+    }
+    for (std::size_t s = 0; s < result.answers.size(); ++s) {
+      Answer& sum = result.answers[s];
+      Answer& more = child.answers[s];
+      sum.choice += "; " + more.choice;
+      for (std::string& step : more.path) {
+        sum.path.push_back("element " + std::to_string(i) + ", " + step);
+      }
+      sum.price_us += more.price_us;
+      if (sum.impossible.empty()) sum.impossible = more.impossible;
+      sum.reference_us = sum.reference_us && more.reference_us
+                             ? std::optional(*sum.reference_us + *more.reference_us)
+                             : std::nullopt;
+      if (sum.reference_impossible.empty()) sum.reference_impossible = more.reference_impossible;
+      sum.candidates = std::max(sum.candidates, more.candidates);
+      sum.ties = std::max(sum.ties, more.ties);
+      if (!sum.margin_us || (more.margin_us && *more.margin_us < *sum.margin_us)) {
+        sum.margin_us = more.margin_us;
+      }
+      sum.flips_with_order = sum.flips_with_order || more.flips_with_order;
+    }
+    result.best_us = result.best_us && child.best_us
+                         ? std::optional(*result.best_us + *child.best_us)
+                         : std::nullopt;
+    result.best_choice += "; " + child.best_choice;
+    if (!result.best_us) {
+      result.best_choice.clear();
+      result.best_reason = child.best_reason;
+    }
+  }
+}
+
+}  // namespace shardlab

@@ -1,0 +1,154 @@
+#include "costmodel/topology.h"
+
+#include <gtest/gtest.h>
+
+#include "costmodel/error.h"
+#include "tests/support/reference_messages.h"
+#include "tests/support/reference_topology.h"
+
+namespace shardlab {
+namespace {
+
+using nlohmann::json;
+using testing_support::domain_topology;
+using testing_support::topology_json;
+using testing_support::topology_with;
+
+Topology read(const json& value) { return Topology::from_json(value, {"t.json", ""}); }
+
+TEST(Topology, ReadsWhatTheFileSays) {
+  const Topology topology = topology_with(8);
+  EXPECT_EQ(topology.name(), "test");
+  EXPECT_EQ(topology.source(), "tests");
+  EXPECT_EQ(topology.devices_per_host(), 8);
+  ASSERT_EQ(topology.links().size(), 2U);
+  EXPECT_EQ(topology.links()[0].latency.value(), 0.6);
+  EXPECT_EQ(topology.links()[1].bandwidth.value(), 50.0);
+  EXPECT_EQ(topology.device().memory_bandwidth.value(), 3350.0);
+  EXPECT_EQ(topology.device().memory_gib, 74.5);
+  EXPECT_EQ(topology.device().launch.value(), 7.0);
+}
+
+TEST(Topology, ADTypeWithoutItsOwnPeakHasTheDefault) {
+  const Topology topology = topology_with(8);
+  EXPECT_EQ(topology.peak(DType::kBF16).value(), 989.0);
+  EXPECT_EQ(topology.peak(DType::kI32).value(), 67.0);
+}
+
+TEST(Topology, WithoutADomainTheDomainIsTheHost) {
+  EXPECT_EQ(topology_with(8).domain_devices(), 8);
+  EXPECT_EQ(domain_topology(72).domain_devices(), 72);
+}
+
+TEST(Topology, ToJsonReadsBackToTheSame) {
+  for (const Topology& topology : {topology_with(8), domain_topology(72)}) {
+    EXPECT_EQ(read(topology.to_json()), topology);
+    EXPECT_EQ(read(topology.to_json()).to_json(), topology.to_json());
+  }
+}
+
+TEST(Topology, ToJsonKeepsTheDomainOnlyWhereTheFileHadOne) {
+  EXPECT_FALSE(topology_with(8).to_json().contains("domain_devices"));
+  EXPECT_EQ(domain_topology(72).to_json()["domain_devices"], 72);
+}
+
+TEST(Topology, ToJsonKeepsTheTitle) {
+  json value = topology_json(8);
+  value["title"] = "a machine";
+  EXPECT_EQ(read(value).to_json()["title"], "a machine");
+}
+
+TEST(Link, AGroupInOneHostUsesTheInnerLevel) {
+  const Topology topology = topology_with(8);
+  EXPECT_EQ(topology.link({.ranks = 8, .hosts = 1, .extent = 8}).name, "nvlink");
+  EXPECT_EQ(topology.link({.ranks = 1}).name, "nvlink");
+}
+
+TEST(Link, AGroupOverTwoHostsUsesTheNetwork) {
+  EXPECT_EQ(topology_with(8).link({.ranks = 2, .hosts = 2, .extent = 9, .walk = 16}).name,
+            "network");
+}
+
+TEST(Link, ADomainJoinsSeveralHosts) {
+  // Hosts of 4 in a domain of 72: 8 ranks on 2 hosts still talk over NVLink, 144 ranks do not.
+  const Topology gb200 = domain_topology(72);
+  EXPECT_EQ(
+      gb200.link({.ranks = 8, .hosts = 2, .ranks_per_host = 4, .extent = 8, .walk = 8}).name,
+      "nvlink");
+  EXPECT_EQ(
+      gb200.link({.ranks = 144, .hosts = 36, .ranks_per_host = 4, .extent = 144, .walk = 144})
+          .name,
+      "network");
+}
+
+struct TopologyError {
+  const char* name;
+  const char* patch;  // a JSON merge patch of the valid file
+  const char* message;
+};
+void PrintTo(const TopologyError& c, std::ostream* out) { *out << c.patch; }
+class TopologyErrors : public testing::TestWithParam<TopologyError> {};
+
+TEST_P(TopologyErrors, AreTheseWordForWord) {
+  json value = topology_json(8);
+  value.merge_patch(json::parse(GetParam().patch));
+  EXPECT_THROW_MSG(read(value), ConfigError, GetParam().message);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All, TopologyErrors,
+    testing::Values(
+        TopologyError{"OtherSchema", R"({"schema": "shardlab/stack/1"})",
+                      "t.json:/schema: found \"shardlab/stack/1\"; valid: "
+                      "\"shardlab/topology/1\""},
+        TopologyError{"NoSource", R"({"source": null})", "t.json:: missing key \"source\""},
+        TopologyError{"NoDevices", R"({"devices_per_host": 0})",
+                      "t.json:/devices_per_host: found 0; valid: an integer from 1 to "
+                      "1099511627776"},
+        TopologyError{"HalfADevice", R"({"devices_per_host": 7.5})",
+                      "t.json:/devices_per_host: found 7.5; valid: an integer from 1 to "
+                      "1099511627776"},
+        TopologyError{"NoLinks", R"({"links": []})",
+                      "t.json:/links: the last link level must join \"all\" ranks"},
+        TopologyError{"LastLinkJoinsAHost",
+                      R"({"links": [{"name": "n", "joins": "host", "latency_us": 1,
+                                     "bandwidth_gb_per_s": 1}]})",
+                      "t.json:/links: the last link level must join \"all\" ranks"},
+        TopologyError{"LevelsOutOfOrder",
+                      R"({"links": [{"name": "a", "joins": "all", "latency_us": 1,
+                                     "bandwidth_gb_per_s": 1},
+                                    {"name": "b", "joins": "all", "latency_us": 1,
+                                     "bandwidth_gb_per_s": 1}]})",
+                      "t.json:/links/1: levels go from inner to outer: host, domain, all"},
+        TopologyError{"UnknownScope",
+                      R"({"links": [{"name": "a", "joins": "rack", "latency_us": 1,
+                                     "bandwidth_gb_per_s": 1}]})",
+                      "t.json:/links/0/joins: found \"rack\"; valid: host, domain, all"},
+        TopologyError{"MisspeltKeyInALink",
+                      R"({"links": [{"name": "a", "joins": "all", "latency_us": 1,
+                                     "bandwidth_gb_per_s": 1, "bandwith_gb_per_s": 2}]})",
+                      "t.json:/links/0/bandwith_gb_per_s: unknown key (did you mean "
+                      "\"bandwidth_gb_per_s\"?); valid: name, joins, latency_us, "
+                      "bandwidth_gb_per_s"},
+        TopologyError{"ZeroBandwidth",
+                      R"({"links": [{"name": "a", "joins": "all", "latency_us": 1,
+                                     "bandwidth_gb_per_s": 0}]})",
+                      "t.json:/links/0/bandwidth_gb_per_s: found 0; valid: a number from 1e-06 "
+                      "to 1e+09"},
+        TopologyError{"NegativeLaunch", R"({"device": {"launch_us": -1}})",
+                      "t.json:/device/launch_us: found -1; valid: a number from 0 to 1e+09"},
+        TopologyError{"PeaksAreNoObject", R"({"device": {"peak_tflops": 67}})",
+                      "t.json:/device/peak_tflops: found 67; valid: an object"},
+        TopologyError{"NoDefaultPeak", R"({"device": {"peak_tflops": {"default": null}}})",
+                      "t.json:/device/peak_tflops: missing key \"default\""},
+        TopologyError{"PeakOfAnUnknownDType", R"({"device": {"peak_tflops": {"fp16": 1}}})",
+                      "t.json:/device/peak_tflops/fp16: unknown dtype; valid: default f64 f32 f16 "
+                      "bf16 f8e4m3 f8e5m2 i64 i32 i16 i8 u8 b8"},
+        TopologyError{"UnknownKeyAtTheTop", R"({"device_per_host": 8})",
+                      "t.json:/device_per_host: unknown key (did you mean \"devices_per_host\"?); "
+                      "valid: schema, name, title, source, devices_per_host, domain_devices, "
+                      "domain_devices, links, links, device, device"}),
+    [](const auto& info) { return std::string(info.param.name); });
+
+}  // namespace
+}  // namespace shardlab

@@ -1,0 +1,218 @@
+#include "reports/comparison.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "costmodel/error.h"
+#include "tests/unit/reports/sample_record.h"
+
+namespace shardlab::reports {
+namespace {
+
+std::vector<std::string> ids(const ComparisonRecord& record, const Comparison& comparison) {
+  std::vector<std::string> ids;
+  for (const Flip& flip : comparison.flips) ids.push_back(record.questions[flip.question].id);
+  return ids;
+}
+
+const Flip& flip_of(const ComparisonRecord& record, const Comparison& comparison,
+                    const std::string& id) {
+  return *std::find_if(comparison.flips.begin(), comparison.flips.end(),
+                       [&](const Flip& flip) { return record.questions[flip.question].id == id; });
+}
+
+TEST(Comparison, AFlipIsAnotherChoiceThanTheBaselines) {
+  const ComparisonRecord record = small_record();
+  const Comparison comparison = compare(record);
+  EXPECT_EQ(ids(record, comparison), (std::vector<std::string>{"q4", "q3", "q5", "q7", "q1", "q6"}))
+      << "losses first (the one without a percentage leads), then undecided, better, equal";
+  EXPECT_EQ(comparison.stacks[0].flips.total, 0);
+  EXPECT_EQ(comparison.stacks[1].flips.total, 6);
+  EXPECT_EQ(comparison.stacks[1].flips.questions, 7);
+}
+
+TEST(Comparison, TheReferenceJudgesEachFlip) {
+  const ComparisonRecord record = small_record();
+  const Comparison comparison = compare(record);
+  const FlipCounts& counts = comparison.stacks[1].flips;
+  EXPECT_EQ(counts[Verdict::kBetter], 1);
+  EXPECT_EQ(counts[Verdict::kWorse], 2);
+  EXPECT_EQ(counts[Verdict::kEqual], 1);
+  EXPECT_EQ(counts[Verdict::kUndecided], 2);
+
+  const Flip& better = flip_of(record, comparison, "q1");
+  EXPECT_EQ(better.verdict, Verdict::kBetter);
+  EXPECT_DOUBLE_EQ(*better.gain_us, 2.0);
+  EXPECT_DOUBLE_EQ(*better.gain_percent, 20.0);
+
+  const Flip& worse = flip_of(record, comparison, "q3");
+  EXPECT_DOUBLE_EQ(*worse.gain_us, -1.0);
+  EXPECT_DOUBLE_EQ(*worse.gain_percent, -25.0);
+
+  const Flip& from_free = flip_of(record, comparison, "q4");
+  EXPECT_EQ(from_free.verdict, Verdict::kWorse);
+  EXPECT_DOUBLE_EQ(*from_free.gain_us, -2.0);
+  EXPECT_EQ(from_free.gain_percent, std::nullopt) << "2 us of 0 us is no percentage";
+}
+
+TEST(Comparison, AnUndecidedFlipSaysWhy) {
+  const ComparisonRecord record = small_record();
+  const Comparison comparison = compare(record);
+  EXPECT_EQ(undecided_reason(record, flip_of(record, comparison, "q5")),
+            "ref has no price for the choice of new: no table for it");
+  EXPECT_EQ(undecided_reason(record, flip_of(record, comparison, "q7")),
+            "ref has no price for the choice of old: no finite candidate");
+  EXPECT_EQ(undecided_reason(record, flip_of(record, comparison, "q1")), "");
+}
+
+TEST(Comparison, PricesWithinRoundingAreEqual) {
+  ComparisonRecord record = small_record();
+  record.questions[0].answers[1].reference_us = 10.0 * (1.0 + 1e-12);
+  EXPECT_EQ(flip_of(record, compare(record), "q1").verdict, Verdict::kEqual);
+  record.questions[0].answers[1].reference_us = 10.0 * (1.0 + 1e-6);
+  EXPECT_EQ(flip_of(record, compare(record), "q1").verdict, Verdict::kWorse);
+}
+
+TEST(Comparison, RegretIsTheShareAboveTheBest) {
+  const ComparisonRecord record = small_record();
+  EXPECT_DOUBLE_EQ(*regret(record.questions[0], 0), 0.25);
+  EXPECT_DOUBLE_EQ(*regret(record.questions[0], 1), 0.0);
+  EXPECT_DOUBLE_EQ(*regret(record.questions[5], 1), 0.5);
+  EXPECT_DOUBLE_EQ(*regret(record.questions[3], 0), 0.0) << "free, and so is the best";
+  EXPECT_EQ(regret(record.questions[3], 1), std::nullopt) << "2 us above 0 us has no ratio";
+}
+
+TEST(Comparison, AnAnswerBelowTheRecordedBestIsTheBest) {
+  RecordQuestion question = small_record().questions[0];
+  question.answers[1].reference_us =
+      5.0;  // another rule set found what the list of candidates lacks
+  EXPECT_DOUBLE_EQ(*best_known_us(question), 5.0);
+  EXPECT_DOUBLE_EQ(*regret(question, 0), 1.0);
+  EXPECT_DOUBLE_EQ(*regret(question, 1), 0.0);
+}
+
+TEST(Comparison, WithoutABestTheAnswersThemselvesAreAllThatIsKnown) {
+  RecordQuestion question = small_record().questions[0];
+  question.best = {"", std::nullopt, "no candidate has a price"};
+  EXPECT_DOUBLE_EQ(*regret(question, 0), 0.25);
+}
+
+TEST(Comparison, SummarisesTheRegretOfEachStack) {
+  const Comparison comparison = compare(small_record());
+  const RegretSummary& before = comparison.stacks[0].regret;
+  EXPECT_EQ(before.judged, 6);
+  EXPECT_DOUBLE_EQ(*before.mean, 0.125);
+  EXPECT_DOUBLE_EQ(*before.weighted_mean, 0.09375);
+  EXPECT_DOUBLE_EQ(*before.p50, 0.0);
+  EXPECT_DOUBLE_EQ(*before.p99, 0.4875);
+  EXPECT_DOUBLE_EQ(*before.max, 0.5);
+  EXPECT_EQ(before.impossible, 1);
+  EXPECT_EQ(before.unbounded, 0);
+  EXPECT_EQ(before.unpriced, 0);
+
+  const RegretSummary& after = comparison.stacks[1].regret;
+  EXPECT_EQ(after.judged, 5);
+  EXPECT_DOUBLE_EQ(*after.mean, 0.15);
+  EXPECT_DOUBLE_EQ(*after.weighted_mean, 0.75 / 7.0);
+  EXPECT_DOUBLE_EQ(*after.p99, 0.49);
+  EXPECT_EQ(after.impossible, 0);
+  EXPECT_EQ(after.unbounded, 1);
+  EXPECT_DOUBLE_EQ(*after.unbounded_max_us, 2.0);
+  EXPECT_EQ(after.unpriced, 1);
+}
+
+TEST(Comparison, EveryAnswerIsCountedExactlyOnce) {
+  const ComparisonRecord record = small_record();
+  for (const StackSummary& stack : compare(record).stacks) {
+    const RegretSummary& regret = stack.regret;
+    EXPECT_EQ(regret.judged + regret.unbounded + regret.impossible + regret.unpriced, 7)
+        << stack.name;
+  }
+}
+
+TEST(Comparison, AveragesRankCorrelationWhereThereIsOne) {
+  const Comparison comparison = compare(small_record());
+  EXPECT_EQ(comparison.stacks[0].ranked, 2);
+  EXPECT_DOUBLE_EQ(*comparison.stacks[0].kendall_tau, 0.75);
+  EXPECT_DOUBLE_EQ(*comparison.stacks[0].weighted_kendall_tau, 0.625);
+  EXPECT_EQ(comparison.stacks[1].ranked, 1);
+  EXPECT_DOUBLE_EQ(*comparison.stacks[1].kendall_tau, 0.8);
+  EXPECT_TRUE(comparison.is_weighted);
+}
+
+TEST(Comparison, CountsTiesNearTiesAndOrderDependence) {
+  const Comparison comparison = compare(small_record());
+  EXPECT_EQ(comparison.stacks[0].ties.exact, 1);
+  EXPECT_EQ(comparison.stacks[0].ties.most_candidates, 2);
+  EXPECT_EQ(comparison.stacks[0].ties.near, 1) << "a margin of 0.05 us at 9 us";
+  EXPECT_EQ(comparison.stacks[0].ties.order_dependent, 1);
+  EXPECT_EQ(comparison.stacks[1].ties.exact, 0);
+}
+
+TEST(Comparison, GroupsFlipsByOpSizeAndMesh) {
+  const StackSummary stack = compare(small_record()).stacks[1];
+  EXPECT_EQ(stack.by_op[0].label, "aten.mm.default");
+  EXPECT_EQ(stack.by_op[0].counts.total, 2);
+  EXPECT_EQ(stack.by_op.back().label, "aten.add.Tensor");
+  EXPECT_EQ(stack.by_op.back().counts.total, 0);
+  EXPECT_EQ(stack.by_size_band[0].counts.total, 5);
+  EXPECT_EQ(stack.by_size_band[1].counts.total, 0) << "q2, 1 MB exactly, does not flip";
+  EXPECT_EQ(stack.by_size_band[1].counts.questions, 1);
+  EXPECT_EQ(stack.by_size_band[2].counts.total, 1) << "q3, 64 MB exactly";
+  EXPECT_EQ(stack.by_mesh_dims[0].label, "1-D");
+  EXPECT_EQ(stack.by_mesh_dims[0].counts.total, 1);
+  EXPECT_EQ(stack.by_mesh_dims[1].counts.total, 5);
+}
+
+TEST(Comparison, SizeBandsAreDecimal) {
+  EXPECT_EQ(kSizeBands[size_band(0)], "<1MB");
+  EXPECT_EQ(kSizeBands[size_band(999999)], "<1MB");
+  EXPECT_EQ(kSizeBands[size_band(1e6)], "1-64MB");
+  EXPECT_EQ(kSizeBands[size_band(63999999)], "1-64MB");
+  EXPECT_EQ(kSizeBands[size_band(64e6)], ">=64MB");
+}
+
+TEST(Comparison, EveryPrefixOfTheMostTellingHoldsEachVerdict) {
+  const Comparison comparison = compare(large_record(2000, 1, 0.8));
+  const std::vector<std::size_t> order = most_telling_first(comparison);
+  ASSERT_EQ(order.size(), comparison.flips.size());
+  std::vector<std::size_t> sorted = order;
+  std::sort(sorted.begin(), sorted.end());
+  for (std::size_t i = 0; i < sorted.size(); ++i) ASSERT_EQ(sorted[i], i) << "each flip once";
+
+  std::array<std::int64_t, 4> seen{};
+  for (std::size_t i = 0; i < 100; ++i)
+    ++seen[static_cast<std::size_t>(comparison.flips[order[i]].verdict)];
+  EXPECT_EQ(seen[static_cast<std::size_t>(Verdict::kBetter)], 50);
+  EXPECT_EQ(seen[static_cast<std::size_t>(Verdict::kWorse)], 50);
+}
+
+TEST(Comparison, WithinAVerdictTheLargestChangeComesFirst) {
+  const Comparison comparison = compare(large_record(500, 2, 0.8));
+  for (std::size_t i = 1; i < comparison.flips.size(); ++i) {
+    const Flip& previous = comparison.flips[i - 1];
+    const Flip& flip = comparison.flips[i];
+    if (previous.verdict != flip.verdict) continue;
+    EXPECT_GE(std::abs(*previous.gain_percent), std::abs(*flip.gain_percent));
+  }
+}
+
+TEST(Comparison, NoQuestionsAreNoFlipsAndNoRegret) {
+  ComparisonRecord record = small_record();
+  record.questions.clear();
+  const Comparison comparison = compare(record);
+  EXPECT_TRUE(comparison.flips.empty());
+  EXPECT_EQ(comparison.stacks[1].regret.mean, std::nullopt);
+}
+
+TEST(Comparison, ARecordThatContradictsItselfIsRefused) {
+  ComparisonRecord record = small_record();
+  record.questions[0].answers.pop_back();
+  EXPECT_THROW(static_cast<void>(compare(record)), ContractError);
+}
+
+}  // namespace
+}  // namespace shardlab::reports

@@ -1,0 +1,248 @@
+// The contract of every report section, whatever the record holds; and what some of them say.
+#include "reports/section.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "tests/unit/reports/sample_record.h"
+
+namespace shardlab::reports {
+namespace {
+
+struct NamedRecord {
+  std::string name;
+  ComparisonRecord record;
+};
+
+std::vector<NamedRecord> records() {
+  ComparisonRecord empty = small_record();
+  empty.questions.clear();
+  empty.invariants.clear();
+  empty.curves.clear();
+  empty.configuration = {};
+  ComparisonRecord all_impossible = small_record();
+  for (RecordQuestion& one : all_impossible.questions) {
+    one.best = {"", std::nullopt, "nothing is possible"};
+    for (StackAnswer& each : one.answers) each = impossible_answer("nothing is possible");
+  }
+  ComparisonRecord same = small_record();
+  for (RecordQuestion& one : same.questions) one.answers[1] = one.answers[0];
+  ComparisonRecord timed = small_record();
+  timed.timing = RunTiming{"2025-01-17T09:30:00Z", {{"wall_ms", 8.0}}};
+  ComparisonRecord own_reference = small_record();
+  own_reference.reference.name = "new";
+  return {{"small", small_record()},
+          {"empty", empty},
+          {"all impossible", all_impossible},
+          {"no flips", same},
+          {"timed", timed},
+          {"own reference", own_reference},
+          {"eight stacks", large_record(60, 7, 0.5)}};
+}
+
+const SectionContent& content_of(const RenderedReport& report, std::string_view id) {
+  for (const RenderedSection& section : report.sections) {
+    if (section.section->id == id) return section.content;
+  }
+  throw std::runtime_error("no section " + std::string(id));
+}
+
+RenderedReport rendered(const ComparisonRecord& record) {
+  return render_report(record, compare(record));
+}
+
+// The rows of the first table with this caption, every cell as text.
+const Table& table_of(const SectionContent& content, std::string_view caption) {
+  for (const Block& block : content.blocks) {
+    const auto* table = std::get_if<Table>(&block);
+    if (table != nullptr && table->caption.starts_with(caption)) return *table;
+  }
+  throw std::runtime_error("no table " + std::string(caption));
+}
+
+double number_at(const Table& table, std::size_t row, std::size_t column) {
+  return std::get<double>(table.rows.at(row).at(column).value);
+}
+
+TEST(Sections, IdsAndOrdersAreUnique) {
+  std::set<std::string_view> ids;
+  std::set<int> orders;
+  for (const ReportSection* section : all_report_sections()) {
+    EXPECT_TRUE(ids.insert(section->id).second) << section->id;
+    EXPECT_TRUE(orders.insert(section->order).second) << section->id;
+  }
+  EXPECT_EQ(ids.size(), 8U);
+}
+
+TEST(Sections, StandInTheirOrder) {
+  std::vector<std::string_view> ids;
+  for (const RenderedSection& section : rendered(small_record()).sections)
+    ids.push_back(section.section->id);
+  EXPECT_EQ(ids, (std::vector<std::string_view>{"glance", "flips", "breakdown", "regret", "ties",
+                                                "invariants", "curves", "configuration"}));
+}
+
+TEST(Sections, OpenWithAQuestionAndEndWithAnAnswer) {
+  for (const NamedRecord& one : records()) {
+    for (const RenderedSection& section : rendered(one.record).sections) {
+      SCOPED_TRACE(one.name + ", " + std::string(section.section->id));
+      EXPECT_TRUE(section.section->question.ends_with("?"));
+      EXPECT_FALSE(section.section->title.empty());
+      EXPECT_TRUE(section.content.answer.ends_with(".")) << section.content.answer;
+      EXPECT_EQ(section.content.answer.find('\n'), std::string::npos);
+    }
+  }
+}
+
+TEST(Sections, TablesHaveAtMostEightColumnsAndACellForEach) {
+  for (const NamedRecord& one : records()) {
+    for (const RenderedSection& section : rendered(one.record).sections) {
+      SCOPED_TRACE(one.name + ", " + std::string(section.section->id));
+      for (const Block& block : section.content.blocks) {
+        if (const auto* table = std::get_if<Table>(&block)) {
+          EXPECT_LE(table->columns.size(), kMaxColumns) << table->caption;
+          EXPECT_FALSE(table->caption.empty());
+          for (const Row& row : table->rows)
+            EXPECT_EQ(row.size(), table->columns.size()) << table->caption;
+        }
+        if (const auto* browser = std::get_if<Browser>(&block)) {
+          EXPECT_LE(browser->columns.size(), kMaxColumns);
+          EXPECT_LE(browser->detail_columns.size(), kMaxColumns);
+          for (const BrowserRow& row : browser->rows) {
+            EXPECT_EQ(row.cells.size(), browser->columns.size());
+            ASSERT_EQ(row.facets.size(), browser->facets.size());
+            for (std::size_t i = 0; i < row.facets.size(); ++i) {
+              EXPECT_LT(row.facets[i], browser->facets[i].options.size());
+            }
+            for (const Row& detail : row.detail.rows)
+              EXPECT_EQ(detail.size(), browser->detail_columns.size());
+          }
+        }
+        if (const auto* charts = std::get_if<Charts>(&block)) {
+          for (const Chart& chart : charts->charts) {
+            const std::size_t points =
+                chart.kind == ChartKind::kLines ? chart.x.size() : chart.labels.size();
+            for (const Series& series : chart.series)
+              EXPECT_EQ(series.values.size(), points) << chart.title;
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(Sections, ChartIdsAreUnique) {
+  std::set<std::string> ids;
+  for (const RenderedSection& section : rendered(large_record(60, 7, 0.5)).sections) {
+    for (const Block& block : section.content.blocks) {
+      const auto* charts = std::get_if<Charts>(&block);
+      if (charts == nullptr) continue;
+      for (const Chart& chart : charts->charts)
+        EXPECT_TRUE(ids.insert(chart.id).second) << chart.id;
+    }
+  }
+  EXPECT_GE(ids.size(), 3U);
+}
+
+TEST(Sections, FlipsShowBothChoicesBothPricesAndTheVerdict) {
+  const SectionContent content = content_of(rendered(small_record()), "flips");
+  const auto& browser = std::get<Browser>(content.blocks.at(1));
+  EXPECT_EQ(browser.total, 6U);
+  const auto first = std::find_if(browser.rows.begin(), browser.rows.end(),
+                                  [](const BrowserRow& row) { return row.place == 0; });
+  ASSERT_NE(first, browser.rows.end());
+  EXPECT_EQ(std::get<std::string>(first->cells[0].value), "worse");
+  EXPECT_EQ(first->cells[1].note, "-2.00 us");
+  EXPECT_EQ(first->cells[2].note, "q4");
+  EXPECT_EQ(std::get<std::string>(first->cells[5].value), "S(0)R");
+  EXPECT_EQ(first->cells[5].note, "0.00 us");
+  EXPECT_EQ(std::get<std::string>(first->cells[6].value), "RR");
+  EXPECT_EQ(first->cells[7].note, "was 0.00");
+  EXPECT_EQ(content.answer, "6 flips: 1 better, 2 worse, 1 equal and 2 undecided.");
+}
+
+TEST(Sections, AnImpossibleChoiceIsADashWithItsWord) {
+  const SectionContent content = content_of(rendered(small_record()), "flips");
+  const auto& browser = std::get<Browser>(content.blocks.at(1));
+  for (const BrowserRow& row : browser.rows) {
+    if (row.cells[2].note != "q7") continue;
+    EXPECT_TRUE(std::holds_alternative<std::monostate>(row.cells[5].value));
+    EXPECT_EQ(row.cells[5].note, "impossible");
+    return;
+  }
+  FAIL() << "q7 is missing";
+}
+
+TEST(Sections, RegretShowsWeightedMeansOnlyWhereWeightsDiffer) {
+  ComparisonRecord record = small_record();
+  const SectionContent weighted = content_of(rendered(record), "regret");
+  EXPECT_EQ(table_of(weighted, "Regret and rank").columns[3].title, "weighted mean, %");
+  EXPECT_DOUBLE_EQ(number_at(table_of(weighted, "Regret and rank"), 0, 3), 9.375);
+  record.questions[1].count = 1;
+  const SectionContent plain = content_of(rendered(record), "regret");
+  EXPECT_EQ(table_of(plain, "Regret and rank").columns[3].title, "median, %");
+}
+
+TEST(Sections, RegretNamesTheStackThatLosesLeast) {
+  EXPECT_EQ(content_of(rendered(small_record()), "regret").answer,
+            "`old` loses least, 12.5 % on average.");
+}
+
+TEST(Sections, BreakdownKeepsEveryFlip) {
+  const ComparisonRecord record = large_record(300, 1, 0.5);
+  const Comparison comparison = compare(record);
+  const RenderedReport report = render_report(record, comparison);
+  const SectionContent& content = content_of(report, "breakdown");
+  for (const std::string_view caption : {"Flips by op", "Flips by size", "Flips by mesh"}) {
+    const Table& table = table_of(content, caption);
+    double decisions = 0;
+    double flips = 0;
+    for (std::size_t row = 0; row < table.rows.size(); ++row) {
+      decisions += number_at(table, row, 1);
+      flips += number_at(table, row, 2);
+    }
+    EXPECT_EQ(decisions, 300) << caption;
+    EXPECT_EQ(flips, static_cast<double>(comparison.flips.size())) << caption;
+  }
+}
+
+TEST(Sections, InvariantsNameTheBrokenOnesAndTheirWitness) {
+  const SectionContent content = content_of(rendered(small_record()), "invariants");
+  EXPECT_EQ(content.answer, "`old` breaks `triangle` and `zero_same_layout`; `new` breaks none.");
+  const Table& table = table_of(content, "Invariants");
+  EXPECT_EQ(std::get<std::string>(table.rows[0][7].value), "S(0)R to RS(1) by way of RR");
+}
+
+TEST(Sections, CurvesTellWhereTheStacksDifferMost) {
+  EXPECT_EQ(content_of(rendered(small_record()), "curves").answer,
+            "The stacks differ most for all_gather on 8, 8 ranks at 1.00 kB: `new` asks 3.00 us, "
+            "`old` 6.60 us, a ratio "
+            "of 0.45.");
+}
+
+TEST(Sections, ConfigurationShowsOnlyWhatDiffers) {
+  const SectionContent content = content_of(rendered(small_record()), "configuration");
+  const Table& table = table_of(content, "In what the stacks differ");
+  ASSERT_EQ(table.rows.size(), 1U) << "`rules` is the same in all of them";
+  EXPECT_EQ(std::get<std::string>(table.rows[0][0].value), "model.latency_us");
+  EXPECT_EQ(std::get<std::string>(table.rows[0][1].value), "6.6");
+  EXPECT_EQ(std::get<std::string>(table.rows[0][2].value), "3.0");
+}
+
+TEST(Sections, TheCommandLineCanBePastedIntoAShell) {
+  const SectionContent content = content_of(rendered(small_record()), "configuration");
+  for (const Block& block : content.blocks) {
+    const auto* listing = std::get_if<Listing>(&block);
+    if (listing == nullptr || listing->title != "Command line") continue;
+    EXPECT_EQ(listing->text, "shardlab compare --set 'a b=1'");
+    return;
+  }
+  FAIL() << "no command line";
+}
+
+}  // namespace
+}  // namespace shardlab::reports

@@ -1,0 +1,159 @@
+#include "reports/summary.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "tests/unit/reports/sample_record.h"
+
+namespace shardlab::reports {
+namespace {
+
+// A record of `decisions` questions of which the first better + worse + equal + undecided flip, in
+// that order. Best is 10 us everywhere; the baseline pays 11 where a flip is better, 10 elsewhere.
+ComparisonRecord record_of(int decisions, int better, int worse, int equal, int undecided = 0) {
+  ComparisonRecord record = small_record();
+  record.questions.clear();
+  for (int i = 0; i < decisions; ++i) {
+    const bool is_better = i < better;
+    const bool is_worse = !is_better && i < better + worse;
+    const bool is_undecided = i >= better + worse + equal && i < better + worse + equal + undecided;
+    const bool is_flip = i < better + worse + equal + undecided;
+    RecordQuestion one = question("q" + std::to_string(i), "aten.mm.default", 512, 10,
+                                  {answer("RR", 10, is_better ? 11 : 10),
+                                   answer(is_flip ? "S(0)R" : "RR", 10, is_worse ? 12 : 10)});
+    if (is_undecided) {
+      one.answers[1].reference_us.reset();
+      one.answers[1].reference_impossible = "no table";
+    }
+    record.questions.push_back(one);
+  }
+  return record;
+}
+
+std::string sentence(const ComparisonRecord& record) {
+  return summary_sentence(record, compare(record));
+}
+
+TEST(SummarySentence, TellsTheFlipsTheVerdictsAndTheRegret) {
+  // Regret before: 120 x 10 % over 1204 = 1.0 %; after: 4 x 20 % over 1204 = 0.07 %, shown as 0.1
+  // %.
+  EXPECT_EQ(sentence(record_of(1204, 120, 4, 8)),
+            "Changing `old` to `new` flips 132 of 1,204 decisions (11.0 %): the reference (`ref`, "
+            "datasheet, not "
+            "measured) calls 120 of them better, 4 worse and 8 equal; mean regret falls from 1.0 % "
+            "to 0.1 %.");
+}
+
+TEST(SummarySentence, TellsTheSmallRecord) {
+  EXPECT_EQ(sentence(small_record()),
+            "Changing `old` to `new` flips 6 of 7 decisions (85.7 %): the reference (`ref`, "
+            "datasheet, not measured) "
+            "calls 1 of them better, 2 worse and 1 equal, and cannot judge 2; mean regret rises "
+            "from 12.5 % to 15.0 % (over 6 and 5 judged decisions).");
+}
+
+TEST(SummarySentence, NoFlipsStillNameTheReferenceOfTheRegret) {
+  EXPECT_EQ(sentence(record_of(1204, 0, 0, 0)),
+            "Changing `old` to `new` flips none of 1,204 decisions; mean regret stays at 0.0 % by "
+            "the reference "
+            "(`ref`, datasheet, not measured).");
+}
+
+TEST(SummarySentence, OneFlipIsIt) {
+  EXPECT_EQ(sentence(record_of(10, 1, 0, 0)),
+            "Changing `old` to `new` flips 1 of 10 decisions (10.0 %): the reference (`ref`, "
+            "datasheet, not measured) "
+            "calls it better; mean regret falls from 1.0 % to 0.0 %.");
+  EXPECT_EQ(sentence(record_of(10, 0, 0, 0, 1)),
+            "Changing `old` to `new` flips 1 of 10 decisions (10.0 %): the reference (`ref`, "
+            "datasheet, not measured) "
+            "cannot judge it; mean regret stays at 0.0 % (over 10 and 9 judged decisions).");
+}
+
+TEST(SummarySentence, FlipsOfOneVerdictAreAllOrBoth) {
+  EXPECT_NE(sentence(record_of(10, 0, 2, 0))
+                .find("calls both worse; mean regret rises from 0.0 % to 4.0 %."),
+            std::string::npos);
+  EXPECT_NE(
+      sentence(record_of(10, 0, 0, 3)).find("calls all of them equal; mean regret stays at 0.0 %."),
+      std::string::npos);
+  EXPECT_NE(sentence(record_of(10, 0, 0, 0, 2)).find("cannot judge either;"), std::string::npos);
+  EXPECT_NE(sentence(record_of(10, 0, 0, 0, 3)).find("cannot judge all of them;"),
+            std::string::npos);
+}
+
+TEST(SummarySentence, AllDecisionsAndTheOnlyDecisionReadAsSuch) {
+  EXPECT_EQ(sentence(record_of(3, 3, 0, 0)).substr(0, 48),
+            "Changing `old` to `new` flips all 3 decisions: t");
+  EXPECT_EQ(sentence(record_of(1, 1, 0, 0)).substr(0, 51),
+            "Changing `old` to `new` flips the only decision: th");
+  EXPECT_EQ(sentence(record_of(1, 0, 0, 0)).substr(0, 56),
+            "Changing `old` to `new` does not flip the only decision;");
+}
+
+TEST(SummarySentence, AShareThatRoundsToNothingIsNotNothing) {
+  EXPECT_NE(sentence(record_of(5000, 0, 1, 0)).find("flips 1 of 5,000 decisions (<0.1 %)"),
+            std::string::npos);
+}
+
+TEST(SummarySentence, SeveralCandidatesAreToldInTurn) {
+  ComparisonRecord record = record_of(10, 1, 0, 0);
+  record.stacks.push_back("newer");
+  for (RecordQuestion& one : record.questions) one.answers.push_back(one.answers[0]);
+  EXPECT_EQ(
+      sentence(record),
+      "Of 10 decisions of `old` (mean regret 1.0 %), `new` flips 1 (10.0 %; 1 better; mean regret "
+      "0.0 %) and "
+      "`newer` flips none (mean regret 1.0 %); the reference is `ref`, datasheet, not measured.");
+}
+
+TEST(SummarySentence, ManyCandidatesAreToldByTheirExtremes) {
+  ComparisonRecord record = record_of(10, 2, 0, 0);
+  for (int i = 0; i < 3; ++i) {
+    record.stacks.push_back("also-" + std::to_string(i));
+    for (RecordQuestion& one : record.questions) one.answers.push_back(one.answers[0]);
+  }
+  EXPECT_EQ(
+      sentence(record),
+      "Of 10 decisions of `old` (mean regret 2.0 %), the 4 candidates flip between 0 (`also-0`) "
+      "and 2 (`new`); "
+      "the lowest mean regret is 0.0 % (`new`); the reference is `ref`, datasheet, not measured.");
+}
+
+TEST(SummarySentence, WithoutQuestionsItSaysSo) {
+  EXPECT_EQ(sentence(record_of(0, 0, 0, 0)),
+            "No decision was compared: the suites hold no questions.");
+}
+
+TEST(SummarySentence, AReferenceWithoutALabelStandsAlone) {
+  ComparisonRecord record = record_of(10, 1, 0, 0);
+  record.reference.label = "";
+  EXPECT_NE(sentence(record).find("the reference (`ref`) calls it better"), std::string::npos);
+}
+
+TEST(SummarySentence, RegretThatOneSideLacksIsUnknown) {
+  ComparisonRecord record = record_of(2, 0, 0, 0, 2);
+  EXPECT_NE(sentence(record).find("mean regret is 0.0 % before and unknown after."),
+            std::string::npos);
+}
+
+TEST(ReportTitle, NamesThePairOrCountsTheCandidates) {
+  ComparisonRecord record = small_record();
+  EXPECT_EQ(report_title(record), "`old` to `new`");
+  record.stacks.push_back("newer");
+  EXPECT_EQ(report_title(record), "`old` against 2 candidates");
+}
+
+TEST(Text, ListsJoinWithCommasAndAnAnd) {
+  EXPECT_EQ(listed({}), "");
+  EXPECT_EQ(listed({"a"}), "a");
+  EXPECT_EQ(listed({"a", "b"}), "a and b");
+  EXPECT_EQ(listed({"a", "b", "c"}), "a, b and c");
+}
+
+TEST(Text, CodeNeverHoldsABacktick) { EXPECT_EQ(code("a`b"), "`a'b`"); }
+
+}  // namespace
+}  // namespace shardlab::reports
