@@ -9,7 +9,8 @@
 //   steps     the same for steps that the case lists               local    shapes and rows that each rank holds
 //   select    candidates, prices and choice of an op               chunks   rows of the chunks of an extent
 //   rules     the rows that an op proposes                         mesh     layout algebra of a mesh
-//   relation  two sums of named prices                             sweep    a law over all layouts
+//   policy    the choice among listed prices                       sweep    a law over all layouts
+//   relation  two sums of named prices
 //   simulate, execute   need the fake process group: skipped
 //
 // "error" or "warning" (a part of the text) may stand in place of "expect". Numbers are compared to the digits stated: 17

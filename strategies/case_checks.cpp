@@ -9,9 +9,9 @@
 namespace shardlab::case_checks {
 namespace {
 
-constexpr std::array<const CheckKind*, 10> kRunnable = {
-    &kPlanKind,  &kStepsKind,  &kSelectKind, &kRulesKind,  &kRelationKind,
-    &kSweepKind, &kMeshKind,   &kLayoutKind, &kLocalKind,  &kChunksKind};
+constexpr std::array<const CheckKind*, 11> kRunnable = {
+    &kPlanKind,     &kStepsKind, &kSelectKind, &kPolicyKind, &kRulesKind, &kRelationKind,
+    &kSweepKind,    &kMeshKind,  &kLayoutKind, &kLocalKind,  &kChunksKind};
 
 // Separators outside parentheses: the comma of _S(0,2) separates nothing.
 std::vector<std::string_view> split(std::string_view text, char separator) {

@@ -132,6 +132,7 @@ extern const CheckKind kPlanKind;
 extern const CheckKind kStepsKind;
 extern const CheckKind kRelationKind;
 extern const CheckKind kSelectKind;
+extern const CheckKind kPolicyKind;
 extern const CheckKind kRulesKind;
 extern const CheckKind kSweepKind;
 extern const CheckKind kMeshKind;

@@ -97,7 +97,7 @@ struct OpRuleFamily {
 // All families, sorted by file name.
 [[nodiscard]] std::span<const OpRuleFamily* const> all_op_rules();
 // The rule of an op in a rule set. `op` may leave out "aten." and the overload ("mm", "aten.mm", "aten::mm"), which then
-// is the first one of that name. Throws InputError: unknown op (the nearest word is named), or no rule in that set.
+// is the first one of that name; "softmax" is read as "_softmax". Throws InputError: unknown op (the nearest word is named), or no rule in that set.
 [[nodiscard]] const OpRule& find_op_rule(std::string_view op, RuleSet set);
 // Every op that some rule set has, sorted, once.
 [[nodiscard]] std::vector<std::string_view> all_op_names();

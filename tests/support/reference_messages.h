@@ -1,6 +1,7 @@
 // Error messages are part of the interface: tests compare them word for word.
 //
-//   EXPECT_THROW_MSG(parse_bytes("1XB"), TextError, "size \"1XB\": at position 1: expected a unit: ...");
+//   EXPECT_THROW_MSG(parse_bytes("1XB"), TextError, "size \"1XB\": at position 1: expected a unit:
+//   ...");
 #pragma once
 
 #include <gtest/gtest.h>
@@ -25,7 +26,6 @@ std::string message_of(Call&& call) {
 
 }  // namespace shardlab::testing_support
 
-#define EXPECT_THROW_MSG(statement, Error, message)              \
-  EXPECT_EQ(::shardlab::testing_support::message_of<Error>(      \
-                [&] { static_cast<void>(statement); }),          \
+#define EXPECT_THROW_MSG(statement, Error, message)                                                \
+  EXPECT_EQ(::shardlab::testing_support::message_of<Error>([&] { static_cast<void>(statement); }), \
             std::string(message))

@@ -10,26 +10,25 @@
 
 namespace shardlab::testing_support {
 
-// The shipped h100's figures: NVLink 450 GB/s and 0.6 us in a host, network 50 GB/s and 2.7 us, launch 7 us.
+// The shipped h100's figures: NVLink 450 GB/s and 0.6 us in a host, network 50 GB/s and 2.7 us,
+// launch 7 us.
 inline nlohmann::json topology_json(std::int64_t devices_per_host) {
-  return {{"schema", "shardlab/topology/1"},
-          {"name", "test"},
-          {"source", "tests"},
-          {"devices_per_host", devices_per_host},
-          {"links",
-           {{{"name", "nvlink"},
-             {"joins", "host"},
-             {"latency_us", 0.6},
-             {"bandwidth_gb_per_s", 450.0}},
-            {{"name", "network"},
-             {"joins", "all"},
-             {"latency_us", 2.7},
-             {"bandwidth_gb_per_s", 50.0}}}},
-          {"device",
-           {{"memory_bandwidth_gb_per_s", 3350.0},
-            {"memory_gib", 74.5},
-            {"launch_us", 7.0},
-            {"peak_tflops", {{"default", 67.0}, {"bf16", 989.0}}}}}};
+  return {
+      {"schema", "shardlab/topology/1"},
+      {"name", "test"},
+      {"source", "tests"},
+      {"devices_per_host", devices_per_host},
+      {"links",
+       {{{"name", "nvlink"}, {"joins", "host"}, {"latency_us", 0.6}, {"bandwidth_gb_per_s", 450.0}},
+        {{"name", "network"},
+         {"joins", "all"},
+         {"latency_us", 2.7},
+         {"bandwidth_gb_per_s", 50.0}}}},
+      {"device",
+       {{"memory_bandwidth_gb_per_s", 3350.0},
+        {"memory_gib", 74.5},
+        {"launch_us", 7.0},
+        {"peak_tflops", {{"default", 67.0}, {"bf16", 989.0}}}}}};
 }
 
 inline Topology topology_with(std::int64_t devices_per_host) {

@@ -62,15 +62,15 @@ INSTANTIATE_TEST_SUITE_P(All, Ring,
                                          RingCase{Collective::kScatter, 1, 1},
                                          RingCase{Collective::kSendRecv, 1, 1},
                                          RingCase{Collective::kLocal, 0, 0}),
-                         [](const auto& info) { return std::string(to_string(info.param.kind)); });
+                         [](const auto& test) { return std::string(to_string(test.param.kind)); });
 
 TEST(Ring, AnAllReduceIsAReduceScatterAndAnAllGather) {
   for (std::int64_t n = 1; n < 100; ++n) {
     EXPECT_DOUBLE_EQ(ring_volume_factor(Collective::kAllReduce, n),
                      ring_volume_factor(Collective::kReduceScatter, n) +
                          ring_volume_factor(Collective::kAllGather, n));
-    EXPECT_EQ(ring_steps(Collective::kAllReduce, n), ring_steps(Collective::kReduceScatter, n) +
-                                                         ring_steps(Collective::kAllGather, n));
+    EXPECT_EQ(ring_steps(Collective::kAllReduce, n),
+              ring_steps(Collective::kReduceScatter, n) + ring_steps(Collective::kAllGather, n));
   }
 }
 

@@ -25,14 +25,14 @@ TEST_P(DTypeTable, HasItsNameSizeAndKind) {
   EXPECT_EQ(is_floating_point(*dtype), GetParam().floating_point);
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    All, DTypeTable,
-    testing::Values(DTypeCase{"f64", 8, true}, DTypeCase{"f32", 4, true}, DTypeCase{"f16", 2, true},
-                    DTypeCase{"bf16", 2, true}, DTypeCase{"f8e4m3", 1, true},
-                    DTypeCase{"f8e5m2", 1, true}, DTypeCase{"i64", 8, false},
-                    DTypeCase{"i32", 4, false}, DTypeCase{"i16", 2, false},
-                    DTypeCase{"i8", 1, false}, DTypeCase{"u8", 1, false}, DTypeCase{"b8", 1, false}),
-    [](const auto& info) { return info.param.name; });
+INSTANTIATE_TEST_SUITE_P(All, DTypeTable,
+                         testing::Values(DTypeCase{"f64", 8, true}, DTypeCase{"f32", 4, true},
+                                         DTypeCase{"f16", 2, true}, DTypeCase{"bf16", 2, true},
+                                         DTypeCase{"f8e4m3", 1, true}, DTypeCase{"f8e5m2", 1, true},
+                                         DTypeCase{"i64", 8, false}, DTypeCase{"i32", 4, false},
+                                         DTypeCase{"i16", 2, false}, DTypeCase{"i8", 1, false},
+                                         DTypeCase{"u8", 1, false}, DTypeCase{"b8", 1, false}),
+                         [](const auto& test) { return test.param.name; });
 
 TEST(DType, TheListOfNamesHasEveryDTypeInOrder) {
   std::istringstream words{std::string(kDTypeNames)};

@@ -65,9 +65,9 @@ TEST(Params, RefuseWhatIsNoObject) {
 
 TEST(Params, AskingForAParameterThatTheTableLacksIsABug) {
   const Params params(kSpecs, nlohmann::json::object(), kPlace);
-  EXPECT_THAT(testing_support::message_of<ContractError>(
-                  [&] { static_cast<void>(params.get("latency")); }),
-              testing::EndsWith("no parameter latency"));
+  EXPECT_THAT(
+      testing_support::message_of<ContractError>([&] { static_cast<void>(params.get("latency")); }),
+      testing::EndsWith("no parameter latency"));
   EXPECT_THAT(testing_support::message_of<ContractError>(
                   [&] { static_cast<void>(params["bandwidth_gb_per_s"]); }),
               testing::EndsWith("parameter bandwidth_gb_per_s has no default"));

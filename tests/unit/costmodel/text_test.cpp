@@ -15,8 +15,8 @@
 namespace shardlab {
 namespace {
 
-using testing_support::random_cases;
 using testing_support::Random;
+using testing_support::random_cases;
 
 TEST(FormatDouble, WritesTheShortestTextThatReadsBack) {
   EXPECT_EQ(format_double(0.1), "0.1");
@@ -31,7 +31,8 @@ TEST(FormatDouble, RoundTripsDoublesOfEveryMagnitude) {
   Random random(1);
   SHARDLAB_TRACE_SEED();
   for (int i = 0; i < random_cases(20000); ++i) {
-    const auto bits = static_cast<std::uint64_t>(random.between(0, std::numeric_limits<int64_t>::max() - 1));
+    const auto bits =
+        static_cast<std::uint64_t>(random.between(0, std::numeric_limits<int64_t>::max() - 1));
     const auto value = std::bit_cast<double>(bits);
     if (!std::isfinite(value)) continue;
     const std::string text = format_double(value);
@@ -114,8 +115,9 @@ INSTANTIATE_TEST_SUITE_P(
                     BytesCase{"Kilo", "1KB", 1e3}, BytesCase{"Mega", "1MB", 1e6},
                     BytesCase{"Giga", "1.5GB", 1.5e9}, BytesCase{"Tera", "3TB", 3e12},
                     BytesCase{"Blanks", "  2 MB ", 2e6}, BytesCase{"Exponent", "1e3KiB", 1024000},
-                    BytesCase{"Zero", "0", 0}, BytesCase{"Most", "9007199254740992", 9007199254740992}),
-    [](const auto& info) { return std::string(info.param.name); });
+                    BytesCase{"Zero", "0", 0},
+                    BytesCase{"Most", "9007199254740992", 9007199254740992}),
+    [](const auto& test) { return std::string(test.param.name); });
 
 TEST(ParseBytesErrors, NameThePositionAndTheValidUnits) {
   const std::string units = "expected a unit: B, KiB, MiB, GiB, TiB, kB, KB, MB, GB or TB";

@@ -11,7 +11,7 @@ static_assert(transfer_time(1000.0, GBps(1.0)) == Micros(1.0));
 static_assert(compute_time(1e6, Tflops(1.0)) == Micros(1.0));
 
 TEST(Units, OneGigabyteASecondMovesAThousandBytesAMicrosecond) {
-  EXPECT_EQ(transfer_time(1e9, GBps(1.0)).value(), 1e6);     // 1 GB in 1 s
+  EXPECT_EQ(transfer_time(1e9, GBps(1.0)).value(), 1e6);      // 1 GB in 1 s
   EXPECT_EQ(transfer_time(450e3, GBps(450.0)).value(), 1.0);  // 450 kB / 450 GB/s
 }
 

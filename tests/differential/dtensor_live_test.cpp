@@ -1,0 +1,72 @@
+// The stack dtensor-2.13 against a PyTorch 2.13.0 that runs now: 2,000 fresh random questions a run, with a printed seed.
+// Skipped where PyTorch is not installed (scripts/setup --with-oracle installs it).
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <random>
+
+#include "runner/configs.h"
+#include "tests/support/dtensor_golden.h"
+
+namespace shardlab::testing_support {
+namespace {
+
+namespace fs = std::filesystem;
+
+// The interpreter that has PyTorch; empty when there is none.
+std::string oracle_python() {
+  if (const char* given = std::getenv("SHARDLAB_ORACLE_PYTHON"); given != nullptr) return given;
+  const fs::path installed = fs::path(SHARDLAB_SOURCE_DIR) / "build" / "oracle" / "bin" / "python";
+  std::error_code error;
+  return fs::exists(installed, error) ? installed.string() : "";
+}
+
+std::uint64_t fresh_seed() {
+  if (const char* given = std::getenv("SHARDLAB_TEST_SEED"); given != nullptr) {
+    return std::strtoull(given, nullptr, 10);
+  }
+  return std::random_device{}() % 1'000'000;
+}
+
+class DTensorLive : public testing::TestWithParam<std::pair<const char*, int>> {};
+
+TEST_P(DTensorLive, AnswersFreshRandomQuestionsAsPyTorchDoes) {
+  const std::string python = oracle_python();
+  if (python.empty()) {
+    GTEST_SKIP() << "no PyTorch: set SHARDLAB_ORACLE_PYTHON or run scripts/setup --with-oracle";
+  }
+  const auto [kind, count] = GetParam();
+  const std::uint64_t seed = fresh_seed();
+  const fs::path out = fs::temp_directory_path() /
+                       ("shardlab-live-" + std::string(kind) + "-" + std::to_string(seed) + "-" +
+                        std::to_string(std::random_device{}()) + ".json");
+  const std::string command = "\"" + python + "\" \"" SHARDLAB_SOURCE_DIR
+                              "/scripts/gen_golden_dtensor.py\" --random --kind " + kind +
+                              " --count " + std::to_string(count) + " --seed " +
+                              std::to_string(seed) + " --devices-per-host 1,1,8 --out \"" +
+                              out.string() + "\" 2>&1";
+  ASSERT_EQ(std::system(command.c_str()), 0) << command;
+  const nlohmann::json file = read_json_file(out);
+  fs::remove(out);
+  const std::string name(kind);
+  const GoldenReport report = name == "costs"   ? compare_costs(file)
+                              : name == "plans" ? compare_plans(file)
+                                                : compare_selections(file);
+  EXPECT_GE(report.compared + report.skipped, static_cast<std::size_t>(count));
+  EXPECT_EQ(report.differences.size(), 0U)
+      << "of " << report.compared << " compared; repeat with SHARDLAB_TEST_SEED=" << seed;
+  for (std::size_t i = 0; i < report.differences.size() && i < 8; ++i) {
+    ADD_FAILURE() << report.differences[i];
+  }
+  std::printf("%s: %zu compared, seed %llu\n", kind, report.compared,
+              static_cast<unsigned long long>(seed));
+}
+
+INSTANTIATE_TEST_SUITE_P(PyTorch, DTensorLive,
+                         testing::Values(std::pair("costs", 1000), std::pair("plans", 500),
+                                         std::pair("selections", 500)),
+                         [](const auto& test) { return std::string(test.param.first); });
+
+}  // namespace
+}  // namespace shardlab::testing_support

@@ -1,0 +1,134 @@
+#include "costmodel/registry.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <set>
+
+#include "costmodel/error.h"
+#include "tests/support/reference_messages.h"
+#include "tests/support/reference_topology.h"
+
+namespace shardlab {
+namespace {
+
+using nlohmann::json;
+using testing_support::topology_with;
+
+const JsonPlace kPlace{"s.json", "/collective_model"};
+
+TEST(ModelRegistry, IsSortedWithoutDuplicates) {
+  std::vector<std::string_view> names;
+  for (const ModelEntry* entry : all_cost_models()) names.push_back(entry->name);
+  EXPECT_TRUE(std::is_sorted(names.begin(), names.end()));
+  EXPECT_EQ(std::set(names.begin(), names.end()).size(), names.size());
+  EXPECT_GE(names.size(), 5U);
+}
+
+TEST(ModelRegistry, EveryEntryIsDescribedAndMakesSomething) {
+  for (const ModelEntry* entry : all_cost_models()) {
+    SCOPED_TRACE(entry->name);
+    EXPECT_FALSE(entry->summary.empty());
+    EXPECT_FALSE(entry->formula.empty());
+    EXPECT_FALSE(entry->source.empty());
+    EXPECT_FALSE(entry->valid_range.empty());
+    EXPECT_TRUE(entry->make_collective != nullptr || entry->make_compute != nullptr);
+    EXPECT_EQ(find_cost_model(entry->name), entry);
+  }
+}
+
+TEST(ModelRegistry, EveryParameterHasItsHelpAndADefaultInRange) {
+  for (const ModelEntry* entry : all_cost_models()) {
+    std::set<std::string_view> names;
+    for (const ParamSpec& spec : entry->params) {
+      SCOPED_TRACE(std::string(entry->name) + "." + std::string(spec.name));
+      EXPECT_TRUE(names.insert(spec.name).second);
+      EXPECT_FALSE(spec.help.empty());
+      EXPECT_LE(spec.min, spec.max);
+      if (spec.default_value) {
+        EXPECT_GE(*spec.default_value, spec.min);
+        EXPECT_LE(*spec.default_value, spec.max);
+      }
+    }
+  }
+}
+
+TEST(ModelRegistry, FindsNothingUnderAnUnknownName) {
+  EXPECT_EQ(find_cost_model("dtenso"), nullptr);
+}
+
+TEST(ModelChoice, IsReadFromANameOrAnObject) {
+  const ModelChoice by_name = read_model_choice("dtensor", kPlace);
+  EXPECT_EQ(by_name.entry->name, "dtensor");
+  const ModelChoice by_object =
+      read_model_choice({{"name", "dtensor"}, {"params", {{"base_latency_us", 1}}}}, kPlace);
+  EXPECT_EQ(by_object.params["base_latency_us"], 1);
+}
+
+TEST(ModelChoice, ToJsonFillsDefaultsAndReadsBack) {
+  const json filled = read_model_choice("dtensor", kPlace).to_json();
+  EXPECT_EQ(filled["params"]["base_latency_us"], 6.6);
+  EXPECT_EQ(filled["params"].size(), 5U);
+  EXPECT_FALSE(filled.contains("rows"));
+  EXPECT_EQ(read_model_choice(filled, kPlace).to_json(), filled);
+}
+
+TEST(ModelChoice, KeepsTheRowsOfAModelThatReadsThem) {
+  const json rows = {{{"collective", "all_gather"}, {"ranks", 2}, {"bytes", 1}, {"time_us", 1}}};
+  EXPECT_EQ(read_model_choice({{"name", "table"}, {"rows", rows}}, kPlace).to_json()["rows"], rows);
+}
+
+TEST(ModelChoice, AnUnknownModelIsAnErrorThatListsTheKnown) {
+  EXPECT_THROW_MSG(read_model_choice("dtenso", kPlace), ConfigError,
+                   "s.json:/collective_model: unknown model \"dtenso\" (did you mean "
+                   "\"dtensor\"?); valid: alpha_beta, dtensor, none, roofline, table");
+  EXPECT_THROW_MSG(read_model_choice({{"name", "nccl-2"}}, kPlace), ConfigError,
+                   "s.json:/collective_model/name: unknown model \"nccl-2\"; valid: alpha_beta, "
+                   "dtensor, none, roofline, table");
+}
+
+TEST(ModelChoice, AnUnknownParameterNamesTheNearest) {
+  EXPECT_THROW_MSG(
+      read_model_choice({{"name", "roofline"}, {"params", {{"lauch_us", 1}}}}, kPlace), ConfigError,
+      "s.json:/collective_model/params/lauch_us: unknown parameter (did you mean \"launch_us\"?); "
+      "valid: launch_us, memory_efficiency, flops_efficiency");
+}
+
+TEST(ModelChoice, AValueOutOfRangeNamesTheRange) {
+  EXPECT_THROW_MSG(
+      read_model_choice({{"name", "roofline"}, {"params", {{"flops_efficiency", 2}}}}, kPlace),
+      ConfigError,
+      "s.json:/collective_model/params/flops_efficiency: found 2; valid: a number from 1e-06 to 1");
+}
+
+TEST(ModelChoice, RowsForAModelThatReadsNoneAreAnError) {
+  EXPECT_THROW_MSG(read_model_choice({{"name", "dtensor"}, {"rows", {1}}}, kPlace), ConfigError,
+                   "s.json:/collective_model/rows: model \"dtensor\" reads no rows");
+}
+
+TEST(ModelChoice, OtherMistakesInItsObjectAreErrors) {
+  EXPECT_THROW_MSG(read_model_choice(json::object(), kPlace), ConfigError,
+                   "s.json:/collective_model: missing key \"name\"");
+  EXPECT_THROW_MSG(read_model_choice({{"name", "dtensor"}, {"parms", 1}}, kPlace), ConfigError,
+                   "s.json:/collective_model/parms: unknown key (did you mean \"params\"?); valid: "
+                   "name, params, rows");
+  EXPECT_THROW_MSG(read_model_choice(5, kPlace), ConfigError,
+                   "s.json:/collective_model: found 5; valid: an object");
+}
+
+TEST(ModelChoice, AComputeModelPricesNoCollectives) {
+  EXPECT_THROW_MSG(make_collective_model(read_model_choice("roofline", kPlace), topology_with(8)),
+                   ConfigError,
+                   "s.json:/collective_model: \"roofline\" prices no collectives; valid: "
+                   "alpha_beta, dtensor, table");
+}
+
+TEST(ModelChoice, ACollectiveModelPricesNoKernels) {
+  EXPECT_THROW_MSG(make_compute_model(read_model_choice("dtensor", kPlace), topology_with(8)),
+                   ConfigError,
+                   "s.json:/collective_model: \"dtensor\" prices no kernels; valid: none, "
+                   "roofline");
+}
+
+}  // namespace
+}  // namespace shardlab
