@@ -9,6 +9,8 @@ namespace shardlab {
 namespace {
 
 constexpr std::int64_t kMaxRanks = std::int64_t{1} << 40;
+// The groups of a nested layout are listed to count the hosts they touch, up to this many ranks.
+constexpr std::int64_t kMaxEnumeratedRanks = std::int64_t{1} << 22;
 
 std::string in_quotes(std::string_view word) { return "\"" + std::string(word) + "\""; }
 
@@ -327,6 +329,8 @@ GroupSpan DeviceMesh::span(const MeshLayout& layout, std::int64_t walk,
       const std::int64_t start = aligned ? 0 : std::min(first, root_->world_size - span.extent);
       span.hosts = (start % per_host + (size - 1) * stride) / per_host + 1;
     }
+  } else if (root_->world_size > kMaxEnumeratedRanks) {
+    span.hosts = std::min(span.ranks, (span.extent - 1) / per_host + 2);  // an upper bound
   } else {
     for (const std::vector<std::int64_t>& group : groups(layout)) {
       std::vector<std::int64_t> hosts;

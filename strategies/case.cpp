@@ -141,7 +141,11 @@ std::shared_ptr<const PlannedCheck> read_check(const nlohmann::json& json, const
 void compare(const PlannedCheck& planned, const std::string& what, const Observation& seen,
              std::vector<CheckOutcome>& outcomes) {
   for (const auto& [key, expected] : planned.expect.items()) {
-    CheckOutcome outcome{.what = what, .expected = expected, .got = nullptr, .ok = false};
+    CheckOutcome outcome{.kind = std::string(planned.kind->name),
+                         .what = what,
+                         .expected = expected,
+                         .got = nullptr,
+                         .ok = false};
     if (seen.answers.contains(key)) outcome.got = seen.answers[key];
     outcome.ok = matches(answer_key(*planned.kind, key)->match, expected, outcome.got,
                          planned.digits);
@@ -178,7 +182,11 @@ void run_check(const PlannedCheck& planned, Bench& bench, const std::string& wha
   }
   if (!planned.name.empty() && seen.value) bench.values[planned.name] = *seen.value;
   if (seen.answers.contains("error") && !asked.contains("error")) {
-    outcomes.push_back({what, planned.expect, {{"error", seen.answers["error"]}}, false});
+    outcomes.push_back({.kind = std::string(planned.kind->name),
+                        .what = what,
+                        .expected = planned.expect,
+                        .got = {{"error", seen.answers["error"]}},
+                        .ok = false});
     return;
   }
   compare(planned, what, seen, outcomes);

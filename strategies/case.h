@@ -54,6 +54,7 @@ enum class CaseStatus : std::uint8_t { kPass, kFail, kSkip };
 
 // One comparison.
 struct CheckOutcome {
+  std::string kind;
   std::string what;
   nlohmann::json expected;
   nlohmann::json got;

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "costmodel/error.h"
 #include "strategies/case.h"
 
 namespace shardlab::case_checks {

@@ -224,12 +224,15 @@ class RelationCheck final : public Check {
 
   [[nodiscard]] bool uses_stack() const override { return false; }
   [[nodiscard]] std::string label() const override {
-    return "relation " + text([](const Term& term) { return term.text; });
+    return text([](const Term& term) { return term.text; });
   }
 
   [[nodiscard]] Observation observe(Bench& bench, const std::set<std::string>&) const override {
     const auto value = [&](const Term& term) {
-      return term.name.empty() ? term.number : bench.values.at(term.name);
+      if (term.name.empty()) return term.number;
+      const auto it = bench.values.find(term.name);
+      if (it == bench.values.end()) throw InputError("\"" + term.name + "\" has no price");
+      return it->second;
     };
     double left = 0.0;
     double right = 0.0;
@@ -255,7 +258,9 @@ class RelationCheck final : public Check {
 
   void add_term(const nlohmann::json& token, const JsonPlace& at,
                 const std::set<std::string>& names) {
-    Term term{.minus = minus_, .on_the_right = !comparison_.empty()};
+    Term term;
+    term.minus = minus_;
+    term.on_the_right = !comparison_.empty();
     minus_ = false;
     if (token.is_number()) {
       term.number = json_number(token, at);

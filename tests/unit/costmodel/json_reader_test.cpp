@@ -56,7 +56,8 @@ TEST(ObjectReader, ReadsEachTypeOnce) {
 }
 
 TEST(ObjectReader, FallsBackWhereAnOptionalKeyIsAbsent) {
-  ObjectReader reader(json::object(), kPlace);
+  const json object = json::object();
+  ObjectReader reader(object, kPlace);
   EXPECT_EQ(reader.text_or("t", "x"), "x");
   EXPECT_EQ(reader.number_or("n", 2.5), 2.5);
   EXPECT_EQ(reader.integer_or("i", 3, 0, 9), 3);

@@ -1,0 +1,367 @@
+// shardlab regress: the corpus of historical cases; with a case named, its whole story.
+#include <algorithm>
+#include <limits>
+#include <memory>
+
+#include "costmodel/text.h"
+#include "runner/commands/commands.h"
+#include "runner/parallel.h"
+#include "runner/terminal.h"
+#include "strategies/case.h"
+
+namespace shardlab {
+namespace {
+
+constexpr std::size_t kColumns = 100;
+constexpr std::size_t kShownCandidates = 12;
+constexpr std::size_t kShownChecks = 10;
+constexpr std::size_t kShownStacks = 8;
+constexpr int kPriceDigits = 4;
+
+struct RegressArguments {
+  std::vector<std::string> ids;
+  std::vector<std::string> files;
+  std::string stack;
+};
+
+Case read_case(const std::filesystem::path& path) {
+  return Case::parse(read_json_file(path), {path.string(), ""});
+}
+
+// The named cases of the corpus and of the files; without names all files, or else the whole corpus.
+std::vector<Case> chosen_cases(const RegressArguments& arguments, const ConfigStore& store) {
+  std::vector<Case> files;
+  for (const std::string& file : arguments.files) files.push_back(read_case(file));
+  if (arguments.ids.empty() && !files.empty()) return files;
+  std::vector<Case> all;
+  for (const std::string& name : store.names(ConfigKind::kRegression)) {
+    all.push_back(read_case(store.find(ConfigKind::kRegression, name)));
+  }
+  all.insert(all.end(), files.begin(), files.end());
+  if (arguments.ids.empty()) return all;
+  std::vector<bool> wanted(all.size(), false);
+  for (const std::string& id : arguments.ids) {
+    bool found = false;
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      if (!all[i].is_named(id)) continue;
+      wanted[i] = true;
+      found = true;
+    }
+    if (found) continue;
+    std::vector<std::string_view> valid;
+    for (const Case& one : all) valid.push_back(one.id());
+    throw InputError("unknown case \"" + id + "\"" + did_you_mean(id, valid) +
+                     "; valid: " + join(valid));
+  }
+  std::vector<Case> chosen;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    if (wanted[i]) chosen.push_back(all[i]);
+  }
+  return chosen;
+}
+
+// Stacks and topologies by name, from the store. A stack that is an object stands on a shipped one.
+CaseSources sources_from(const ConfigStore& store) {
+  const auto named = [&store](const std::string& name, const JsonPlace& place) {
+    try {
+      return store.stack(name);
+    } catch (const InputError& error) {
+      place.fail(error.what());
+    }
+  };
+  return {.stack =
+              [named](const nlohmann::json& choice, const JsonPlace& place) {
+                if (choice.is_string()) return named(choice.get<std::string>(), place);
+                return Stack::from_json(choice, place, [&](const std::string& base) {
+                  return named(base, place.at("base")).to_json();
+                });
+              },
+          .topology =
+              [&store](const std::string& name, std::optional<std::int64_t> devices_per_host) {
+                return devices_per_host ? store.topology(name, *devices_per_host)
+                                        : store.topology(name);
+              }};
+}
+
+nlohmann::json report_json(const CaseReport& report) {
+  nlohmann::json checks = nlohmann::json::array();
+  for (const CheckOutcome& check : report.checks) {
+    checks.push_back({{"what", check.what},
+                      {"expected", check.expected},
+                      {"got", check.got},
+                      {"ok", check.ok}});
+  }
+  nlohmann::json json = {{"id", report.id},
+                         {"title", report.title},
+                         {"status", to_string(report.status)},
+                         {"checks", checks}};
+  if (!report.skipped.empty()) json["skipped"] = report.skipped;
+  return json;
+}
+
+std::string value_text(const nlohmann::json& value) {
+  return value.is_string() ? value.get<std::string>()
+                           : value.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+std::string cut(std::string text, std::size_t width) {
+  if (text.size() > width) text = text.substr(0, width - 3) + "...";
+  return text;
+}
+
+std::string failures_text(const CaseReport& report) {
+  std::string out;
+  for (const CheckOutcome& check : report.checks) {
+    if (check.ok) continue;
+    out += "  " + check.what + "\n    expected " + value_text(check.expected) + "\n    got      " +
+           value_text(check.got) + "\n";
+  }
+  return out;
+}
+
+std::string headline(const CaseReport& report) {
+  const std::string checks = std::to_string(report.checks.size()) +
+                             (report.checks.size() == 1 ? " check" : " checks");
+  const std::string id = report.id + std::string(report.id.size() < 3 ? 0 : 2, ' ');
+  return id + std::string(to_string(report.status)) + "  " +
+         std::string(checks.size() < 10 ? 10 - checks.size() : 0, ' ') + checks + "  " +
+         report.title + "\n";
+}
+
+std::string summary_text(const std::vector<CaseReport>& reports) {
+  std::string out;
+  for (const CaseReport& report : reports) {
+    out += headline(report) + failures_text(report);
+    if (!report.skipped.empty()) out += "  skipped: " + report.skipped + "\n";
+  }
+  return out;
+}
+
+// -- The story of one case ---------------------------------------------------------------------------------------------
+
+// Breaks at blanks, or after "->" where there are none; lines after the first are indented.
+std::string wrapped(std::string_view text, const std::string& indent, std::size_t hanging = 0) {
+  std::string out;
+  std::string margin = indent;
+  while (margin.size() + text.size() > kColumns) {
+    const std::size_t room = kColumns - margin.size();
+    std::size_t end = text.rfind(' ', room);
+    std::size_t next = end + 1;
+    if (end == std::string_view::npos || end == 0) {
+      end = text.rfind("->", room - 2);
+      if (end == std::string_view::npos || end == 0) break;
+      end += 2;
+      next = end;
+    }
+    out += margin + std::string(text.substr(0, end)) + "\n";
+    text = text.substr(next);
+    margin = indent + std::string(hanging, ' ');
+  }
+  return out + margin + std::string(text) + "\n";
+}
+
+// What all the stacks' names begin with, up to a "-": it is said once.
+std::string common_prefix(const std::vector<std::string>& stacks) {
+  const std::string prefix = "dtensor-";
+  const bool all = std::all_of(stacks.begin(), stacks.end(), [&](const std::string& stack) {
+    return stack.starts_with(prefix) && stack.size() > prefix.size();
+  });
+  return all && stacks.size() > 1 ? prefix : "";
+}
+
+std::string price_text(double us) {
+  return us == std::numeric_limits<double>::infinity() ? "inf" : format_fixed(us, kPriceDigits);
+}
+
+template <class Item>
+bool contains(const std::vector<Item>& items, const Item& item) {
+  return std::find(items.begin(), items.end(), item) != items.end();
+}
+
+struct SelectTable {
+  std::string question;
+  std::vector<const SelectView*> views;
+};
+
+// One row a candidate, one column a stack; then who is chosen under which order.
+std::string select_table_text(const SelectTable& table) {
+  std::vector<std::string> stacks;
+  std::vector<std::string> orders;
+  for (const SelectView* view : table.views) {
+    if (!contains(stacks, view->stack)) stacks.push_back(view->stack);
+    if (!contains(orders, view->order)) orders.push_back(view->order);
+  }
+  stacks.resize(std::min(stacks.size(), kShownStacks));
+  const auto view_of = [&](const std::string& stack, const std::string& order) {
+    const auto it = std::find_if(table.views.begin(), table.views.end(), [&](const SelectView* v) {
+      return v->stack == stack && (order.empty() || v->order == order);
+    });
+    return it == table.views.end() ? nullptr : *it;
+  };
+  const auto total_of = [](const SelectView& view, const std::string& candidate) {
+    const auto it = std::find_if(view.totals.begin(), view.totals.end(),
+                                 [&](const auto& total) { return total.first == candidate; });
+    return it == view.totals.end() ? std::optional<double>() : it->second;
+  };
+  // Numbered as the first view lists them; of many only the cheapest and the chosen are shown.
+  std::vector<std::string> all;
+  for (const auto& [text, unused] : table.views.front()->totals) all.push_back(text);
+  std::vector<std::string> shown = all;
+  if (shown.size() > kShownCandidates) {
+    const SelectView& first = *table.views.front();
+    std::stable_sort(shown.begin(), shown.end(), [&](const auto& a, const auto& b) {
+      return *total_of(first, a) < *total_of(first, b);
+    });
+    shown.resize(kShownCandidates / 2);
+  }
+  const auto number = [&](const std::string& candidate) {
+    const auto it = std::find(all.begin(), all.end(), candidate);
+    return it == all.end() ? std::string("-") : std::to_string(it - all.begin());
+  };
+  const std::string prefix = common_prefix(stacks);
+  std::vector<std::string> header = {"", prefix.empty() ? "outputs|inputs" : "us under " + prefix};
+  for (const std::string& stack : stacks) header.push_back(stack.substr(prefix.size()));
+  TextTable text(header);
+  for (const std::string& candidate : shown) {
+    std::vector<std::string> row = {number(candidate), candidate};
+    for (const std::string& stack : stacks) {
+      const SelectView& view = *view_of(stack, "");
+      const std::optional<double> total = total_of(view, candidate);
+      const bool tied = view.ties.size() > 1 && contains(view.ties, candidate);
+      row.push_back(total ? price_text(*total) + (tied ? "=" : " ") : "-");
+    }
+    text.add(row);
+  }
+  for (const std::string& order : orders) {
+    std::vector<std::string> row = {"", "chosen, " + order};
+    for (const std::string& stack : stacks) {
+      const SelectView* view = view_of(stack, order);
+      row.push_back(view == nullptr ? "" : number(view->chosen) + " ");
+    }
+    text.add(row);
+  }
+  std::string out = wrapped(table.question + (all.size() > shown.size()
+                                                  ? ": " + std::to_string(all.size()) +
+                                                        " candidates, the cheapest are"
+                                                  : ""),
+                            "");
+  return out + text.text("  ");
+}
+
+std::string plans_text(const std::vector<PlanView>& plans) {
+  std::string out;
+  std::string question;
+  for (const PlanView& plan : plans) {
+    if (plan.question != question) out += wrapped(plan.question, "", 2);
+    question = plan.question;
+    out += wrapped(price_text(plan.price_us) + " us  " + plan.stack + "  " + plan.path, "  ", 2);
+  }
+  return out;
+}
+
+std::string other_checks_text(const CaseReport& report) {
+  std::string out;
+  std::size_t shown = 0;
+  std::size_t left_out = 0;
+  for (const CheckOutcome& check : report.checks) {
+    const bool in_tables =
+        check.kind == "select" || check.kind == "plan" || check.kind == "steps";
+    if (in_tables || !check.ok) continue;
+    if (++shown > kShownChecks) {
+      ++left_out;
+      continue;
+    }
+    const bool relation = check.kind == "relation";
+    out += cut("  " + check.what + (relation ? ":  " : " = ") + value_text(check.got), kColumns) +
+           "\n";
+  }
+  if (left_out > 0) out += "  and " + std::to_string(left_out) + " more\n";
+  return out;
+}
+
+std::string story_text(const Case& one, const CaseReport& report) {
+  std::vector<SelectTable> tables;
+  for (const SelectView& view : report.selections) {
+    auto it = std::find_if(tables.begin(), tables.end(),
+                           [&](const SelectTable& t) { return t.question == view.question; });
+    if (it == tables.end()) it = tables.insert(tables.end(), {view.question, {}});
+    it->views.push_back(&view);
+  }
+  std::string out = wrapped(one.id() + "  " + one.title(), "", one.id().size() + 2);
+  out += one.source() + "  (figures: " + one.status() + ")\n";
+  out += one.setup_text() + "\n";
+  for (const std::string& line : one.story()) out += wrapped(line, "  ");
+  for (const SelectTable& table : tables) out += select_table_text(table);
+  out += plans_text(report.plans);
+  out += other_checks_text(report);
+  const auto passed = std::count_if(report.checks.begin(), report.checks.end(),
+                                    [](const CheckOutcome& check) { return check.ok; });
+  out += std::string(to_string(report.status)) + ": " + std::to_string(passed) + " of " +
+         std::to_string(report.checks.size()) + " comparisons hold\n" + failures_text(report);
+  if (!report.skipped.empty()) out += "skipped: " + report.skipped + "\n";
+  return out;
+}
+
+void run_regress(const RegressArguments& arguments, Session& session) {
+  const ConfigStore store = session.store();
+  const std::vector<Case> cases = chosen_cases(arguments, store);
+  std::optional<std::string> stack;
+  if (!arguments.stack.empty()) {
+    stack = arguments.stack;
+    static_cast<void>(store.stack(arguments.stack));  // an unknown name is said once, not case by case
+  }
+  std::vector<CaseReport> reports(cases.size());
+  Progress progress("cases", cases.size(), session.quiet);
+  parallel_for(
+      cases.size(), session.threads(),
+      [&] { return std::make_unique<CaseSources>(sources_from(store)); },
+      [&](const CaseSources& sources, std::size_t i) {
+        reports[i] = cases[i].run(sources, stack);
+        progress.advance();
+      });
+  const auto count = [&](CaseStatus status) {
+    return std::count_if(reports.begin(), reports.end(),
+                         [&](const CaseReport& report) { return report.status == status; });
+  };
+  const auto failed = count(CaseStatus::kFail);
+  if (session.json()) {
+    nlohmann::json json = {{"cases", nlohmann::json::array()},
+                           {"passed", count(CaseStatus::kPass)},
+                           {"failed", failed},
+                           {"skipped", count(CaseStatus::kSkip)}};
+    for (const CaseReport& report : reports) json["cases"].push_back(report_json(report));
+    session.print(json);
+  } else if (arguments.ids.empty()) {
+    session.print(summary_text(reports) + std::to_string(count(CaseStatus::kPass)) + " passed, " +
+                  std::to_string(failed) + " failed, " +
+                  std::to_string(count(CaseStatus::kSkip)) + " skipped\n");
+  } else {
+    std::string text;
+    for (std::size_t i = 0; i < cases.size(); ++i) {
+      text += (i > 0 ? "\n" : "") + story_text(cases[i], reports[i]);
+    }
+    session.print(text);
+  }
+  if (failed > 0) session.exit_code = kGateSaidNo;
+}
+
+}  // namespace
+
+void add_regress_command(CLI::App& app, Session& session) {
+  auto arguments = std::make_shared<RegressArguments>();
+  CLI::App* command = app.add_subcommand(
+      "regress",
+      "run the corpus of historical cases; with a case named, tell its story\n"
+      "  shardlab regress R03");
+  command->add_option("ID", arguments->ids, "cases: R03 names R03 and R03-anything");
+  command
+      ->add_option("--file", arguments->files, "a case of one's own; once per file")
+      ->take_all()
+      ->allow_extra_args(false);
+  command->add_option("--stack", arguments->stack,
+                      "shipped name or path: instead of the stack of every check that is not pinned to one");
+  add_common_options(*command, session);
+  command->callback([arguments, &session] { run_regress(*arguments, session); });
+}
+
+}  // namespace shardlab
