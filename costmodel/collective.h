@@ -34,6 +34,7 @@ inline constexpr std::string_view kCollectiveNames =
 struct GroupSpan {
   std::int64_t ranks = 1;
   std::int64_t hosts = 1;           // most hosts that one group touches
+  std::int64_t domains = 1;         // most scale-up (NVLink) domains that one group touches
   std::int64_t ranks_per_host = 1;  // ranks / hosts, at least 1
   std::int64_t extent = 1;          // ranks from the first to the last member, at most, both included
   // Product of the sizes of this mesh dim and of all dims inside it: what DTensor compares with the number of devices

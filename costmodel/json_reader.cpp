@@ -79,14 +79,23 @@ ObjectReader::ObjectReader(const json& value, JsonPlace place)
 }
 
 const json* ObjectReader::find(std::string_view key) {
-  asked_.emplace_back(key);
+  if (std::find(asked_.begin(), asked_.end(), key) == asked_.end()) asked_.emplace_back(key);
   const auto it = json_.find(std::string(key));
   return it == json_.end() ? nullptr : &*it;
 }
 
 const json& ObjectReader::value(std::string_view key) {
   const json* found = find(key);
-  if (found == nullptr) place_.fail("missing key \"" + std::string(key) + "\"");
+  if (found == nullptr) {
+    // A misspelt key is what is there instead; a typo changes the length by one at most.
+    std::vector<std::string_view> present;
+    for (const auto& [name, unused] : json_.items()) {
+      if (name.size() <= key.size() + 1 && key.size() <= name.size() + 1) present.push_back(name);
+    }
+    const std::string_view near = nearest_word(key, present);
+    place_.fail("missing key \"" + std::string(key) + "\"" +
+                (near.empty() ? "" : " (is it \"" + std::string(near) + "\"?)"));
+  }
   return *found;
 }
 

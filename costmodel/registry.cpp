@@ -6,6 +6,12 @@
 namespace shardlab {
 namespace {
 
+ModelInput input_of(const Params& params, const ModelChoice& choice, const Topology& topology) {
+  return {params, topology, choice.rows, choice.place.at("rows")};
+}
+
+}  // namespace
+
 std::vector<std::string_view> model_names(bool collective) {
   std::vector<std::string_view> names;
   for (const ModelEntry* entry : all_cost_models()) {
@@ -15,12 +21,6 @@ std::vector<std::string_view> model_names(bool collective) {
   }
   return names;
 }
-
-ModelInput input_of(const Params& params, const ModelChoice& choice, const Topology& topology) {
-  return {params, topology, choice.rows, choice.place.at("rows")};
-}
-
-}  // namespace
 
 const ModelEntry* find_cost_model(std::string_view name) {
   for (const ModelEntry* entry : all_cost_models()) {

@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 #include <span>
 #include <string_view>
+#include <vector>
 
 #include "costmodel/compute_model.h"
 #include "costmodel/cost_model.h"
@@ -49,6 +50,8 @@ struct ModelEntry {
 // All models, sorted by name.
 [[nodiscard]] std::span<const ModelEntry* const> all_cost_models();
 [[nodiscard]] const ModelEntry* find_cost_model(std::string_view name);
+// Those that price collectives, or else those that price kernels.
+[[nodiscard]] std::vector<std::string_view> model_names(bool collective);
 
 // A model as a stack names it: {"name": ..., "params": {...}, "rows": [...]}, or just the name as a text.
 struct ModelChoice {

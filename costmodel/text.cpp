@@ -75,7 +75,7 @@ std::string join(std::span<const std::string> words, std::string_view separator)
   return join_words(words, separator);
 }
 
-std::string did_you_mean(std::string_view word, std::span<const std::string_view> valid) {
+std::string_view nearest_word(std::string_view word, std::span<const std::string_view> valid) {
   std::string_view best;
   std::size_t best_distance = std::max<std::size_t>(2, word.size() / 3) + 1;
   for (const std::string_view candidate : valid) {
@@ -85,6 +85,11 @@ std::string did_you_mean(std::string_view word, std::span<const std::string_view
       best = candidate;
     }
   }
+  return best;
+}
+
+std::string did_you_mean(std::string_view word, std::span<const std::string_view> valid) {
+  const std::string_view best = nearest_word(word, valid);
   return best.empty() ? "" : " (did you mean \"" + std::string(best) + "\"?)";
 }
 

@@ -22,6 +22,9 @@ namespace shardlab {
                                std::string_view separator = ", ");
 [[nodiscard]] std::string join(std::span<const std::string> words,
                                std::string_view separator = ", ");
+// The valid word nearest to a typo; "" when none is near.
+[[nodiscard]] std::string_view nearest_word(std::string_view word,
+                                            std::span<const std::string_view> valid);
 // " (did you mean \"x\"?)", or "" when no word is near.
 [[nodiscard]] std::string did_you_mean(std::string_view word,
                                        std::span<const std::string_view> valid);

@@ -109,13 +109,7 @@ const LinkLevel& Topology::link(const GroupSpan& group) const {
   for (const LinkLevel& level : links_) {
     if (level.joins == LinkScope::kAll) return level;
     if (level.joins == LinkScope::kHost && group.hosts <= 1) return level;
-    // Ranks are laid row-major, so a group of this extent can start anywhere: it is inside one domain for certain when
-    // it is inside one host, or when domains are whole multiples of its extent.
-    if (level.joins == LinkScope::kDomain &&
-        (group.hosts <= 1 ||
-         (group.extent <= domain_devices_ && domain_devices_ % group.walk == 0))) {
-      return level;
-    }
+    if (level.joins == LinkScope::kDomain && group.domains <= 1) return level;
   }
   return links_.back();
 }

@@ -241,6 +241,15 @@ Comparison compare(const ComparisonRecord& record) {
   return comparison;
 }
 
+const StackSummary* lowest_regret(const ComparisonRecord& record, const Comparison& comparison) {
+  const StackSummary* lowest = nullptr;
+  for (const StackSummary& stack : comparison.stacks) {
+    if (!stack.regret.mean || stack.name == record.reference.name) continue;
+    if (lowest == nullptr || *stack.regret.mean < *lowest->regret.mean) lowest = &stack;
+  }
+  return lowest;
+}
+
 std::vector<std::size_t> most_telling_first(const Comparison& comparison) {
   const std::vector<Flip>& flips = comparison.flips;
   // A flip's place within its verdict, then the verdict: one of each, the next of each, and so on.

@@ -107,8 +107,8 @@ struct StackSummary {
 
 struct Comparison {
   std::vector<StackSummary> stacks;  // as record.stacks: the baseline first
-  std::vector<Flip>
-      flips;  // of all candidates: worse, undecided, better, equal; largest |gain| first
+  // Of all candidates: worse, undecided, better, equal; within each the largest |gain| first.
+  std::vector<Flip> flips;
   bool is_weighted = false;  // some question counts more than once
 };
 
@@ -119,6 +119,11 @@ struct Comparison {
 [[nodiscard]] std::optional<double> best_known_us(const RecordQuestion& question);
 
 [[nodiscard]] Comparison compare(const ComparisonRecord& record);
+
+// The stack with the lowest mean regret, the first of equals; the reference itself aside, whose
+// regret is 0 by its own prices. Points into `comparison`; null where none has a mean.
+[[nodiscard]] const StackSummary* lowest_regret(const ComparisonRecord& record,
+                                                const Comparison& comparison);
 
 // Indices into `flips`, so ordered that every prefix is a fair selection: as many of each verdict
 // while they last, the largest |gain| first. Four losses do not drown in a thousand gains, wherever

@@ -77,7 +77,13 @@ std::string one_candidate(const ComparisonRecord& record, const Comparison& comp
     text += " flips " + flips_of_decisions(candidate.flips) + ": the reference (" +
             reference_text(record) + ") " + judgement(candidate.flips);
   }
-  const std::string change = regret_change(baseline.regret, candidate.regret);
+  std::string change = regret_change(baseline.regret, candidate.regret);
+  // Whoever is judged by his own prices has no regret, which says nothing.
+  for (const StackSummary* stack : {&baseline, &candidate}) {
+    if (!change.empty() && stack->name == record.reference.name) {
+      change += ", " + code(stack->name) + " being the reference itself";
+    }
+  }
   if (!change.empty()) text += "; " + change;
   // Without flips the reference has not been named yet, and a regret means nothing without it.
   if (!change.empty() && candidate.flips.total == 0) {
@@ -87,7 +93,7 @@ std::string one_candidate(const ComparisonRecord& record, const Comparison& comp
 }
 
 // "`dtensor-v4` flips 132 (11.0 %; 120 better, 4 worse and 8 equal; mean regret 1.1 %)".
-std::string one_of_several(const StackSummary& candidate) {
+std::string one_of_several(const ComparisonRecord& record, const StackSummary& candidate) {
   const FlipCounts& flips = candidate.flips;
   std::string text =
       code(candidate.name) + " flips " + (flips.total == 0 ? "none" : grouped(flips.total));
@@ -99,21 +105,28 @@ std::string one_of_several(const StackSummary& candidate) {
     remark(percent(static_cast<double>(flips.total) / static_cast<double>(flips.questions)));
   }
   remark(verdicts_text(flips));
-  if (candidate.regret.mean) remark("mean regret " + percent(*candidate.regret.mean));
+  if (candidate.name == record.reference.name) {
+    remark("the reference itself");
+  } else if (candidate.regret.mean) {
+    remark("mean regret " + percent(*candidate.regret.mean));
+  }
   return remarks.empty() ? text : text + " (" + remarks + ")";
 }
 
 std::string several_candidates(const ComparisonRecord& record, const Comparison& comparison) {
   const StackSummary& baseline = comparison.stacks[0];
-  const std::string decisions =
-      counted(baseline.flips.questions, "decision", "decisions") + " of " + code(baseline.name) +
-      (baseline.regret.mean ? " (mean regret " + percent(*baseline.regret.mean) + ")" : "");
+  const std::string decisions = counted(baseline.flips.questions, "decision", "decisions") +
+                                " of " + code(baseline.name) +
+                                (baseline.regret.mean && baseline.name != record.reference.name
+                                     ? " (mean regret " + percent(*baseline.regret.mean) + ")"
+                                     : "");
   const std::string judge = "; the reference is " + reference_text(record) + ".";
   const std::span<const StackSummary> candidates(comparison.stacks.begin() + 1,
                                                  comparison.stacks.end());
   if (candidates.size() <= kToldOneByOne) {
     std::vector<std::string> parts;
-    for (const StackSummary& candidate : candidates) parts.push_back(one_of_several(candidate));
+    for (const StackSummary& candidate : candidates)
+      parts.push_back(one_of_several(record, candidate));
     return "Of " + decisions + ", " + listed(parts) + judge;
   }
   const auto fewer_flips = [](const StackSummary& left, const StackSummary& right) {
@@ -129,11 +142,7 @@ std::string several_candidates(const ComparisonRecord& record, const Comparison&
     text = "Of " + decisions + ", each of the " + std::to_string(candidates.size()) +
            " candidates flips " + (most->flips.total == 0 ? "none" : grouped(most->flips.total));
   }
-  const StackSummary* lowest = nullptr;
-  for (const StackSummary& candidate : candidates) {
-    if (!candidate.regret.mean) continue;
-    if (lowest == nullptr || *candidate.regret.mean < *lowest->regret.mean) lowest = &candidate;
-  }
+  const StackSummary* lowest = lowest_regret(record, comparison);
   if (lowest != nullptr) {
     text += "; the lowest mean regret is " + percent(*lowest->regret.mean) + " (" +
             code(lowest->name) + ")";

@@ -1,9 +1,11 @@
 // What all commands share: common options, output, and the shape of a command.
 //
-// A command is one file in runner/commands/ with one function add_<name>_command(app, session) and its row in main.cpp's
-// table. Its callback reads, computes, prints through the session and may set session.exit_code; it throws on bad input.
+// A command is one file in runner/commands/ with one function add_<name>_command(app, session) and
+// its row in main.cpp's table. Its callback reads, computes, prints through the session and may set
+// session.exit_code; it throws on bad input.
 //
-// Exit codes: 0 done; 1 a gate said no; 2 usage; 3 bad input; 4 the environment lacks something; 5 a bug.
+// Exit codes: 0 done; 1 a gate said no; 2 usage; 3 bad input; 4 the environment lacks something; 5
+// a bug.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -18,7 +20,14 @@
 
 namespace shardlab {
 
-enum ExitCode : int { kDone = 0, kGateSaidNo = 1, kUsage = 2, kBadInput = 3, kNoEnvironment = 4, kBug = 5 };
+enum ExitCode : int {
+  kDone = 0,
+  kGateSaidNo = 1,
+  kUsage = 2,
+  kBadInput = 3,
+  kNoEnvironment = 4,
+  kBug = 5
+};
 
 struct Session {
   // Common options.
@@ -55,6 +64,12 @@ auto parse_option(std::string_view option, Parse&& parse) -> decltype(parse()) {
     throw InputError(std::string(option) + ": " + error.what());
   }
 }
+
+// Checks of an option's value, for ->check(): what was found and what is valid.
+[[nodiscard]] CLI::Validator one_of(std::vector<std::string> words);
+[[nodiscard]] CLI::Validator integer_from(std::int64_t min, std::uint64_t max);
+[[nodiscard]] CLI::Validator number_from(double min, double max);
+[[nodiscard]] CLI::Validator not_empty();
 
 struct CommandRow {
   std::string_view name;

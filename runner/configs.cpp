@@ -1,8 +1,6 @@
 #include "runner/configs.h"
 
 #include <algorithm>
-#include <fstream>
-#include <iterator>
 
 #include "costmodel/error.h"
 #include "costmodel/text.h"
@@ -32,6 +30,20 @@ std::string kind_name(ConfigKind kind) {
 bool is_configs_folder(const fs::path& path) {
   std::error_code error;
   return fs::is_directory(path / "stacks", error);
+}
+
+// What `read` makes of a file's JSON after --set. Where the file alone is good, the fault is the
+// command line's.
+template <class Read>
+auto read_changed(const nlohmann::json& json, const nlohmann::json& changed,
+                  const std::string& overrides, const Read& read) {
+  try {
+    return read(changed);
+  } catch (const ConfigError& error) {
+    if (overrides.empty()) throw;
+    static_cast<void>(read(json));
+    throw InputError(overrides + ": " + error.what());
+  }
 }
 
 }  // namespace
@@ -78,8 +90,7 @@ Override Override::parse(std::string_view text) {
     path = path.substr(dot + 1);
   }
   const std::string_view value = text.substr(equals + 1);
-  result.value = nlohmann::json::parse(value, nullptr, false);
-  if (result.value.is_discarded()) result.value = std::string(value);
+  result.value = try_parse_json(value).value_or(std::string(value));
   return result;
 }
 
@@ -97,32 +108,6 @@ std::string_view folder_of(ConfigKind kind) {
   return "";
 }
 
-nlohmann::json parse_json(std::string_view text, const std::string& name) {
-  try {
-    return nlohmann::json::parse(text);
-  } catch (const nlohmann::json::parse_error& error) {
-    const std::size_t at = std::min<std::size_t>(error.byte == 0 ? 0 : error.byte - 1, text.size());
-    const auto line = 1 + std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(at), '\n');
-    const std::size_t newline = text.substr(0, at).rfind('\n');
-    const std::size_t column = at - (newline == std::string_view::npos ? 0 : newline + 1) + 1;
-    std::string found = at < text.size() ? "\"" + std::string(1, text[at]) + "\"" : "the end of the file";
-    if (at < text.size() && (static_cast<unsigned char>(text[at]) < 0x20 || static_cast<unsigned char>(text[at]) > 0x7e)) {
-      found = "a control character";
-    }
-    throw ConfigError(name, "line " + std::to_string(line) + ", column " + std::to_string(column),
-                      "broken JSON: found " + found + "; valid: a JSON document");
-  }
-}
-
-nlohmann::json read_json_file(const fs::path& path) {
-  std::error_code error;
-  if (fs::is_directory(path, error)) throw ConfigError(path.string(), "", "is a folder; valid: a file");
-  std::ifstream in(path, std::ios::binary);
-  if (!in) throw ConfigError(path.string(), "", "can't be read");
-  const std::string text((std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>());
-  return parse_json(text, path.string());
-}
-
 std::vector<std::string> ConfigStore::names(ConfigKind kind) const {
   std::vector<std::string> names;
   std::error_code error;
@@ -133,18 +118,31 @@ std::vector<std::string> ConfigStore::names(ConfigKind kind) const {
   return names;
 }
 
-fs::path ConfigStore::find(ConfigKind kind, const std::string& name) const {
+fs::path ConfigStore::find(ConfigKind kind, const std::string& name, const fs::path& folder) const {
+  const bool is_path = name.find('/') != std::string::npos;
   const fs::path shipped = root_ / folder_of(kind) / (name + ".json");
   std::error_code error;
-  if (name.find('/') == std::string::npos && fs::exists(shipped, error)) return shipped;
-  if (fs::exists(name, error)) return name;
+  if (!is_path && fs::exists(shipped, error)) return shipped;
+  const fs::path given = fs::path(name).is_absolute() ? fs::path(name) : folder / name;
+  if (!name.empty() && fs::exists(given, error)) return given;
+  if (is_path || name.ends_with(".json")) {
+    throw InputError(kind_name(kind) + " \"" + name + "\": no such file");
+  }
   const std::vector<std::string> all = names(kind);
   const std::vector<std::string_view> views(all.begin(), all.end());
   throw InputError("unknown " + kind_name(kind) + " \"" + name + "\"" + did_you_mean(name, views) +
-                   "; valid: a path, or " + join(views));
+                   "; valid: a path" + (all.empty() ? "" : ", or " + join(views)));
 }
 
-void ConfigStore::apply_overrides(nlohmann::json& json, std::string_view target) const {
+std::string ConfigStore::overrides_of(std::string_view target) const {
+  std::string text;
+  for (const Override& change : overrides_) {
+    if (change.target == target) text += (text.empty() ? "--set " : " --set ") + change.text;
+  }
+  return text;
+}
+
+nlohmann::json ConfigStore::with_overrides(nlohmann::json json, std::string_view target) const {
   for (const Override& change : overrides_) {
     if (change.target != target || !json.is_object()) continue;
     nlohmann::json* at = &json;
@@ -152,16 +150,21 @@ void ConfigStore::apply_overrides(nlohmann::json& json, std::string_view target)
       if (at->is_array()) {
         // Elements by position or by their "name".
         nlohmann::json* element = nullptr;
-        for (std::size_t i = 0; i < at->size(); ++i) {
+        std::vector<std::string> valid;
+        for (std::size_t i = 0; i < at->size() && element == nullptr; ++i) {
           nlohmann::json& candidate = (*at)[i];
-          if (std::to_string(i) == key ||
-              (candidate.is_object() && candidate.value("name", "") == key)) {
-            element = &candidate;
-            break;
+          std::string name = std::to_string(i);
+          if (name == key) element = &candidate;
+          if (const auto it = candidate.find("name"); it != candidate.end() && it->is_string()) {
+            name = it->get<std::string>();
           }
+          if (name == key) element = &candidate;
+          valid.push_back(std::move(name));
         }
         if (element == nullptr) {
-          throw InputError("--set " + change.text + ": no element \"" + key + "\" there");
+          const std::vector<std::string_view> views(valid.begin(), valid.end());
+          throw InputError("--set " + change.text + ": no element \"" + key + "\" there" +
+                           did_you_mean(key, views) + "; valid: " + join(views));
         }
         at = element;
         continue;
@@ -169,53 +172,85 @@ void ConfigStore::apply_overrides(nlohmann::json& json, std::string_view target)
       // A model may be written as its name alone.
       if (at->is_string()) *at = nlohmann::json{{"name", *at}};
       if (!at->is_object() && !at->is_null()) {
-        throw InputError("--set " + change.text + ": \"" + key + "\" is not inside an object");
+        throw InputError("--set " + change.text + ": found " + describe_json(*at) + " before \"" +
+                         key + "\"; valid: an object");
       }
       at = &(*at)[key];
     }
     *at = change.value;
   }
+  return json;
+}
+
+nlohmann::json ConfigStore::read_stack(const fs::path& path, std::vector<fs::path> above) const {
+  nlohmann::json json = read_json_file(path);
+  if (!json.is_object() || !json.contains("base")) return json;
+  const JsonPlace place{path.string(), "/base"};
+  const std::string base = json_text(json["base"], place);
+  above.push_back(fs::weakly_canonical(path));
+  nlohmann::json merged;
+  try {
+    const fs::path below = find(ConfigKind::kStack, base, path.parent_path()).lexically_normal();
+    if (std::find(above.begin(), above.end(), fs::weakly_canonical(below)) != above.end()) {
+      place.fail("found \"" + base + "\", which has this stack as its own base");
+    }
+    merged = read_stack(below, std::move(above));
+  } catch (const InputError& error) {
+    place.fail(error.what());
+  }
+  if (!merged.is_object() || !merged.contains("schema") || merged["schema"] != "shardlab/stack/1") {
+    place.fail("found \"" + base + "\", which is no stack");
+  }
+  if (!json.contains("name")) merged["name"] = path.stem().string();
+  for (const auto& [key, value] : json.items()) {
+    if (key != "base") merged[key] = value;
+  }
+  return merged;
 }
 
 nlohmann::json ConfigStore::stack_json(const std::string& name) const {
-  return read_json_file(find(ConfigKind::kStack, name));
+  return read_stack(find(ConfigKind::kStack, name), {});
 }
 
 Stack ConfigStore::stack(const std::string& name) const {
   const fs::path path = find(ConfigKind::kStack, name);
-  nlohmann::json json = read_json_file(path);
-  if (json.is_object() && json.contains("base") && json["base"].is_string()) {
-    nlohmann::json merged = stack_json(json["base"].get<std::string>());
-    if (!json.contains("name")) merged["name"] = path.stem().string();
-    for (const auto& [key, value] : json.items()) {
-      if (key != "base") merged[key] = value;
-    }
-    json = std::move(merged);
-  }
-  apply_overrides(json, "stack");
-  return Stack::from_json(json, {path.string(), ""},
-                          [this](const std::string& base) { return stack_json(base); });
+  const nlohmann::json json = read_stack(path, {});
+  return read_changed(json, with_overrides(json, "stack"), overrides_of("stack"),
+                      [&](const nlohmann::json& j) {
+                        return Stack::from_json(j, {path.string(), ""});
+                      });
 }
 
 Topology ConfigStore::topology(const std::string& name) const {
   const fs::path path = find(ConfigKind::kTopology, name);
-  nlohmann::json json = read_json_file(path);
-  apply_overrides(json, "topology");
-  return Topology::from_json(json, {path.string(), ""});
+  const nlohmann::json json = read_json_file(path);
+  return read_changed(json, with_overrides(json, "topology"), overrides_of("topology"),
+                      [&](const nlohmann::json& j) {
+                        return Topology::from_json(j, {path.string(), ""});
+                      });
 }
 
 Topology ConfigStore::topology(const std::string& name, std::int64_t devices_per_host) const {
   const fs::path path = find(ConfigKind::kTopology, name);
   nlohmann::json json = read_json_file(path);
-  json["devices_per_host"] = devices_per_host;
-  json.erase("domain_devices");
-  apply_overrides(json, "topology");
-  return Topology::from_json(json, {path.string(), ""});
+  if (json.is_object()) {
+    json["devices_per_host"] = devices_per_host;
+    json.erase("domain_devices");
+  }
+  return Topology::from_json(with_overrides(json, "topology"), {path.string(), ""});
 }
 
 Suite ConfigStore::suite(const std::string& name) const {
   const fs::path path = find(ConfigKind::kSuite, name);
   return Suite::from_json(read_json_file(path), {path.string(), ""});
+}
+
+void expect_new_suite(const std::vector<Suite>& suites) {
+  for (std::size_t i = 0; i + 1 < suites.size(); ++i) {
+    if (suites[i].name == suites.back().name) {
+      throw InputError("--suite: suite \"" + suites.back().name + "\" is named twice");
+    }
+  }
 }
 
 }  // namespace shardlab

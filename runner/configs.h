@@ -4,7 +4,8 @@
 //   Stack stack = store.stack("dtensor-v3");            // a shipped name or a path
 //   Topology topology = store.topology("h100");
 //
-// Throws ConfigError (broken JSON with its line, unknown keys ...) and InputError (no such name; the valid ones are listed).
+// Throws ConfigError (broken JSON with its line, unknown keys ...) and InputError (no such name;
+// the valid ones are listed).
 #pragma once
 
 #include <filesystem>
@@ -14,15 +15,18 @@
 #include <vector>
 
 #include "costmodel/topology.h"
+#include "runner/read_json.h"
 #include "strategies/stack.h"
 #include "strategies/suite.h"
 
 namespace shardlab {
 
-// The folder `configs`: $SHARDLAB_CONFIGS, else beside the binary's build tree, else the source tree it was built from.
+// The folder `configs`: $SHARDLAB_CONFIGS, else beside the binary's build tree, else the source
+// tree it was built from.
 [[nodiscard]] std::filesystem::path configs_root();
 
-// One --set PATH=VALUE. Paths begin with "stack.", "topology." or "experiment."; bare ones address the topology.
+// One --set PATH=VALUE. Paths begin with "stack.", "topology." or "experiment."; bare ones address
+// the topology.
 struct Override {
   std::string target;             // stack, topology, experiment
   std::vector<std::string> keys;  // path inside it
@@ -35,11 +39,6 @@ struct Override {
 enum class ConfigKind : std::uint8_t { kStack, kTopology, kSuite, kRegression };
 [[nodiscard]] std::string_view folder_of(ConfigKind kind);
 
-// Parses a JSON file. Throws ConfigError: unreadable, or broken at a line and column.
-[[nodiscard]] nlohmann::json read_json_file(const std::filesystem::path& path);
-// The same from a text that came from `name`.
-[[nodiscard]] nlohmann::json parse_json(std::string_view text, const std::string& name);
-
 class ConfigStore {
  public:
   explicit ConfigStore(std::filesystem::path root, std::vector<Override> overrides = {})
@@ -47,9 +46,13 @@ class ConfigStore {
 
   // Names of the shipped files of a kind, sorted.
   [[nodiscard]] std::vector<std::string> names(ConfigKind kind) const;
-  // The file behind a shipped name or a path.
-  [[nodiscard]] std::filesystem::path find(ConfigKind kind, const std::string& name) const;
+  // The file behind a shipped name or a path; a relative path starts from `folder`, or where the
+  // program was started.
+  [[nodiscard]] std::filesystem::path find(ConfigKind kind, const std::string& name,
+                                           const std::filesystem::path& folder = {}) const;
 
+  // A stack's file with its "base" (a shipped name, or a path relative to the file) merged below
+  // it.
   [[nodiscard]] nlohmann::json stack_json(const std::string& name) const;
   [[nodiscard]] Stack stack(const std::string& name) const;
   [[nodiscard]] Topology topology(const std::string& name) const;
@@ -59,10 +62,17 @@ class ConfigStore {
   [[nodiscard]] const std::vector<Override>& overrides() const { return overrides_; }
 
  private:
-  void apply_overrides(nlohmann::json& json, std::string_view target) const;
+  [[nodiscard]] nlohmann::json read_stack(const std::filesystem::path& path,
+                                          std::vector<std::filesystem::path> above) const;
+  [[nodiscard]] std::string overrides_of(std::string_view target) const;
+  [[nodiscard]] nlohmann::json with_overrides(nlohmann::json json, std::string_view target) const;
 
   std::filesystem::path root_;
   std::vector<Override> overrides_;
 };
+
+// Questions are told apart by their suite's name and their id. Throws InputError when the last suite has the name of one
+// before it.
+void expect_new_suite(const std::vector<Suite>& suites);
 
 }  // namespace shardlab

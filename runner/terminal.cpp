@@ -12,7 +12,52 @@ bool is_number(const std::string& cell) {
   return !cell.empty() && (cell.find_first_of("0123456789+-.") == 0 || cell == "inf");
 }
 
+// Bytes of the UTF-8 letter that a text begins with; 0 when it begins with none. Overlong forms and
+// surrogates are none.
+std::size_t utf8_length(std::string_view text) {
+  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
+  const unsigned char lead = byte(0);
+  const std::size_t length = lead < 0x80   ? 1
+                             : lead < 0xc2 ? 0
+                             : lead < 0xe0 ? 2
+                             : lead < 0xf0 ? 3
+                             : lead < 0xf5 ? 4
+                                           : 0;
+  if (length == 0 || length > text.size()) return 0;
+  for (std::size_t i = 1; i < length; ++i) {
+    if ((byte(i) & 0xc0U) != 0x80U) return 0;
+  }
+  if (length > 2) {
+    const unsigned char second = byte(1);
+    if ((lead == 0xe0 && second < 0xa0) || (lead == 0xed && second > 0x9f) ||
+        (lead == 0xf0 && second < 0x90) || (lead == 0xf4 && second > 0x8f)) {
+      return 0;
+    }
+  }
+  // C1 control characters steer terminals too.
+  if (length == 2 && lead == 0xc2 && byte(1) < 0xa0) return 0;
+  return length;
+}
+
 }  // namespace
+
+std::string printable(std::string_view text) {
+  constexpr std::string_view kDigits = "0123456789abcdef";
+  std::string out;
+  while (!text.empty()) {
+    const auto byte = static_cast<unsigned char>(text[0]);
+    const std::size_t length = byte < 0x20 || byte == 0x7f ? 0 : utf8_length(text);
+    if (length > 0) {
+      out += text.substr(0, length);
+    } else {
+      out += "\\x";
+      out += kDigits[byte >> 4U];
+      out += kDigits[byte & 15U];
+    }
+    text = text.substr(std::max<std::size_t>(1, length));
+  }
+  return out;
+}
 
 std::string TextTable::text(const std::string& indent) const {
   std::vector<std::size_t> widths;

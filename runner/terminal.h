@@ -1,14 +1,16 @@
-// Text tables for eyes, and progress on stderr.
+// Text tables for eyes, safe quoting, and progress on stderr.
 #pragma once
 
 #include <chrono>
 #include <mutex>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace shardlab {
 
-// Columns as wide as their widest cell; numbers (cells that begin with a digit, a sign or a point) to the right.
+// Columns as wide as their widest cell; numbers (cells that begin with a digit, a sign or a point)
+// to the right.
 class TextTable {
  public:
   explicit TextTable(std::vector<std::string> header) { rows_.push_back(std::move(header)); }
@@ -19,8 +21,12 @@ class TextTable {
   std::vector<std::vector<std::string>> rows_;
 };
 
-// One line on stderr, rewritten in place, once a command takes longer than a second; only on terminals, not with --quiet.
-// Safe to call from several threads.
+// The text with control characters and bytes that are not UTF-8 as \x1b: what it quotes can't steer
+// a terminal.
+[[nodiscard]] std::string printable(std::string_view text);
+
+// One line on stderr, rewritten in place, once a command takes longer than a second; only on
+// terminals, not with --quiet. Safe to call from several threads.
 class Progress {
  public:
   Progress(std::string what, std::size_t total, bool quiet);

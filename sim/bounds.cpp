@@ -38,24 +38,21 @@ Volume receive_bound(const Plan& plan, const DeviceMesh& mesh) {
   return volume;
 }
 
-// Partials over n ranks in all, N bytes on each.
+// Partials that are reduced, over n ranks in all. Every element takes n-1 receives until one rank has its final value, and
+// one more for every further rank that holds it in the end. Partials that stay are as many independent tensors.
 Volume reduction_bound(const Plan& plan, const DeviceMesh& mesh) {
   double n = 1.0;
-  bool to_replicas = true;
+  double planes = 1.0;
+  double holders = 1.0;  // ranks of one plane that hold an element in the end
   for (int m = 0; m < mesh.ndim(); ++m) {
-    if (!plan.from[m].is_partial() || plan.from[m] == plan.to[m]) continue;
-    n *= static_cast<double>(mesh.size(m));
-    to_replicas = to_replicas && plan.to[m].is_replicate();
+    const double size = static_cast<double>(mesh.size(m));
+    if (plan.from[m].is_partial()) (plan.from[m] == plan.to[m] ? planes : n) *= size;
+    if (plan.to[m].is_replicate()) holders *= size;
   }
-  for (int m = 0; m < mesh.ndim(); ++m) {
-    // Other changes may reuse what the reduction moves: only the reduction itself is certain.
-    if (!plan.from[m].is_partial() && plan.from[m] != plan.to[m]) to_replicas = false;
-  }
-  const double held = plan.meta.bytes() /
-                      static_cast<double>(num_shards(plan.from.placements, mesh, true));
   Volume volume;
-  volume.busiest = (to_replicas ? 2.0 : 1.0) * held * (n - 1) / n;
-  volume.total = volume.busiest * static_cast<double>(mesh.size());
+  if (n == 1.0) return volume;
+  volume.total = planes * plan.meta.bytes() * (n - 1 + holders - 1);
+  volume.busiest = volume.total / static_cast<double>(mesh.size());
   return volume;
 }
 
@@ -85,6 +82,10 @@ PlanBounds bounds_of(const Plan& plan, const DeviceMesh& mesh, const Topology& t
   }
   const bool partial = std::any_of(plan.from.placements.begin(), plan.from.placements.end(),
                                    [](const Placement& p) { return p.is_partial(); });
+  for (int m = 0; m < mesh.ndim(); ++m) {
+    // What a rank contributes to a new partial is the plan's own choice: nothing is certain.
+    if (plan.to[m].is_partial() && plan.from[m] != plan.to[m]) return bounds;
+  }
   const bool too_large =
       !partial && (mesh.size() > kMaxBoundRanks || elements_on_a_side * mesh.size() > (1 << 25));
   if (too_large) return bounds;
@@ -94,9 +95,13 @@ PlanBounds bounds_of(const Plan& plan, const DeviceMesh& mesh, const Topology& t
   }
   if (bound.busiest > 0) {
     GBps fastest;
-    for (const LinkLevel& link : topology.links()) fastest = std::max(fastest, link.bandwidth);
+    Micros least = topology.links().front().latency;
+    for (const LinkLevel& link : topology.links()) {
+      fastest = std::max(fastest, link.bandwidth);
+      least = std::min(least, link.latency);
+    }
     bounds.time_ratio =
-        plan.price.total.value() / transfer_time(bound.busiest, fastest).value();
+        plan.price.total.value() / (least + transfer_time(bound.busiest, fastest)).value();
   }
   return bounds;
 }

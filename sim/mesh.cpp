@@ -1,6 +1,7 @@
 #include "sim/mesh.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "costmodel/error.h"
 #include "costmodel/text.h"
@@ -11,6 +12,8 @@ namespace {
 constexpr std::int64_t kMaxRanks = std::int64_t{1} << 40;
 // The groups of a nested layout are listed to count the hosts they touch, up to this many ranks.
 constexpr std::int64_t kMaxEnumeratedRanks = std::int64_t{1} << 22;
+// The places in a host that a group can start on are tried one by one for hosts up to this size.
+constexpr std::int64_t kMaxTriedPlaces = 512;
 
 std::string in_quotes(std::string_view word) { return "\"" + std::string(word) + "\""; }
 
@@ -196,7 +199,9 @@ DeviceMesh DeviceMesh::slice(std::span<const std::string> names) const {
         std::vector<std::string> valid = names_;
         for (const Flattened& f : root_->flattened) valid.push_back(f.name);
         fail(joined(names), 0,
-             "known axis names, found " + in_quotes(names[i]) + "; valid: " + joined(valid));
+             valid.empty() ? "a mesh with axis names (dp=2,tp=4), found none"
+                           : "known axis names, found " + in_quotes(names[i]) +
+                                 "; valid: " + joined(valid));
       }
       layout = it->layout;
     }
@@ -306,41 +311,56 @@ GroupSpan DeviceMesh::span(int mesh_dim, const Topology& topology) const {
   return span(layout(mesh_dim), walk, topology);
 }
 
+// Blocks of `block` consecutive ranks (hosts, NVLink domains) that the worst group of a layout touches.
+std::int64_t DeviceMesh::blocks_touched(const MeshLayout& layout, std::int64_t block) const {
+  if (root_->world_size <= block) return 1;
+  if (layout.modes().size() == 1) {
+    const auto [size, stride] = layout.modes().front();
+    if (stride >= block) return size;  // every member in a block of its own
+    // Members step by less than a block, so no block between the first and the last is skipped. Groups repeat every
+    // `extent` ranks: aligned with the blocks, they all touch as many; else the first members' places are tried.
+    const std::int64_t extent = size * stride;
+    if (extent % block == 0) return extent / block;
+    if (block % extent == 0) return 1;
+    const std::int64_t reach = (size - 1) * stride;
+    if (block > kMaxTriedPlaces) return (block - 1 + reach) / block + 1;  // an upper bound
+    const std::int64_t repeats =
+        std::min(root_->world_size / extent, block / std::gcd(block, extent));
+    std::int64_t most = 1;
+    for (std::int64_t i = 0; i < repeats; ++i) {
+      for (std::int64_t first = 0; first < stride; ++first) {
+        most = std::max(most, ((i * extent + first) % block + reach) / block + 1);
+      }
+    }
+    return most;
+  }
+  if (root_->world_size > kMaxEnumeratedRanks) {
+    std::int64_t reach = 0;
+    for (const LayoutMode& mode : layout.modes()) reach += (mode.size - 1) * mode.stride;
+    return std::min(layout.size(), (block - 1 + reach) / block + 1);  // an upper bound
+  }
+  std::int64_t most = 1;
+  for (const std::vector<std::int64_t>& group : groups(layout)) {
+    std::vector<std::int64_t> touched;
+    touched.reserve(group.size());
+    for (const std::int64_t rank : group) touched.push_back(rank / block);
+    std::sort(touched.begin(), touched.end());
+    most = std::max<std::int64_t>(
+        most, std::unique(touched.begin(), touched.end()) - touched.begin());
+  }
+  return most;
+}
+
 GroupSpan DeviceMesh::span(const MeshLayout& layout, std::int64_t walk,
                            const Topology& topology) const {
-  const std::int64_t per_host = topology.devices_per_host();
   GroupSpan span;
   span.ranks = layout.size();
   span.walk = walk;
-  span.extent = 1;
   for (const LayoutMode& mode : layout.modes()) span.extent += (mode.size - 1) * mode.stride;
-  if (root_->world_size <= per_host) {
-    span.hosts = 1;
-  } else if (layout.modes().size() == 1) {
-    // Closed form: members step by `stride`. Below a host's size no host in between is skipped, and the worst first
-    // member is the last device of a host that a group can start on.
-    const auto [size, stride] = layout.modes().front();
-    if (stride >= per_host) {
-      span.hosts = size;
-    } else {
-      const std::int64_t block = size * stride;
-      const std::int64_t first = per_host % block == 0 ? 0 : per_host - 1;
-      const bool aligned = block % per_host == 0 || per_host % block == 0;
-      const std::int64_t start = aligned ? 0 : std::min(first, root_->world_size - span.extent);
-      span.hosts = (start % per_host + (size - 1) * stride) / per_host + 1;
-    }
-  } else if (root_->world_size > kMaxEnumeratedRanks) {
-    span.hosts = std::min(span.ranks, (span.extent - 1) / per_host + 2);  // an upper bound
-  } else {
-    for (const std::vector<std::int64_t>& group : groups(layout)) {
-      std::vector<std::int64_t> hosts;
-      hosts.reserve(group.size());
-      for (const std::int64_t rank : group) hosts.push_back(rank / per_host);
-      std::sort(hosts.begin(), hosts.end());
-      const auto distinct = std::unique(hosts.begin(), hosts.end()) - hosts.begin();
-      span.hosts = std::max<std::int64_t>(span.hosts, distinct);
-    }
-  }
+  span.hosts = blocks_touched(layout, topology.devices_per_host());
+  span.domains = topology.domain_devices() == topology.devices_per_host()
+                     ? span.hosts
+                     : blocks_touched(layout, topology.domain_devices());
   span.ranks_per_host = std::max<std::int64_t>(1, span.ranks / span.hosts);
   return span;
 }

@@ -121,6 +121,7 @@ class DeviceMesh {
     std::vector<Flattened> flattened;
   };
 
+  [[nodiscard]] std::int64_t blocks_touched(const MeshLayout& layout, std::int64_t block) const;
   struct Empty {};
   explicit DeviceMesh(Empty /*tag*/) {}
   [[nodiscard]] std::size_t index(int mesh_dim) const;

@@ -178,15 +178,19 @@ void Redistributor::costs_us(const TensorMeta& meta, const Layout& from, std::sp
     }
     graph_.explore(meta, from, targets);
   }
-  for (std::size_t i = 0; i < to.size(); ++i) {
-    const Shortcut quick = shortcut(from, to[i]);
-    if (quick.taken) {
-      out[i] = quick.cost_us;
-    } else if (explore && !to[i].has_strided()) {
-      const GraphSearchResult result = graph_.path_to(to[i]);
-      out[i] = result.found ? moves_cost_us(meta, from, result.moves) : kInfinity;
-    } else {
-      out[i] = cost_us(meta, from, to[i]);
+  // Lookups first: a search of its own for a strided target ends the exploration.
+  for (const bool looked_up : {true, false}) {
+    for (std::size_t i = 0; i < to.size(); ++i) {
+      if ((explore && !to[i].has_strided()) != looked_up) continue;
+      const Shortcut quick = shortcut(from, to[i]);
+      if (quick.taken) {
+        out[i] = quick.cost_us;
+      } else if (looked_up) {
+        const GraphSearchResult result = graph_.path_to(to[i]);
+        out[i] = result.found ? moves_cost_us(meta, from, result.moves) : kInfinity;
+      } else {
+        out[i] = cost_us(meta, from, to[i]);
+      }
     }
   }
 }
@@ -262,7 +266,7 @@ void Redistributor::price_and_merge(Plan& plan) const {
   }
   if (options_.merge == MergeMode::kOff || plan.steps.size() < 2) return;
   MergeResult merged = merge_steps(plan.steps, mesh_,
-                                   {.checks_all_gather = options_.merge_checks_all_gather});
+                                   {.mends_faults = options_.merge_checks_all_gather});
   plan.warnings = std::move(merged.warnings);
   if (merged.steps.size() == plan.steps.size()) return;
   plan.steps = std::move(merged.steps);
@@ -298,6 +302,10 @@ Plan Redistributor::plan(const TensorMeta& meta, const Layout& from, const Layou
     plan.price.impossible = quick.reason;
   } else if (!options_.rules.follows_plan) {
     plan.price = loop_price(meta, from, to);  // v0's cost function does not look at the plan
+  }
+  if (quick.taken && !plan.impossible.empty()) {
+    plan.unexecutable = plan.impossible;  // the cost function never asked the planner
+    plan.impossible.clear();
   }
   if (plan.impossible.empty()) {
     plan.impossible = plan.price.impossible;

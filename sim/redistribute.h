@@ -33,7 +33,8 @@ struct RedistributionOptions {
   TransitionRules rules;
   PlannerKind planner = PlannerKind::kGreedy;
   MergeMode merge = MergeMode::kExecute;
-  // PyTorch 2.13.0 merges all-gathers without asking whether they divide evenly (pytorch/pytorch#194457).
+  // False: as PyTorch 2.13.0, which merges all-gathers without asking whether they divide evenly
+  // (pytorch/pytorch#194457), and averages a sum that follows an average over one rank.
   bool merge_checks_all_gather = true;
 };
 

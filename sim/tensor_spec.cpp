@@ -91,6 +91,11 @@ TensorSpec TensorSpec::parse(std::string_view text, int mesh_ndim) {
   TextCursor cursor("tensor and layout", text);
   TensorSpec spec;
   spec.meta = parse_meta(cursor);
+  if (cursor.at_end()) {
+    cursor.fail("a layout of " + std::to_string(mesh_ndim) +
+                (mesh_ndim == 1 ? " placement" : " placements") + " after the tensor, such as " +
+                Layout::replicated(mesh_ndim).text());
+  }
   const std::string_view layout_text = text.substr(cursor.position());
   spec.layout = parse_layout(layout_text, mesh_ndim, spec.meta);
   return spec;

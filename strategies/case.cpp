@@ -53,8 +53,8 @@ const CheckKind& kind_of(const nlohmann::json& check, const JsonPlace& place) {
                                                        "warning"};
   for (const auto& [key, unused] : check.items()) {
     if (std::find(kOthers.begin(), kOthers.end(), key) != kOthers.end()) continue;
-    place.at(key).fail("unknown kind of check" + did_you_mean(key, valid) + "; valid: " +
-                       join(valid));
+    place.at(key).fail("unknown kind of check" + did_you_mean(key, valid) +
+                       "; valid: " + join(valid));
   }
   place.fail("no kind of check; valid: " + join(valid));
 }
@@ -114,12 +114,11 @@ std::shared_ptr<const PlannedCheck> read_check(const nlohmann::json& json, const
   planned->digits = static_cast<int>(reader.integer_or("digits", kExactDigits, 0, kExactDigits));
   planned->expect = read_expect(reader, kind);
   reader.finish();
-  planned->check =
-      kind.read({.json = body,
-                 .place = place.at(kind.name),
-                 .setup = setup,
-                 .names = names,
-                 .scene = planned->scene});
+  planned->check = kind.read({.json = body,
+                              .place = place.at(kind.name),
+                              .setup = setup,
+                              .names = names,
+                              .scene = planned->scene});
   if (planned->name.empty()) {
     if (planned->expect.empty()) place.fail("nothing to compare; valid: \"expect\", or a \"name\"");
     return planned;
@@ -142,18 +141,17 @@ void compare(const PlannedCheck& planned, const std::string& what, const Observa
              std::vector<CheckOutcome>& outcomes) {
   for (const auto& [key, expected] : planned.expect.items()) {
     CheckOutcome outcome{.kind = std::string(planned.kind->name),
-                         .what = what,
+                         .check = what,
+                         .key = key,
                          .expected = expected,
-                         .got = nullptr,
-                         .ok = false};
+                         .got = nullptr};
     if (seen.answers.contains(key)) outcome.got = seen.answers[key];
-    outcome.ok = matches(answer_key(*planned.kind, key)->match, expected, outcome.got,
-                         planned.digits);
+    outcome.ok =
+        matches(answer_key(*planned.kind, key)->match, expected, outcome.got, planned.digits);
     if (!seen.shown_got.empty()) {
+      outcome.key.clear();
       outcome.expected = seen.shown_expected;
       outcome.got = seen.shown_got;
-    } else {
-      outcome.what += ": " + key;
     }
     if (outcome.got.is_object() && expected.is_object()) {
       // Of an object only what was asked for.
@@ -183,10 +181,10 @@ void run_check(const PlannedCheck& planned, Bench& bench, const std::string& wha
   if (!planned.name.empty() && seen.value) bench.values[planned.name] = *seen.value;
   if (seen.answers.contains("error") && !asked.contains("error")) {
     outcomes.push_back({.kind = std::string(planned.kind->name),
-                        .what = what,
+                        .check = what,
+                        .key = "",
                         .expected = planned.expect,
-                        .got = {{"error", seen.answers["error"]}},
-                        .ok = false});
+                        .got = {{"error", seen.answers["error"]}}});
     return;
   }
   compare(planned, what, seen, outcomes);
@@ -271,9 +269,9 @@ Case Case::parse(const nlohmann::json& json, const JsonPlace& place) {
   }
   result.status_ = reader.text("status");
   if (std::find(kStatuses.begin(), kStatuses.end(), result.status_) == kStatuses.end()) {
-    reader.place("status")
-        .fail("found \"" + result.status_ + "\"" + did_you_mean(result.status_, kStatuses) +
-              "; valid: " + join(kStatuses));
+    reader.place("status").fail("found \"" + result.status_ + "\"" +
+                                did_you_mean(result.status_, kStatuses) +
+                                "; valid: " + join(kStatuses));
   }
   if (const nlohmann::json* story = reader.find("story")) {
     result.story_ = case_checks::read_texts(*story, reader.place("story"));
@@ -298,8 +296,8 @@ Case Case::parse(const nlohmann::json& json, const JsonPlace& place) {
 }
 
 bool Case::is_named(std::string_view wanted) const {
-  return id_ == wanted || (id_.size() > wanted.size() && id_.starts_with(wanted) &&
-                           id_[wanted.size()] == '-');
+  return id_ == wanted ||
+         (id_.size() > wanted.size() && id_.starts_with(wanted) && id_[wanted.size()] == '-');
 }
 
 std::string Case::setup_text() const {
@@ -326,8 +324,7 @@ CaseReport Case::run(const CaseSources& sources, const std::optional<std::string
       report.skipped = std::string(planned->kind->name) + ": " + std::string(kNotInThisVersion);
       continue;
     }
-    const std::string what =
-        planned->name.empty() ? planned->check->label() : planned->name;
+    const std::string what = planned->name.empty() ? planned->check->label() : planned->name;
     if (!planned->check->uses_stack()) {
       run_check(*planned, bench, what, report.checks);
       continue;

@@ -1,23 +1,27 @@
-// A case: one small question of DTensor's history with its expected answer, as a file (shardlab/case/1).
+// A case: one small question of DTensor's history with its expected answer, as a file
+// (shardlab/case/1).
 //
 //   Case c = Case::parse(json, {"configs/regressions/R03.json", ""});
-//   CaseReport report = c.run(sources);       // pass, fail or skip, and every comparison that was made
+//   CaseReport report = c.run(sources);       // pass, fail or skip, and every comparison that was
+//   made
 //
-// A case is a list of checks: {"<kind>": {...}, "expect": {...}, "digits": N}. The kinds are a table (case_checks.h):
+// A case is a list of checks: {"<kind>": {...}, "expect": {...}, "digits": N}. The kinds are a
+// table (case_checks.h):
 //
-//   plan      a redistribution: path, steps, prices, merges        layout   text, legality, strided encoding of a layout
-//   steps     the same for steps that the case lists               local    shapes and rows that each rank holds
-//   select    candidates, prices and choice of an op               chunks   rows of the chunks of an extent
-//   rules     the rows that an op proposes                         mesh     layout algebra of a mesh
-//   policy    the choice among listed prices                       sweep    a law over all layouts
-//   relation  two sums of named prices
-//   simulate, execute   need the fake process group: skipped
+//   plan      a redistribution: path, steps, prices, merges        layout   text, legality, strided
+//   encoding of a layout steps     the same for steps that the case lists               local
+//   shapes and rows that each rank holds select    candidates, prices and choice of an op chunks
+//   rows of the chunks of an extent rules     the rows that an op proposes mesh     layout algebra
+//   of a mesh policy    the choice among listed prices                       sweep    a law over
+//   all layouts relation  two sums of named prices simulate, execute   need the fake process group:
+//   skipped
 //
-// "error" or "warning" (a part of the text) may stand in place of "expect". Numbers are compared to the digits stated: 17
-// (the default) is the same double, N below 17 is the same text when printed with N digits after the point.
+// "error" or "warning" (a part of the text) may stand in place of "expect". Numbers are compared to
+// the digits stated: 17 (the default) is the same double, N below 17 is the same text when printed
+// with N digits after the point.
 //
-// A check that names a "stack" is pinned to it: it records what that version answered. One that does not takes the
-// setup's, which `--stack` replaces: it says what ought to hold.
+// A check that names a "stack" is pinned to it: it records what that version answered. One that
+// does not takes the setup's, which `--stack` replaces: it says what ought to hold.
 //
 // Nothing here reads files: stacks and topologies come through CaseSources.
 #pragma once
@@ -55,10 +59,13 @@ enum class CaseStatus : std::uint8_t { kPass, kFail, kSkip };
 // One comparison.
 struct CheckOutcome {
   std::string kind;
-  std::string what;
+  std::string check;  // its name or what it asks, and of which stack
+  std::string key;    // of "expect"; empty where the check is one comparison
   nlohmann::json expected;
   nlohmann::json got;
   bool ok = false;
+
+  [[nodiscard]] std::string what() const { return key.empty() ? check : check + ": " + key; }
 };
 
 // What a select check saw, for eyes: one column of the table of its question.
@@ -91,7 +98,8 @@ struct CaseReport {
 
 class Case {
  public:
-  // Throws ConfigError: unknown keys and kinds, texts that do not parse, names that no earlier check has.
+  // Throws ConfigError: unknown keys and kinds, texts that do not parse, names that no earlier
+  // check has.
   [[nodiscard]] static Case parse(const nlohmann::json& json, const JsonPlace& place);
 
   [[nodiscard]] const std::string& id() const { return id_; }
@@ -105,7 +113,8 @@ class Case {
   // "R03" names R03 and R03-anything.
   [[nodiscard]] bool is_named(std::string_view wanted) const;
 
-  // `stack`: replaces the setup's, a name. Throws ConfigError for stacks and topologies that do not exist.
+  // `stack`: replaces the setup's, a name. Throws ConfigError for stacks and topologies that do not
+  // exist.
   [[nodiscard]] CaseReport run(const CaseSources& sources,
                                const std::optional<std::string>& stack = std::nullopt) const;
 

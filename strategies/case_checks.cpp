@@ -10,8 +10,8 @@ namespace shardlab::case_checks {
 namespace {
 
 constexpr std::array<const CheckKind*, 11> kRunnable = {
-    &kPlanKind,     &kStepsKind, &kSelectKind, &kPolicyKind, &kRulesKind, &kRelationKind,
-    &kSweepKind,    &kMeshKind,  &kLayoutKind, &kLocalKind,  &kChunksKind};
+    &kPlanKind,  &kStepsKind, &kSelectKind, &kPolicyKind, &kRulesKind, &kRelationKind,
+    &kSweepKind, &kMeshKind,  &kLayoutKind, &kLocalKind,  &kChunksKind};
 
 // Separators outside parentheses: the comma of _S(0,2) separates nothing.
 std::vector<std::string_view> split(std::string_view text, char separator) {
@@ -58,7 +58,19 @@ std::string joined_layouts(const std::vector<Placements>& layouts) {
   return out;
 }
 
-// A mesh with the flattened meshes that its user registered, and the sub-mesh of some axes.
+// graph, true, or of a model its name and numbers: v3-rp(replicate_to_partial_us=0.01).
+std::string short_text(const nlohmann::json& value) {
+  if (value.is_string()) return value.get<std::string>();
+  if (!value.is_object() || !value.contains("name")) return value.dump();
+  std::string numbers;
+  for (const auto& [key, inner] : value.items()) {
+    if (!inner.is_number()) continue;
+    numbers += (numbers.empty() ? "" : ", ") + key + "=" + inner.dump();
+  }
+  const std::string name = value["name"].is_string() ? value["name"].get<std::string>() : "";
+  return numbers.empty() ? name : name + "(" + numbers + ")";
+}
+
 DeviceMesh read_mesh(const nlohmann::json& json, const JsonPlace& place) {
   const std::string text = json_text(json, place);
   return parse_at(place, [&] { return DeviceMesh::parse(text); });
@@ -90,16 +102,10 @@ std::string StackChoice::label() const {
   std::string changes;
   for (const auto& [key, value] : json.items()) {
     if (key == "base" || key == "name") continue;
-    changes += (changes.empty() ? "" : ", ") + key + "=";
-    if (value.is_string()) {
-      changes += value.get<std::string>();
-    } else if (value.is_object() && value.contains("name")) {
-      changes += value["name"].get<std::string>();
-    } else {
-      changes += value.dump();
-    }
+    changes += (changes.empty() ? "" : ", ") + key + "=" + short_text(value);
   }
-  return json.value("base", "") + "{" + changes + "}";
+  const std::string base = json.contains("base") ? short_text(json["base"]) : "stack";
+  return base + "{" + changes + "}";
 }
 
 Scene Scene::read(ObjectReader& reader, const Scene& outer) {
@@ -165,9 +171,9 @@ StackEvaluator& Bench::evaluator(const StackChoice& stack, const Scene& scene) {
       scene.devices_per_host ? std::to_string(*scene.devices_per_host) : std::string();
   auto& slot = evaluators_[stack.json.dump() + "\n" + scene.topology + "\n" + hosts];
   if (!slot) {
-    slot = std::make_unique<StackEvaluator>(
-        sources_.stack(stack.json, stack.place),
-        sources_.topology(scene.topology, scene.devices_per_host));
+    slot =
+        std::make_unique<StackEvaluator>(sources_.stack(stack.json, stack.place),
+                                         sources_.topology(scene.topology, scene.devices_per_host));
   }
   return *slot;
 }

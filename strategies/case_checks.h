@@ -1,5 +1,5 @@
-// The kinds of checks that a case can hold; see case.h. One function reads a kind, one method runs it: a row in
-// all_check_kinds() adds another.
+// The kinds of checks that a case can hold; see case.h. One function reads a kind, one method runs
+// it: a row in all_check_kinds() adds another.
 #pragma once
 
 #include <map>
@@ -99,7 +99,8 @@ class Check {
 };
 
 enum class Match : std::uint8_t {
-  kEqual,     // numbers to the digits stated, arrays element by element, of objects the keys that are expected
+  kEqual,  // numbers to the digits stated, arrays element by element, of objects the keys that are
+           // expected
   kContains,  // a text with the expected one in it; "" is no text at all
   kIncludes,  // an array with all the expected elements
   kLacks,     // an array with none of them
@@ -155,7 +156,8 @@ struct PlannedCheck {
 [[nodiscard]] bool matches(Match match, const nlohmann::json& expected, const nlohmann::json& got,
                            int digits);
 
-// -- Texts of candidates and rows --------------------------------------------------------------------------------------
+// -- Texts of candidates and rows
+// --------------------------------------------------------------------------------------
 
 // "S(0)R|S(0)R,RR": outputs | inputs.
 [[nodiscard]] std::string candidate_text(const std::vector<Placements>& outputs,

@@ -1,4 +1,5 @@
-// Checks that need no price: layout algebra of meshes, legality and strided encoding of layouts, what each rank holds.
+// Checks that need no price: layout algebra of meshes, legality and strided encoding of layouts,
+// what each rank holds.
 #include <array>
 
 #include "costmodel/error.h"
@@ -9,27 +10,30 @@ namespace shardlab::case_checks {
 namespace {
 
 constexpr std::int64_t kMaxListedRanks = 4096;
+constexpr std::int64_t kMaxListedRows = 1'000'000;
 
 class PricelessCheck : public Check {
  public:
   [[nodiscard]] bool uses_stack() const override { return false; }
 };
 
-// -- mesh --------------------------------------------------------------------------------------------------------------
+// -- mesh
+// --------------------------------------------------------------------------------------------------------------
 
 constexpr std::array<AnswerKey, 9> kMeshAnswers = {{
     {"text"},
     {"size"},
     {"layouts"},
     {"ranks"},
-    {"layout"},     // of the asked mesh dims together, coalesced
-    {"groups"},     // their communicators
-    {"flattened"},  // the registered flattened mesh with that layout, or null
-    {"registered"}, // the layout of the flattened mesh of the asked name
+    {"layout"},      // of the asked mesh dims together, coalesced
+    {"groups"},      // their communicators
+    {"flattened"},   // the registered flattened mesh with that layout, or null
+    {"registered"},  // the layout of the flattened mesh of the asked name
     {"error", Match::kContains},
 }};
 
-// Registering flattened meshes and slicing happen when the check runs, so that their errors can be expected.
+// Registering flattened meshes and slicing happen when the check runs, so that their errors can be
+// expected.
 class MeshCheck final : public PricelessCheck {
  public:
   static std::unique_ptr<Check> read(const CheckSource& source) {
@@ -90,7 +94,9 @@ class MeshCheck final : public PricelessCheck {
       layout = layout.concatenate(mesh.layout(dim));
     }
     answers["layout"] = layout.coalesce().text();
-    if (asked.contains("groups")) answers["groups"] = mesh.groups(layout.coalesce());
+    if (asked.contains("groups") && mesh.world_size() <= kMaxListedRanks) {
+      answers["groups"] = mesh.groups(layout.coalesce());
+    }
     const auto flat = mesh.find_flattened(dims_);
     answers["flattened"] = flat ? nlohmann::json(flat->name) : nlohmann::json(nullptr);
     return seen;
@@ -118,7 +124,8 @@ class MeshCheck final : public PricelessCheck {
   std::string name_;
 };
 
-// -- layout ------------------------------------------------------------------------------------------------------------
+// -- layout
+// ------------------------------------------------------------------------------------------------------------
 
 constexpr std::array<AnswerKey, 8> kLayoutAnswers = {{
     {"text"},
@@ -149,8 +156,8 @@ class LayoutCheck final : public PricelessCheck {
   }
 
   [[nodiscard]] Observation observe(Bench&, const std::set<std::string>& asked) const override {
-    const Layout layout = meta_ ? parse_layout(text_, mesh_.ndim(), *meta_)
-                                : Layout::parse(text_, mesh_.ndim());
+    const Layout layout =
+        meta_ ? parse_layout(text_, mesh_.ndim(), *meta_) : Layout::parse(text_, mesh_.ndim());
     Observation seen;
     seen.answers["text"] = layout.text();
     seen.answers["printed"] = layout.text(true);
@@ -180,7 +187,8 @@ class LayoutCheck final : public PricelessCheck {
   std::string text_;
 };
 
-// -- local: what each rank holds ---------------------------------------------------------------------------------------
+// -- local: what each rank holds
+// ---------------------------------------------------------------------------------------
 
 constexpr std::array<AnswerKey, 4> kLocalAnswers = {{
     {"shapes"},   // by rank
@@ -205,8 +213,8 @@ class LocalCheck final : public PricelessCheck {
     check->layout_ = parse_at(reader.place("layout"), [&] {
       return parse_layout(layout, check->mesh_.ndim(), check->meta_);
     });
-    check->dim_ = static_cast<int>(
-        reader.integer_or("dim", 0, 0, std::max(check->meta_.ndim() - 1, 0)));
+    check->dim_ =
+        static_cast<int>(reader.integer_or("dim", 0, 0, std::max(check->meta_.ndim() - 1, 0)));
     reader.finish();
     return check;
   }
@@ -215,7 +223,7 @@ class LocalCheck final : public PricelessCheck {
     return "local " + meta_.text() + " " + layout_.text() + " on " + mesh_.text();
   }
 
-  [[nodiscard]] Observation observe(Bench&, const std::set<std::string>&) const override {
+  [[nodiscard]] Observation observe(Bench&, const std::set<std::string>& asked) const override {
     Observation seen;
     seen.answers = {{"shapes", nlohmann::json::array()},
                     {"extents", nlohmann::json::array()},
@@ -226,6 +234,10 @@ class LocalCheck final : public PricelessCheck {
       seen.answers["shapes"].push_back(std::vector<std::int64_t>(shape.begin(), shape.end()));
       if (meta_.ndim() == 0) continue;
       seen.answers["extents"].push_back(shape[static_cast<std::size_t>(dim_)]);
+      if (!asked.contains("rows")) continue;
+      if (meta_.shape[static_cast<std::size_t>(dim_)] > kMaxListedRows) {
+        throw InputError("more than " + std::to_string(kMaxListedRows) + " rows to list");
+      }
       seen.answers["rows"].push_back(local_rows(meta_.shape, dim_, layout_, mesh_, coordinate));
     }
     return seen;
@@ -238,7 +250,8 @@ class LocalCheck final : public PricelessCheck {
   int dim_ = 0;
 };
 
-// -- chunks of an extent -----------------------------------------------------------------------------------------------
+// -- chunks of an extent
+// -----------------------------------------------------------------------------------------------
 
 constexpr std::array<AnswerKey, 3> kChunksAnswers = {{{"rows"}, {"sizes"}, {"offsets"}}};
 
@@ -248,9 +261,9 @@ class ChunksCheck final : public PricelessCheck {
     ObjectReader reader(source.json, source.place);
     source.scene = source.setup;
     auto check = std::make_unique<ChunksCheck>();
-    check->extent_ = reader.integer("extent", 0, 1'000'000);
+    check->extent_ = reader.integer("extent", 0, kMaxListedRows);
     check->chunks_ = reader.integer("chunks", 1, kMaxListedRanks);
-    check->factor_ = reader.integer_or("factor", 1, 1, 1'000'000);
+    check->factor_ = reader.integer_or("factor", 1, 1, kMaxListedRanks);
     const std::string variant = reader.text_or("variant", "chunk-of-chunks");
     if (variant != "chunk-of-chunks" && variant != "unflatten") {
       reader.place("variant").fail("found \"" + variant + "\"; valid: chunk-of-chunks, unflatten");

@@ -32,8 +32,7 @@ StepRequest parse_step(std::string_view text) {
   cursor.expect(":", "\":\" and a change such as S(0)->R");
   const std::size_t arrow = text.find("->", cursor.position());
   if (arrow == std::string_view::npos) cursor.fail("a change such as S(0)->R");
-  return {mesh_dim,
-          Placement::parse(text.substr(cursor.position(), arrow - cursor.position())),
+  return {mesh_dim, Placement::parse(text.substr(cursor.position(), arrow - cursor.position())),
           Placement::parse(text.substr(arrow + 2))};
 }
 
@@ -41,8 +40,9 @@ double price_of(const Plan& plan) {
   return plan.impossible.empty() ? plan.price.total.value() : kInfinity;
 }
 
-constexpr std::array<AnswerKey, 17> kPlanAnswers = {{
+constexpr std::array<AnswerKey, 18> kPlanAnswers = {{
     {"path"},
+    {"to"},  // the layout that it ends in
     {"price_us"},
     {"executed_us"},
     {"steps"},
@@ -66,6 +66,7 @@ Observation observation_of(const Plan& plan) {
   seen.value = price_of(plan);
   nlohmann::json& answers = seen.answers;
   answers["path"] = plan.path();
+  answers["to"] = plan.to.text();
   answers["price_us"] = finite_or_null(*seen.value);
   answers["executed_us"] = finite_or_null(plan.executed_price().total.value());
   answers["impossible"] = plan.impossible;
@@ -123,8 +124,8 @@ class PlanCheck final : public Check {
   }
 
   [[nodiscard]] std::string label() const override {
-    return "plan " + meta_.text() + " " + from_.text() + "->" + to_.text() + " on " +
-           mesh_.text() + (planner_.empty() ? "" : ", " + planner_);
+    return "plan " + meta_.text() + " " + from_.text() + "->" + to_.text() + " on " + mesh_.text() +
+           (planner_.empty() ? "" : ", " + planner_);
   }
 
   [[nodiscard]] Observation observe(Bench& bench,
@@ -159,15 +160,12 @@ class StepsCheck final : public Check {
     check->mesh_ = mesh_of(source.scene, source.place);
     check->meta_ = tensor_of(source.scene, source.place);
     const std::string from = reader.text("from");
-    check->from_ = parse_at(reader.place("from"), [&] {
-      return parse_layout(from, check->mesh_.ndim(), check->meta_);
-    });
+    check->from_ = parse_at(reader.place("from"),
+                            [&] { return parse_layout(from, check->mesh_.ndim(), check->meta_); });
     const JsonPlace place = reader.place("steps");
     check->texts_ = read_texts(reader.value("steps"), place);
     for (std::size_t i = 0; i < check->texts_.size(); ++i) {
-      check->steps_.push_back(parse_at(place.at(i), [&] {
-        return parse_step(check->texts_[i]);
-      }));
+      check->steps_.push_back(parse_at(place.at(i), [&] { return parse_step(check->texts_[i]); }));
     }
     check->rank_ = reader.integer_or("rank", 0, 0, check->mesh_.size() - 1);
     reader.finish();
@@ -194,7 +192,8 @@ class StepsCheck final : public Check {
   std::int64_t rank_ = 0;
 };
 
-// -- Relations: ["a", "+", 1, "<", "b", "+", "c"] ----------------------------------------------------------------------
+// -- Relations: ["a", "+", 1, "<", "b", "+", "c"]
+// ----------------------------------------------------------------------
 
 constexpr std::array<std::string_view, 6> kComparisons = {"<", "<=", "==", "!=", ">=", ">"};
 
@@ -215,9 +214,10 @@ class RelationCheck final : public Check {
       wants_term = !wants_term;
     }
     if (wants_term || check->comparison_.empty()) {
-      source.place.fail("found " + tokens.dump() +
-                        "; valid: names of checks and numbers with + or - between them, and one of " +
-                        join(kComparisons, " "));
+      source.place.fail(
+          "found " + tokens.dump() +
+          "; valid: names of checks and numbers with + or - between them, and one of " +
+          join(kComparisons, " "));
     }
     return check;
   }

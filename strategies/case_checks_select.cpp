@@ -1,5 +1,5 @@
-// Checks of selections: from an op's rules, from rows or candidates that the case lists, or from listed prices; and
-// checks of the rows themselves.
+// Checks of selections: from an op's rules, from rows or candidates that the case lists, or from
+// listed prices; and checks of the rows themselves.
 #include <algorithm>
 #include <array>
 #include <limits>
@@ -34,9 +34,10 @@ constexpr std::array<AnswerKey, 18> kSelectAnswers = {{
     {"error", Match::kContains},
 }};
 
-// The part of a call that rows and candidates of a case have no op for.
+// Rows and candidates that a case lists need no op.
+constexpr std::string_view kNoOp = "op";
 const OpRule& rule_for_listed_rows() {
-  static const OpRule rule{.op = "listed"};
+  static const OpRule rule{.op = kNoOp};
   return rule;
 }
 
@@ -48,7 +49,7 @@ std::vector<std::string> layout_texts(const std::vector<Placements>& layouts) {
 
 OpCall read_call(ObjectReader& reader, const DeviceMesh& mesh, bool needs_op) {
   OpCall call;
-  call.op = needs_op ? reader.text("op") : reader.text_or("op", "listed");
+  call.op = needs_op ? reader.text("op") : reader.text_or("op", kNoOp);
   const JsonPlace inputs = reader.place("inputs");
   const std::vector<std::string> texts = read_texts(reader.value("inputs"), inputs);
   for (std::size_t i = 0; i < texts.size(); ++i) {
@@ -97,9 +98,7 @@ class SelectCheck final : public Check {
   }
 
   [[nodiscard]] std::string label() const override {
-    return "select " + question() + (options_.order ? ", " + options_.order->text() : "") +
-           (options_.search ? ", " + std::string(to_string(*options_.search)) : "") +
-           (options_.nesting_guard ? "" : " without guard");
+    return "select " + question() + (options_.order ? ", " + options_.order->text() : "");
   }
 
   [[nodiscard]] Observation observe(Bench& bench,
@@ -150,8 +149,15 @@ class SelectCheck final : public Check {
 
  private:
   [[nodiscard]] std::string question() const {
-    return call_.text() + " on " + mesh_.text() + (rows_.empty() ? "" : ", listed rows") +
-           (candidates_.empty() ? "" : ", listed candidates");
+    std::string out = call_.text() + " on " + mesh_.text();
+    if (!rows_.empty()) {
+      out += ", rows";
+      for (const Row& row : rows_) out += " " + row_text(row, outputs_);
+    }
+    if (!candidates_.empty()) out += ", candidates as listed";
+    if (options_.search) out += ", search " + std::string(to_string(*options_.search));
+    if (!options_.nesting_guard) out += " without nesting guard";
+    return out;
   }
 
   void read_rows(const nlohmann::json& json, const JsonPlace& place) {
@@ -190,11 +196,10 @@ class SelectCheck final : public Check {
   }
 
   [[nodiscard]] Selection select(StackEvaluator& evaluator) const {
-    const OpRule* rule =
-        has_op_ ? &find_op_rule(call_.op, evaluator.stack().rules) : nullptr;
+    const OpRule* rule = has_op_ ? &find_op_rule(call_.op, evaluator.stack().rules) : nullptr;
     if (!candidates_.empty()) {
-      return evaluator.select_from(expand_candidates(candidates_, call_, mesh_), rule, call_,
-                                   mesh_, options_);
+      return evaluator.select_from(expand_candidates(candidates_, call_, mesh_), rule, call_, mesh_,
+                                   options_);
     }
     if (!rows_.empty()) {
       const OpRule& used = rule == nullptr ? rule_for_listed_rows() : *rule;
@@ -228,10 +233,11 @@ class SelectCheck final : public Check {
   SelectOptions options_;
 };
 
-// -- policy: the choice among listed prices ----------------------------------------------------------------------------
+// -- policy: the choice among listed prices
+// ----------------------------------------------------------------------------
 
-constexpr std::array<AnswerKey, 4> kPolicyAnswers = {{
-    {"selected"}, {"ties"}, {"flips_with_order"}, {"margin_us"}}};
+constexpr std::array<AnswerKey, 4> kPolicyAnswers = {
+    {{"selected"}, {"ties"}, {"flips_with_order"}, {"margin_us"}}};
 
 class PolicyCheck final : public Check {
  public:
@@ -244,8 +250,8 @@ class PolicyCheck final : public Check {
     for (std::size_t i = 0; i < candidates.size(); ++i) {
       ObjectReader candidate(candidates[i], place.at(i));
       const nlohmann::json& total = candidate.value("total_us");
-      check->totals_.push_back(
-          total.is_null() ? kInfinity : json_number(total, candidate.place("total_us")));
+      check->totals_.push_back(total.is_null() ? kInfinity
+                                               : json_number(total, candidate.place("total_us")));
       check->keeps_.push_back(candidate.boolean_or("keeps_inputs", false) ? 1 : 0);
       candidate.finish();
     }
@@ -280,11 +286,10 @@ class PolicyCheck final : public Check {
     const PricedCandidates seen_by_policy{totals, keeps};
     const auto margin = margin_us(totals);
     Observation seen;
-    seen.answers = {
-        {"selected", order[shardlab::select(policy, seen_by_policy)]},
-        {"ties", ties_at_minimum(totals).size()},
-        {"flips_with_order", flips_with_order(policy, seen_by_policy)},
-        {"margin_us", margin ? nlohmann::json(*margin) : nlohmann::json(nullptr)}};
+    seen.answers = {{"selected", order[shardlab::select(policy, seen_by_policy)]},
+                    {"ties", ties_at_minimum(totals).size()},
+                    {"flips_with_order", flips_with_order(policy, seen_by_policy)},
+                    {"margin_us", margin ? nlohmann::json(*margin) : nlohmann::json(nullptr)}};
     return seen;
   }
 
@@ -295,14 +300,15 @@ class PolicyCheck final : public Check {
   CandidateOrder order_;
 };
 
-// -- rules: the rows of an op ------------------------------------------------------------------------------------------
+// -- rules: the rows of an op
+// ------------------------------------------------------------------------------------------
 
 constexpr std::array<AnswerKey, 7> kRulesAnswers = {{
-    {"rows"},    // as the rule has them, placeholders as ?d
-    {"filled"},  // placeholders filled from the inputs, the all-replicate row first
-    {"count"},   // of `filled`
-    {"outputs"}, // shapes and dtypes
-    {"has", Match::kIncludes},    // among `rows`
+    {"rows"},                   // as the rule has them, placeholders as ?d
+    {"filled"},                 // placeholders filled from the inputs, the all-replicate row first
+    {"count"},                  // of `filled`
+    {"outputs"},                // shapes and dtypes
+    {"has", Match::kIncludes},  // among `rows`
     {"lacks", Match::kLacks},
     {"error", Match::kContains},
 }};

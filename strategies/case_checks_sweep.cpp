@@ -1,6 +1,8 @@
-// Sweeps: one law checked over every layout that a list of placements spans, or over ranges of extents.
+// Sweeps: one law checked over every layout that a list of placements spans, or over ranges of
+// extents.
 //
 //   search         the priority-queue search of an op against full enumeration, priced by the stack
+//   reach          every candidate of full enumeration is reached by the search from some layouts
 //   triangle       cost(a, c) <= cost(a, b) + cost(b, c)
 //   graph          the minimum-cost plan is not dearer than the greedy one
 //   merged_gather  a gather merged onto a flattened mesh puts every row where it belongs
@@ -10,6 +12,7 @@
 #include <cmath>
 #include <limits>
 #include <numeric>
+#include <set>
 
 #include "costmodel/error.h"
 #include "costmodel/text.h"
@@ -22,7 +25,8 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr double kSame = 1e-9;
 constexpr std::size_t kMaxLayouts = 512;
 
-// All layouts in default order, the last mesh dim fastest; those that mix partials or shard too finely are left out.
+// All layouts in default order, the last mesh dim fastest; those that mix partials or shard too
+// finely are left out.
 std::vector<Layout> all_layouts(const std::vector<Placement>& placements, const Shape& shape,
                                 const DeviceMesh& mesh) {
   std::vector<Layout> layouts;
@@ -43,7 +47,7 @@ struct SweepInput {
   DeviceMesh mesh;
   std::optional<TensorMeta> meta;
   std::vector<Placement> placements;
-  OpCall call;  // of "search": its tensors' layouts are swept
+  OpCall call;  // of search and reach: its tensors' layouts are swept
   bool nesting_guard = true;
   std::int64_t max_extent = 17;
 };
@@ -56,14 +60,30 @@ double least_total(const Expansion& expansion, const OpRule& rule, const OpCall&
   return *std::min_element(pricing.totals.begin(), pricing.totals.end());
 }
 
-nlohmann::json search_law(const SweepInput& input, Bench& bench) {
-  StackEvaluator& evaluator = bench.evaluator();
-  const OpRule& rule = find_op_rule(input.call.op, evaluator.stack().rules);
-  const TransitionPricer& pricer = evaluator.on(input.mesh).pricer();
+// Calls visit(call) for every combination of the inputs' layouts, the last input fastest.
+template <class Visit>
+void for_each_call(const SweepInput& input, Visit&& visit) {
   std::vector<std::vector<Layout>> layouts;
   for (const TensorArg& arg : input.call.inputs) {
     layouts.push_back(all_layouts(input.placements, arg.tensors[0].meta.shape, input.mesh));
   }
+  OpCall call = input.call;
+  std::vector<std::size_t> at(layouts.size(), 0);
+  while (true) {
+    for (std::size_t i = 0; i < at.size(); ++i) {
+      call.inputs[i].tensors[0].layout = layouts[i][at[i]];
+    }
+    visit(call);
+    std::size_t i = at.size();
+    while (i > 0 && ++at[i - 1] == layouts[i - 1].size()) at[--i] = 0;
+    if (i == 0) return;
+  }
+}
+
+nlohmann::json search_law(const SweepInput& input, Bench& bench) {
+  StackEvaluator& evaluator = bench.evaluator();
+  const OpRule& rule = find_op_rule(input.call.op, evaluator.stack().rules);
+  Redistributor& redistributor = evaluator.on(input.mesh);
   std::int64_t questions = 0;
   std::int64_t equal = 0;
   std::int64_t under = 0;
@@ -71,18 +91,13 @@ nlohmann::json search_law(const SweepInput& input, Bench& bench) {
   std::int64_t inputs_under = 0;
   double worst = 0.0;
   std::string worst_question;
-  OpCall call = input.call;
-  std::vector<std::size_t> at(layouts.size(), 0);
-  while (true) {
-    for (std::size_t i = 0; i < at.size(); ++i) {
-      call.inputs[i].tensors[0].layout = layouts[i][at[i]];
-    }
-    const SearchOutcome found =
-        search_rows(rule, call, input.mesh, pricer, {.nesting_guard = input.nesting_guard});
+  for_each_call(input, [&](const OpCall& call) {
+    const SearchOutcome found = search_rows(rule, call, input.mesh, redistributor.pricer(),
+                                            {.nesting_guard = input.nesting_guard});
     if (!found.result) throw InputError(call.text() + ": " + found.fallback);
-    const double least =
+    const double difference =
+        found.result->total_us -
         least_total(expand(rule, call, input.mesh), rule, call, input.mesh, evaluator);
-    const double difference = found.result->total_us - least;
     ++questions;
     equal += std::abs(difference) <= kSame ? 1 : 0;
     under += difference < -kSame ? 1 : 0;
@@ -91,29 +106,53 @@ nlohmann::json search_law(const SweepInput& input, Bench& bench) {
       worst = difference;
       worst_question = call.text();
     }
-    // What the search charges for one input is never less than that input's cheapest plan.
-    for (std::size_t i = 0; i < at.size(); ++i) {
+    // What the search charges for one input is never less than that input's own plan.
+    bool one_under = false;
+    for (std::size_t i = 0; i < call.inputs.size(); ++i) {
       const TensorSpec& tensor = call.inputs[i].tensors[0];
-      const double alone = evaluator.on(input.mesh)
-                               .cost_us(tensor.meta, tensor.layout, Layout(found.result->inputs[i]));
-      if (found.result->input_us[i] < alone - kSame) {
-        ++inputs_under;
-        break;
-      }
+      const double alone =
+          redistributor.cost_us(tensor.meta, tensor.layout, Layout(found.result->inputs[i]));
+      one_under = one_under || found.result->input_us[i] < alone - kSame;
     }
-    std::size_t i = at.size();
-    while (i > 0 && ++at[i - 1] == layouts[i - 1].size()) at[--i] = 0;
-    if (i == 0) break;
-  }
-  return {{"questions", questions}, {"equal", equal}, {"under_priced", under},
-          {"over_priced", over},    {"inputs_under_priced", inputs_under},
+    inputs_under += one_under ? 1 : 0;
+  });
+  return {{"questions", questions},
+          {"equal", equal},
+          {"under_priced", under},
+          {"over_priced", over},
+          {"inputs_under_priced", inputs_under},
           {"worst", worst_question}};
+}
+
+nlohmann::json reach_law(const SweepInput& input, Bench& bench) {
+  StackEvaluator& evaluator = bench.evaluator();
+  const OpRule& rule = find_op_rule(input.call.op, evaluator.stack().rules);
+  const TransitionPricer& pricer = evaluator.on(input.mesh).pricer();
+  std::set<std::vector<Placements>> candidates;
+  std::set<std::vector<Placements>> reached;
+  std::int64_t questions = 0;
+  for_each_call(input, [&](const OpCall& call) {
+    ++questions;
+    const Expansion expansion = expand(rule, call, input.mesh);
+    for (std::size_t c = 0; c < expansion.size(); ++c) {
+      std::vector<Placements> inputs;
+      for (std::size_t i = 0; i < expansion.inputs(); ++i) inputs.push_back(expansion.input(c, i));
+      candidates.insert(std::move(inputs));
+    }
+    const SearchOutcome found = search_rows(
+        rule, call, input.mesh, pricer, {.nesting_guard = input.nesting_guard, .exhaustive = true});
+    if (found.result) {
+      reached.insert(found.result->all_matches.begin(), found.result->all_matches.end());
+    }
+  });
+  std::int64_t missed = 0;
+  for (const auto& inputs : candidates) missed += reached.contains(inputs) ? 0 : 1;
+  return {{"questions", questions}, {"candidates", candidates.size()}, {"violated", missed}};
 }
 
 nlohmann::json triangle_law(const SweepInput& input, Bench& bench) {
   StackEvaluator& evaluator = bench.evaluator();
-  const std::vector<Layout> layouts =
-      all_layouts(input.placements, input.meta->shape, input.mesh);
+  const std::vector<Layout> layouts = all_layouts(input.placements, input.meta->shape, input.mesh);
   const std::size_t count = layouts.size();
   std::vector<double> cost(count * count);
   for (std::size_t a = 0; a < count; ++a) {
@@ -143,8 +182,7 @@ nlohmann::json triangle_law(const SweepInput& input, Bench& bench) {
 
 nlohmann::json graph_law(const SweepInput& input, Bench& bench) {
   StackEvaluator& evaluator = bench.evaluator();
-  const std::vector<Layout> layouts =
-      all_layouts(input.placements, input.meta->shape, input.mesh);
+  const std::vector<Layout> layouts = all_layouts(input.placements, input.meta->shape, input.mesh);
   Redistributor& redistributor = evaluator.on(input.mesh);
   const auto price = [&](const Layout& from, const Layout& to, PlannerKind planner) {
     const Plan plan = redistributor.plan(*input.meta, from, to, {.planner = planner});
@@ -169,28 +207,26 @@ nlohmann::json graph_law(const SweepInput& input, Bench& bench) {
   return {{"questions", pairs}, {"cheaper", cheaper}, {"violated", violated}, {"worst", witness}};
 }
 
-// A tensor of one dim, sharded by every mesh dim, gathered at once on a flattened mesh: its ranks concatenate what they
-// hold in the flat mesh's order, dropping padding by the sizes of a flat chunking. Right only where the nested chunks
-// are the flat ones.
+// A tensor of one dim, sharded by every mesh dim, gathered at once on a flattened mesh: its ranks
+// concatenate what they hold in the flat mesh's order, dropping padding by the sizes of a flat
+// chunking. Right only where the nested chunks are the flat ones.
 nlohmann::json merged_gather_law(const SweepInput& input, Bench& bench) {
   StackEvaluator& evaluator = bench.evaluator();
   const DeviceMesh& mesh = input.mesh;
-  const Layout sharded(
-      Placements(static_cast<std::size_t>(mesh.ndim()), Placement::shard(0)));
+  const Layout sharded(Placements(static_cast<std::size_t>(mesh.ndim()), Placement::shard(0)));
   const Layout replicated = Layout::replicated(mesh.ndim());
   nlohmann::json merged = nlohmann::json::array();
   nlohmann::json wrong = nlohmann::json::array();
   for (std::int64_t extent = 1; extent <= input.max_extent; ++extent) {
     TensorMeta meta;
     meta.shape = {extent};
-    const Plan plan = evaluator.on(mesh).plan(meta, sharded, replicated,
-                                              {.planner = PlannerKind::kGreedy});
+    const Plan plan =
+        evaluator.on(mesh).plan(meta, sharded, replicated, {.planner = PlannerKind::kGreedy});
     if (plan.steps.size() != 1 || !plan.steps[0].is_merged()) continue;
     merged.push_back(extent);
     for (std::int64_t rank = 0; rank < mesh.size(); ++rank) {
       const std::vector<std::int64_t> coordinate = mesh.coordinate(rank);
-      const std::vector<std::int64_t> nested =
-          local_rows(meta.shape, 0, sharded, mesh, coordinate);
+      const std::vector<std::int64_t> nested = local_rows(meta.shape, 0, sharded, mesh, coordinate);
       const Chunk flat = chunk_of(extent, mesh.size(), rank);
       std::vector<std::int64_t> rows(static_cast<std::size_t>(flat.size));
       std::iota(rows.begin(), rows.end(), flat.offset);
@@ -229,8 +265,7 @@ nlohmann::json strided_law(const SweepInput& input, Bench&) {
   std::vector<int> order(static_cast<std::size_t>(input.mesh.ndim()));
   std::iota(order.begin(), order.end(), 0);
   do {
-    Layout layout(
-        Placements(static_cast<std::size_t>(input.mesh.ndim()), Placement::shard(0)));
+    Layout layout(Placements(static_cast<std::size_t>(input.mesh.ndim()), Placement::shard(0)));
     for (std::size_t i = 0; i < order.size(); ++i) layout.order.set(order[i], static_cast<int>(i));
     const Layout encoded = encode_order_as_strided(layout, input.mesh);
     ++questions;
@@ -244,14 +279,16 @@ struct LawRow {
   std::string_view name;
   Law law;
 };
-constexpr std::array<LawRow, 5> kLaws = {{{"search", search_law},
+constexpr std::array<LawRow, 6> kLaws = {{{"search", search_law},
+                                          {"reach", reach_law},
                                           {"triangle", triangle_law},
                                           {"graph", graph_law},
                                           {"merged_gather", merged_gather_law},
                                           {"strided", strided_law}}};
 
-constexpr std::array<AnswerKey, 11> kSweepAnswers = {{
+constexpr std::array<AnswerKey, 12> kSweepAnswers = {{
     {"questions"},
+    {"candidates"},
     {"equal"},
     {"under_priced"},
     {"over_priced"},
@@ -273,9 +310,11 @@ class SweepCheck final : public Check {
     check->input_.mesh = mesh_of(source.scene, source.place);
     check->read_law(reader);
     const std::string_view law = check->law_.name;
-    if (law == "search" || law == "triangle" || law == "graph") check->read_placements(reader);
-    if (law == "search") check->read_op(reader);
-    if (law == "triangle" || law == "graph") {
+    const bool sweeps_op = law == "search" || law == "reach";
+    const bool sweeps_tensor = law == "triangle" || law == "graph";
+    if (sweeps_op || sweeps_tensor) check->read_placements(reader);
+    if (sweeps_op) check->read_op(reader);
+    if (sweeps_tensor) {
       check->input_.meta = tensor_of(source.scene, source.place);
     }
     if (law == "merged_gather" || law == "strided") {
@@ -289,7 +328,7 @@ class SweepCheck final : public Check {
     return "sweep " + std::string(law_.name) +
            (input_.call.op.empty() ? "" : " " + input_.call.op) +
            (input_.meta ? " " + input_.meta->text() : "") + " on " + input_.mesh.text() +
-           (input_.nesting_guard ? "" : " without guard");
+           (input_.nesting_guard ? "" : " without nesting guard");
   }
   [[nodiscard]] bool uses_stack() const override { return law_.name != "strided"; }
 

@@ -1,6 +1,7 @@
 #include "strategies/op_call.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "costmodel/error.h"
 #include "costmodel/json_reader.h"
@@ -12,6 +13,16 @@ namespace {
 [[noreturn]] void fail_arg(const OpCall& call, std::size_t i, std::string_view valid) {
   throw InputError(call.op + ": argument " + std::to_string(i) + " of --args: found " +
                    describe_json(call.args[i]) + "; valid: " + std::string(valid));
+}
+
+// An integer that 64 bits hold: the JSON library keeps larger ones as unsigned or as doubles.
+std::optional<std::int64_t> as_integer(const nlohmann::json& value) {
+  if (!value.is_number_integer()) return std::nullopt;
+  if (value.is_number_unsigned() &&
+      value.get<std::uint64_t>() > std::uint64_t{std::numeric_limits<std::int64_t>::max()}) {
+    return std::nullopt;
+  }
+  return value.get<std::int64_t>();
 }
 
 }  // namespace
@@ -29,6 +40,9 @@ TensorArg OpCall::parse_input(std::string_view text, int mesh_ndim) {
     throw TextError("tensor list", text, end + 1, "\"]\" at the end of a tensor list");
   }
   std::string_view rest = text.substr(begin + 1, end - begin - 1);
+  if (rest.find_first_not_of(" \t\n\r") == std::string_view::npos) {
+    throw TextError("tensor list", text, begin + 1, "a tensor, such as [f32[8,8] R; f32[8,8] R]");
+  }
   while (true) {
     const std::size_t semicolon = rest.find(';');
     arg.tensors.push_back(TensorSpec::parse(rest.substr(0, semicolon), mesh_ndim));
@@ -62,8 +76,9 @@ std::string OpCall::text() const {
 
 std::int64_t OpCall::integer_arg(std::size_t i, std::int64_t fallback) const {
   if (i >= args.size() || args[i].is_null()) return fallback;
-  if (!args[i].is_number_integer()) fail_arg(*this, i, "an integer");
-  return args[i].get<std::int64_t>();
+  const std::optional<std::int64_t> value = as_integer(args[i]);
+  if (!value) fail_arg(*this, i, "an integer");
+  return *value;
 }
 
 bool OpCall::boolean_arg(std::size_t i, bool fallback) const {
@@ -74,12 +89,14 @@ bool OpCall::boolean_arg(std::size_t i, bool fallback) const {
 
 std::optional<std::vector<std::int64_t>> OpCall::integers_arg(std::size_t i) const {
   if (i >= args.size() || args[i].is_null()) return std::nullopt;
-  if (args[i].is_number_integer()) return std::vector<std::int64_t>{args[i].get<std::int64_t>()};
-  if (!args[i].is_array()) fail_arg(*this, i, "an array of integers");
+  constexpr std::string_view kValid = "an array of integers";
+  if (const auto value = as_integer(args[i])) return std::vector<std::int64_t>{*value};
+  if (!args[i].is_array()) fail_arg(*this, i, kValid);
   std::vector<std::int64_t> values;
-  for (const nlohmann::json& value : args[i]) {
-    if (!value.is_number_integer()) fail_arg(*this, i, "an array of integers");
-    values.push_back(value.get<std::int64_t>());
+  for (const nlohmann::json& element : args[i]) {
+    const std::optional<std::int64_t> value = as_integer(element);
+    if (!value) fail_arg(*this, i, kValid);
+    values.push_back(*value);
   }
   return values;
 }

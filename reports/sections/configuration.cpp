@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -14,30 +15,51 @@ namespace {
 
 using namespace reports;
 
-// Every leaf of a stack by its --set path: "collective_model.params.latency_us" to "3.0".
-std::map<std::string, std::string> leaves(const nlohmann::json& stack) {
-  std::map<std::string, std::string> leaves;
-  const nlohmann::json flat = stack.flatten();
-  for (const auto& item : flat.items()) {
-    std::string path = item.key().empty() ? "" : item.key().substr(1);
-    std::replace(path.begin(), path.end(), '/', '.');
-    if (path == "name") continue;
-    leaves[path] =
-        item.value().is_string()
-            ? item.value().get<std::string>()
-            : item.value().dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+using Leaves = std::map<std::string, std::string>;
+
+// Every leaf of a stack by its --set path: "collective_model.params.latency_us" to "3.0". What is
+// empty has none.
+void collect_leaves(const nlohmann::json& value, const std::string& path, Leaves& leaves) {
+  if (value.is_structured()) {
+    for (const auto& item : value.items()) {
+      collect_leaves(item.value(), path.empty() ? item.key() : path + "." + item.key(), leaves);
+    }
+    return;
   }
+  leaves[path] = value.is_string()
+                     ? value.get<std::string>()
+                     : value.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+Leaves leaves_of(const nlohmann::json& stack) {
+  Leaves leaves;
+  collect_leaves(stack, "", leaves);
+  leaves.erase("name");
   return leaves;
+}
+
+// What a stack is comes before how it is set.
+std::vector<std::string> in_reading_order(const std::set<std::string>& paths) {
+  const auto place = [](const std::string& path) {
+    if (path == "title") return 0;
+    return path == "source" ? 1 : 2;
+  };
+  std::vector<std::string> ordered(paths.begin(), paths.end());
+  std::stable_sort(ordered.begin(), ordered.end(),
+                   [&](const std::string& left, const std::string& right) {
+                     return place(left) < place(right);
+                   });
+  return ordered;
 }
 
 // A column for each stack, and only the rows in which two of them differ. More stacks than columns
 // make more tables, each beside the first stack.
 std::vector<Table> difference_tables(const std::vector<nlohmann::json>& stacks) {
-  std::vector<std::map<std::string, std::string>> all;
-  std::map<std::string, std::string> paths;
+  std::vector<Leaves> all;
+  std::set<std::string> paths;
   for (const nlohmann::json& stack : stacks) {
-    all.push_back(leaves(stack));
-    paths.insert(all.back().begin(), all.back().end());
+    all.push_back(leaves_of(stack));
+    for (const auto& [path, value] : all.back()) paths.insert(path);
   }
   const auto at = [&](std::size_t stack, const std::string& path) {
     const auto found = all[stack].find(path);
@@ -52,11 +74,11 @@ std::vector<Table> difference_tables(const std::vector<nlohmann::json>& stacks) 
     }
     Table table;
     table.caption = "In what the stacks differ";
-    table.columns = {{"setting", ColumnKind::kCode}};
+    table.columns = {{"setting", ColumnKind::kName}};
     for (const std::size_t stack : shown) {
       table.columns.push_back({stacks[stack]["name"].get<std::string>(), ColumnKind::kCode});
     }
-    for (const auto& [path, unused] : paths) {
+    for (const std::string& path : in_reading_order(paths)) {
       const bool differs = std::any_of(shown.begin(), shown.end(), [&](std::size_t stack) {
         return at(stack, path) != at(0, path);
       });

@@ -20,11 +20,20 @@ struct Family {
   std::vector<const PriceCurve*> curves;
 };
 
+// "all_gather over tp, 8 ranks, on 8x8"; a mesh of one dim says no more than its group.
+std::string title_of(const PriceCurve& curve) {
+  const bool is_one_dim = curve.mesh.find_first_not_of("0123456789") == std::string::npos;
+  std::string title = curve.collective;
+  if (!curve.group.empty()) title += " over " + curve.group;
+  if (curve.group.empty() || !is_one_dim)
+    title += (curve.group.empty() ? " on " : ", on ") + curve.mesh;
+  return title;
+}
+
 std::vector<Family> families(const ComparisonRecord& record) {
   std::vector<Family> families;
   for (const PriceCurve& curve : record.curves) {
-    std::string title = curve.collective + " on " + curve.mesh;
-    if (!curve.group.empty()) title += ", " + curve.group;
+    const std::string title = title_of(curve);
     const auto found = std::find_if(families.begin(), families.end(),
                                     [&](const Family& family) { return family.title == title; });
     if (found == families.end()) {
@@ -81,6 +90,10 @@ std::string answer(const ComparisonRecord& record, const std::vector<Family>& fa
     if (baseline == family.curves.end()) continue;
     const PriceByBytes baseline_prices = price_by_bytes(**baseline);
     for (const PriceCurve* curve : family.curves) {
+      // The reference may be drawn without being compared.
+      const bool is_compared = std::find(record.stacks.begin(), record.stacks.end(),
+                                         curve->stack) != record.stacks.end();
+      if (!is_compared) continue;
       for (std::size_t i = 0; i < curve->bytes.size(); ++i) {
         const std::optional<double> from = price_at(baseline_prices, curve->bytes[i]);
         const std::optional<double>& to = curve->price_us[i];

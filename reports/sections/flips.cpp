@@ -28,7 +28,10 @@ Cell choice_cell(const StackAnswer& answer, const std::string& note) {
 // The gain in microseconds, where there is one.
 std::string gain_note(const Flip& flip) {
   const bool is_change = flip.verdict == Verdict::kBetter || flip.verdict == Verdict::kWorse;
-  return is_change ? signed_fixed(*flip.gain_us, 2) + " us" : "";
+  if (!is_change) return "";
+  // What is not zero must not look like zero.
+  const int digits = std::abs(*flip.gain_us) < 0.005 ? 6 : 2;
+  return signed_fixed(*flip.gain_us, digits) + " us";
 }
 
 std::string lines(const std::vector<std::string>& parts) {
@@ -37,7 +40,7 @@ std::string lines(const std::vector<std::string>& parts) {
   return text;
 }
 
-// "alpha-beta prices the choices at 12.300000 us and 9.100000 us: 3.20 us (26.0 %) less."
+// "alpha-beta prices the choices at 12.300000 us and 9.100000 us: 3.200000 us (26.0 %) less."
 std::string verdict_sentence(const ComparisonRecord& record, const Flip& flip) {
   if (flip.verdict == Verdict::kUndecided) return undecided_reason(record, flip) + ".";
   const RecordQuestion& question = record.questions[flip.question];
@@ -46,7 +49,7 @@ std::string verdict_sentence(const ComparisonRecord& record, const Flip& flip) {
                      fixed(*question.answers[flip.stack].reference_us, 6) + " us";
   if (flip.verdict == Verdict::kEqual) return text + ": the same.";
   const std::string direction = flip.verdict == Verdict::kBetter ? " less" : " more";
-  text += ": " + fixed(std::abs(*flip.gain_us), 2) + " us";
+  text += ": " + fixed(std::abs(*flip.gain_us), 6) + " us";
   if (flip.gain_percent) text += " (" + fixed(std::abs(*flip.gain_percent), 1) + " %)";
   return text + direction + ".";
 }
@@ -143,7 +146,7 @@ Browser browser(const ComparisonRecord& record, const Comparison& comparison) {
                             {"choice", ColumnKind::kCode},
                             {"price, us", ColumnKind::kNumber, 6},
                             {"margin, us", ColumnKind::kNumber, 6},
-                            {"at the lowest price", ColumnKind::kCount},
+                            {"candidates tied", ColumnKind::kCount},
                             {"depends on order", ColumnKind::kText},
                             {"reference price, us", ColumnKind::kNumber, 6}};
 

@@ -67,15 +67,12 @@ Figures figures_of_one(const ComparisonRecord& record, const Comparison& compari
 Figures figures_of_several(const ComparisonRecord& record, const Comparison& comparison) {
   std::int64_t fewest = comparison.stacks[1].flips.total;
   std::int64_t most = fewest;
-  const StackSummary* lowest = nullptr;
+  const StackSummary* lowest = lowest_regret(record, comparison);
   BrokenInvariants broken;
   for (const StackSummary& stack : comparison.stacks) {
     const BrokenInvariants count = count_invariants(record, stack.name);
     broken.checked += count.checked;
     broken.broken += count.broken;
-    const bool is_lower =
-        stack.regret.mean && (lowest == nullptr || *stack.regret.mean < *lowest->regret.mean);
-    if (is_lower) lowest = &stack;
     if (&stack == &comparison.stacks[0]) continue;
     fewest = std::min(fewest, stack.flips.total);
     most = std::max(most, stack.flips.total);

@@ -76,7 +76,8 @@ std::optional<Table> worst_table(const ComparisonRecord& record) {
                    {"question", ColumnKind::kCode},
                    {"choice", ColumnKind::kCode},
                    {"its reference price, us", ColumnKind::kNumber, 2},
-                   {"best known, us", ColumnKind::kNumber, 2}};
+                   {"best known, us", ColumnKind::kNumber, 2},
+                   {"best choice", ColumnKind::kCode}};
   for (std::size_t stack = 0; stack < record.stacks.size(); ++stack) {
     std::vector<std::pair<double, std::size_t>>
         losses;  // negative regret, question: sorts the largest first
@@ -93,37 +94,41 @@ std::optional<Table> worst_table(const ComparisonRecord& record) {
       table.rows.push_back({Cell(record.stacks[stack]), Cell(-100.0 * negative_regret),
                             Cell(question.id), Cell(question.answers[stack].choice),
                             Cell(question.answers[stack].reference_us),
-                            Cell(best_known_us(question), question.best.choice)});
+                            Cell(best_known_us(question)),
+                            question.best.choice.empty() ? Cell() : Cell(question.best.choice)});
     }
   }
   if (table.rows.empty()) return std::nullopt;
   return table;
 }
 
-std::string answer(const Comparison& comparison) {
-  const StackSummary* lowest = nullptr;
-  std::size_t as_low = 0;
-  for (const StackSummary& stack : comparison.stacks) {
-    if (!stack.regret.mean) continue;
-    if (lowest == nullptr || *stack.regret.mean < *lowest->regret.mean) {
-      lowest = &stack;
-      as_low = 1;
-    } else if (*stack.regret.mean == *lowest->regret.mean) {
-      ++as_low;
-    }
-  }
+std::string answer(const ComparisonRecord& record, const Comparison& comparison) {
+  const StackSummary* lowest = lowest_regret(record, comparison);
   if (lowest == nullptr) return "The reference judges no decision.";
-  const std::string mean_text = percent(*lowest->regret.mean);
-  if (as_low == comparison.stacks.size())
-    return "All stacks lose the same, " + mean_text + " on average.";
-  const std::string others =
-      as_low > 1
-          ? " (and " + counted(static_cast<std::int64_t>(as_low) - 1, "other", "others") + ")"
-          : "";
-  std::string text = code(lowest->name) + others + " loses least, " + mean_text + " on average";
-  if (lowest != &comparison.stacks[0] && comparison.stacks[0].regret.mean) {
-    text += ", against " + percent(*comparison.stacks[0].regret.mean) + " for " +
-            code(comparison.stacks[0].name);
+  std::size_t as_low = 0;
+  std::size_t compared = 0;
+  bool has_reference = false;
+  for (const StackSummary& stack : comparison.stacks) {
+    const bool is_reference = stack.name == record.reference.name;
+    has_reference = has_reference || is_reference;
+    if (is_reference || !stack.regret.mean) continue;
+    ++compared;
+    if (*stack.regret.mean == *lowest->regret.mean) ++as_low;
+  }
+  const std::string aside = has_reference ? "The reference aside, " : "";
+  const std::string mean_text = percent(*lowest->regret.mean) + " on average";
+  if (as_low == compared && compared > 1) {
+    return (aside.empty() ? "All" : aside + "all") + std::string(" stacks lose the same, ") +
+           mean_text + ".";
+  }
+  std::string text = aside + code(lowest->name);
+  if (as_low > 1) {
+    text += " (and " + counted(static_cast<std::int64_t>(as_low) - 1, "other", "others") + ")";
+  }
+  text += (compared == 1 ? " loses " : " loses least, ") + mean_text;
+  const StackSummary& baseline = comparison.stacks[0];
+  if (lowest != &baseline && baseline.regret.mean && baseline.name != record.reference.name) {
+    text += ", against " + percent(*baseline.regret.mean) + " for " + code(baseline.name);
   }
   return text + ".";
 }
@@ -149,7 +154,7 @@ SectionContent render(const ComparisonRecord& record, const Comparison& comparis
   content.blocks.emplace_back(regret_table(comparison));
   if (auto table = unjudged_table(comparison)) content.blocks.emplace_back(std::move(*table));
   if (auto table = worst_table(record)) content.blocks.emplace_back(std::move(*table));
-  content.answer = answer(comparison);
+  content.answer = answer(record, comparison);
   return content;
 }
 

@@ -416,7 +416,8 @@
           borderColor: color(`series-${index % 8 + 1}`),
           backgroundColor: color(`series-${index % 8 + 1}`),
           borderDash: DASHES[index % 8],
-          borderWidth: index === 0 ? 3 : 2,
+          borderWidth: index === 0 ? 4 : 2,
+          order: chart.series.length - index,  // the first below the others: where they agree both are seen
           pointStyle: POINTS[index % 8],
           pointRadius: chart.x.length > 24 ? 1.6 : 2.6,
           pointHoverRadius: 5,
@@ -511,7 +512,7 @@
     const ink = `var(--series-${index % 8 + 1})`;
     const swatch = shape('svg', {width: 32, height: 12, 'aria-hidden': 'true'});
     swatch.append(
-      shape('path', {d: 'M0 6H32', stroke: ink, 'stroke-width': index === 0 ? 3 : 2, 'stroke-dasharray': DASHES[index % 8].join(' '), fill: 'none'}),
+      shape('path', {d: 'M0 6H32', stroke: ink, 'stroke-width': index === 0 ? 4 : 2, 'stroke-dasharray': DASHES[index % 8].join(' '), fill: 'none'}),
       shape('path', {d: MARKS[POINTS[index % 8]], stroke: ink, fill: ink, 'stroke-width': 1.6}));
     return swatch;
   };

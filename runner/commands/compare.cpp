@@ -1,4 +1,6 @@
-// shardlab compare: which decisions does a change of stack flip, and at what regret? Load, ask, record, report.
+// shardlab compare: which decisions does a change of stack flip, and at what regret? Load, ask,
+// record, report.
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <cmath>
@@ -41,8 +43,8 @@ struct Comparison {
   std::vector<Suite> suites;
 };
 
-// --set stack.* is the change under evaluation: it applies to the candidates, and makes one of the baseline when none is
-// named.
+// --set stack.* is the change under evaluation: it applies to the candidates, and makes one of the
+// baseline when none is named.
 Comparison load(const CompareArguments& arguments, const Session& session) {
   const ConfigStore changed = session.store();
   std::vector<Override> others;
@@ -59,7 +61,8 @@ Comparison load(const CompareArguments& arguments, const Session& session) {
   std::vector<std::string> candidates = arguments.candidates;
   if (candidates.empty() && changes_stack) candidates.push_back(arguments.baseline);
   if (candidates.empty()) {
-    throw InputError("compare: a --candidate is required, or a change such as --set stack.transition_us=1");
+    throw InputError(
+        "compare: a --candidate is required, or a change such as --set stack.transition_us=1");
   }
   for (const std::string& name : candidates) {
     Stack stack = changed.stack(name);
@@ -71,7 +74,10 @@ Comparison load(const CompareArguments& arguments, const Session& session) {
     }
     comparison.stacks.push_back(std::move(stack));
   }
-  for (const std::string& name : arguments.suites) comparison.suites.push_back(shipped.suite(name));
+  for (const std::string& name : arguments.suites) {
+    comparison.suites.push_back(shipped.suite(name));
+    expect_new_suite(comparison.suites);
+  }
   return comparison;
 }
 
@@ -238,7 +244,8 @@ void draw_curves(const Comparison& comparison, ComparisonRecord& record) {
 }
 
 std::string reference_label(const Stack& reference) {
-  if (reference.collective_model.entry->name == "dtensor") return "DTensor's own model, not measured";
+  if (reference.collective_model.entry->name == "dtensor")
+    return "DTensor's own model, not measured";
   return "datasheet, not measured";
 }
 
@@ -249,15 +256,40 @@ void write_file(const std::filesystem::path& path, const std::string& text) {
   if (!out) throw EnvironmentError(path.string() + ": can't be written");
 }
 
+// The command line without the options that change nothing in the answer: a record is the same
+// bytes for any number of threads and wherever it is written.
+std::vector<std::string> what_was_asked(const std::vector<std::string>& words) {
+  constexpr std::array<std::string_view, 3> kWithValue = {"--jobs", "--out", "--format"};
+  constexpr std::array<std::string_view, 2> kAlone = {"--quiet", "--no-timing"};
+  std::vector<std::string> asked;
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    const std::string_view word = words[i];
+    const std::string_view name = word.substr(0, word.find('='));
+    if (std::find(kWithValue.begin(), kWithValue.end(), name) != kWithValue.end()) {
+      if (name == word) ++i;
+    } else if (std::find(kAlone.begin(), kAlone.end(), name) == kAlone.end()) {
+      asked.emplace_back(word);
+    }
+  }
+  return asked;
+}
+
+void make_folder(const std::filesystem::path& folder) {
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  if (error) throw EnvironmentError(folder.string() + ": can't be made: " + error.message());
+}
+
 void run_compare(const CompareArguments& arguments, Session& session) {
   const auto start = std::chrono::steady_clock::now();
   const Comparison comparison = load(arguments, session);
+  if (!session.out.empty()) make_folder(session.out);  // before the work, not after it
   ComparisonRecord record;
   record.context = {.shardlab_version = std::string(version()),
                     .commit = std::string(git_commit()),
                     .compiler = std::string(compiler()),
                     .build_type = std::string(build_type()),
-                    .command_line = session.command_line,
+                    .command_line = what_was_asked(session.command_line),
                     .seed = session.seed};
   record.configuration.topology = comparison.topology.to_json();
   for (const Stack& stack : comparison.stacks) {
@@ -282,9 +314,6 @@ void run_compare(const CompareArguments& arguments, Session& session) {
   }
   if (!session.out.empty()) {
     const std::filesystem::path folder = session.out;
-    std::error_code error;
-    std::filesystem::create_directories(folder, error);
-    if (error) throw EnvironmentError(folder.string() + ": can't be made: " + error.message());
     const reports::ReportFiles files = reports::write_report(record);
     write_file(folder / "report.html", files.html);
     write_file(folder / "report.md", files.markdown);
@@ -296,7 +325,8 @@ void run_compare(const CompareArguments& arguments, Session& session) {
   } else {
     session.print(reports::summary_text(record) + "\n");
     if (!session.out.empty()) {
-      session.print("report: " + (std::filesystem::path(session.out) / "report.html").string() + "\n");
+      session.print("report: " + (std::filesystem::path(session.out) / "report.html").string() +
+                    "\n");
     }
   }
 }
@@ -305,10 +335,11 @@ void run_compare(const CompareArguments& arguments, Session& session) {
 
 void add_compare_command(CLI::App& app, Session& session) {
   auto arguments = std::make_shared<CompareArguments>();
-  CLI::App* command = app.add_subcommand(
-      "compare",
-      "which decisions does a cost-model change flip, and at what regret?\n"
-      "  shardlab compare --baseline dtensor-v3 --candidate dtensor-v3-rp --suite ops-small --out report/");
+  CLI::App* command =
+      app.add_subcommand("compare",
+                         "which decisions does a cost-model change flip, and at what regret?\n"
+                         "  shardlab compare --baseline dtensor-v3 --candidate dtensor-v3-rp "
+                         "--suite ops-small --out report/");
   command->add_option("--baseline", arguments->baseline, "stack: shipped name or path")->required();
   command
       ->add_option("--candidate", arguments->candidates,
@@ -321,7 +352,10 @@ void add_compare_command(CLI::App& app, Session& session) {
       ->allow_extra_args(false);
   command->add_option("--reference", arguments->reference, "stack whose prices judge the choices")
       ->capture_default_str();
-  command->add_option("--out", session.out, "folder for report.html, report.md, report.json, record.json");
+  command
+      ->add_option("--out", session.out,
+                   "folder for report.html, report.md, report.json, record.json")
+      ->check(not_empty());
   add_topology_option(*command, session);
   add_common_options(*command, session);
   command->callback([arguments, &session] { run_compare(*arguments, session); });

@@ -6,6 +6,7 @@
 #include "costmodel/text.h"
 #include "runner/commands/commands.h"
 #include "runner/terminal.h"
+#include "strategies/case.h"
 #include "strategies/op_rule.h"
 
 namespace shardlab {
@@ -17,7 +18,11 @@ struct Item {
 };
 
 std::string title_of(const nlohmann::json& json) {
-  return json.is_object() ? json.value("title", json.value("name", "")) : "";
+  for (const char* key : {"title", "name"}) {
+    const auto it = json.find(key);
+    if (it != json.end() && it->is_string()) return it->get<std::string>();
+  }
+  return "";
 }
 
 std::vector<Item> config_items(const ConfigStore& store, ConfigKind kind) {
@@ -174,7 +179,12 @@ void describe_config(ConfigKind kind, const std::string& name, Session& session)
   } else if (kind == ConfigKind::kTopology) {
     session.print(store.topology(name).to_json());
   } else {
-    session.print(read_json_file(store.find(kind, name)));
+    const std::filesystem::path path = store.find(kind, name);
+    const nlohmann::json json = read_json_file(path);
+    // Read in full, so that what is printed is valid.
+    if (kind == ConfigKind::kSuite) static_cast<void>(Suite::from_json(json, {path.string(), ""}));
+    if (kind == ConfigKind::kRegression) static_cast<void>(Case::parse(json, {path.string(), ""}));
+    session.print(json);
   }
 }
 
@@ -204,7 +214,11 @@ void run_describe(const std::string& what, const std::string& name, Session& ses
     }
     return;
   }
-  if (name.empty()) throw InputError("describe " + what + ": a name is required; see `shardlab list`");
+  if (name.empty()) {
+    const auto kind = std::find(kSingulars.begin(), kSingulars.end(), what) - kSingulars.begin();
+    throw InputError("describe " + what + ": a name is required; valid: those of `shardlab list " +
+                     std::string(kPlurals[static_cast<std::size_t>(kind)]) + "`");
+  }
   if (what == "op") {
     const OpRule* rule = nullptr;
     for (const RuleSet set : {kShardlab, kDTensor213, kDTensorLegacy}) {
@@ -232,7 +246,7 @@ void add_list_command(CLI::App& app, Session& session) {
   CLI::App* command = app.add_subcommand("list", "print a registry\n  shardlab list stacks");
   command->add_option("what", *what, "which registry")
       ->required()
-      ->check(CLI::IsMember(std::vector<std::string>(kPlurals.begin(), kPlurals.end())));
+      ->check(one_of(std::vector<std::string>(kPlurals.begin(), kPlurals.end())));
   add_common_options(*command, session);
   command->callback([what, &session] { run_list(*what, session); });
 }
@@ -244,7 +258,7 @@ void add_describe_command(CLI::App& app, Session& session) {
       app.add_subcommand("describe", "print one entry of a registry\n  shardlab describe model alpha_beta");
   std::vector<std::string> kinds(kSingulars.begin(), kSingulars.end());
   kinds.emplace_back("models");
-  command->add_option("what", *what, "kind of entry")->required()->check(CLI::IsMember(kinds));
+  command->add_option("what", *what, "kind of entry")->required()->check(one_of(kinds));
   command->add_option("name", *name, "its name (models: all)");
   add_common_options(*command, session);
   command->callback([what, name, &session] { run_describe(*what, *name, session); });

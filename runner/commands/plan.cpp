@@ -118,9 +118,9 @@ void run_plan(const PlanArguments& arguments, Session& session) {
       parse_option("--from", [&] { return parse_layout(arguments.from, mesh.ndim(), meta); });
   const Layout to =
       parse_option("--to", [&] { return parse_layout(arguments.to, mesh.ndim(), meta); });
-  if (arguments.rank < 0 || arguments.rank >= mesh.size()) {
+  if (arguments.rank >= mesh.size()) {
     throw InputError("--rank: found " + std::to_string(arguments.rank) + "; valid: 0 to " +
-                     std::to_string(mesh.size() - 1));
+                     std::to_string(mesh.size() - 1) + ", the ranks of mesh " + mesh.text());
   }
   const Topology topology = store.topology(session.topology);
   StackEvaluator evaluator(store.stack(arguments.stack), topology);
@@ -181,13 +181,14 @@ void add_plan_command(CLI::App& app, Session& session) {
   command->add_option("--to", arguments->to, "layout wanted")->required();
   command->add_option("--stack", arguments->stack, "shipped name or path")->capture_default_str();
   command->add_option("--planner", arguments->planner, "instead of the stack's")
-      ->check(CLI::IsMember({"greedy", "graph"}));
+      ->check(one_of({"greedy", "graph"}));
   command
       ->add_option("--flatten", arguments->flatten,
                    "axes of a registered flattened mesh, e.g. \"dp,tp\"; once per mesh")
       ->take_all()
       ->allow_extra_args(false);
   command->add_option("--rank", arguments->rank, "whose logical shapes to show")
+      ->check(integer_from(0, (std::uint64_t{1} << 40) - 1))
       ->capture_default_str();
   add_topology_option(*command, session);
   add_common_options(*command, session);

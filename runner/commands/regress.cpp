@@ -14,9 +14,9 @@ namespace {
 
 constexpr std::size_t kColumns = 100;
 constexpr std::size_t kShownCandidates = 12;
-constexpr std::size_t kShownChecks = 10;
+constexpr std::size_t kShownChecks = 16;
 constexpr std::size_t kShownStacks = 8;
-constexpr int kPriceDigits = 4;
+constexpr int kPriceDigits = 3;
 
 struct RegressArguments {
   std::vector<std::string> ids;
@@ -28,7 +28,8 @@ Case read_case(const std::filesystem::path& path) {
   return Case::parse(read_json_file(path), {path.string(), ""});
 }
 
-// The named cases of the corpus and of the files; without names all files, or else the whole corpus.
+// The named cases of the corpus and of the files; without names all files, or else the whole
+// corpus.
 std::vector<Case> chosen_cases(const RegressArguments& arguments, const ConfigStore& store) {
   std::vector<Case> files;
   for (const std::string& file : arguments.files) files.push_back(read_case(file));
@@ -86,7 +87,7 @@ CaseSources sources_from(const ConfigStore& store) {
 nlohmann::json report_json(const CaseReport& report) {
   nlohmann::json checks = nlohmann::json::array();
   for (const CheckOutcome& check : report.checks) {
-    checks.push_back({{"what", check.what},
+    checks.push_back({{"what", check.what()},
                       {"expected", check.expected},
                       {"got", check.got},
                       {"ok", check.ok}});
@@ -113,15 +114,15 @@ std::string failures_text(const CaseReport& report) {
   std::string out;
   for (const CheckOutcome& check : report.checks) {
     if (check.ok) continue;
-    out += "  " + check.what + "\n    expected " + value_text(check.expected) + "\n    got      " +
-           value_text(check.got) + "\n";
+    out += "  " + check.what() + "\n    expected " + value_text(check.expected) +
+           "\n    got      " + value_text(check.got) + "\n";
   }
   return out;
 }
 
 std::string headline(const CaseReport& report) {
-  const std::string checks = std::to_string(report.checks.size()) +
-                             (report.checks.size() == 1 ? " check" : " checks");
+  const std::string checks =
+      std::to_string(report.checks.size()) + (report.checks.size() == 1 ? " check" : " checks");
   const std::string id = report.id + std::string(report.id.size() < 3 ? 0 : 2, ' ');
   return id + std::string(to_string(report.status)) + "  " +
          std::string(checks.size() < 10 ? 10 - checks.size() : 0, ' ') + checks + "  " +
@@ -137,7 +138,8 @@ std::string summary_text(const std::vector<CaseReport>& reports) {
   return out;
 }
 
-// -- The story of one case ---------------------------------------------------------------------------------------------
+// -- The story of one case
+// ---------------------------------------------------------------------------------------------
 
 // Breaks at blanks, or after "->" where there are none; lines after the first are indented.
 std::string wrapped(std::string_view text, const std::string& indent, std::size_t hanging = 0) {
@@ -153,7 +155,9 @@ std::string wrapped(std::string_view text, const std::string& indent, std::size_
       end += 2;
       next = end;
     }
-    out += margin + std::string(text.substr(0, end)) + "\n";
+    std::string line = margin + std::string(text.substr(0, end));
+    line.erase(line.find_last_not_of(' ') + 1);
+    out += line + "\n";
     text = text.substr(next);
     margin = indent + std::string(hanging, ' ');
   }
@@ -203,15 +207,21 @@ std::string select_table_text(const SelectTable& table) {
                                  [&](const auto& total) { return total.first == candidate; });
     return it == view.totals.end() ? std::optional<double>() : it->second;
   };
-  // Numbered as the first view lists them; of many only the cheapest and the chosen are shown.
+  // Numbered as the first view lists them; of many only the cheapest are shown.
   std::vector<std::string> all;
-  for (const auto& [text, unused] : table.views.front()->totals) all.push_back(text);
+  for (const SelectView* view : table.views) {
+    for (const auto& [text, unused] : view->totals) {
+      if (!contains(all, text)) all.push_back(text);
+    }
+  }
   std::vector<std::string> shown = all;
   if (shown.size() > kShownCandidates) {
     const SelectView& first = *table.views.front();
-    std::stable_sort(shown.begin(), shown.end(), [&](const auto& a, const auto& b) {
-      return *total_of(first, a) < *total_of(first, b);
-    });
+    const auto total = [&](const std::string& candidate) {
+      return total_of(first, candidate).value_or(std::numeric_limits<double>::infinity());
+    };
+    std::stable_sort(shown.begin(), shown.end(),
+                     [&](const auto& a, const auto& b) { return total(a) < total(b); });
     shown.resize(kShownCandidates / 2);
   }
   const auto number = [&](const std::string& candidate) {
@@ -228,7 +238,9 @@ std::string select_table_text(const SelectTable& table) {
       const SelectView& view = *view_of(stack, "");
       const std::optional<double> total = total_of(view, candidate);
       const bool tied = view.ties.size() > 1 && contains(view.ties, candidate);
-      row.push_back(total ? price_text(*total) + (tied ? "=" : " ") : "-");
+      std::string cell = total ? price_text(*total) : "-";
+      if (cell != "inf") cell += tied ? "=" : " ";
+      row.push_back(cell);
     }
     text.add(row);
   }
@@ -240,42 +252,69 @@ std::string select_table_text(const SelectTable& table) {
     }
     text.add(row);
   }
-  std::string out = wrapped(table.question + (all.size() > shown.size()
-                                                  ? ": " + std::to_string(all.size()) +
-                                                        " candidates, the cheapest are"
-                                                  : ""),
-                            "");
+  std::string out = wrapped(
+      table.question + (all.size() > shown.size()
+                            ? ": " + std::to_string(all.size()) + " candidates, the cheapest are"
+                            : ""),
+      "");
   return out + text.text("  ");
 }
 
+// One heading a question; stacks with the same plan and price on one line.
 std::string plans_text(const std::vector<PlanView>& plans) {
-  std::string out;
-  std::string question;
+  std::vector<std::string> questions;
   for (const PlanView& plan : plans) {
-    if (plan.question != question) out += wrapped(plan.question, "", 2);
-    question = plan.question;
-    out += wrapped(price_text(plan.price_us) + " us  " + plan.stack + "  " + plan.path, "  ", 2);
+    if (!contains(questions, plan.question)) questions.push_back(plan.question);
+  }
+  std::string out;
+  for (const std::string& question : questions) {
+    struct Line {
+      std::string price;
+      std::string path;
+      std::vector<std::string> stacks;
+    };
+    std::vector<Line> lines;
+    for (const PlanView& plan : plans) {
+      if (plan.question != question) continue;
+      const bool possible = plan.price_us < std::numeric_limits<double>::infinity();
+      const std::string price = possible ? format_double(plan.price_us) + " us" : "impossible";
+      auto it = std::find_if(lines.begin(), lines.end(), [&](const Line& line) {
+        return line.price == price && line.path == plan.path;
+      });
+      if (it == lines.end()) it = lines.insert(lines.end(), {price, plan.path, {}});
+      if (!contains(it->stacks, plan.stack)) it->stacks.push_back(plan.stack);
+    }
+    out += wrapped(question, "", 2);
+    for (const Line& line : lines) {
+      out += wrapped(line.price + "  " + join(line.stacks) + ":  " + line.path, "  ", 2);
+    }
   }
   return out;
 }
 
+// What no table shows: relations with their numbers, other checks with what they saw.
 std::string other_checks_text(const CaseReport& report) {
-  std::string out;
-  std::size_t shown = 0;
-  std::size_t left_out = 0;
+  std::vector<std::string> lines;
+  std::string previous;
   for (const CheckOutcome& check : report.checks) {
-    const bool in_tables =
-        check.kind == "select" || check.kind == "plan" || check.kind == "steps";
+    const bool in_tables = check.kind == "select" || check.kind == "plan" || check.kind == "steps";
     if (in_tables || !check.ok) continue;
-    if (++shown > kShownChecks) {
-      ++left_out;
-      continue;
+    if (check.key.empty()) {
+      lines.push_back(check.check + ":  " + value_text(check.got));
+    } else if (check.check == previous) {
+      lines.back() += ", " + check.key + " " + value_text(check.got);
+    } else {
+      lines.push_back(check.check + ":  " + check.key + " " + value_text(check.got));
     }
-    const bool relation = check.kind == "relation";
-    out += cut("  " + check.what + (relation ? ":  " : " = ") + value_text(check.got), kColumns) +
-           "\n";
+    previous = check.check;
   }
-  if (left_out > 0) out += "  and " + std::to_string(left_out) + " more\n";
+  std::string out;
+  for (std::size_t i = 0; i < std::min(lines.size(), kShownChecks); ++i) {
+    out += wrapped(cut(lines[i], 3 * kColumns), "  ", 4);
+  }
+  if (lines.size() > kShownChecks) {
+    out += "  and " + std::to_string(lines.size() - kShownChecks) + " more\n";
+  }
   return out;
 }
 
@@ -290,7 +329,7 @@ std::string story_text(const Case& one, const CaseReport& report) {
   std::string out = wrapped(one.id() + "  " + one.title(), "", one.id().size() + 2);
   out += one.source() + "  (figures: " + one.status() + ")\n";
   out += one.setup_text() + "\n";
-  for (const std::string& line : one.story()) out += wrapped(line, "  ");
+  out += wrapped(join(one.story(), " "), "  ");
   for (const SelectTable& table : tables) out += select_table_text(table);
   out += plans_text(report.plans);
   out += other_checks_text(report);
@@ -308,7 +347,8 @@ void run_regress(const RegressArguments& arguments, Session& session) {
   std::optional<std::string> stack;
   if (!arguments.stack.empty()) {
     stack = arguments.stack;
-    static_cast<void>(store.stack(arguments.stack));  // an unknown name is said once, not case by case
+    static_cast<void>(
+        store.stack(arguments.stack));  // an unknown name is said once, not case by case
   }
   std::vector<CaseReport> reports(cases.size());
   Progress progress("cases", cases.size(), session.quiet);
@@ -333,8 +373,8 @@ void run_regress(const RegressArguments& arguments, Session& session) {
     session.print(json);
   } else if (arguments.ids.empty()) {
     session.print(summary_text(reports) + std::to_string(count(CaseStatus::kPass)) + " passed, " +
-                  std::to_string(failed) + " failed, " +
-                  std::to_string(count(CaseStatus::kSkip)) + " skipped\n");
+                  std::to_string(failed) + " failed, " + std::to_string(count(CaseStatus::kSkip)) +
+                  " skipped\n");
   } else {
     std::string text;
     for (std::size_t i = 0; i < cases.size(); ++i) {
@@ -349,17 +389,17 @@ void run_regress(const RegressArguments& arguments, Session& session) {
 
 void add_regress_command(CLI::App& app, Session& session) {
   auto arguments = std::make_shared<RegressArguments>();
-  CLI::App* command = app.add_subcommand(
-      "regress",
-      "run the corpus of historical cases; with a case named, tell its story\n"
-      "  shardlab regress R03");
+  CLI::App* command =
+      app.add_subcommand("regress",
+                         "run the corpus of historical cases; with a case named, tell its story\n"
+                         "  shardlab regress R03");
   command->add_option("ID", arguments->ids, "cases: R03 names R03 and R03-anything");
-  command
-      ->add_option("--file", arguments->files, "a case of one's own; once per file")
+  command->add_option("--file", arguments->files, "a case of one's own; once per file")
       ->take_all()
       ->allow_extra_args(false);
-  command->add_option("--stack", arguments->stack,
-                      "shipped name or path: instead of the stack of every check that is not pinned to one");
+  command->add_option(
+      "--stack", arguments->stack,
+      "shipped name or path: instead of the stack of every check that is not pinned to one");
   add_common_options(*command, session);
   command->callback([arguments, &session] { run_regress(*arguments, session); });
 }

@@ -130,13 +130,24 @@ std::string selection_text(const Selection& selection, Reasons& reasons) {
 OpCall call_of(const SelectArguments& arguments, const DeviceMesh& mesh, RuleSet rules) {
   OpCall call;
   call.op = std::string(find_op_rule(arguments.op, rules).op);
-  for (const std::string& input : arguments.inputs) {
+  for (std::size_t i = 0; i < arguments.inputs.size(); ++i) {
+    std::string_view input = arguments.inputs[i];
+    if (input.starts_with(" [")) input.remove_prefix(1);  // see with_whole_lists()
+    const std::string option =
+        arguments.inputs.size() == 1 ? "--inputs" : "--inputs, text " + std::to_string(i + 1);
     call.inputs.push_back(
-        parse_option("--inputs", [&] { return OpCall::parse_input(input, mesh.ndim()); }));
+        parse_option(option, [&] { return OpCall::parse_input(input, mesh.ndim()); }));
   }
   if (!arguments.args.empty()) {
-    call.args = parse_json(arguments.args, "--args");
-    if (!call.args.is_array()) throw InputError("--args: valid: a JSON array, such as [1,false]");
+    try {
+      call.args = parse_json(arguments.args, "--args");
+    } catch (const ConfigError& error) {
+      throw InputError(error.what());
+    }
+    if (!call.args.is_array()) {
+      throw InputError("--args: found " + describe_json(call.args) +
+                       "; valid: a JSON array, such as [1,false]");
+    }
   }
   return call;
 }
@@ -209,7 +220,7 @@ void add_select_command(CLI::App& app, Session& session) {
                       "JSON array of the positional arguments that are not tensors, e.g. [1,false]");
   command->add_option("--stack", arguments->stack, "shipped name or path")->capture_default_str();
   command->add_option("--search", arguments->search, "instead of the stack's")
-      ->check(CLI::IsMember({"full", "dijkstra", "exact"}));
+      ->check(one_of({"full", "dijkstra", "exact"}));
   command->add_option("--order", arguments->order, "listed, reversed or shuffled:SEED");
   add_topology_option(*command, session);
   add_common_options(*command, session);

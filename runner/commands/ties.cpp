@@ -36,10 +36,13 @@ Audit audit(const TiesArguments& arguments, const Session& session) {
   const Topology topology = store.topology(session.topology);
   const Stack stack = store.stack(arguments.stack);
   Audit audit;
+  std::vector<Suite> suites;
   for (const std::string& name : arguments.suites) {
-    for (Question& question : store.suite(name).questions) {
-      audit.questions.push_back(std::move(question));
-    }
+    suites.push_back(store.suite(name));
+    expect_new_suite(suites);
+  }
+  for (Suite& suite : suites) {
+    for (Question& question : suite.questions) audit.questions.push_back(std::move(question));
   }
   audit.items.resize(audit.questions.size());
   Progress progress("questions", audit.questions.size(), session.quiet);
@@ -143,7 +146,7 @@ void add_ties_command(CLI::App& app, Session& session) {
       ->allow_extra_args(false);
   command->add_option("--stack", arguments->stack, "shipped name or path")->capture_default_str();
   command->add_option("--within", arguments->within_percent, "near ties: percent above the minimum")
-      ->check(CLI::Range(0.0, 1e6))
+      ->check(number_from(0.0, 1e6))
       ->capture_default_str();
   command->add_flag("--fail-on-tie", arguments->fail_on_tie, "exit 1 when there is an exact tie");
   add_topology_option(*command, session);

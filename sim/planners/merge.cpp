@@ -55,7 +55,7 @@ Attempt merge_run(std::span<const PlanStep> run, const DeviceMesh& mesh, MergeOp
       if (extent(step) > extent(*outermost)) outermost = &step;
     }
     const bool checked =
-        first.collective == Collective::kReduceScatter || options.checks_all_gather;
+        first.collective == Collective::kReduceScatter || options.mends_faults;
     if (checked && extent(*outermost) % ranks != 0) return {std::nullopt, "uneven_tensor_shape"};
   }
 
@@ -68,7 +68,15 @@ Attempt merge_run(std::span<const PlanStep> run, const DeviceMesh& mesh, MergeOp
       merged.avg_scale *= mesh.size(step.mesh_dims.front());
     }
   }
-  if (merged.avg_scale > 1) merged.from = Placement::partial(ReduceOp::kSum);
+  // A sum among the averages makes the whole a sum, divided by the averaged mesh dims alone. PyTorch 2.13.0 looks at the
+  // scale instead, so an average over one rank in front of a sum averages the sum away.
+  const bool any_sum = std::any_of(run.begin(), run.end(), [](const PlanStep& step) {
+    return step.from.is_partial() && step.from.reduce_op() == ReduceOp::kSum;
+  });
+  if (merged.avg_scale > 1 || (any_sum && first.from.is_partial() && options.mends_faults &&
+                               first.from.reduce_op() == ReduceOp::kAvg)) {
+    merged.from = Placement::partial(ReduceOp::kSum);
+  }
   merged.after = run.back().after;
   return {merged, ""};
 }

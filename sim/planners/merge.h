@@ -6,7 +6,7 @@
 //   1. reduce-scatter: its mesh dims ascend; all-gather: they descend          else non_ascending_mesh_dims
 //   2. a registered flattened mesh has the layout of its (sorted) mesh dims    else no_flattened_mesh
 //   3. reduce-scatter: the largest logical extent on the scattered dim is divisible by the product of the mesh sizes
-//      (all-gather: likewise, with `checks_all_gather`)                        else uneven_tensor_shape
+//      (all-gather: likewise, with `mends_faults`)                             else uneven_tensor_shape
 // PyTorch 2.13.0 lacks the check for all-gathers and loses rows silently (pytorch/pytorch#194457).
 // Source: PyTorch 2.13.0, _redistribute.py, _optimize_transform_infos; pytorch/pytorch#172119, #172610, #174630.
 #pragma once
@@ -18,7 +18,7 @@
 namespace shardlab {
 
 struct MergeOptions {
-  bool checks_all_gather = true;
+  bool mends_faults = true;  // false: as PyTorch 2.13.0 merges
 };
 
 struct MergeResult {

@@ -31,7 +31,8 @@ class Evaluators {
  public:
   StackEvaluator& get(const std::string& stack, std::int64_t devices_per_host) {
     auto& slot = evaluators_[{stack, devices_per_host}];
-    if (!slot) slot = std::make_unique<StackEvaluator>(shipped_stack(stack), h100(devices_per_host));
+    if (!slot)
+      slot = std::make_unique<StackEvaluator>(shipped_stack(stack), h100(devices_per_host));
     return *slot;
   }
   // dtensor-2.13 that merges nothing.
@@ -69,23 +70,24 @@ DeviceMesh mesh_of(const json& c) {
 
 std::string shape_text(const Shape& shape) {
   std::string text;
-  for (const std::int64_t extent : shape) text += (text.empty() ? "" : ",") + std::to_string(extent);
+  for (const std::int64_t extent : shape)
+    text += (text.empty() ? "" : ",") + std::to_string(extent);
   return "[" + text + "]";
 }
 
 // [mesh_dim or [mesh_dims], "from", "to", [logical shape], avg_scale] as one line.
 std::string step_text(const json& step) {
   std::string dims = step[0].is_array() ? step[0].dump() : "[" + step[0].dump() + "]";
-  std::string text = dims + step[1].get<std::string>() + ">" + step[2].get<std::string>() +
-                     step[3].dump();
+  std::string text =
+      dims + step[1].get<std::string>() + ">" + step[2].get<std::string>() + step[3].dump();
   if (step.size() > 4 && !step[4].is_null()) text += "/" + step[4].dump();
   return text;
 }
 std::string step_text(const PlanStep& step) {
   std::string dims;
   for (const int dim : step.mesh_dims) dims += (dims.empty() ? "" : ",") + std::to_string(dim);
-  std::string text = "[" + dims + "]" + step.from.text() + ">" + step.to.text() +
-                     shape_text(step.logical_shape);
+  std::string text =
+      "[" + dims + "]" + step.from.text() + ">" + step.to.text() + shape_text(step.logical_shape);
   if (step.avg_scale > 1) text += "/" + std::to_string(step.avg_scale);
   return text;
 }
@@ -188,7 +190,8 @@ GoldenReport compare_costs(const json& file) {
     const TensorMeta meta = TensorMeta::parse(c.at("tensor").get<std::string>());
     const Layout from = parse_layout(c.at("from").get<std::string>(), mesh.ndim(), meta);
     const Layout to = parse_layout(c.at("to").get<std::string>(), mesh.ndim(), meta);
-    for (const auto& [stack, key] : {std::pair("dtensor-2.13", "greedy"), std::pair("dtensor-v3g", "graph")}) {
+    for (const auto& [stack, key] :
+         {std::pair("dtensor-2.13", "greedy"), std::pair("dtensor-v3g", "graph")}) {
       const std::string name(key);
       if (!c.contains(name + "_us")) {
         ++report.skipped;
@@ -246,7 +249,8 @@ GoldenReport compare_plans(const json& file) {
         if (!close(cost_of(c["graph_us"]), counted.price.total.value())) {
           differ("graph cost", format_double(counted.price.total.value()));
         }
-        if (!from.has_strided() && !to.has_strided() && steps_text(c[name]) != steps_text(plan.steps)) {
+        if (!from.has_strided() && !to.has_strided() &&
+            steps_text(c[name]) != steps_text(plan.steps)) {
           differ("graph", steps_text(plan.steps));
         }
         if (c.contains("graph_path") && c["graph_path"] != plan.path()) {
@@ -301,12 +305,13 @@ GoldenReport compare_selections(const json& file) {
       compare_selection(c, got, ordered, where, report);
     } catch (const InputError& error) {
       const bool both = c.contains("error") &&
-                        c["error"].get<std::string>().find("in-place operations that require "
-                                                           "placement changes are not supported") !=
-                            std::string::npos &&
-                        std::string(error.what()).find("in-place operations that require placement "
-                                                       "changes are not supported") !=
-                            std::string::npos;
+                        c["error"].get<std::string>().find(
+                            "in-place operations that require "
+                            "placement changes are not supported") != std::string::npos &&
+                        std::string(error.what())
+                                .find(
+                                    "in-place operations that require placement "
+                                    "changes are not supported") != std::string::npos;
       if (!both) report.differences.push_back(where + ": shardlab refuses: " + error.what());
     }
   }

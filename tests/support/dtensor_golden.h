@@ -1,5 +1,5 @@
-// Compares the stack dtensor-2.13 with answers of a real PyTorch, as scripts/gen_golden_dtensor.py writes them (its
-// docstring describes the files). Each function returns one line per difference.
+// Compares the stack dtensor-2.13 with answers of a real PyTorch, as scripts/gen_golden_dtensor.py
+// writes them (its docstring describes the files). Each function returns one line per difference.
 #pragma once
 
 #include <nlohmann/json.hpp>

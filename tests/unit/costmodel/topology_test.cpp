@@ -65,18 +65,16 @@ TEST(Link, AGroupInOneHostUsesTheInnerLevel) {
 }
 
 TEST(Link, AGroupOverTwoHostsUsesTheNetwork) {
-  EXPECT_EQ(topology_with(8).link({.ranks = 2, .hosts = 2, .extent = 9, .walk = 16}).name,
+  EXPECT_EQ(topology_with(8).link({.ranks = 2, .hosts = 2, .domains = 2, .extent = 9}).name,
             "network");
 }
 
 TEST(Link, ADomainJoinsSeveralHosts) {
   // Hosts of 4 in a domain of 72: 8 ranks on 2 hosts still talk over NVLink, 144 ranks do not.
   const Topology gb200 = domain_topology(72);
-  EXPECT_EQ(gb200.link({.ranks = 8, .hosts = 2, .ranks_per_host = 4, .extent = 8, .walk = 8}).name,
-            "nvlink");
-  EXPECT_EQ(
-      gb200.link({.ranks = 144, .hosts = 36, .ranks_per_host = 4, .extent = 144, .walk = 144}).name,
-      "network");
+  EXPECT_EQ(gb200.link({.ranks = 8, .hosts = 2, .domains = 1, .ranks_per_host = 4}).name, "nvlink");
+  EXPECT_EQ(gb200.link({.ranks = 144, .hosts = 36, .domains = 2, .ranks_per_host = 4}).name,
+            "network");
 }
 
 struct TopologyError {

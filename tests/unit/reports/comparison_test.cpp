@@ -200,6 +200,16 @@ TEST(Comparison, WithinAVerdictTheLargestChangeComesFirst) {
   }
 }
 
+TEST(Comparison, TheLowestRegretLeavesTheReferenceAside) {
+  ComparisonRecord record = small_record();
+  const Comparison comparison = compare(record);
+  EXPECT_EQ(lowest_regret(record, comparison)->name, "old");
+  record.reference.name = "old";
+  EXPECT_EQ(lowest_regret(record, comparison)->name, "new");
+  record.questions.clear();
+  EXPECT_EQ(lowest_regret(record, compare(record)), nullptr);
+}
+
 TEST(Comparison, NoQuestionsAreNoFlipsAndNoRegret) {
   ComparisonRecord record = small_record();
   record.questions.clear();

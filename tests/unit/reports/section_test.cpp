@@ -219,7 +219,7 @@ TEST(Sections, InvariantsNameTheBrokenOnesAndTheirWitness) {
 
 TEST(Sections, CurvesTellWhereTheStacksDifferMost) {
   EXPECT_EQ(content_of(rendered(small_record()), "curves").answer,
-            "The stacks differ most for all_gather on 8, 8 ranks at 1.00 kB: `new` asks 3.00 us, "
+            "The stacks differ most for all_gather over 8 ranks at 1.00 kB: `new` asks 3.00 us, "
             "`old` 6.60 us, a ratio "
             "of 0.45.");
 }

@@ -122,6 +122,21 @@ TEST(SummarySentence, ManyCandidatesAreToldByTheirExtremes) {
       "the lowest mean regret is 0.0 % (`new`); the reference is `ref`, datasheet, not measured.");
 }
 
+TEST(SummarySentence, AStackThatIsItsOwnReferenceIsCalledThat) {
+  ComparisonRecord record = record_of(10, 1, 0, 0);
+  record.reference.name = "new";
+  EXPECT_EQ(sentence(record),
+            "Changing `old` to `new` flips 1 of 10 decisions (10.0 %): the reference (`new`, "
+            "datasheet, not "
+            "measured) calls it better; mean regret falls from 1.0 % to 0.0 %, `new` being the "
+            "reference itself.");
+  record.stacks.push_back("newer");
+  for (RecordQuestion& one : record.questions) one.answers.push_back(one.answers[0]);
+  EXPECT_NE(
+      sentence(record).find("`new` flips 1 (10.0 %; 1 better; the reference itself) and `newer`"),
+      std::string::npos);
+}
+
 TEST(SummarySentence, WithoutQuestionsItSaysSo) {
   EXPECT_EQ(sentence(record_of(0, 0, 0, 0)),
             "No decision was compared: the suites hold no questions.");

@@ -55,7 +55,7 @@ TEST_F(Table, ContinuesTheLastSlopeAboveTheLastRow) {
 }
 
 TEST_F(Table, ScalesALoneRowByItsBytes) {
-  EXPECT_DOUBLE_EQ(ask(*model({row(1000, 10)}), 4000).total.value(), 40.0);
+  EXPECT_DOUBLE_EQ(ask(*model(json::array({row(1000, 10)})), 4000).total.value(), 40.0);
 }
 
 TEST_F(Table, LatencyIsTheFirstRowAndTransferTheRest) {
@@ -73,7 +73,7 @@ TEST_F(Table, PrefersRowsOfTheSameHosts) {
 }
 
 TEST_F(Table, IsImpossibleWithoutARow) {
-  const auto table = model({row(1000, 10)});
+  const auto table = model(json::array({row(1000, 10)}));
   for (const Price& price :
        {ask(*table, 1000, 4), table->price({Collective::kAllReduce, 1000, {.ranks = 8}})}) {
     EXPECT_EQ(price.impossible, "the table has no row for this collective and group");
@@ -93,7 +93,7 @@ TEST_F(Table, NeverPricesBelowZeroWhereItsLastRowsFall) {
 }
 
 TEST_F(Table, ALoneRowOfZeroBytesStillGivesAFinitePrice) {
-  const Price price = ask(*model({row(0, 10)}), 4000);
+  const Price price = ask(*model(json::array({row(0, 10)})), 4000);
   EXPECT_TRUE(std::isfinite(price.total.value()) || !price.is_possible());
 }
 

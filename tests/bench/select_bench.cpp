@@ -1,0 +1,46 @@
+// How long the selection of an op's strategy takes, cold: expanded, priced and decided anew in
+// every iteration.
+//
+//   BM_SelectMm/<mesh dims>, BM_SelectAdd/<mesh dims>
+#include "costmodel/error.h"
+#include "tests/bench/questions.h"
+
+namespace shardlab {
+namespace {
+
+void select(benchmark::State& state, const std::string& op) {
+  const bench::MeshQuestions questions = bench::questions_on(state.range(0));
+  const OpCall& call = questions.calls.at(op);
+  const Stack stack = testing_support::shipped_stack("dtensor-2.13");
+  StackEvaluator evaluator(stack, bench::topology_of_questions());
+  (void)evaluator.on(
+      questions.mesh);  // the prices of a mesh's communicators are no part of an answer
+  std::size_t candidates = 0;
+  bench::QuestionTimes times(1);
+  for (auto _ : state) {
+    times.time(0, [&] {
+      const OpRule& rule = find_op_rule(call.op, stack.rules);
+      const Expansion expansion = expand(rule, call, questions.mesh);
+      const Pricing pricing = evaluator.price(expansion, &rule, call, questions.mesh);
+      const Decision decision = evaluator.decide(expansion, pricing, call);
+      candidates = decision.candidates;
+      benchmark::DoNotOptimize(decision.choice.total_us);
+    });
+  }
+  SHARDLAB_CHECK(candidates > 0, "nothing was selected");
+  times.report(state);
+  state.counters["candidates"] = benchmark::Counter(static_cast<double>(candidates),
+                                                    benchmark::Counter::kIsIterationInvariantRate);
+}
+
+void BM_SelectMm(benchmark::State& state) { select(state, "aten.mm.default"); }
+BENCHMARK(BM_SelectMm)->DenseRange(1, 5);
+
+void BM_SelectAdd(benchmark::State& state) { select(state, "aten.add.Tensor"); }
+BENCHMARK(BM_SelectAdd)->DenseRange(1, 5);
+
+void BM_Memcpy(benchmark::State& state) { bench::copy_memory(state); }
+BENCHMARK(BM_Memcpy);
+
+}  // namespace
+}  // namespace shardlab

@@ -1,0 +1,482 @@
+// Malformed command lines: exit 2, nothing on stdout, and a message that names the place, what was
+// found and what is valid; compared word for word.
+#include <gtest/gtest.h>
+
+#include "tests/cli/messages.h"
+
+namespace shardlab::testing_support {
+namespace {
+
+using Words = std::vector<std::string>;
+
+struct BadCommand {
+  const char* name;
+  Words words;
+  const char* message;
+};
+void PrintTo(const BadCommand& command, std::ostream* out) { *out << join(command.words, " "); }
+
+Words with(Words words, const Words& more) {
+  words.insert(words.end(), more.begin(), more.end());
+  return words;
+}
+
+const Words kGoodPlan = {"plan",   "--mesh", "2x4",  "--tensor", "f32[8,8]",
+                         "--from", "RR",     "--to", "RR"};
+const Words kGoodMatmul = {"select", "--op",     "mm",         "--mesh",
+                           "4",      "--inputs", "f32[8,8] R", "f32[8,8] R"};
+const Words kComparison = {"compare", "--baseline", "dtensor-v3",
+                           "--suite", "ops-small",  "--candidate"};
+
+Words plan_of(const char* mesh, const char* tensor, const char* from, const char* to) {
+  return {"plan", "--mesh", mesh, "--tensor", tensor, "--from", from, "--to", to};
+}
+Words select_of(const char* op, const Words& inputs, const Words& more = {}) {
+  return with(with({"select", "--op", op, "--mesh", "4", "--inputs"}, inputs), more);
+}
+
+class BadCommandLine : public testing::TestWithParam<BadCommand> {};
+
+TEST_P(BadCommandLine, IsAnsweredWordForWord) {
+  const TemporaryFolder folder;
+  folder.write("legacy.json", R"({"base": "dtensor-v3", "rules": "dtensor-legacy"})");
+  const ProcessResult result = run_shardlab(GetParam().words, folder.path());
+  EXPECT_FALSE(result.timed_out);
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_EQ(result.out, "");
+  EXPECT_EQ(result.err, "shardlab: " + with_lists(GetParam().message) + "\n");
+}
+
+std::string name_of(const testing::TestParamInfo<BadCommand>& info) { return info.param.name; }
+
+INSTANTIATE_TEST_SUITE_P(
+    Options, BadCommandLine,
+    testing::Values(
+        BadCommand{"NoCommand", {}, "a command is required; valid: {commands}"},
+        BadCommand{"UnknownCommand",
+                   {"plam"},
+                   "unknown command \"plam\" (did you mean \"plan\"?); valid: {commands}"},
+        BadCommand{
+            "UnknownOptionBeforeTheCommand",
+            {"--verbos"},
+            "unknown option \"--verbos\"; valid: --help, --version, or a command: {commands}"},
+        BadCommand{"OptionBeforeTheCommand",
+                   {"--format", "json", "plan", "--mesh", "2x4", "--tensor", "f32[8,8]", "--from",
+                    "RR", "--to", "RR"},
+                   "found \"--format\" before the command; valid: shardlab plan OPTIONS"},
+        BadCommand{"UnknownOption", with(kGoodPlan, {"--plannner", "greedy"}),
+                   "plan: unknown option \"--plannner\" (did you mean \"--planner\"?); valid: "
+                   "{plan options}"},
+        BadCommand{
+            "MisspeltRequiredOption",
+            {"plan", "--meshh", "2x4"},
+            "plan: unknown option \"--meshh\" (did you mean \"--mesh\"?); valid: {plan options}"},
+        BadCommand{"UnexpectedArgument", with(kGoodPlan, {"extra"}),
+                   "plan: unexpected argument \"extra\"; see `shardlab plan --help`"},
+        BadCommand{"OneRequiredOptionMissing",
+                   {"plan", "--mesh", "2", "--tensor", "f32[8]", "--from", "R"},
+                   "plan: --to is required: layout wanted"},
+        BadCommand{"SeveralRequiredOptionsMissing",
+                   {"plan", "--mesh", "2"},
+                   "plan: --tensor, --from, --to are required; see `shardlab plan --help`"},
+        BadCommand{"OptionWithoutItsValue",
+                   {"plan", "--mesh", "--tensor", "f32[8]"},
+                   "plan: --mesh: a value is missing: 8x8, or dp=8,tp=8"},
+        BadCommand{"OptionTwice", with(kGoodPlan, {"--from", "RR"}),
+                   "plan: --from: found 2 values; valid: one"},
+        BadCommand{"FlagWithAValue", with(kGoodPlan, {"--quiet=maybe"}),
+                   "plan: --quiet: found \"maybe\"; valid: no value, it is a flag"},
+        BadCommand{"UnknownFormat", with(kGoodPlan, {"--format", "jsn"}),
+                   "plan: --format: found \"jsn\" (did you mean \"json\"?); valid: text, json"},
+        BadCommand{
+            "UnknownPlanner", with(kGoodPlan, {"--planner", "graf"}),
+            "plan: --planner: found \"graf\" (did you mean \"graph\"?); valid: greedy, graph"},
+        BadCommand{"NegativeJobs", with(kGoodPlan, {"--jobs", "-1"}),
+                   "plan: --jobs: found \"-1\"; valid: an integer from 0 to 1024"},
+        BadCommand{"JobsNotANumber", with(kGoodPlan, {"--jobs", "two"}),
+                   "plan: --jobs: found \"two\"; valid: an integer from 0 to 1024"},
+        BadCommand{"TooManyJobs", with(kGoodPlan, {"--jobs", "1025"}),
+                   "plan: --jobs: found \"1025\"; valid: an integer from 0 to 1024"},
+        BadCommand{"NegativeSeed", with(kGoodPlan, {"--seed", "-1"}),
+                   "plan: --seed: found \"-1\"; valid: an integer from 0 to 18446744073709551615"},
+        BadCommand{"SeedWithAFraction", with(kGoodPlan, {"--seed", "1.5"}),
+                   "plan: --seed: found \"1.5\"; valid: an integer from 0 to 18446744073709551615"},
+        BadCommand{"SeedTooLarge", with(kGoodPlan, {"--seed", "18446744073709551616"}),
+                   "plan: --seed: found \"18446744073709551616\"; valid: an integer from 0 to "
+                   "18446744073709551615"},
+        BadCommand{"RankOutOfRange", with(kGoodPlan, {"--rank", "8"}),
+                   "--rank: found 8; valid: 0 to 7, the ranks of mesh 2x4"},
+        BadCommand{"NegativeRank", with(kGoodPlan, {"--rank", "-1"}),
+                   "plan: --rank: found \"-1\"; valid: an integer from 0 to 1099511627775"}),
+    name_of);
+
+INSTANTIATE_TEST_SUITE_P(
+    Meshes, BadCommandLine,
+    testing::Values(
+        BadCommand{"MeshOfSizeZero", plan_of("0x4", "f32[8,8]", "RR", "RR"),
+                   "--mesh: mesh \"0x4\": at position 0: expected a mesh dim size from 1 to "
+                   "1099511627776"},
+        BadCommand{
+            "NegativeMesh", plan_of("-4", "f32[8,8]", "RR", "RR"),
+            "--mesh: mesh \"-4\": at position 0: expected a mesh dim size from 1 to 1099511627776"},
+        BadCommand{"EmptyMesh", plan_of("", "f32[8,8]", "RR", "RR"),
+                   "--mesh: mesh \"\": at position 0: expected a mesh dim size"},
+        BadCommand{"MeshWithTwoSeparators", plan_of("2xx4", "f32[8,8]", "RR", "RR"),
+                   "--mesh: mesh \"2xx4\": at position 2: expected a mesh dim size"},
+        BadCommand{
+            "MeshWithTooManyDims", plan_of("1x1x1x1x1x1x1x1x1", "f32[8,8]", "RR", "RR"),
+            "--mesh: mesh \"1x1x1x1x1x1x1x1x1\": at position 16: expected at most 8 mesh dims"},
+        BadCommand{"MeshWithTooManyRanks", plan_of("1048576x1048577", "f32[8,8]", "RR", "RR"),
+                   "--mesh: mesh \"1048576x1048577\": at position 8: expected at most 2^40 ranks"},
+        BadCommand{"MeshSizeBeyondSixtyFourBits",
+                   plan_of("99999999999999999999", "f32[8,8]", "RR", "RR"),
+                   "--mesh: mesh \"99999999999999999999\": at position 0: expected a mesh dim size "
+                   "from 1 to "
+                   "1099511627776"},
+        BadCommand{"DuplicateAxis", plan_of("dp=2,dp=4", "f32[8,8]", "RR", "RR"),
+                   "--mesh: mesh \"dp=2,dp=4\": at position 5: expected distinct axis names, found "
+                   "\"dp\" twice"},
+        BadCommand{
+            "AxisWithoutSize", plan_of("dp=2,tp", "f32[8,8]", "RR", "RR"),
+            "--mesh: mesh \"dp=2,tp\": at position 7: expected \"=\" and the size of axis \"tp\""},
+        BadCommand{"FlattenWithoutAxisNames", with(kGoodPlan, {"--flatten", "dp,tp"}),
+                   "--flatten: mesh \"dp, tp\": at position 0: expected a mesh with axis names "
+                   "(dp=2,tp=4), "
+                   "found none"},
+        BadCommand{"FlattenUnknownAxis",
+                   with(plan_of("dp=2,tp=4", "f32[8,8]", "RR", "RR"), {"--flatten", "dp,cp"}),
+                   "--flatten: mesh \"dp, cp\": at position 0: expected known axis names, found "
+                   "\"cp\"; valid: "
+                   "dp, tp"},
+        BadCommand{"FlattenSameAxisTwice",
+                   with(plan_of("dp=2,tp=4", "f32[8,8]", "RR", "RR"), {"--flatten", "dp,dp"}),
+                   "--flatten: mesh \"dp, dp\": at position 0: expected distinct axis names, found "
+                   "\"dp\" twice"},
+        BadCommand{"FlattenInAnotherOrder",
+                   with(plan_of("dp=2,tp=4", "f32[8,8]", "RR", "RR"), {"--flatten", "tp,dp"}),
+                   "--flatten: mesh \"tp, dp\": at position 0: expected axes in the order of the "
+                   "root mesh"}),
+    name_of);
+
+INSTANTIATE_TEST_SUITE_P(
+    Tensors, BadCommandLine,
+    testing::Values(
+        BadCommand{"UnknownDType", plan_of("2", "float[8]", "R", "R"),
+                   "--tensor: tensor \"float[8]\": at position 0: expected a dtype: {dtypes}"},
+        BadCommand{"NegativeDimSize", plan_of("2", "f32[-8]", "R", "R"),
+                   "--tensor: tensor \"f32[-8]\": at position 4: expected a dim size from 0 to "
+                   "9007199254740992"},
+        BadCommand{"DimSizeWithAFraction", plan_of("2", "f32[8.5]", "R", "R"),
+                   "--tensor: tensor \"f32[8.5]\": at position 5: expected \",\" and another dim "
+                   "size, or \"]\""},
+        BadCommand{"DimSizeOf2To63", plan_of("2", "i8[9223372036854775808]", "R", "R"),
+                   "--tensor: tensor \"i8[9223372036854775808]\": at position 3: expected a dim "
+                   "size from 0 to "
+                   "9007199254740992"},
+        BadCommand{"TensorOf2To63Bytes", plan_of("2", "i8[3037000500,3037000500]", "R", "R"),
+                   "--tensor: tensor \"i8[3037000500,3037000500]\": at position 0: expected a "
+                   "tensor of at "
+                   "most 2^53 bytes"},
+        BadCommand{"TensorWithTooManyDims",
+                   plan_of("2", "f32[1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1]", "R", "R"),
+                   "--tensor: tensor \"f32[1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1]\": at position 36: "
+                   "expected at "
+                   "most 16 tensor dims"},
+        BadCommand{"TensorWithoutBracket", plan_of("2", "f32[8,8", "R", "R"),
+                   "--tensor: tensor \"f32[8,8\": at position 7: expected \",\" and another dim "
+                   "size, or \"]\""}),
+    name_of);
+
+INSTANTIATE_TEST_SUITE_P(
+    Layouts, BadCommandLine,
+    testing::Values(
+        BadCommand{"UnknownPlacement", plan_of("2x4", "f32[8,8]", "XR", "RR"),
+                   "--from: layout \"XR\": at position 0: expected a placement: R, S(d), _S(d,f), "
+                   "P(op), MP or "
+                   "NP(p)"},
+        BadCommand{"TensorDimOutOfRange", plan_of("2x4", "f32[8,8]", "S(2)R", "RR"),
+                   "--from: layout \"S(2)R\": at position 0: expected shards of tensor dims 0 to "
+                   "1, found S(2)"},
+        BadCommand{"NegativeTensorDim", plan_of("2x4", "f32[8,8]", "S(-1)R", "RR"),
+                   "--from: layout \"S(-1)R\": at position 2: expected a tensor dim from 0 to 15"},
+        BadCommand{"ShardOfAScalar", plan_of("2", "f32[]", "S(0)", "R"),
+                   "--from: layout \"S(0)\": at position 0: expected no shard: the tensor has no "
+                   "dims, found "
+                   "S(0)"},
+        BadCommand{"LayoutTooShort", plan_of("2x4", "f32[8,8]", "R", "RR"),
+                   "--from: layout \"R\": at position 1: expected 2 placements, one per mesh dim"},
+        BadCommand{"LayoutTooLong", plan_of("2x4", "f32[8,8]", "RR", "RRR"),
+                   "--to: layout \"RRR\": at position 2: expected 2 placements, one per mesh dim"},
+        BadCommand{"EmptyLayout", plan_of("2x4", "f32[8,8]", "", "RR"),
+                   "--from: layout \"\": at position 0: expected 2 placements, one per mesh dim"},
+        BadCommand{
+            "UnknownReduceOp", plan_of("2x4", "f32[8,8]", "P(summ)R", "RR"),
+            "--from: layout \"P(summ)R\": at position 2: expected a reduce op: sum, avg, max, min, "
+            "product, band, bor, bxor"},
+        BadCommand{"MixedPartials", plan_of("2x4", "f32[8,8]", "P(sum)P(max)", "RR"),
+                   "--from: layout \"P(sum)P(max)\": at position 0: expected partials of one kind "
+                   "(only P(sum) "
+                   "and P(avg) may be mixed)"},
+        BadCommand{"OrderIndexTwice", plan_of("2x4", "f32[8,8]", "S(0)[0]S(0)[0]", "RR"),
+                   "--from: layout \"S(0)[0]S(0)[0]\": at position 0: expected order indices 0 to "
+                   "1 on the "
+                   "shards of tensor dim 0"},
+        BadCommand{"OrderIndexOnOneOfTwoShards", plan_of("2x4", "f32[8,8]", "S(0)[0]S(0)", "RR"),
+                   "--from: layout \"S(0)[0]S(0)\": at position 0: expected order indices 0 to 1 "
+                   "on the shards "
+                   "of tensor dim 0"},
+        BadCommand{"OrderIndexTooLarge", plan_of("2x4", "f32[8,8]", "S(0)[9]S(0)[0]", "RR"),
+                   "--from: layout \"S(0)[9]S(0)[0]\": at position 5: expected an order index from "
+                   "0 to 7"},
+        BadCommand{
+            "OrderIndexOnAReplica", plan_of("2x4", "f32[8,8]", "R[0]R", "RR"),
+            "--from: layout \"R[0]R\": at position 2: expected an order index only after a shard"},
+        BadCommand{"SplitFactorZero", plan_of("2", "f32[8]", "_S(0,0)", "R"),
+                   "--from: layout \"_S(0,0)\": at position 5: expected a split factor from 1 to "
+                   "1073741824"},
+        BadCommand{"NormOfNaN", plan_of("2", "f32[8]", "NP(nan)", "R"),
+                   "--from: layout \"NP(nan)\": at position 3: expected the p of a p-norm"},
+        BadCommand{"NormOfInfinity", plan_of("2", "f32[8]", "NP(inf)", "R"),
+                   "--from: layout \"NP(inf)\": at position 3: expected the p of a p-norm"},
+        BadCommand{"PlacementCutOff", plan_of("2x4", "f32[8,8]", "S(0", "RR"),
+                   "--from: layout \"S(0\": at position 3: expected \")\""},
+        BadCommand{"BytesThatAreNoText", plan_of("2", "f32[8]", "R\xff\x1b[31m", "R"),
+                   "--from: layout \"R\\xff\\x1b[31m\": at position 1: expected a placement: R, "
+                   "S(d), _S(d,f), "
+                   "P(op), MP or NP(p)"}),
+    name_of);
+
+INSTANTIATE_TEST_SUITE_P(
+    Names, BadCommandLine,
+    testing::Values(
+        BadCommand{"UnknownStack", with(kGoodPlan, {"--stack", "dtensor-v33"}),
+                   "unknown stack \"dtensor-v33\" (did you mean \"dtensor-v3\"?); valid: a path, "
+                   "or {stacks}"},
+        BadCommand{
+            "UnknownTopology", with(kGoodPlan, {"--topology", "h1000"}),
+            "unknown topology \"h1000\" (did you mean \"h100\"?); valid: a path, or {topologies}"},
+        BadCommand{
+            "UnknownSuite",
+            {"ties", "--suite", "ops-smal"},
+            "unknown suite \"ops-smal\" (did you mean \"ops-small\"?); valid: a path, or {suites}"},
+        BadCommand{"UnknownReference",
+                   with(kComparison, {"dtensor-v4", "--reference", "alfa-beta"}),
+                   "unknown stack \"alfa-beta\" (did you mean \"alpha-beta\"?); valid: a path, or "
+                   "{stacks}"},
+        BadCommand{"StackPathWithoutFile", with(kGoodPlan, {"--stack", "./none.json"}),
+                   "stack \"./none.json\": no such file"},
+        BadCommand{
+            "UnknownRegistry",
+            {"list", "stakcs"},
+            "list: what: found \"stakcs\" (did you mean \"stacks\"?); valid: stacks, models, "
+            "topologies, ops, suites, regressions, programs, measurements"},
+        BadCommand{"RegistryMissing",
+                   {"list"},
+                   "list: what is required: which registry "
+                   "{stacks,models,topologies,ops,suites,regressions,programs,measurements}"},
+        BadCommand{"TwoRegistries",
+                   {"list", "stacks", "ops"},
+                   "list: unexpected argument \"ops\"; see `shardlab list --help`"},
+        BadCommand{"UnknownKindOfEntry",
+                   {"describe", "modl", "alpha_beta"},
+                   "describe: what: found \"modl\" (did you mean \"model\"?); valid: stack, model, "
+                   "topology, "
+                   "op, suite, regression, program, measurement, models"},
+        BadCommand{"DescribeWithoutName",
+                   {"describe", "stack"},
+                   "describe stack: a name is required; valid: those of `shardlab list stacks`"},
+        BadCommand{"UnknownModel",
+                   {"describe", "model", "alpha_bta"},
+                   "unknown model \"alpha_bta\" (did you mean \"alpha_beta\"?); valid: {models}"},
+        BadCommand{
+            "UnknownOpToDescribe",
+            {"describe", "op", "aten.mm.defalt"},
+            "unknown op \"aten.mm.defalt\" (did you mean \"aten.mm.default\"?); valid: the ops of "
+            "`shardlab list ops`"}),
+    name_of);
+
+INSTANTIATE_TEST_SUITE_P(
+    Ops, BadCommandLine,
+    testing::Values(
+        BadCommand{
+            "UnknownOp", select_of("aten.add.Tensr", {"f32[8] R", "f32[8] R"}),
+            "unknown op \"aten.add.Tensr\" (did you mean \"aten.add.Tensor\"?); valid: the ops of "
+            "`shardlab list ops`"},
+        BadCommand{
+            "OpWithoutRuleInTheStack",
+            select_of("aten._foreach_add.List", {"[f32[8] R]", "[f32[8] R]"},
+                      {"--stack", "legacy.json"}),
+            "aten._foreach_add.List: no sharding strategy registered in rule set dtensor-legacy"},
+        BadCommand{"WrongNumberOfTensors", select_of("mm", {"f32[8,8] R"}),
+                   "aten.mm.default: takes 2 tensors, found 1"},
+        BadCommand{"ShapesThatDoNotFit", select_of("mm", {"f32[8,8] R", "f32[9,8] R"}),
+                   "aten.mm.default: shapes do not fit mk,kn->mn: found [8,8], [9,8]"},
+        BadCommand{"ShapesThatDoNotBroadcast", select_of("add", {"f32[8,8] R", "f32[3,8] R"}),
+                   "aten.add.Tensor: shapes do not broadcast: f32[8,8], f32[3,8]"},
+        BadCommand{"BatchesThatDiffer", select_of("bmm", {"f32[2,8,8] R", "f32[3,8,8] R"}),
+                   "aten.bmm.default: shapes do not fit bmk,bkn->bmn: found [2,8,8], [3,8,8]"},
+        BadCommand{"BiasThatDoesNotBroadcast",
+                   select_of("addmm", {"f32[3] R", "f32[8,8] R", "f32[8,8] R"}),
+                   "aten.addmm.default: shapes do not broadcast: f32[3], f32[8,8]"},
+        BadCommand{"InputWithoutLayout", select_of("mm", {"f32[8,8] R", "f32[8,8]"}),
+                   "--inputs, text 2: tensor and layout \"f32[8,8]\": at position 8: expected a "
+                   "layout of 1 "
+                   "placement after the tensor, such as R"},
+        BadCommand{"InputLayoutOfAnotherMesh", select_of("mm", {"f32[8,8] RR", "f32[8,8] R"}),
+                   "--inputs, text 1: layout \"RR\": at position 1: expected 1 placement, one per "
+                   "mesh dim"},
+        BadCommand{"InputDimOutOfRange", select_of("mm", {"f32[8,8] R", "f32[8,8] S(2)"}),
+                   "--inputs, text 2: layout \"S(2)\": at position 0: expected shards of tensor "
+                   "dims 0 to 1, "
+                   "found S(2)"},
+        BadCommand{"NoInput",
+                   {"select", "--op", "mm", "--mesh", "4", "--inputs"},
+                   "select: --inputs: a value is missing: one text per tensor argument: \"f32[8,8] "
+                   "S(0)R\", or "
+                   "a list \"[f32[8] R; f32[8] R]\""},
+        BadCommand{"ListWithoutEnd", select_of("cat", {"[f32[8,8] R; f32[8,8] R"}),
+                   "--inputs: tensor list \"[f32[8,8] R; f32[8,8] R\": at position 23: expected "
+                   "\"]\" at the "
+                   "end of a tensor list"},
+        BadCommand{
+            "EmptyList", select_of("cat", {"[]"}),
+            "--inputs: tensor list \"[]\": at position 1: expected a tensor, such as [f32[8,8] R; "
+            "f32[8,8] R]"},
+        BadCommand{
+            "TensorsInsteadOfAList", select_of("cat", {"f32[8,8] R", "f32[8,8] R"}),
+            "aten.cat.default: takes one tensor list, such as \"[f32[8,8] R; f32[8,8] S(0)]\""},
+        BadCommand{"ListsOfDifferentLengths",
+                   select_of("_foreach_add.List", {"[f32[8] R; f32[8] R]", "[f32[8] R]"}),
+                   "aten._foreach_add.List: tensor lists of one length, found 2 and 1"},
+        BadCommand{"ListOfShapesThatDiffer",
+                   select_of("cat", {"[f32[8,8] R; f32[8,7] R]"}, {"--args", "[0]"}),
+                   "aten.cat.default: shapes differ outside dim 0: f32[8,8] and f32[8,7]"},
+        BadCommand{"InPlaceOpThatWouldMove", select_of("relu_", {"f32[8] P(sum)"}),
+                   "aten.relu_.default: in-place operations that require placement changes are not "
+                   "supported "
+                   "(input P(sum))"},
+        BadCommand{
+            "ArgsNotJson", with(kGoodMatmul, {"--args", "[1,"}),
+            "--args:line 1, column 4: broken JSON: the text ends too early; valid: a complete JSON "
+            "document"},
+        BadCommand{"ArgsNotAnArray", with(kGoodMatmul, {"--args", "{}"}),
+                   "--args: found an object; valid: a JSON array, such as [1,false]"},
+        BadCommand{"ArgsWithNaN", with(kGoodMatmul, {"--args", "[NaN]"}),
+                   "--args:line 1, column 2: broken JSON: found NaN; JSON has no NaN and no "
+                   "Infinity; valid: a "
+                   "finite number"},
+        BadCommand{
+            "ArgsOfAnotherType",
+            select_of("sum.dim_IntList", {"f32[8,8] R"}, {"--args", R"(["x"])"}),
+            "aten.sum.dim_IntList: argument 0 of --args: found \"x\"; valid: an array of integers"},
+        BadCommand{"ArgsDimOutOfRange",
+                   select_of("_softmax", {"f32[8,8] R"}, {"--args", "[2,false]"}),
+                   "aten._softmax.default: dim 2 out of range; valid: -2 to 1"},
+        BadCommand{
+            "ArgsBeyondSixtyFourBits",
+            select_of("_softmax", {"f32[8,8] R"}, {"--args", "[18446744073709551615,false]"}),
+            "aten._softmax.default: argument 0 of --args: found 18446744073709551615; valid: an "
+            "integer"},
+        BadCommand{"ArgsMissing", select_of("_softmax", {"f32[8,8] R"}),
+                   "aten._softmax.default: --args must begin with the dim"},
+        BadCommand{"UnknownSearch", with(kGoodMatmul, {"--search", "ful"}),
+                   "select: --search: found \"ful\" (did you mean \"full\"?); valid: full, "
+                   "dijkstra, exact"},
+        BadCommand{
+            "UnknownOrder", with(kGoodMatmul, {"--order", "sorted"}),
+            "--order: order \"sorted\": at position 0: expected listed, reversed or shuffled:SEED"},
+        BadCommand{"ShuffleWithoutSeed", with(kGoodMatmul, {"--order", "shuffled"}),
+                   "--order: order \"shuffled\": at position 8: expected \":\" and a seed"},
+        BadCommand{"ShuffleWithNegativeSeed", with(kGoodMatmul, {"--order", "shuffled:-1"}),
+                   "--order: order \"shuffled:-1\": at position 9: expected a seed from 0 to "
+                   "9223372036854775807"}),
+    name_of);
+
+INSTANTIATE_TEST_SUITE_P(
+    Overrides, BadCommandLine,
+    testing::Values(
+        BadCommand{"SetWithoutValue", with(kGoodPlan, {"--set", "devices_per_host"}),
+                   "--set \"devices_per_host\": at position 0: expected PATH=VALUE, such as "
+                   "devices_per_host=1 "
+                   "or stack.collective_model.params.latency_us=3"},
+        BadCommand{
+            "SetWithoutPath", with(kGoodPlan, {"--set", "=1"}),
+            "--set \"=1\": at position 0: expected PATH=VALUE, such as devices_per_host=1 or "
+            "stack.collective_model.params.latency_us=3"},
+        BadCommand{"SetWithEmptyKey", with(kGoodPlan, {"--set", "stack..planner=graph"}),
+                   "--set \"stack..planner=graph\": at position 0: expected PATH=VALUE, such as "
+                   "devices_per_host=1 or stack.collective_model.params.latency_us=3"},
+        BadCommand{"SetUnknownKey", with(kGoodPlan, {"--set", "devices_per_hst=1"}),
+                   "--set devices_per_hst=1: {configs}/topologies/h100.json:/devices_per_hst: "
+                   "unknown key (did "
+                   "you mean \"devices_per_host\"?); valid: schema, name, title, source, "
+                   "devices_per_host, "
+                   "domain_devices, links, device"},
+        BadCommand{
+            "SetOutOfRange", with(kGoodPlan, {"--set", "devices_per_host=0"}),
+            "--set devices_per_host=0: {configs}/topologies/h100.json:/devices_per_host: found 0; "
+            "valid: an integer from 1 to 1099511627776"},
+        BadCommand{"SetNaN", with(kGoodPlan, {"--set", "links.nvlink.latency_us=nan"}),
+                   "--set links.nvlink.latency_us=nan: "
+                   "{configs}/topologies/h100.json:/links/0/latency_us: "
+                   "found \"nan\"; valid: a number"},
+        BadCommand{"SetHugeNumber", with(kGoodPlan, {"--set", "links.nvlink.latency_us=1e999"}),
+                   "--set links.nvlink.latency_us=1e999: "
+                   "{configs}/topologies/h100.json:/links/0/latency_us: "
+                   "found \"1e999\"; valid: a number"},
+        BadCommand{"SetUnknownElement", with(kGoodPlan, {"--set", "links.nvlnk.latency_us=1"}),
+                   "--set links.nvlnk.latency_us=1: no element \"nvlnk\" there (did you mean "
+                   "\"nvlink\"?); "
+                   "valid: nvlink, network"},
+        BadCommand{"SetInsideANumber", with(kGoodPlan, {"--set", "stack.transition_us.x=1"}),
+                   "--set stack.transition_us.x=1: found 0.0 before \"x\"; valid: an object"},
+        BadCommand{"SetUnknownWord", with(kGoodPlan, {"--set", "stack.planner=graf"}),
+                   "--set stack.planner=graf: {configs}/stacks/dtensor-2.13.json:/planner: found "
+                   "\"graf\" (did "
+                   "you mean \"graph\"?); valid: greedy, graph"},
+        BadCommand{
+            "SetUnknownParameter",
+            with(kGoodPlan, {"--set", "stack.collective_model.params.latencyus=3"}),
+            "--set stack.collective_model.params.latencyus=3: "
+            "{configs}/stacks/dtensor-2.13.json:/collective_model/params/latencyus: unknown "
+            "parameter; "
+            "valid: base_latency_us, intra_host_hop_us, inter_host_hop_us, bandwidth_gb_per_s, "
+            "inter_host_factor"},
+        BadCommand{
+            "SetExperiment", with(kGoodPlan, {"--set", "experiment.seed=1"}),
+            "--set experiment.seed=1: this command reads no experiment; valid: topology, stack"}),
+    name_of);
+
+INSTANTIATE_TEST_SUITE_P(
+    Suites, BadCommandLine,
+    testing::Values(
+        BadCommand{"WithinNaN",
+                   {"ties", "--suite", "ops-small", "--within", "nan"},
+                   "ties: --within: found \"nan\"; valid: a number from 0 to 1e+06"},
+        BadCommand{"WithinNegative",
+                   {"ties", "--suite", "ops-small", "--within", "-1"},
+                   "ties: --within: found \"-1\"; valid: a number from 0 to 1e+06"},
+        BadCommand{"WithinInfinity",
+                   {"ties", "--suite", "ops-small", "--within", "inf"},
+                   "ties: --within: found \"inf\"; valid: a number from 0 to 1e+06"},
+        BadCommand{"SuiteTwice",
+                   {"ties", "--suite", "ops-small", "--suite", "ops-small"},
+                   "--suite: suite \"ops-small\" is named twice"},
+        BadCommand{
+            "CompareWithoutCandidate",
+            {"compare", "--baseline", "dtensor-v3", "--suite", "ops-small"},
+            "compare: a --candidate is required, or a change such as --set stack.transition_us=1"},
+        BadCommand{"CompareWithItself", with(kComparison, {"dtensor-v3"}),
+                   "compare: stack \"dtensor-v3\" is named twice"},
+        BadCommand{"CompareOneSuiteTwice",
+                   with(kComparison, {"dtensor-v4", "--suite", "ops-small"}),
+                   "--suite: suite \"ops-small\" is named twice"},
+        BadCommand{"OutWithoutName", with(kComparison, {"dtensor-v4", "--out", ""}),
+                   "compare: --out: found \"\"; valid: a text that is not empty"},
+        BadCommand{"UnknownCase",
+                   {"regress", "R99"},
+                   "unknown case \"R99\" (did you mean \"R09\"?); valid: {cases}"}),
+    name_of);
+
+}  // namespace
+}  // namespace shardlab::testing_support

@@ -1,0 +1,423 @@
+// The commands of interface.md, run as a user runs them: help, keys of the JSON, exit codes, the
+// same bytes for any number of threads.
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "tests/cli/messages.h"
+
+namespace shardlab::testing_support {
+namespace {
+
+using nlohmann::json;
+using Words = std::vector<std::string>;
+
+// The output of a command that is done; nothing on stderr.
+std::string output_of(const Words& words, const std::filesystem::path& folder = {}) {
+  const ProcessResult result = run_shardlab(words, folder);
+  EXPECT_EQ(result.exit_code, 0) << join(words, " ");
+  EXPECT_EQ(result.err, "") << join(words, " ");
+  return result.out;
+}
+
+json json_of(Words words, const std::filesystem::path& folder = {}) {
+  words.insert(words.end(), {"--format", "json"});
+  const std::string out = output_of(words, folder);
+  json document = json::parse(out, nullptr, false);  // one document: anything behind it is an error
+  EXPECT_FALSE(document.is_discarded()) << join(words, " ") << "\n" << out.substr(0, 400);
+  EXPECT_TRUE(out.ends_with("\n"));
+  return document;
+}
+
+void expect_keys(const json& object, const std::vector<const char*>& keys) {
+  ASSERT_TRUE(object.is_object()) << object.dump().substr(0, 400);
+  for (const char* key : keys) EXPECT_TRUE(object.contains(key)) << key;
+}
+
+// -- help ----------------------------------------------------------------------------------------
+
+class Help : public testing::TestWithParam<const char*> {};
+
+TEST_P(Help, ShowsAnExampleFirstThenOptions) {
+  const std::string name = GetParam();
+  const std::string help = output_of({name, "--help"});
+  const std::size_t example = help.find("\n  shardlab " + name + " ");
+  const std::size_t options = help.find("\nOptions:");
+  ASSERT_NE(example, std::string::npos) << help;
+  ASSERT_NE(options, std::string::npos) << help;
+  EXPECT_LT(example, options);
+  for (const char* common : {"--format", "--set", "--jobs", "--seed", "--quiet", "--no-timing"}) {
+    EXPECT_NE(help.find(common), std::string::npos) << common;
+  }
+}
+
+TEST_P(Help, ItsExampleWorks) {
+  const std::string help = output_of({GetParam(), "--help"});
+  const std::size_t begin = help.find("  shardlab ") + 2;
+  const std::string example = help.substr(begin, help.find('\n', begin) - begin);
+  const TemporaryFolder folder;
+  const std::string command =
+      std::string(SHARDLAB_BINARY) + example.substr(std::string("shardlab").size());
+  const ProcessResult result =
+      run_process({"/bin/sh", "-c", command}, {.folder = folder.path(), .environment = {}});
+  EXPECT_EQ(result.exit_code, 0) << command << "\n" << result.err;
+  EXPECT_NE(result.out, "");
+  EXPECT_EQ(result.err, "");
+}
+
+INSTANTIATE_TEST_SUITE_P(Commands, Help,
+                         testing::Values("plan", "select", "ties", "compare", "regress", "list",
+                                         "describe"),
+                         [](const testing::TestParamInfo<const char*>& test) {
+                           return std::string(test.param);
+                         });
+
+TEST(Program, HelpListsEveryCommandWithItsExample) {
+  const std::string help = output_of({"--help"});
+  for (const char* name : {"plan", "select", "ties", "compare", "regress", "list", "describe"}) {
+    EXPECT_NE(help.find("shardlab " + std::string(name) + " "), std::string::npos) << name;
+  }
+}
+
+TEST(Program, VersionIsOneLine) {
+  const std::string version = output_of({"--version"});
+  EXPECT_TRUE(version.starts_with("shardlab "));
+  EXPECT_EQ(version.find('\n'), version.size() - 1);
+}
+
+// -- plan ----------------------------------------------------------------------------------------
+
+const Words kPlan = {"plan",   "--mesh", "2x4",  "--tensor", "bf16[8192,4096]",
+                     "--from", "S(0)R",  "--to", "RS(1)"};
+
+TEST(PlanCommand, HasTheKeysOfItsContract) {
+  const json plan = json_of(kPlan);
+  expect_keys(plan, {"path", "steps", "price_us", "impossible", "unexecutable", "bounds"});
+  expect_keys(plan["bounds"], {"volume_ratio", "time_ratio", "memory_ratio"});
+  ASSERT_FALSE(plan["steps"].empty());
+  double sum = 0;
+  for (const json& step : plan["steps"]) {
+    expect_keys(step,
+                {"collective", "mesh_dims", "from", "to", "full_bytes", "price_us", "parts_us"});
+    expect_keys(step["parts_us"], {"latency", "transfer", "compute", "straggler"});
+    double parts = 0;
+    for (const json& part : step["parts_us"]) parts += part.get<double>();
+    EXPECT_DOUBLE_EQ(parts, step["price_us"].get<double>());
+    sum += step["price_us"].get<double>();
+  }
+  EXPECT_DOUBLE_EQ(sum, plan["price_us"].get<double>());
+  EXPECT_TRUE(plan["impossible"].is_null());
+}
+
+TEST(PlanCommand, AnImpossiblePlanIsAnAnswer) {
+  const json plan = json_of({"plan", "--mesh", "4", "--tensor", "f32[8,8]", "--from", "S(0)",
+                             "--to", "P(sum)", "--stack", "dtensor-v3"});
+  EXPECT_TRUE(plan["price_us"].is_null());
+  EXPECT_TRUE(plan["impossible"].is_string());
+}
+
+// R01: https://github.com/pytorch/pytorch/pull/170107
+std::string path_of_r01(const std::string& stack) {
+  return json_of({"plan", "--mesh", "2x2x2", "--tensor", "f32[8,16]", "--from", "S(1)S(0)S(0)",
+                  "--to", "S(1)[0]S(1)[2]S(1)[1]", "--stack", stack})["path"];
+}
+
+TEST(PlanCommand, PrintsThePathOfR01CharacterForCharacter) {
+  EXPECT_EQ(path_of_r01("dtensor-v1"),
+            "S(1)S(0)[0]S(0)[1]->S(1)S(0)R->S(1)[0]S(0)S(1)[1]->S(1)[0]RS(1)[1]"
+            "->S(1)[0]S(1)[2]S(1)[1]");
+  EXPECT_EQ(path_of_r01("dtensor-v4"),
+            "S(1)S(0)[0]S(0)[1]->S(1)[0]S(0)S(1)[1]->S(1)[0]S(1)[2]S(1)[1]");
+}
+
+TEST(PlanCommand, AnOverrideOfTheTopologyChangesThePrice) {
+  Words changed = kPlan;
+  changed.insert(changed.end(), {"--set", "devices_per_host=1"});
+  EXPECT_GT(json_of(changed)["price_us"].get<double>(), json_of(kPlan)["price_us"].get<double>());
+  Words spelled_out = kPlan;
+  spelled_out.insert(spelled_out.end(), {"--set", "topology.devices_per_host=1"});
+  EXPECT_EQ(json_of(changed), json_of(spelled_out));
+}
+
+TEST(PlanCommand, RankAndPlannerAndFlattenAreHeard) {
+  const Words graph = {"plan",   "--mesh",    "dp=2,tp=4", "--tensor", "f32[16,9]",
+                       "--from", "S(0)S(0)",  "--to",      "RR",       "--planner",
+                       "graph",  "--flatten", "dp,tp",     "--rank",   "7"};
+  const json plan = json_of(graph);
+  EXPECT_EQ(plan["steps"].size(), 1U) << plan["path"];
+  EXPECT_EQ(plan["steps"][0]["mesh_dims"], json({0, 1}));
+  EXPECT_EQ(plan["steps"][0]["flattened_mesh"], "dp_tp");
+}
+
+TEST(PlanCommand, WorksFromAnyFolder) {
+  const TemporaryFolder folder;
+  EXPECT_EQ(json_of(kPlan, folder.path()), json_of(kPlan, "/"));
+}
+
+// -- select --------------------------------------------------------------------------------------
+
+// R03, https://github.com/pytorch/pytorch/pull/172282, with a matrix product.
+json r03(const std::string& stack) {
+  return json_of({"select", "--op", "aten.mm.default", "--mesh", "4", "--inputs", "f32[8,8] P(max)",
+                  "f32[8,8] R", "--set", "devices_per_host=1", "--stack", stack});
+}
+
+std::set<json> tied_inputs(const json& selection) {
+  std::set<json> inputs;
+  for (const json& i : selection["ties"]) {
+    inputs.insert(selection["candidates"][i.get<std::size_t>()]["inputs"]);
+  }
+  return inputs;
+}
+
+TEST(SelectCommand, HasTheKeysOfItsContract) {
+  const json selection = r03("dtensor-v3");
+  expect_keys(selection, {"candidates", "selected", "ties", "margin_us", "flips_with_order"});
+  const std::vector<const char*> keys = {"index",      "inputs",   "outputs",   "redistribute_us",
+                                         "compute_us", "total_us", "impossible"};
+  expect_keys(selection["selected"], keys);
+  for (std::size_t i = 0; i < selection["candidates"].size(); ++i) {
+    const json& candidate = selection["candidates"][i];
+    expect_keys(candidate, keys);
+    EXPECT_EQ(candidate["index"], i);
+    EXPECT_EQ(candidate["total_us"].is_null(), candidate["impossible"].is_string());
+  }
+  EXPECT_EQ(selection["selected"],
+            selection["candidates"][selection["selected"]["index"].get<std::size_t>()]);
+}
+
+TEST(SelectCommand, TellsTheTieOfR03) {
+  const json before = r03("dtensor-v3");
+  EXPECT_EQ(before["selected"]["total_us"], 22.81853570377591);
+  const std::set<json> tied = tied_inputs(before);
+  EXPECT_TRUE(tied.contains(json({"R", "R"})));
+  EXPECT_TRUE(tied.contains(json({"R", "P(sum)"})));
+  EXPECT_TRUE(tied.contains(json({"R", "P(avg)"})));
+  EXPECT_EQ(before["flips_with_order"], true);
+
+  const json after = r03("dtensor-v3-rp");
+  EXPECT_EQ(tied_inputs(after), std::set<json>{json({"R", "R"})});
+  EXPECT_EQ(after["flips_with_order"], false);
+  EXPECT_GT(after["margin_us"].get<double>(), 0.0);
+}
+
+TEST(SelectCommand, ReversedOrderTakesTheOtherSideOfATie) {
+  Words words = {"select",
+                 "--op",
+                 "mm",
+                 "--mesh",
+                 "4",
+                 "--inputs",
+                 "f32[8,8] P(max)",
+                 "f32[8,8] R",
+                 "--set",
+                 "devices_per_host=1",
+                 "--stack",
+                 "dtensor-v3"};
+  const json listed = json_of(words);
+  words.insert(words.end(), {"--order", "reversed"});
+  const json reversed = json_of(words);
+  EXPECT_NE(listed["selected"]["inputs"], reversed["selected"]["inputs"]);
+  EXPECT_EQ(listed["selected"]["total_us"], reversed["selected"]["total_us"]);
+  EXPECT_EQ(listed["candidates"].size(), reversed["candidates"].size());
+}
+
+TEST(SelectCommand, TakesTensorListsAndArguments) {
+  const Words apart = {
+      "select", "--op", "cat", "--mesh", "4", "--inputs", "[f32[8,8] R; f32[8,8] S(0)]",
+      "--args", "[1]"};
+  const Words joined = {
+      "select", "--op", "cat", "--mesh", "4", "--inputs=[f32[8,8] R; f32[8,8] S(0)]", "--args=[1]"};
+  const json selection = json_of(apart);
+  EXPECT_EQ(selection["selected"]["inputs"].size(), 2U);
+  EXPECT_EQ(json_of(joined), selection);
+}
+
+TEST(SelectCommand, TheElementsOfAForeachAreChildren) {
+  const json selection = json_of({"select", "--op", "aten._foreach_add.List", "--mesh", "4",
+                                  "--inputs", "[f32[8] R; f32[8] S(0)]", "[f32[8] R; f32[8] R]"});
+  ASSERT_EQ(selection["children"].size(), 2U);
+  for (const json& child : selection["children"]) expect_keys(child, {"candidates", "selected"});
+}
+
+// -- ties, compare, regress ----------------------------------------------------------------------
+
+const Words kTies = {"ties", "--suite", "ops-small", "--stack", "dtensor-v3"};
+const Words kCompare = {"compare",       "--baseline", "dtensor-v3", "--candidate",
+                        "dtensor-v3-rp", "--suite",    "ops-small"};
+
+TEST(TiesCommand, HasTheKeysOfItsContract) {
+  const json ties = json_of(kTies);
+  expect_keys(ties, {"questions", "exact_ties", "near_ties", "order_dependent", "items"});
+  std::size_t exact = 0;
+  std::size_t order_dependent = 0;
+  for (const json& item : ties["items"]) {
+    exact += item["exact_ties"].get<int>() > 1 ? 1U : 0U;
+    order_dependent += item["order_dependent"].get<bool>() ? 1U : 0U;
+  }
+  EXPECT_EQ(ties["exact_ties"], exact);
+  EXPECT_EQ(ties["order_dependent"], order_dependent);
+}
+
+TEST(TiesCommand, FailOnTieIsAGateThatPrintsFirst) {
+  Words words = kTies;
+  words.insert(words.end(), {"--fail-on-tie", "--format", "json"});
+  const ProcessResult result = run_shardlab(words);
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_EQ(json::parse(result.out), json_of(kTies));
+}
+
+TEST(CompareCommand, HasTheKeysOfItsContract) {
+  const json report = json_of(kCompare);
+  expect_keys(report, {"questions", "flips", "stacks", "reference", "timing"});
+  EXPECT_EQ(report["reference"]["label"], "datasheet, not measured");
+  for (const json& flip : report["flips"]) {
+    expect_keys(
+        flip, {"question", "baseline", "candidate", "baseline_us", "candidate_us", "reference_us"});
+    EXPECT_NE(flip["baseline"], flip["candidate"]);
+  }
+  ASSERT_EQ(report["stacks"].size(), 2U);
+  for (const json& stack : report["stacks"]) {
+    expect_keys(stack, {"regret", "kendall_tau", "invariants"});
+    expect_keys(stack["regret"], {"mean", "p50", "p99", "max"});
+    for (const char* name : {"triangle", "monotone_bytes", "monotone_bandwidth", "zero_same_layout",
+                             "reduce_scatter_le_all_reduce"}) {
+      expect_keys(stack["invariants"][name], {"checked", "violated"});
+    }
+  }
+}
+
+TEST(CompareCommand, WritesItsReportsWhereAsked) {
+  const TemporaryFolder folder;
+  Words words = kCompare;
+  words.insert(words.end(), {"--out", "deep/report", "--no-timing"});
+  const json report = json_of(words, folder.path());
+  EXPECT_FALSE(report.contains("timing"));
+  EXPECT_EQ(json::parse(read_text(folder.path() / "deep/report/report.json")), report);
+  const std::string html = read_text(folder.path() / "deep/report/report.html");
+  EXPECT_TRUE(html.starts_with("<!DOCTYPE html>") || html.starts_with("<!doctype html>"));
+  EXPECT_EQ(html.find("src=\"http"), std::string::npos) << "no network";
+  EXPECT_NE(read_text(folder.path() / "deep/report/report.md"), "");
+}
+
+TEST(CompareCommand, AnOverrideOfTheStackMakesACandidate) {
+  const json report = json_of({"compare", "--baseline", "dtensor-v3", "--suite", "ops-small",
+                               "--set", "stack.transition_us=1"});
+  ASSERT_EQ(report["stacks"].size(), 2U);
+  EXPECT_EQ(report["stacks"][0]["name"], "dtensor-v3");
+  EXPECT_EQ(report["stacks"][1]["name"], "dtensor-v3+set");
+  EXPECT_EQ(report["configuration"]["stacks"][0]["transition_us"], 0.0);
+  EXPECT_EQ(report["configuration"]["stacks"][1]["transition_us"], 1.0);
+}
+
+TEST(RegressCommand, HasTheKeysOfItsContract) {
+  const json report = json_of({"regress", "R01", "R03"});
+  expect_keys(report, {"cases", "passed", "failed", "skipped"});
+  EXPECT_EQ(report["failed"], 0);
+  std::set<std::string> ids;
+  for (const json& one : report["cases"]) {
+    expect_keys(one, {"id", "title", "status", "checks"});
+    ids.insert(one["id"].get<std::string>().substr(0, 3));
+    for (const json& check : one["checks"]) expect_keys(check, {"what", "expected", "got", "ok"});
+  }
+  EXPECT_EQ(ids, (std::set<std::string>{"R01", "R03"}));
+}
+
+TEST(RegressCommand, AFailedCaseIsAGateThatPrintsFirst) {
+  const TemporaryFolder folder;
+  json one = read_json_file(SHARDLAB_SOURCE_DIR "/configs/regressions/R01.json");
+  for (json& check : one["checks"]) {
+    if (check.contains("expect")) check["expect"] = {{"path", "RRR"}};
+  }
+  folder.write("wrong.json", one.dump());
+  const ProcessResult result =
+      run_shardlab({"regress", "--file", "wrong.json", "--format", "json"}, folder.path());
+  EXPECT_EQ(result.exit_code, 1) << result.err;
+  EXPECT_EQ(json::parse(result.out)["failed"], 1);
+}
+
+// -- list, describe ------------------------------------------------------------------------------
+
+class Registry : public testing::TestWithParam<const char*> {};
+
+TEST_P(Registry, IsOneKeyWithAnArrayOfSortedNames) {
+  const std::string name = GetParam();
+  const json listed = json_of({"list", name});
+  ASSERT_EQ(listed.size(), 1U);
+  ASSERT_TRUE(listed[name].is_array());
+  const auto names = listed[name].get<std::vector<std::string>>();
+  EXPECT_TRUE(std::is_sorted(names.begin(), names.end()));
+  EXPECT_EQ(std::set<std::string>(names.begin(), names.end()).size(), names.size());
+  const std::string text = output_of({"list", name});
+  for (const std::string& each : names) EXPECT_NE(text.find(each), std::string::npos);
+}
+
+TEST_P(Registry, DescribesEachOfItsEntries) {
+  std::string kind = GetParam();
+  const json listed = json_of({"list", kind});
+  kind = kind == "topologies" ? "topology" : kind.substr(0, kind.size() - 1);
+  std::size_t asked = 0;
+  for (const json& name : listed.front()) {
+    if (++asked > 20) break;  // of ops and cases there are many
+    const json entry = json_of({"describe", kind, name.get<std::string>()});
+    EXPECT_TRUE(entry.contains("name") || entry.contains("id")) << name;
+    EXPECT_NE(output_of({"describe", kind, name.get<std::string>()}), "");
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, Registry,
+                         testing::Values("stacks", "models", "topologies", "ops", "suites",
+                                         "regressions", "programs", "measurements"),
+                         [](const testing::TestParamInfo<const char*>& test) {
+                           return std::string(test.param);
+                         });
+
+TEST(DescribeCommand, AStackIsItsEffectiveConfigurationAfterOverrides) {
+  const json stack =
+      json_of({"describe", "stack", "dtensor-v3", "--set",
+               "stack.collective_model.params.base_latency_us=3", "--set",
+               "stack.straggler.name=percent", "--set", "stack.straggler.percent=5"});
+  EXPECT_EQ(stack["collective_model"]["params"]["base_latency_us"], 3.0);
+  EXPECT_EQ(stack["straggler"], json({{"name", "percent"}, {"percent", 5.0}}));
+}
+
+// -- the same bytes ------------------------------------------------------------------------------
+
+class SameBytes : public testing::TestWithParam<Words> {};
+
+TEST_P(SameBytes, ForOneThreadForFourAndTwice) {
+  for (const char* format : {"json", "text"}) {
+    const auto run = [&](const char* jobs) {
+      Words words = GetParam();
+      words.insert(words.end(), {"--no-timing", "--format", format, "--jobs", jobs});
+      return output_of(words);
+    };
+    const std::string once = run("1");
+    EXPECT_TRUE(run("4") == once) << "4 threads, " << format;
+    EXPECT_TRUE(run("4") == once) << "the second run, " << format;
+    EXPECT_EQ(once.find("wall_ms"), std::string::npos);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Commands, SameBytes,
+                         testing::Values(kPlan, kTies, kCompare,
+                                         Words{"regress", "R01", "R02", "R03", "R04", "R05", "R07",
+                                               "R12"}),
+                         [](const testing::TestParamInfo<Words>& test) { return test.param[0]; });
+
+TEST(CompareCommand, ItsFilesAreTheSameBytesForAnyNumberOfThreads) {
+  const TemporaryFolder folder;
+  for (const char* jobs : {"1", "4"}) {
+    Words words = kCompare;
+    words.insert(words.end(), {"--no-timing", "--quiet", "--jobs", jobs, "--out", jobs});
+    static_cast<void>(output_of(words, folder.path()));
+  }
+  for (const char* file : {"report.html", "report.md", "report.json", "record.json"}) {
+    const std::string one = read_text(folder.path() / "1" / file);
+    EXPECT_NE(one, "") << file;
+    EXPECT_TRUE(one == read_text(folder.path() / "4" / file)) << file;
+  }
+}
+
+}  // namespace
+}  // namespace shardlab::testing_support

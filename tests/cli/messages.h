@@ -1,0 +1,56 @@
+// Expected messages: the lists that grow with the registries are written as {stacks}, {models} and
+// so on.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "costmodel/dtype.h"
+#include "costmodel/registry.h"
+#include "costmodel/text.h"
+#include "tests/support/process.h"
+#include "tests/support/shipped.h"
+
+namespace shardlab::testing_support {
+
+inline std::string model_list() {
+  std::vector<std::string_view> names;
+  for (const ModelEntry* entry : all_cost_models()) names.push_back(entry->name);
+  return join(names);
+}
+
+inline std::string with_lists(std::string message) {
+  const auto names = [](ConfigKind kind) { return join(shipped().names(kind)); };
+  const std::vector<std::pair<std::string, std::string>> lists = {
+      {"{stacks}", names(ConfigKind::kStack)},
+      {"{topologies}", names(ConfigKind::kTopology)},
+      {"{suites}", names(ConfigKind::kSuite)},
+      {"{cases}", names(ConfigKind::kRegression)},
+      {"{models}", model_list()},
+      {"{collective_models}", join(model_names(true))},
+      {"{compute_models}", join(model_names(false))},
+      {"{dtypes}", std::string(kDTypeNames)},
+      {"{configs}", SHARDLAB_SOURCE_DIR "/configs"},
+      {"{commands}", "plan, select, ties, compare, regress, list, describe"},
+      {"{plan options}",
+       "--help, --mesh, --tensor, --from, --to, --stack, --planner, --flatten, --rank, "
+       "--topology, --format, --seed, --jobs, --set, --quiet, --no-timing"},
+      {"{stack keys}",
+       "schema, name, title, source, rules, transitions, planner, merge, "
+       "merge_checks_all_gather, collective_model, compute_model, straggler, order, policy, "
+       "search, transition_us"},
+  };
+  for (const auto& [name, list] : lists) message = replaced(std::move(message), name, list);
+  return message;
+}
+
+// The program under test, started in `folder` and blind to the caller's SHARDLAB_CONFIGS.
+inline ProcessResult run_shardlab(const std::vector<std::string>& words,
+                                  const std::filesystem::path& folder = {}) {
+  std::vector<std::string> command = {SHARDLAB_BINARY};
+  command.insert(command.end(), words.begin(), words.end());
+  return run_process(
+      command, {.folder = folder, .environment = {{"SHARDLAB_CONFIGS", ""}}, .timeout_s = 60});
+}
+
+}  // namespace shardlab::testing_support

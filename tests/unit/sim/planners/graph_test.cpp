@@ -1,0 +1,252 @@
+// The minimum-cost planner: published plans, state counts, corner cases (regressions R01, R02, R06,
+// R52).
+#include "sim/planners/graph.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/support/random_layouts.h"
+#include "tests/support/reference_redistribution.h"
+
+namespace shardlab {
+namespace {
+
+using testing_support::all_layouts;
+using testing_support::all_orders;
+using testing_support::Bench;
+using testing_support::collectives_of;
+
+std::vector<double> step_prices(const Plan& plan) {
+  std::vector<double> prices;
+  for (const PlanStep& step : plan.steps) prices.push_back(step.price.total.value());
+  return prices;
+}
+
+constexpr const char* kFrom01 = "S(1)S(0)S(0)";
+constexpr const char* kTo01 = "S(1)[0]S(1)[2]S(1)[1]";
+
+TEST(GraphR01, ThePathOfTheThreadAndV1sPrices) {
+  Bench bench({.mesh = "2x2x2", .version = "v1", .planner = PlannerKind::kGraph});
+  const Plan plan = bench.plan("f32[8,16]", kFrom01, kTo01);
+  EXPECT_EQ(plan.path(),
+            "S(1)S(0)[0]S(0)[1]->S(1)S(0)R->S(1)[0]S(0)S(1)[1]->S(1)[0]RS(1)[1]->"
+            "S(1)[0]S(1)[2]S(1)[1]");
+  EXPECT_EQ(step_prices(plan), (std::vector<double>{7.2006796424717825, 0, 7.201359284943566, 0}));
+  EXPECT_EQ(plan.price.total.value(), 14.402038927415347);
+}
+
+TEST(GraphR01, V2DividesTheBytesAndTheTriangleCloses) {
+  Bench bench({.mesh = "2x2x2", .version = "v2", .planner = PlannerKind::kGraph});
+  const Plan plan = bench.plan("f32[8,16]", kFrom01, kTo01);
+  EXPECT_EQ(step_prices(plan), (std::vector<double>{7.2006796424717825, 0, 7.2006796424717825, 0}));
+  EXPECT_EQ(plan.price.total.value(), 14.401359284943565);
+  const char* between = "S(1)[0]S(0)S(1)[1]";
+  EXPECT_EQ(bench.cost("f32[8,16]", kFrom01, between) + bench.cost("f32[8,16]", between, kTo01),
+            plan.price.total.value());
+}
+
+TEST(GraphR01, V1ViolatesTheTriangleBySevenTenThousandths) {
+  Bench bench({.mesh = "2x2x2", .version = "v1", .planner = PlannerKind::kGraph});
+  const char* between = "S(1)[0]S(0)S(1)[1]";
+  const double direct = bench.cost("f32[8,16]", kFrom01, kTo01);
+  const double by =
+      bench.cost("f32[8,16]", kFrom01, between) + bench.cost("f32[8,16]", between, kTo01);
+  EXPECT_NEAR(direct - by, 6.796e-4, 1e-7);
+}
+
+TEST(GraphR01, V4TakesTwoAllToAlls) {
+  Bench bench({.mesh = "2x2x2", .version = "v4", .planner = PlannerKind::kGraph});
+  const Plan plan = bench.plan("f32[8,16]", kFrom01, kTo01);
+  EXPECT_EQ(plan.path(), "S(1)S(0)[0]S(0)[1]->S(1)[0]S(0)S(1)[1]->S(1)[0]S(1)[2]S(1)[1]");
+  EXPECT_EQ(collectives_of(plan), "all_to_all all_to_all");
+  EXPECT_EQ(plan.price.total.value(), 14.400679642471783);
+}
+
+TEST(GraphR02, ChunksBeforeItGathers) {
+  Bench bench({.mesh = "2x2x1x1", .devices_per_host = 1, .planner = PlannerKind::kGraph});
+  EXPECT_EQ(bench.cost("f32[64,32]", "RS(0)RR", "S(1)RS(1)S(1)"), 9.398857086804837);
+}
+
+TEST(GraphR02, ThePathOnFourDimsOfTwo) {
+  Bench bench({.mesh = "2x2x2x2", .devices_per_host = 1, .planner = PlannerKind::kGraph});
+  const Plan plan = bench.plan("f32[64,32]", "RS(0)RR", "S(1)RS(1)S(1)");
+  EXPECT_EQ(plan.path(),
+            "RS(0)RR->S(1)S(0)RR->S(1)[0]S(0)S(1)[1]R->S(1)[0]S(0)S(1)[1]S(1)[2]->"
+            "S(1)[0]RS(1)[1]S(1)[2]");
+  EXPECT_EQ(plan.price.total.value(), 9.32471427170121);
+}
+
+TEST(GraphR06, TheSamePlacementsInAnotherOrderCostSomething) {
+  Bench bench({.mesh = "2x2"});
+  EXPECT_GT(bench.cost("f32[8,8]", "S(0)S(0)", "S(0)[1]S(0)[0]"), 0.0);
+  EXPECT_EQ(bench.cost("f32[8,8]", "S(0)[1]S(0)[0]", "S(0)[1]S(0)[0]"), 0.0);
+}
+
+TEST(Graph, R17ThirdDimServesAsADetour) {
+  Bench bench({.mesh = "16x8", .version = "v4", .planner = PlannerKind::kGraph});
+  EXPECT_EQ(bench.plan("f32[64,512,1024]", "S(0)S(1)", "S(1)S(0)").path(),
+            "S(0)S(1)->S(0)S(2)->S(1)S(2)->S(1)S(0)");
+  EXPECT_NEAR(bench.cost("f32[64,512,1024]", "S(0)S(1)", "S(1)S(0)"), 135.638111, 5e-7);
+  EXPECT_NEAR(bench.cost("f32[4096,8192]", "S(0)S(1)", "S(1)S(0)"), 515.458049, 5e-7);
+  EXPECT_NEAR(bench.cost("f32[64,512,1024]", "S(0)S(1)", "S(1)S(2)"), 115.094756, 5e-7);
+}
+
+TEST(Graph, ReducesScatteredInsteadOfInFull) {
+  // 128 MiB, mesh (16,8): v4 2084.815154, v3 1 us more for its all-to-all.
+  Bench v4({.mesh = "16x8", .version = "v4", .planner = PlannerKind::kGraph});
+  Bench v3({.mesh = "16x8", .version = "v3", .planner = PlannerKind::kGraph});
+  EXPECT_NEAR(v4.cost("f32[64,512,1024]", "PP", "S(0)S(0)"), 2084.815154, 5e-7);
+  EXPECT_NEAR(v3.cost("f32[64,512,1024]", "PP", "S(0)S(0)"), 2085.815154, 5e-7);
+}
+
+TEST(Graph, R39FindsReduceScattersForThreePartials) {
+  // 2^27 bytes, (2,2,2), one host: greedy 2873.427138, graph 1811.041961.
+  Bench graph({.mesh = "2x2x2", .planner = PlannerKind::kGraph});
+  Bench greedy({.mesh = "2x2x2"});
+  EXPECT_NEAR(graph.cost("f32[4096,8192]", "PPP", "RS(0)R"), 1811.041961, 5e-7);
+  EXPECT_NEAR(greedy.cost("f32[4096,8192]", "PPP", "RS(0)R"), 2873.427138, 5e-7);
+  EXPECT_EQ(collectives_of(greedy.plan("f32[4096,8192]", "PPP", "RS(0)R")),
+            "all_reduce reduce_scatter all_reduce");
+}
+
+TEST(Graph, EqualLayoutsNeedNoStep) {
+  Bench bench({.mesh = "2x2", .planner = PlannerKind::kGraph});
+  GraphPlanner planner(bench.pricer());
+  const GraphSearchResult result =
+      planner.search(TensorMeta::parse("f32[8,8]"), bench.layout("S(0)P"), bench.layout("S(0)P"));
+  EXPECT_TRUE(result.found);
+  EXPECT_TRUE(result.moves.empty());
+  EXPECT_EQ(result.cost_us, 0.0);
+}
+
+TEST(Graph, R52NeverReachesAMaskOrNormPartial) {
+  Bench bench({.mesh = "2x2", .planner = PlannerKind::kGraph});
+  GraphPlanner planner(bench.pricer());
+  for (const char* target : {"MPR", "RNP(2)"}) {
+    EXPECT_FALSE(
+        planner.search(TensorMeta::parse("f32[8,8]"), bench.layout("S(0)R"), bench.layout(target))
+            .found)
+        << target;
+  }
+  const Plan plan = bench.plan("f32[8,8]", "S(0)R", "MPR");
+  EXPECT_EQ(plan.impossible, "no sequence of steps reaches the target layout");
+  EXPECT_EQ(bench.cost("f32[8,8]", "S(0)R", "MPR"), std::numeric_limits<double>::infinity());
+}
+
+TEST(Graph, LeavesAMaskPartialByReducingIt) {
+  Bench bench({.mesh = "2", .planner = PlannerKind::kGraph});
+  EXPECT_EQ(collectives_of(bench.plan("f32[8,8]", "MP", "R")), "all_reduce");
+  EXPECT_EQ(collectives_of(bench.plan("f32[8,8]", "MP", "S(0)")), "reduce_scatter");
+}
+
+TEST(Graph, AShardBecomesAPartialThroughAReplica) {
+  Bench bench({.mesh = "2", .planner = PlannerKind::kGraph});
+  EXPECT_EQ(bench.plan("f32[8,8]", "S(0)", "P(sum)").path(), "S(0)->R->P(sum)");
+  EXPECT_EQ(bench.plan("f32[8,8]", "P(max)", "P(sum)").path(), "P(max)->R->P(sum)");
+}
+
+TEST(Graph, AScalarHasNoShards) {
+  Bench bench({.mesh = "2x2", .planner = PlannerKind::kGraph});
+  EXPECT_EQ(bench.plan("f32[]", "PP", "RR").path(), "P(sum)P(sum)->RP(sum)->RR");
+}
+
+TEST(Graph, LogicalShapesApplyAllOtherShards) {
+  // f32[8,16] on (2,2,2): the first step gathers S(0) on dim 2 while dims 0 and 1 hold S(1) and
+  // S(0).
+  Bench bench({.mesh = "2x2x2", .version = "v1", .planner = PlannerKind::kGraph});
+  const Plan plan = bench.plan("f32[8,16]", kFrom01, kTo01);
+  ASSERT_EQ(plan.steps.size(), 4U);
+  EXPECT_EQ(plan.steps[0].logical_shape, (Shape{4, 8}));
+  EXPECT_EQ(plan.steps[1].logical_shape, (Shape{4, 8}));
+  EXPECT_EQ(plan.steps[2].logical_shape, (Shape{8, 4}));
+  EXPECT_EQ(plan.steps[3].logical_shape, (Shape{8, 4}));
+}
+
+// limits-and-formats 2a: states = sum over k of C(n,k) 2^(n-k) k! C(k+d-1,d-1).
+struct StateCount {
+  const char* mesh;
+  int tensor_dims;
+  std::size_t states;
+};
+void PrintTo(const StateCount& c, std::ostream* out) {
+  *out << c.mesh << " and " << c.tensor_dims << " tensor dims";
+}
+class GraphStates : public testing::TestWithParam<StateCount> {};
+
+TEST_P(GraphStates, AreAllExploredOnce) {
+  Bench bench({.mesh = GetParam().mesh, .planner = PlannerKind::kGraph});
+  GraphPlanner planner(bench.pricer());
+  TensorMeta meta = TensorMeta::parse("f32[64]");
+  for (int d = 1; d < GetParam().tensor_dims; ++d) meta.shape.push_back(64);
+  const Layout replicated = Layout::replicated(bench.mesh().ndim());
+  const std::vector<Placement> targets = {Placement::partial()};
+  planner.explore(meta, replicated, targets);
+  EXPECT_EQ(planner.path_to(replicated).states_visited, GetParam().states);
+}
+
+INSTANTIATE_TEST_SUITE_P(Limits, GraphStates,
+                         testing::Values(StateCount{"2", 2, 4}, StateCount{"2x2", 2, 18},
+                                         StateCount{"2x2x2", 2, 92}, StateCount{"2x2x2x2", 2, 536},
+                                         StateCount{"2", 3, 5}, StateCount{"2x2", 3, 28},
+                                         StateCount{"2x2x2", 3, 176}, StateCount{"2x2", 4, 40},
+                                         StateCount{"2x2x2", 4, 296}),
+                         [](const auto& test) {
+                           return "Mesh" + std::string(test.param.mesh) + "Rank" +
+                                  std::to_string(test.param.tensor_dims);
+                         });
+
+TEST(GraphExplore, FindsEveryTargetThatASearchFindsWithTheSamePathAndCost) {
+  for (const char* version : {"v2", "v3", "v4"}) {
+    Bench bench({.mesh = "2x3", .version = version, .planner = PlannerKind::kGraph});
+    GraphPlanner explorer(bench.pricer());
+    GraphPlanner searcher(bench.pricer());
+    const TensorMeta meta = TensorMeta::parse("f32[12,18]");
+    std::vector<Layout> layouts;
+    for (const Layout& layout : all_layouts(2, 2, {ReduceOp::kSum, ReduceOp::kAvg})) {
+      for (const Layout& order : all_orders(layout)) layouts.push_back(order);
+    }
+    const std::vector<Placement> targets = {Placement::partial(),
+                                            Placement::partial(ReduceOp::kAvg)};
+    for (const Layout& from : layouts) {
+      explorer.explore(meta, from, targets);
+      for (const Layout& to : layouts) {
+        const GraphSearchResult explored = explorer.path_to(to);
+        const GraphSearchResult searched = searcher.search(meta, from, to);
+        ASSERT_TRUE(explored.found && searched.found) << from.text() << " to " << to.text();
+        EXPECT_EQ(explored.cost_us, searched.cost_us) << from.text() << " to " << to.text();
+        ASSERT_EQ(explored.moves.size(), searched.moves.size())
+            << from.text() << " to " << to.text();
+        for (std::size_t i = 0; i < explored.moves.size(); ++i) {
+          EXPECT_EQ(explored.moves[i].after, searched.moves[i].after)
+              << from.text() << " to " << to.text() << " step " << i;
+        }
+      }
+    }
+  }
+}
+
+TEST(GraphExplore, DoesNotFindAPartialThatNobodyNamed) {
+  Bench bench({.mesh = "2", .planner = PlannerKind::kGraph});
+  GraphPlanner planner(bench.pricer());
+  planner.explore(TensorMeta::parse("f32[8]"), bench.layout("S(0)"), {});
+  EXPECT_TRUE(planner.path_to(bench.layout("R")).found);
+  EXPECT_FALSE(planner.path_to(bench.layout("P")).found);
+}
+
+TEST(Graph, R53RemembersNothingOfEarlierRequests) {
+  Bench bench({.mesh = "2x2", .planner = PlannerKind::kGraph});
+  GraphPlanner used(bench.pricer());
+  const TensorMeta meta = TensorMeta::parse("f32[8,8]");
+  static_cast<void>(used.search(meta, bench.layout("P(max)R"), bench.layout("RR")));
+  static_cast<void>(
+      used.search(TensorMeta::parse("f32[9,9,9]"), bench.layout("S(2)S(0)"), bench.layout("RR")));
+  GraphPlanner fresh(bench.pricer());
+  const GraphSearchResult a = used.search(meta, bench.layout("S(0)P"), bench.layout("PS(1)"));
+  const GraphSearchResult b = fresh.search(meta, bench.layout("S(0)P"), bench.layout("PS(1)"));
+  EXPECT_EQ(a.cost_us, b.cost_us);
+  EXPECT_EQ(a.states_visited, b.states_visited);
+  ASSERT_EQ(a.moves.size(), b.moves.size());
+  for (std::size_t i = 0; i < a.moves.size(); ++i) EXPECT_EQ(a.moves[i].after, b.moves[i].after);
+}
+
+}  // namespace
+}  // namespace shardlab

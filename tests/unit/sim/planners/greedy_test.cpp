@@ -1,0 +1,142 @@
+// The greedy planner: the shapes of its plans (dtensor-semantics 5.2; regressions R05, R17, R37,
+// R45).
+#include "sim/planners/greedy.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/support/random_layouts.h"
+#include "tests/support/reference_redistribution.h"
+
+namespace shardlab {
+namespace {
+
+using testing_support::Bench;
+using testing_support::collectives_of;
+using testing_support::Random;
+using testing_support::random_cases;
+using testing_support::random_layout;
+using testing_support::random_mesh;
+using testing_support::steps_of;
+
+struct GreedyCase {
+  const char* name;
+  const char* mesh;
+  const char* from;
+  const char* to;
+  const char* steps;
+};
+void PrintTo(const GreedyCase& c, std::ostream* out) { *out << c.from << " to " << c.to; }
+class GreedyTable : public testing::TestWithParam<GreedyCase> {};
+
+TEST_P(GreedyTable, EmitsTheseSteps) {
+  Bench bench({.mesh = GetParam().mesh});
+  EXPECT_EQ(steps_of(bench.plan("f32[16,16,16]", GetParam().from, GetParam().to)),
+            GetParam().steps);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Shapes, GreedyTable,
+    testing::Values(
+        GreedyCase{"OneDimIsOneStep", "4", "S(0)", "S(1)", "0:S(0)>S(1)"},
+        GreedyCase{"OneDimPartialToPartialIsOneStep", "4", "P(sum)", "P(avg)", "0:P(sum)>P(avg)"},
+        GreedyCase{"EqualIsNoStep", "2x2", "S(0)P", "S(0)P", ""},
+        GreedyCase{"OuterGatherUnderAnInnerShard", "2x2", "S(0)S(0)", "RS(0)",
+                   "1:S(0)>R 0:S(0)>R 1:R>S(0)"},
+        GreedyCase{"InnerGather", "2x2", "S(0)S(0)", "S(0)R", "1:S(0)>R"},
+        GreedyCase{"GathersInnermostFirst", "2x2", "S(0)S(0)", "RR", "1:S(0)>R 0:S(0)>R"},
+        GreedyCase{"SwappedShards", "2x2", "S(0)S(1)", "S(1)S(0)", "1:S(1)>R 0:S(0)>S(1) 1:R>S(0)"},
+        GreedyCase{"NestedShardsToAnotherDim", "2x2", "S(0)S(0)", "S(1)S(1)",
+                   "1:S(0)>R 0:S(0)>S(1) 1:R>S(1)"},
+        GreedyCase{"IndependentExchanges", "2x2", "S(0)S(1)", "S(1)S(2)",
+                   "1:S(1)>S(2) 0:S(0)>S(1)"},
+        GreedyCase{"PartialsAloneReduceOutermostFirst", "2x2", "PP", "RR", "0:P(sum)>R 1:P(sum)>R"},
+        GreedyCase{"WithAShardPartialsReduceInnermostFirst", "2x2x2", "S(0)PP", "S(0)RR",
+                   "2:P(sum)>R 1:P(sum)>R"},
+        GreedyCase{"AnAllReduceWhereAReduceScatterWouldDo", "2x2x2", "S(0)PP", "S(0)S(0)S(0)",
+                   "2:P(sum)>R 1:P(sum)>S(0) 2:R>S(0)"},
+        GreedyCase{"FiveSteps", "2x2x2", "PS(0)P", "S(0)S(0)S(0)",
+                   "2:P(sum)>R 1:S(0)>R 0:P(sum)>S(0) 1:R>S(0) 2:R>S(0)"},
+        GreedyCase{"PartialsScatterOutermostFirst", "8x8", "PP", "S(0)S(0)",
+                   "0:P(sum)>S(0) 1:P(sum)>S(0)"},
+        GreedyCase{"AReplicatedSourceGoesOutermostFirst", "2x2", "RR", "S(0)S(0)",
+                   "0:R>S(0) 1:R>S(0)"},
+        GreedyCase{"AShardOfAUnitMeshDimIsNoShard", "1x2", "S(0)P", "RR", "0:S(0)>R 1:P(sum)>R"}),
+    [](const auto& test) { return std::string(test.param.name); });
+
+TEST(Greedy, R37ContainsAnAllReduce) {
+  Bench bench({.mesh = "2x2x2"});
+  EXPECT_EQ(collectives_of(bench.plan("f32[16,16]", "S(0)PP", "S(0)S(0)S(0)")),
+            "all_reduce reduce_scatter local");
+}
+
+TEST(Greedy, LogicalShapesAreThoseOfTheSourcesOuterShards) {
+  // Rank 3 of (2,2) with f32[5,4]: mesh dim 0 sees all 5 rows, mesh dim 1 the 2 of the second half.
+  Bench bench({.mesh = "2x2"});
+  PlanOptions options;
+  options.rank = 3;
+  const Plan plan = bench.plan("f32[5,4]", "S(0)S(0)", "RR", options);
+  ASSERT_EQ(plan.steps.size(), 2U);
+  EXPECT_EQ(plan.steps[0].logical_shape, (Shape{2, 4}));
+  EXPECT_EQ(plan.steps[1].logical_shape, (Shape{5, 4}));
+  options.rank = 0;
+  EXPECT_EQ(bench.plan("f32[5,4]", "S(0)S(0)", "RR", options).steps[0].logical_shape,
+            (Shape{3, 4}));
+}
+
+// Any plan must start where it should, change one mesh dim a step, never do nothing, and end at the
+// target.
+TEST(Greedy, EveryPlanLeadsFromSourceToTargetForRandomLayouts) {
+  Random random(31);
+  SHARDLAB_TRACE_SEED();
+  for (int i = 0; i < random_cases(5000); ++i) {
+    const DeviceMesh mesh = random_mesh(random, 5, 4);
+    const Layout from = random_layout(random, mesh, 3, {.orders = false});
+    const Layout to = random_layout(random, mesh, 3, {.orders = false});
+    Placements current = from.placements;
+    std::size_t steps = 0;
+    for_each_greedy_step(from.placements, to.placements,
+                         num_shards(from.placements, mesh, true) > 1,
+                         [&](int mesh_dim, const Placement& a, const Placement& b) {
+                           auto& now = current[static_cast<std::size_t>(mesh_dim)];
+                           EXPECT_EQ(now, a);
+                           EXPECT_NE(a, b);
+                           now = b;
+                           ++steps;
+                         });
+    EXPECT_EQ(current, to.placements) << from.text() << " to " << to.text();
+    EXPECT_LE(steps, 2 * current.size());
+  }
+}
+
+// Shards must be taken off and put on as the innermost of their tensor dim, or one step could not
+// do it.
+TEST(Greedy, NeverTouchesAShardUnderAnInnerOneForRandomLayouts) {
+  Random random(32);
+  SHARDLAB_TRACE_SEED();
+  for (int i = 0; i < random_cases(5000); ++i) {
+    const DeviceMesh mesh = random_mesh(random, 5, 3);
+    const Layout from = random_layout(random, mesh, 2, {.orders = false});
+    const Layout to = random_layout(random, mesh, 2, {.orders = false});
+    if (num_shards(from.placements, mesh, true) == 1) continue;  // unit shards aside
+    Placements current = from.placements;
+    const auto sharded_inside = [&](int mesh_dim, const Placement& p) {
+      for (std::size_t i2 = static_cast<std::size_t>(mesh_dim) + 1; i2 < current.size(); ++i2) {
+        if (p.is_shard() && current[i2].is_shard_of(p.dim())) return true;
+      }
+      return false;
+    };
+    for_each_greedy_step(from.placements, to.placements, true,
+                         [&](int mesh_dim, const Placement& a, const Placement& b) {
+                           EXPECT_FALSE(sharded_inside(mesh_dim, a))
+                               << from.text() << " to " << to.text() << ": " << mesh_dim
+                               << " leaves";
+                           EXPECT_FALSE(sharded_inside(mesh_dim, b))
+                               << from.text() << " to " << to.text() << ": " << mesh_dim
+                               << " joins";
+                           current[static_cast<std::size_t>(mesh_dim)] = b;
+                         });
+  }
+}
+
+}  // namespace
+}  // namespace shardlab

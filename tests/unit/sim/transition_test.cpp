@@ -1,0 +1,278 @@
+// One change along one mesh dim, in every version: which collective, which bytes, which price.
+#include "sim/transition.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "tests/support/reference_topology.h"
+
+namespace shardlab {
+namespace {
+
+using testing_support::collective_model;
+using testing_support::compute_model;
+using testing_support::topology_with;
+
+const TransitionRules& rules_of(std::string_view name) {
+  for (const TransitionRules& rules : all_transition_rules()) {
+    if (rules.name == name) return rules;
+  }
+  throw std::runtime_error("no version " + std::string(name));
+}
+Placement p(const char* text) { return Placement::parse(text); }
+
+constexpr double kMiB = 1048576;
+
+TEST(TransitionRules, AreTheSevenVersionsInOrder) {
+  std::vector<std::string_view> names;
+  for (const TransitionRules& rules : all_transition_rules()) {
+    names.push_back(rules.name);
+    EXPECT_FALSE(rules.summary.empty()) << rules.name;
+    EXPECT_FALSE(rules.source.empty()) << rules.name;
+  }
+  EXPECT_EQ(names,
+            (std::vector<std::string_view>{"v0", "v1", "v2", "v3", "v4", "v3-rp", "v-compute"}));
+}
+
+TEST(TransitionRules, DefaultToV3) {
+  const TransitionRules defaults;
+  const TransitionRules& v3 = rules_of("v3");
+  EXPECT_EQ(defaults.follows_plan, v3.follows_plan);
+  EXPECT_EQ(defaults.replicate_to_shard_divides_bytes, v3.replicate_to_shard_divides_bytes);
+  EXPECT_EQ(defaults.partial_to_partial_impossible, v3.partial_to_partial_impossible);
+  EXPECT_EQ(defaults.all_to_all_penalty, v3.all_to_all_penalty);
+  EXPECT_EQ(defaults.replicate_to_partial, v3.replicate_to_partial);
+  EXPECT_EQ(defaults.replicated_source_is_free, v3.replicated_source_is_free);
+  EXPECT_EQ(defaults.prices_local_work, v3.prices_local_work);
+  EXPECT_EQ(defaults.prices_strided, v3.prices_strided);
+}
+
+TEST(CollectiveOf, EveryPairOfKinds) {
+  struct Case {
+    const char* from;
+    const char* to;
+    Collective collective;
+  };
+  const std::vector<Case> cases = {
+      {"S(0)", "R", Collective::kAllGather},      {"_S(0,2)", "R", Collective::kAllGather},
+      {"S(0)", "S(1)", Collective::kAllToAll},    {"S(0)", "_S(0,2)", Collective::kAllToAll},
+      {"_S(0,2)", "S(0)", Collective::kAllToAll}, {"P", "R", Collective::kAllReduce},
+      {"MP", "R", Collective::kAllReduce},        {"NP(2)", "R", Collective::kAllReduce},
+      {"P", "S(0)", Collective::kReduceScatter},  {"P", "_S(0,2)", Collective::kReduceScatter},
+      {"R", "S(0)", Collective::kLocal},          {"R", "P", Collective::kLocal},
+      {"S(0)", "P", Collective::kLocal},          {"P", "P(avg)", Collective::kLocal},
+      {"S(0)", "S(0)", Collective::kLocal},       {"R", "R", Collective::kLocal}};
+  for (const Case& c : cases) {
+    EXPECT_EQ(collective_of(p(c.from), p(c.to)), c.collective) << c.from << "->" << c.to;
+  }
+}
+
+// 1 MiB tensor on 4 ranks of one host, the model dtensor, kernels free: the figures of
+// dtensor-semantics 11.
+struct Version {
+  const char* name;
+  double all_to_all;          // S0->S1
+  double partial_to_partial;  // P(sum)->P(avg)
+  double after_chunk;         // bytes after R->S
+  double replicate_to_partial;
+  double strided_gather;  // _S->R
+};
+void PrintTo(const Version& v, std::ostream* out) { *out << v.name; }
+
+class TransitionTable : public testing::TestWithParam<Version> {
+ protected:
+  TransitionTable()
+      : topology_(topology_with(8)),
+        model_(collective_model("dtensor", topology_)),
+        kernels_(compute_model("none", topology_)),
+        pricer_(DeviceMesh::parse("4"), topology_, rules_of(GetParam().name), *model_, *kernels_) {}
+
+  PricedTransition price(const char* from, const char* to, double bytes) const {
+    return pricer_.price(p(from), p(to), 0, bytes, DType::kF32);
+  }
+
+  Topology topology_;
+  std::unique_ptr<CostModel> model_;
+  std::unique_ptr<ComputeModel> kernels_;
+  TransitionPricer pricer_;
+};
+
+TEST_P(TransitionTable, ShardToReplicaGathersAllBytes) {
+  const PricedTransition step = price("S(0)", "R", kMiB / 4);
+  EXPECT_EQ(step.price.total.value(), 16.75144669327252);
+  EXPECT_EQ(step.full_bytes, kMiB);
+  EXPECT_EQ(step.bytes_after, kMiB);
+  EXPECT_EQ(step.collective, Collective::kAllGather);
+}
+
+TEST_P(TransitionTable, PartialToReplicaReducesAndKeepsTheBytes) {
+  const PricedTransition step = price("P", "R", kMiB);
+  EXPECT_EQ(step.price.total.value(), 26.90289338654504);
+  EXPECT_EQ(step.full_bytes, kMiB);
+  EXPECT_EQ(step.bytes_after, kMiB);
+}
+
+TEST_P(TransitionTable, PartialToShardReducesAndScatters) {
+  const PricedTransition step = price("P", "S(0)", kMiB);
+  EXPECT_EQ(step.price.total.value(), 16.75144669327252);
+  EXPECT_EQ(step.full_bytes, kMiB);
+  EXPECT_EQ(step.bytes_after, kMiB / 4);
+}
+
+TEST_P(TransitionTable, ShardToShardExchangesLocalBytes) {
+  const PricedTransition step = price("S(0)", "S(1)", kMiB / 4);
+  EXPECT_EQ(step.price.total.value(), GetParam().all_to_all);
+  EXPECT_EQ(step.full_bytes, kMiB / 4);
+  EXPECT_EQ(step.bytes_after, kMiB / 4);
+}
+
+TEST_P(TransitionTable, ReplicaToShardIsFreeAndDividesTheBytesSinceV2) {
+  const PricedTransition step = price("R", "S(0)", kMiB);
+  EXPECT_EQ(step.price.total.value(), 0.0);
+  EXPECT_EQ(step.bytes_after, GetParam().after_chunk);
+}
+
+TEST_P(TransitionTable, ReplicaToPartialKeepsTheBytes) {
+  const PricedTransition step = price("R", "P", kMiB);
+  EXPECT_EQ(step.price.total.value(), GetParam().replicate_to_partial);
+  EXPECT_EQ(step.bytes_after, kMiB);
+}
+
+TEST_P(TransitionTable, ShardToPartialIsImpossible) {
+  const PricedTransition step = price("S(0)", "P", kMiB);
+  EXPECT_EQ(step.price.impossible, "a shard can't become a partial");
+  EXPECT_TRUE(std::isinf(step.price.total.value()));
+}
+
+TEST_P(TransitionTable, PartialToAnotherPartial) {
+  const PricedTransition step = price("P(sum)", "P(avg)", kMiB);
+  EXPECT_EQ(step.price.total.value(), GetParam().partial_to_partial);
+  EXPECT_EQ(step.price.is_possible(), std::isfinite(GetParam().partial_to_partial));
+}
+
+TEST_P(TransitionTable, NothingToDoCostsNothing) {
+  for (const char* text : {"R", "S(1)", "P(max)", "_S(0,2)", "MP", "NP(3)"}) {
+    const PricedTransition step = price(text, text, kMiB);
+    EXPECT_EQ(step.price.total.value(), 0.0) << text;
+    EXPECT_EQ(step.bytes_after, kMiB) << text;
+    EXPECT_EQ(step.full_bytes, 0.0) << text;
+    EXPECT_EQ(step.collective, Collective::kLocal) << text;
+  }
+}
+
+TEST_P(TransitionTable, AStridedShardIsFreeUntilVCompute) {
+  EXPECT_EQ(price("_S(0,2)", "R", kMiB / 4).price.total.value(), GetParam().strided_gather);
+}
+
+constexpr double kInf = std::numeric_limits<double>::infinity();
+INSTANTIATE_TEST_SUITE_P(
+    Versions, TransitionTable,
+    testing::Values(Version{"v0", 11.487861673318129, 0, kMiB, 0, 0},
+                    Version{"v1", 11.487861673318129, 0, kMiB, 0, 0},
+                    Version{"v2", 11.487861673318129, 0, kMiB / 4, 0, 0},
+                    Version{"v3", 11.487861673318129, kInf, kMiB / 4, 0, 0},
+                    Version{"v4", 10.487861673318129, kInf, kMiB / 4, 0, 0},
+                    Version{"v3-rp", 11.487861673318129, kInf, kMiB / 4, 0.001, 0},
+                    Version{"v-compute", 10.487861673318129, kInf, kMiB / 4, 0, 16.75144669327252}),
+    [](const auto& test) {
+      std::string name = test.param.name;
+      std::replace(name.begin(), name.end(), '-', '_');
+      return name;
+    });
+
+// v-compute: local kernels of a 2.345 GB move take 2 * 2.345 GB over 2345 kB/us, 2000 us; of a
+// quarter 500 us.
+class LocalWork : public testing::Test {
+ protected:
+  LocalWork()
+      : topology_(topology_with(8)),
+        model_(collective_model("dtensor", topology_)),
+        kernels_(compute_model("roofline", topology_)),
+        pricer_(DeviceMesh::parse("4x1"), topology_, rules_of("v-compute"), *model_, *kernels_) {}
+
+  double compute(const char* from, const char* to, double bytes, int mesh_dim = 0) const {
+    return pricer_.price(p(from), p(to), mesh_dim, bytes, DType::kF32).price.compute.value();
+  }
+
+  static constexpr double kBytes = 2.345e9;
+  Topology topology_;
+  std::unique_ptr<CostModel> model_;
+  std::unique_ptr<ComputeModel> kernels_;
+  TransitionPricer pricer_;
+};
+
+TEST_F(LocalWork, AGatherInterleavesUnlessItsDimIsZero) {
+  EXPECT_DOUBLE_EQ(compute("S(1)", "R", kBytes / 4), 2000.0);
+  EXPECT_EQ(compute("S(0)", "R", kBytes / 4), 0.0);
+}
+
+TEST_F(LocalWork, AnAllToAllPacksAndUnpacksDimsOtherThanZero) {
+  EXPECT_DOUBLE_EQ(compute("S(0)", "S(1)", kBytes / 4), 500.0);
+  EXPECT_DOUBLE_EQ(compute("S(1)", "S(0)", kBytes / 4), 500.0);
+  EXPECT_DOUBLE_EQ(compute("S(1)", "S(2)", kBytes / 4), 1000.0);
+}
+
+TEST_F(LocalWork, AReduceScatterPacksUnlessItsDimIsZero) {
+  EXPECT_DOUBLE_EQ(compute("P", "S(1)", kBytes), 2000.0);
+  EXPECT_EQ(compute("P", "S(0)", kBytes), 0.0);
+  EXPECT_EQ(compute("P", "R", kBytes), 0.0);
+}
+
+TEST_F(LocalWork, AChunkIsCopied) {
+  EXPECT_DOUBLE_EQ(compute("R", "S(0)", kBytes), 500.0);
+  EXPECT_DOUBLE_EQ(compute("R", "S(1)", kBytes), 500.0);
+}
+
+TEST_F(LocalWork, APartitionDividesForSumsAndNormsOnly) {
+  EXPECT_DOUBLE_EQ(compute("R", "P(sum)", kBytes), 2000.0);
+  EXPECT_DOUBLE_EQ(compute("R", "NP(2)", kBytes), 2000.0);
+  for (const char* text : {"P(avg)", "P(max)", "P(min)", "MP"}) {
+    EXPECT_EQ(compute("R", text, kBytes), 0.0) << text;
+  }
+}
+
+TEST_F(LocalWork, OnAMeshDimOfOneRankThereIsNone) {
+  for (const char* to : {"R", "S(0)"}) EXPECT_EQ(compute("S(1)", to, kBytes, 1), 0.0) << to;
+  EXPECT_EQ(compute("R", "S(1)", kBytes, 1), 0.0);
+}
+
+TEST_F(LocalWork, IsAddedToTheCollective) {
+  const PricedTransition step = pricer_.price(p("S(1)"), p("R"), 0, kBytes / 4, DType::kF32);
+  const Price bare = model_->price({Collective::kAllGather, kBytes, pricer_.span(0)});
+  EXPECT_EQ(step.price.total.value(), bare.total.value() + step.price.compute.value());
+}
+
+TEST_F(LocalWork, AnImpossibleStepHasNone) {
+  EXPECT_EQ(compute("S(1)", "P", kBytes), 0.0);
+  EXPECT_EQ(compute("P", "P(avg)", kBytes), 0.0);
+}
+
+TEST(TransitionPricer, SizeOneDimsStillCostTheBaseLatencyOfTheRelease) {
+  const Topology topology = topology_with(8);
+  const auto model = collective_model("dtensor", topology);
+  const auto kernels = compute_model("none", topology);
+  const TransitionPricer pricer(DeviceMesh::parse("1x4"), topology, rules_of("v3"), *model,
+                                *kernels);
+  EXPECT_EQ(pricer.price(p("S(0)"), p("R"), 0, kMiB, DType::kF32).price.total.value(), 6.6);
+  EXPECT_EQ(pricer.price(p("S(0)"), p("S(1)"), 0, kMiB, DType::kF32).price.total.value(), 7.6);
+  EXPECT_EQ(pricer.mesh_size(0), 1);
+  EXPECT_EQ(pricer.mesh_size(1), 4);
+  EXPECT_EQ(pricer.mesh_ndim(), 2);
+}
+
+TEST(TransitionPricer, PricesAlongAnyCommunicator) {
+  // A flattened mesh of 8 ranks on a mesh of (2,4): the price of 8 ranks.
+  const Topology topology = topology_with(8);
+  const auto model = collective_model("dtensor", topology);
+  const auto kernels = compute_model("none", topology);
+  const TransitionPricer pricer(DeviceMesh::parse("2x4"), topology, rules_of("v3"), *model,
+                                *kernels);
+  const GroupSpan eight{.ranks = 8, .hosts = 1, .ranks_per_host = 8, .extent = 8, .walk = 8};
+  EXPECT_EQ(pricer.price(p("P"), p("R"), eight, kMiB, DType::kF32).price.total.value(),
+            34.486708950969216);
+}
+
+}  // namespace
+}  // namespace shardlab
