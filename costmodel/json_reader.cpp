@@ -53,12 +53,11 @@ double json_number(const json& value, const JsonPlace& place, NumberRange range)
 
 std::int64_t json_integer(const json& value, const JsonPlace& place, std::int64_t min,
                           std::int64_t max) {
+  // Unsigned values past the signed range would wrap: they are out of range for certain.
   const bool in_range =
-      value.is_number_unsigned()
-          ? value.get<std::uint64_t>() <= static_cast<std::uint64_t>(std::max<std::int64_t>(max, 0)) &&
-                value.get<std::int64_t>() >= min
-          : value.is_number_integer() && value.get<std::int64_t>() >= min &&
-                value.get<std::int64_t>() <= max;
+      value.is_number_integer() &&
+      !(value.is_number_unsigned() && value.get<std::uint64_t>() > std::uint64_t{INT64_MAX}) &&
+      value.get<std::int64_t>() >= min && value.get<std::int64_t>() <= max;
   if (!in_range) {
     place.fail("found " + describe_json(value) + "; valid: an integer from " +
                std::to_string(min) + " to " + std::to_string(max));

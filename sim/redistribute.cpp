@@ -303,7 +303,7 @@ Plan Redistributor::plan(const TensorMeta& meta, const Layout& from, const Layou
   } else if (!options_.rules.follows_plan) {
     plan.price = loop_price(meta, from, to);  // v0's cost function does not look at the plan
   }
-  if (quick.taken && !plan.impossible.empty()) {
+  if ((quick.taken || !options_.rules.follows_plan) && !plan.impossible.empty()) {
     plan.unexecutable = plan.impossible;  // the cost function never asked the planner
     plan.impossible.clear();
   }

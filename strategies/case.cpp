@@ -14,7 +14,6 @@ namespace {
 using case_checks::AnswerKey;
 using case_checks::Bench;
 using case_checks::CheckKind;
-using case_checks::Match;
 using case_checks::Observation;
 using case_checks::PlannedCheck;
 using case_checks::Scene;

@@ -2,7 +2,7 @@
 //
 //   rows: {"collective", "ranks", "hosts" (optional), "bytes", "time_us"}
 //   between two points of one collective and group: linear in bytes; below the first: its time; above the last: the
-//   last two points' slope, or the last point's bytes per us when it is alone.
+//   last two points' slope (at least 0), or the last point's bytes per us when it is alone.
 // Source: the rows' own. Valid: collectives and groups that have rows; every other query is impossible, with that
 // reason. Status: as the rows.
 #include <algorithm>
@@ -61,8 +61,9 @@ class TableModel final : public CostModel {
     const std::vector<Point>& points = it->second;
     const Point& first = points.front();
     if (query.full_bytes <= first.bytes) return Price::of(Micros(first.time_us), Micros());
-    const double time = points.size() == 1 ? first.time_us * query.full_bytes / first.bytes
-                                           : interpolate(points, query.full_bytes);
+    const double time = points.size() > 1    ? interpolate(points, query.full_bytes)
+                        : first.bytes > 0.0 ? first.time_us * query.full_bytes / first.bytes
+                                            : first.time_us;
     return Price::of(Micros(first.time_us), Micros(time - first.time_us));
   }
 
@@ -70,9 +71,14 @@ class TableModel final : public CostModel {
   static double interpolate(const std::vector<Point>& points, double bytes) {
     auto upper = std::lower_bound(points.begin(), points.end(), bytes,
                                   [](const Point& p, double b) { return p.bytes < b; });
-    if (upper == points.end()) --upper;
+    const bool beyond = upper == points.end();
+    if (beyond) --upper;
     const auto lower = upper - 1;
-    const double slope = (upper->time_us - lower->time_us) / (upper->bytes - lower->bytes);
+    double slope = (upper->time_us - lower->time_us) / (upper->bytes - lower->bytes);
+    if (beyond) {
+      slope = std::max(slope, 0.0);  // rows that fall are noise: they must not lead below zero
+      return upper->time_us + slope * (bytes - upper->bytes);
+    }
     return lower->time_us + slope * (bytes - lower->bytes);
   }
 

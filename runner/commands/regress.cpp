@@ -397,9 +397,11 @@ void add_regress_command(CLI::App& app, Session& session) {
   command->add_option("--file", arguments->files, "a case of one's own; once per file")
       ->take_all()
       ->allow_extra_args(false);
-  command->add_option(
-      "--stack", arguments->stack,
-      "shipped name or path: instead of the stack of every check that is not pinned to one");
+  command
+      ->add_option(
+          "--stack", arguments->stack,
+          "shipped name or path: instead of the stack of every check that is not pinned to one")
+      ->check(not_empty());
   add_common_options(*command, session);
   command->callback([arguments, &session] { run_regress(*arguments, session); });
 }

@@ -23,6 +23,8 @@ ROOT = Path(__file__).resolve().parents[2]
 CONFIGS = ROOT / "configs"
 BINARY = os.environ.get("SHARDLAB_BINARY", "")
 UNKNOWN = "no_such_key"
+# A case may hold a stack with a base; the stack's own schema says which keys.
+OPEN = {("case", "/definitions/stack_object")}
 
 
 def load(path: Path) -> Any:
@@ -109,7 +111,7 @@ class Schemas(unittest.TestCase):
         for kind, schema in schemas().items():
             for pointer, part in objects(schema):
                 # A part that only asks for a word, to branch on it, describes no whole object.
-                if pointer.endswith("/if") or "then" in part:
+                if pointer.endswith("/if") or "then" in part or (kind, pointer) in OPEN:
                     continue
                 with self.subTest(f"{kind}: {pointer}"):
                     self.assertIs(part.get("additionalProperties"), False)

@@ -327,7 +327,11 @@ TEST(RedistributeProperties, EveryPlanEndsAtItsTarget) {
       EXPECT_EQ(from, to);
       continue;
     }
-    EXPECT_EQ(plan.steps.back().after, to)
+    // DTensor's greedy planner takes shards over one rank for none and appends to them: the order
+    // of such mesh dims means nothing.
+    const bool ordered = num_shards(from.placements, mesh, true) > 1;
+    EXPECT_TRUE(ordered ? plan.steps.back().after == to
+                        : plan.steps.back().after.placements == to.placements)
         << plan.path() << " should end at " << to.text(true) << " on " << mesh.text();
     if (HasFailure()) return;
   }

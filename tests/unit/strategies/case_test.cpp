@@ -53,7 +53,8 @@ json case_json(const std::string& checks) {
 
 Case parse_case(const json& document) { return Case::parse(document, {"R99.json", ""}); }
 
-CaseReport report_of(const std::string& checks, std::optional<std::string> stack = std::nullopt) {
+CaseReport report_of(const std::string& checks,
+                     const std::optional<std::string>& stack = std::nullopt) {
   return parse_case(case_json(checks)).run(shipped_sources(), stack);
 }
 

@@ -1,0 +1,108 @@
+// Every JSON kind: a document is refused with a ConfigError (in a file, texts too end as one), or
+// it is read, and what it means prints JSON that means the same.
+//
+// Byte 0: the kind; then the document.
+#include <array>
+#include <fstream>
+#include <iterator>
+
+#include "costmodel/error.h"
+#include "runner/configs.h"
+#include "strategies/case.h"
+#include "strategies/suite.h"
+#include "tests/fuzz/fuzz.h"
+
+namespace shardlab::testing_support {
+namespace {
+
+using nlohmann::json;
+const JsonPlace kPlace{"f.json", ""};
+
+json shipped_stack_json(const std::string& name) {
+  const std::string known = name == "alpha-beta" ? name : "dtensor-v3";
+  return read_json_file(SHARDLAB_SOURCE_DIR "/configs/stacks/" + known + ".json");
+}
+
+const Topology& h100() {
+  static const Topology topology = Topology::from_json(
+      read_json_file(SHARDLAB_SOURCE_DIR "/configs/topologies/h100.json"), kPlace);
+  return topology;
+}
+
+void expect_price(double us, const std::string& what) { FUZZ_CHECK(us >= 0, what); }
+
+void price_something(const Stack& stack, const Topology& topology) {
+  StackEvaluator evaluator(stack, topology);
+  const DeviceMesh mesh = DeviceMesh::parse("2x3");
+  const TensorMeta meta = TensorMeta::parse("bf16[6,4]");
+  Redistributor& redistributor = evaluator.on(mesh);
+  for (const char* to : {"RR", "S(1)R", "S(0)S(0)"}) {
+    expect_price(redistributor.cost_us(meta, Layout::parse("S(0)R", 2), Layout::parse(to, 2)), to);
+    expect_price(redistributor.cost_us(meta, Layout::parse("P(sum)R", 2), Layout::parse(to, 2)),
+                 to);
+  }
+}
+
+void stack(const json& document) {
+  const Stack value = Stack::from_json(document, kPlace, shipped_stack_json);
+  const json printed = value.to_json();
+  FUZZ_CHECK(Stack::from_json(printed, kPlace).to_json() == printed, printed.dump());
+  price_something(value, h100());
+}
+
+void topology(const json& document) {
+  const Topology value = Topology::from_json(document, kPlace);
+  const json printed = value.to_json();
+  FUZZ_CHECK(Topology::from_json(printed, kPlace).to_json() == printed, printed.dump());
+  for (const char* name : {"dtensor-v3", "alpha-beta"}) {
+    price_something(Stack::from_json(shipped_stack_json(name), kPlace), value);
+  }
+}
+
+// Questions that a document would generate; large suites are correct and slow.
+double questions_of(const json& document) {
+  if (!document.is_object() || !document.contains("generate")) return 0;
+  const json& generate = document["generate"];
+  if (!generate.is_object()) return 0;
+  const auto size = [&](const char* key) {
+    return generate.contains(key) ? static_cast<double>(generate[key].size()) : 0.0;
+  };
+  const auto number = [&](const char* key) {
+    return generate.contains(key) && generate[key].is_number() ? generate[key].get<double>() : 0.0;
+  };
+  return size("meshes") * size("sizes_bytes") *
+         (size("ops") * number("layouts_per_case") + number("redistributions_per_case"));
+}
+
+void suite(const json& document) {
+  const double expected = questions_of(document);
+  if (expected > 2000 && expected < 1e6) return;
+  const Suite value = Suite::from_json(document, kPlace);
+  for (const Question& question : value.questions) {
+    FUZZ_CHECK(question.bytes() >= 0, question.id);
+    FUZZ_CHECK(!question.inputs().empty() || question.call.inputs.empty(), question.id);
+  }
+}
+
+void regression(const json& document) {
+  const Case value = Case::parse(document, kPlace);
+  FUZZ_CHECK(value.is_named(value.id()), value.id());
+  static_cast<void>(value.setup_text());
+}
+
+constexpr std::array<void (*)(const json&), 4> kKinds = {stack, topology, suite, regression};
+
+}  // namespace
+}  // namespace shardlab::testing_support
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  using namespace shardlab;
+  using namespace shardlab::testing_support;
+  Bytes8 input(data, size);
+  const auto kind = static_cast<std::size_t>(input.below(static_cast<int>(kKinds.size())));
+  try {
+    kKinds[kind](parse_json(input.rest(), "f.json"));
+  } catch (const ConfigError&) {
+  }
+  return 0;
+}
