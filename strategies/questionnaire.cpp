@@ -80,7 +80,7 @@ void Questionnaire::ask_plan(const Question& question, QuestionResult& result) {
     answer.path = {plan.path()};
     answer.price_us = plan.impossible.empty() ? plan.price.total.value() : kInfinity;
     answer.impossible = plan.impossible;
-    const bool planned = !plan.steps.empty() || question.from == question.to;
+    const bool planned = !plan.steps.empty() || plan.impossible.empty();
     const Price judged = planned ? reference.price_of(plan) : Price::make_impossible("no plan");
     set_reference(answer, judged.total.value(), std::string(judged.impossible));
     keep_best(result, answer.choice, answer.reference_us);
@@ -117,8 +117,9 @@ Answer Questionnaire::select_answer(StackEvaluator& stack, const Expansion& expa
     if (answer.impossible.empty() && !plan.impossible.empty()) {
       answer.impossible = "input " + std::to_string(i) + ": " + plan.impossible;
     }
-    const Price price =
-        plan.steps.empty() ? Price::make_impossible("no plan") : reference.price_of(plan);
+    // A plan without steps and without a reason keeps the data where it is (a strided shard of factor 1 is a shard).
+    const bool planned = !plan.steps.empty() || plan.impossible.empty();
+    const Price price = planned ? reference.price_of(plan) : Price::make_impossible("no plan");
     judged += price.total.value() + reference_->stack().transition_us;
     if (!price.is_possible() && reason.empty()) {
       reason = "input " + std::to_string(i) + ": " + std::string(price.impossible);

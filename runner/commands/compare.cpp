@@ -112,7 +112,8 @@ reports::StackAnswer to_record(const Answer& answer) {
 reports::RecordQuestion to_record(const Question& question, const std::string& suite,
                                   const QuestionResult& result) {
   reports::RecordQuestion out;
-  out.id = suite + "/" + question.id;
+  // Recorded questions carry their suite's name already.
+  out.id = question.id.starts_with(suite + "/") ? question.id : suite + "/" + question.id;
   out.suite = suite;
   out.kind = question.kind == Question::Kind::kPlan ? reports::QuestionKind::kPlan
                                                     : reports::QuestionKind::kSelect;

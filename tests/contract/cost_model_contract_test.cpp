@@ -1,0 +1,390 @@
+// What every registered model must keep, or list as an exemption with its reason. An exemption that
+// is not needed any more fails too. A new model is tested by being registered.
+#include <gtest/gtest.h>
+
+#include <array>
+#include <bit>
+#include <cmath>
+#include <functional>
+#include <set>
+
+#include "costmodel/registry.h"
+#include "sim/mesh.h"
+#include "tests/support/shipped.h"
+
+namespace shardlab {
+namespace {
+
+using nlohmann::json;
+using testing_support::h100;
+using testing_support::shipped;
+
+constexpr std::array kCollectives = {Collective::kAllGather,     Collective::kAllReduce,
+                                     Collective::kReduceScatter, Collective::kAllToAll,
+                                     Collective::kBroadcast,     Collective::kScatter,
+                                     Collective::kSendRecv,      Collective::kLocal};
+
+// A model with everything it needs, and how it is called in a message.
+struct Instance {
+  std::string name;
+  ModelChoice choice;
+  Topology topology;
+  std::unique_ptr<CostModel> model;
+};
+
+// Prices of a table that rise with bytes and ranks, or fall.
+json table_rows(bool rising) {
+  json rows = json::array();
+  for (const Collective kind : kCollectives) {
+    if (kind == Collective::kLocal) continue;
+    for (const int ranks : {2, 4, 8, 16}) {
+      for (const double bytes : {1e3, 1e6, 1e9}) {
+        const double us = rising ? 10 + bytes / 1e5 * ranks : 1e7 / (1 + bytes / 1e3);
+        rows.push_back({{"collective", to_string(kind)},
+                        {"ranks", ranks},
+                        {"bytes", bytes},
+                        {"time_us", kind == Collective::kAllReduce ? us / 8 : us}});
+      }
+    }
+  }
+  return rows;
+}
+
+// Parameters named for a bandwidth, doubled; the topology's links too.
+json doubled_params(const ModelEntry& entry) {
+  json params = json::object();
+  for (const ParamSpec& spec : entry.params) {
+    if (spec.name.find("bandwidth") != std::string_view::npos && spec.default_value) {
+      params[std::string(spec.name)] = 2 * *spec.default_value;
+    }
+  }
+  return params;
+}
+
+Topology with_doubled_bandwidth(const Topology& topology) {
+  json value = topology.to_json();
+  for (json& link : value["links"]) {
+    link["bandwidth_gb_per_s"] = 2 * link["bandwidth_gb_per_s"].get<double>();
+  }
+  json& memory = value["device"]["memory_bandwidth_gb_per_s"];
+  memory = 2 * memory.get<double>();
+  return Topology::from_json(value, {"doubled", ""});
+}
+
+std::vector<Topology> topologies() {
+  std::vector<Topology> all = {h100(1), h100(5)};
+  for (const std::string& name : shipped().names(ConfigKind::kTopology)) {
+    all.push_back(shipped().topology(name));
+  }
+  return all;
+}
+
+Instance instance(const ModelEntry& entry, const Topology& topology, const json& params,
+                  const json& rows, const std::string& what) {
+  ModelChoice choice{&entry, params, rows, {"contract", ""}};
+  auto model = make_collective_model(choice, topology);
+  return {std::string(entry.name) + what + " on " + topology.name(), choice, topology,
+          std::move(model)};
+}
+
+std::vector<Instance> instances(const ModelEntry& entry) {
+  std::vector<Instance> all;
+  for (const Topology& topology : topologies()) {
+    if (!entry.reads_rows) {
+      all.push_back(instance(entry, topology, json::object(), json::array(), ""));
+      continue;
+    }
+    for (const bool rising : {true, false}) {
+      all.push_back(instance(entry, topology, json::object(), table_rows(rising),
+                             rising ? " of rising rows" : " of falling rows"));
+    }
+  }
+  return all;
+}
+
+// Spans of real mesh dims, one rank included.
+std::vector<GroupSpan> spans(const Topology& topology) {
+  std::vector<GroupSpan> all;
+  for (const char* text : {"1x4", "2x4", "4x8", "16x8", "2x2x2", "3x5", "8x16", "64"}) {
+    const DeviceMesh mesh = DeviceMesh::parse(text);
+    for (int m = 0; m < mesh.ndim(); ++m) all.push_back(mesh.span(m, topology));
+  }
+  return all;
+}
+
+const std::vector<double> kBytes = {0, 1, 100.5, 1e3, 65536, 1048576, 3e7, 1e9, 1e12, 1e15};
+
+std::string describe(const Instance& i, Collective kind, double bytes, const GroupSpan& group) {
+  return i.name + ": " + std::string(to_string(kind)) + " of " + std::to_string(bytes) +
+         " bytes among " + std::to_string(group.ranks) + " ranks on " +
+         std::to_string(group.hosts) + " hosts";
+}
+
+// A violation, or nothing.
+using Violation = std::optional<std::string>;
+using Query = std::function<Violation(Collective, double, const GroupSpan&)>;
+
+Violation for_each_query(const Instance& i, const Query& check) {
+  for (const GroupSpan& group : spans(i.topology)) {
+    for (const Collective kind : kCollectives) {
+      for (const double bytes : kBytes) {
+        if (const Violation v = check(kind, bytes, group)) {
+          return describe(i, kind, bytes, group) + ": " + *v;
+        }
+      }
+    }
+  }
+  return std::nullopt;
+}
+
+// Sums in another order.
+bool exceeds(double a, double b) { return a > b * (1 + 1e-12) + 1e-12; }
+
+Violation finite_and_non_negative(const Instance& i) {
+  return for_each_query(i, [&](Collective kind, double bytes, const GroupSpan& g) -> Violation {
+    const Price p = i.model->price({kind, bytes, g});
+    if (!p.is_possible()) return std::nullopt;
+    if (std::isfinite(p.total.value()) && p.total.value() >= 0) return std::nullopt;
+    return "costs " + std::to_string(p.total.value());
+  });
+}
+
+Violation all_queries_have_a_price(const Instance& i) {
+  return for_each_query(i, [&](Collective kind, double bytes, const GroupSpan& g) -> Violation {
+    const Price p = i.model->price({kind, bytes, g});
+    if (p.is_possible()) return std::nullopt;
+    return std::string(p.impossible);
+  });
+}
+
+Violation one_rank_is_free(const Instance& i) {
+  return for_each_query(i, [&](Collective kind, double bytes, const GroupSpan& g) -> Violation {
+    if (g.ranks != 1) return std::nullopt;
+    const double us = i.model->price({kind, bytes, g}).total.value();
+    if (us == 0) return std::nullopt;
+    return "costs " + std::to_string(us);
+  });
+}
+
+Violation local_work_is_free(const Instance& i) {
+  return for_each_query(i, [&](Collective kind, double bytes, const GroupSpan& g) -> Violation {
+    if (kind != Collective::kLocal) return std::nullopt;
+    const double us = i.model->price({kind, bytes, g}).total.value();
+    if (us == 0) return std::nullopt;
+    return "costs " + std::to_string(us);
+  });
+}
+
+Violation parts_sum_to_total(const Instance& i) {
+  return for_each_query(i, [&](Collective kind, double bytes, const GroupSpan& g) -> Violation {
+    const Price p = i.model->price({kind, bytes, g});
+    const double sum = (p.latency + p.transfer + p.compute + p.straggler).value();
+    if (!p.is_possible() || !(exceeds(sum, p.total.value()) || exceeds(p.total.value(), sum))) {
+      return std::nullopt;
+    }
+    return "parts " + std::to_string(sum) + ", total " + std::to_string(p.total.value());
+  });
+}
+
+Violation equal_inputs_equal_price(const Instance& i) {
+  // From another instance of the model, asked in another order.
+  const auto twin = make_collective_model(i.choice, i.topology);
+  static_cast<void>(twin->price({Collective::kAllReduce, 77, {.ranks = 3}}));
+  return for_each_query(i, [&](Collective kind, double bytes, const GroupSpan& g) -> Violation {
+    const double a = i.model->price({kind, bytes, g}).total.value();
+    const double b = twin->price({kind, bytes, g}).total.value();
+    if (std::bit_cast<std::uint64_t>(a) == std::bit_cast<std::uint64_t>(b)) return std::nullopt;
+    return std::to_string(a) + ", then " + std::to_string(b);
+  });
+}
+
+Violation never_falls_with_bytes(const Instance& i) {
+  for (const GroupSpan& group : spans(i.topology)) {
+    for (const Collective kind : kCollectives) {
+      double before = 0;
+      for (const double bytes : kBytes) {
+        const double us = i.model->price({kind, bytes, group}).total.value();
+        if (exceeds(before, us)) {
+          return describe(i, kind, bytes, group) + ": " + std::to_string(us) + " after " +
+                 std::to_string(before);
+        }
+        before = us;
+      }
+    }
+  }
+  return std::nullopt;
+}
+
+Violation never_rises_with_bandwidth(const Instance& i) {
+  const Instance fast = instance(*i.choice.entry, with_doubled_bandwidth(i.topology),
+                                 doubled_params(*i.choice.entry), i.choice.rows, "");
+  return for_each_query(i, [&](Collective kind, double bytes, const GroupSpan& g) -> Violation {
+    const double a = i.model->price({kind, bytes, g}).total.value();
+    const double b = fast.model->price({kind, bytes, g}).total.value();
+    if (!exceeds(b, a)) return std::nullopt;
+    return std::to_string(a) + ", with twice the bandwidth " + std::to_string(b);
+  });
+}
+
+Violation all_reduce_within_reduce_scatter_and_all_gather(const Instance& i) {
+  return for_each_query(i, [&](Collective kind, double bytes, const GroupSpan& g) -> Violation {
+    if (kind != Collective::kAllReduce) return std::nullopt;
+    const auto us = [&](Collective k) { return i.model->price({k, bytes, g}).total.value(); };
+    const double both = us(Collective::kReduceScatter) + us(Collective::kAllGather);
+    if (!exceeds(us(Collective::kAllReduce), both)) return std::nullopt;
+    return std::to_string(us(Collective::kAllReduce)) + " above " + std::to_string(both);
+  });
+}
+
+Violation reduce_scatter_within_all_reduce(const Instance& i) {
+  return for_each_query(i, [&](Collective kind, double bytes, const GroupSpan& g) -> Violation {
+    if (kind != Collective::kReduceScatter) return std::nullopt;
+    const auto us = [&](Collective k) { return i.model->price({k, bytes, g}).total.value(); };
+    if (!exceeds(us(Collective::kReduceScatter), us(Collective::kAllReduce))) return std::nullopt;
+    return std::to_string(us(Collective::kReduceScatter)) + " above " +
+           std::to_string(us(Collective::kAllReduce));
+  });
+}
+
+struct Contract {
+  std::string_view name;
+  Violation (*check)(const Instance&);
+};
+constexpr std::array kContracts = {
+    Contract{"finite_and_non_negative", finite_and_non_negative},
+    Contract{"all_queries_have_a_price", all_queries_have_a_price},
+    Contract{"one_rank_is_free", one_rank_is_free},
+    Contract{"local_work_is_free", local_work_is_free},
+    Contract{"parts_sum_to_total", parts_sum_to_total},
+    Contract{"equal_inputs_equal_price", equal_inputs_equal_price},
+    Contract{"never_falls_with_bytes", never_falls_with_bytes},
+    Contract{"never_rises_with_bandwidth", never_rises_with_bandwidth},
+    Contract{"all_reduce_within_reduce_scatter_and_all_gather",
+             all_reduce_within_reduce_scatter_and_all_gather},
+    Contract{"reduce_scatter_within_all_reduce", reduce_scatter_within_all_reduce},
+};
+
+const ContractExemption* exemption_of(const ModelEntry& entry, std::string_view contract) {
+  for (const ContractExemption& exemption : entry.exemptions) {
+    if (exemption.contract == contract) return &exemption;
+  }
+  return nullptr;
+}
+
+struct ModelContract {
+  const ModelEntry* entry;
+  const Contract* contract;
+};
+void PrintTo(const ModelContract& c, std::ostream* out) {
+  *out << c.entry->name << " " << c.contract->name;
+}
+class CostModelContract : public testing::TestWithParam<ModelContract> {};
+
+TEST_P(CostModelContract, IsKeptOrItsExemptionIsNeeded) {
+  const auto& [entry, contract] = GetParam();
+  Violation violation;
+  for (const Instance& i : instances(*entry)) {
+    violation = contract->check(i);
+    if (violation) break;
+  }
+  const ContractExemption* exemption = exemption_of(*entry, contract->name);
+  if (exemption == nullptr) {
+    EXPECT_FALSE(violation.has_value()) << *violation;
+  } else {
+    EXPECT_TRUE(violation.has_value())
+        << "the contract is kept: the exemption (" << exemption->reason << ") can go";
+  }
+}
+
+std::vector<ModelContract> model_contracts() {
+  std::vector<ModelContract> all;
+  for (const ModelEntry* entry : all_cost_models()) {
+    if (entry->make_collective == nullptr) continue;
+    for (const Contract& contract : kContracts) all.push_back({entry, &contract});
+  }
+  return all;
+}
+
+INSTANTIATE_TEST_SUITE_P(AllModels, CostModelContract, testing::ValuesIn(model_contracts()),
+                         [](const auto& test) {
+                           return std::string(test.param.entry->name) + "_" +
+                                  std::string(test.param.contract->name);
+                         });
+
+// -- Kernels
+// -------------------------------------------------------------------------------------------
+
+class ComputeModelContract : public testing::TestWithParam<const ModelEntry*> {
+ protected:
+  static std::unique_ptr<ComputeModel> model(const Topology& topology) {
+    return make_compute_model({GetParam(), json::object(), json::array(), {"contract", ""}},
+                              topology);
+  }
+  static double us(const ComputeModel& model, double bytes, double flops, DType dtype) {
+    return model.price({Kernel::kGemm, bytes, flops, dtype}).total.value();
+  }
+};
+
+TEST_P(ComputeModelContract, IsFiniteAndNeverNegative) {
+  for (const Topology& topology : topologies()) {
+    const auto m = model(topology);
+    for (const double bytes : kBytes) {
+      for (const double flops : kBytes) {
+        const double price = us(*m, bytes, flops, DType::kBF16);
+        EXPECT_TRUE(std::isfinite(price) && price >= 0) << bytes << " bytes, " << flops << " flops";
+      }
+    }
+  }
+}
+
+TEST_P(ComputeModelContract, NoWorkIsFree) {
+  EXPECT_EQ(us(*model(h100(8)), 0, 0, DType::kF32), 0.0);
+}
+
+TEST_P(ComputeModelContract, NeverFallsWithBytesOrOperations) {
+  const auto m = model(h100(8));
+  for (const double other : kBytes) {
+    for (std::size_t i = 1; i < kBytes.size(); ++i) {
+      EXPECT_GE(us(*m, kBytes[i], other, DType::kF32), us(*m, kBytes[i - 1], other, DType::kF32));
+      EXPECT_GE(us(*m, other, kBytes[i], DType::kF32), us(*m, other, kBytes[i - 1], DType::kF32));
+    }
+  }
+}
+
+TEST_P(ComputeModelContract, NeverRisesWithMemoryBandwidth) {
+  const Topology slow = h100(8);
+  const auto a = model(slow);
+  const auto b = model(with_doubled_bandwidth(slow));
+  for (const double bytes : kBytes) {
+    EXPECT_LE(us(*b, bytes, 1e9, DType::kF32), us(*a, bytes, 1e9, DType::kF32));
+  }
+}
+
+std::vector<const ModelEntry*> compute_models() {
+  std::vector<const ModelEntry*> all;
+  for (const ModelEntry* entry : all_cost_models()) {
+    if (entry->make_compute != nullptr) all.push_back(entry);
+  }
+  return all;
+}
+
+INSTANTIATE_TEST_SUITE_P(AllModels, ComputeModelContract, testing::ValuesIn(compute_models()),
+                         [](const auto& test) { return std::string(test.param->name); });
+
+TEST(CostModelExemptions, NameAContractAndAReasonOnce) {
+  std::set<std::string_view> known;
+  for (const Contract& contract : kContracts) known.insert(contract.name);
+  for (const ModelEntry* entry : all_cost_models()) {
+    std::set<std::string_view> seen;
+    for (const ContractExemption& exemption : entry->exemptions) {
+      EXPECT_TRUE(known.contains(exemption.contract))
+          << entry->name << ": no contract " << exemption.contract;
+      EXPECT_TRUE(seen.insert(exemption.contract).second)
+          << entry->name << ": " << exemption.contract << " twice";
+      EXPECT_FALSE(exemption.reason.empty()) << entry->name << ": " << exemption.contract;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace shardlab

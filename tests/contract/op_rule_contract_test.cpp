@@ -1,0 +1,312 @@
+// What every rule of every rule set must keep, on sample calls in many layouts. An op without a
+// sample fails.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "costmodel/error.h"
+#include "strategies/expansion.h"
+#include "strategies/op_rule.h"
+#include "tests/support/random_layouts.h"
+#include "tests/support/reference_stacks.h"
+
+namespace shardlab {
+namespace {
+
+using testing_support::all_layouts;
+using testing_support::layouts_text;
+using testing_support::Random;
+using testing_support::row_text;
+
+// Shapes of a call: one tensor list, or tensors.
+struct Sample {
+  std::vector<std::string> tensors;
+  bool is_list = false;
+  std::string args = "[]";
+};
+
+const std::map<std::string, std::vector<Sample>> kSamples = {
+    {"aten.mm.default", {{{"f32[8,4]", "f32[4,16]"}}}},
+    {"aten.bmm.default", {{{"f32[4,8,4]", "f32[4,4,8]"}}}},
+    {"aten.mv.default", {{{"f32[8,4]", "f32[4]"}}}},
+    {"aten.dot.default", {{{"f32[8]", "f32[8]"}}}},
+    {"aten.addmm.default",
+     {{{"f32[16]", "f32[8,4]", "f32[4,16]"}}, {{"f32[8,1]", "f32[8,4]", "f32[4,16]"}}}},
+    {"aten.baddbmm.default",
+     {{{"f32[4,8,8]", "f32[4,8,4]", "f32[4,4,8]"}}, {{"f32[8]", "f32[4,8,4]", "f32[4,4,8]"}}}},
+    {"aten.einsum.default",
+     {{{"f32[4,8,4]", "f32[4,16]"}, false, R"(["bsk,kn->bsn"])"},
+      {{"f32[4,8]"}, false, R"(["ij->ji"])"}}},
+    {"aten.cat.default",
+     {{{"f32[4,8]", "f32[4,8]"}, true, "[0]"}, {{"f32[4,8,2]", "f32[4,4,2]"}, true, "[-2]"}}},
+    {"aten.stack.default",
+     {{{"f32[4,8]", "f32[4,8]"}, true, "[0]"}, {{"f32[4,8]", "f32[4,8]"}, true, "[-1]"}}},
+};
+
+std::vector<Sample> samples_of(std::string_view op) {
+  const std::string name(op);
+  if (const auto it = kSamples.find(name); it != kSamples.end()) return it->second;
+  if (name.find("softmax") != std::string::npos) {
+    return {{{"f32[4,8,4]"}, false, "[1, false]"}, {{"f32[4,8,4]"}, false, "[-1, false]"}};
+  }
+  for (const char* reduction :
+       {".amax", ".amin", ".max.", ".min.", ".mean", ".sum", ".prod", ".nansum"}) {
+    if (name.find(reduction) != std::string::npos) {
+      return {{{"f32[4,8,4]"}, false, "[]"},
+              {{"f32[4,8,4]"}, false, "[[1]]"},
+              {{"f32[4,8,4]"}, false, "[[-1, 0], true]"}};
+    }
+  }
+  // Pointwise: one, two or three operands (with another rank), the out tensor last.
+  if (name.ends_with("out")) {
+    return {{{"f32[4,8]", "f32[4,8]", "f32[4,8]"}}, {{"f32[4,8]", "f32[4,8]"}}};
+  }
+  if (OpRule{.op = op}.is_in_place()) return {{{"f32[4,8]"}}, {{"f32[4,8]", "f32[8]"}}};
+  return {{{"f32[4,8]"}},
+          {{"f32[]"}},
+          {{"f32[4,8]", "f32[8]"}},
+          {{"f32[4,1]", "f32[4,8]"}},
+          {{"f32[4,8]", "f32[1,8]", "f32[4,8]"}}};
+}
+
+// Every sample in several layouts: what occurs among the inputs decides which rows there are.
+std::vector<OpCall> calls_of(std::string_view op, int mesh_ndim) {
+  Random random(101);
+  std::vector<OpCall> calls;
+  for (const Sample& sample : samples_of(op)) {
+    for (int variant = 0; variant < 6; ++variant) {
+      OpCall call{.op = std::string(op), .inputs = {}, .args = nlohmann::json::parse(sample.args)};
+      TensorArg list{.tensors = {}, .is_list = true};
+      for (const std::string& text : sample.tensors) {
+        TensorSpec spec{TensorMeta::parse(text), Layout::replicated(mesh_ndim)};
+        Placements placements = spec.layout.placements;
+        for (Placement& p : placements) {
+          const int kind = variant == 0 ? 0 : random.below(5);
+          const int rank = spec.meta.ndim();
+          if (kind == 1 && rank > 0) p = Placement::shard(random.below(rank));
+          if (kind == 2) p = Placement::partial(ReduceOp::kSum);
+          if (kind == 3) p = Placement::partial(ReduceOp::kAvg);
+          if (kind == 4 && rank > 0 && variant > 3) {
+            p = Placement::strided_shard(random.below(rank), 2);
+          }
+        }
+        spec.layout = Layout(placements);
+        (sample.is_list ? list : call.inputs.emplace_back()).tensors.push_back(spec);
+      }
+      if (sample.is_list) call.inputs.push_back(list);
+      calls.push_back(call);
+    }
+  }
+  return calls;
+}
+
+struct RuleAndCall {
+  const OpRule* rule;
+  OpCall call;
+  std::vector<TensorMeta> outputs;
+  Rows filled;  // of rules with rows
+
+  [[nodiscard]] std::string text() const { return call.text(); }
+};
+
+class OpRuleContract : public testing::TestWithParam<RuleSet> {
+ protected:
+  static std::vector<const OpRule*> rules() {
+    std::vector<const OpRule*> all;
+    for (const OpRuleFamily* family : all_op_rules()) {
+      for (const OpRule& rule : family->rules) {
+        if ((rule.sets & GetParam()) != 0) all.push_back(&rule);
+      }
+    }
+    return all;
+  }
+  static std::vector<RuleAndCall> rules_and_calls(int mesh_ndim = 1) {
+    std::vector<RuleAndCall> all;
+    for (const OpRule* rule : rules()) {
+      for (const OpCall& call : calls_of(rule->op, mesh_ndim)) {
+        RuleAndCall one{rule, call, rule->outputs(call), {}};
+        if (rule->rows != nullptr) {
+          one.filled = fill_rows(rule->rows(call, *rule), one.outputs.size(), call);
+        }
+        all.push_back(one);
+      }
+    }
+    return all;
+  }
+};
+
+TEST_P(OpRuleContract, OneRuleAnOp) {
+  std::set<std::string_view> seen;
+  for (const OpRule* rule : rules()) EXPECT_TRUE(seen.insert(rule->op).second) << rule->op;
+  EXPECT_GE(seen.size(), 30U);
+}
+
+TEST_P(OpRuleContract, ARuleHasOutputsAndEitherRowsOrALayoutToFollow) {
+  for (const OpRule* rule : rules()) {
+    EXPECT_NE(rule->outputs, nullptr) << rule->op;
+    EXPECT_NE(rule->rows == nullptr, rule->follow == nullptr) << rule->op;
+    EXPECT_TRUE(rule->op.starts_with("aten.")) << rule->op;
+    EXPECT_TRUE(rule->filter == nullptr || rule->rows != nullptr) << rule->op;
+  }
+}
+
+TEST_P(OpRuleContract, EveryOpIsFoundByItsName) {
+  for (const OpRule* rule : rules())
+    EXPECT_EQ(&find_op_rule(rule->op, GetParam()), rule) << rule->op;
+}
+
+TEST_P(OpRuleContract, EverySampleHasOutputs) {
+  for (const RuleAndCall& one : rules_and_calls()) {
+    ASSERT_FALSE(one.outputs.empty()) << one.text();
+    for (const TensorMeta& out : one.outputs) {
+      EXPECT_LE(out.ndim(), kMaxTensorDims) << one.text();
+      EXPECT_GT(out.bytes(), 0) << one.text();
+      EXPECT_TRUE(out.is_contiguous()) << one.text();
+    }
+  }
+}
+
+TEST_P(OpRuleContract, ARowHasAnEntryForEveryOutputAndInput) {
+  for (const RuleAndCall& one : rules_and_calls()) {
+    for (const Row& row : one.filled) {
+      EXPECT_EQ(row.size(), one.outputs.size() + one.call.tensors().size())
+          << one.text() << ": " << row_text(row);
+      for (const RowEntry& entry : row) EXPECT_FALSE(entry.is_any_shard()) << one.text();
+    }
+  }
+}
+
+TEST_P(OpRuleContract, TheReplicatedRowIsThereOnceAndFirst) {
+  for (const RuleAndCall& one : rules_and_calls()) {
+    if (one.rule->rows == nullptr) continue;
+    const Row replicated(one.outputs.size() + one.call.tensors().size(),
+                         RowEntry(Placement::replicate()));
+    ASSERT_FALSE(one.filled.empty()) << one.text();
+    EXPECT_EQ(one.filled.front(), replicated) << one.text();
+    EXPECT_EQ(std::count(one.filled.begin(), one.filled.end(), replicated), 1) << one.text();
+  }
+}
+
+TEST_P(OpRuleContract, NoRowIsListedTwice) {
+  for (const RuleAndCall& one : rules_and_calls()) {
+    std::set<std::string> seen;
+    for (const Row& row : one.filled) {
+      EXPECT_TRUE(seen.insert(row_text(row, one.outputs.size())).second)
+          << one.text() << ": " << row_text(row, one.outputs.size());
+    }
+  }
+}
+
+TEST_P(OpRuleContract, ShardsNameDimsThatTheirTensorHas) {
+  for (const RuleAndCall& one : rules_and_calls()) {
+    const auto tensors = one.call.tensors();
+    for (const Row& row : one.filled) {
+      for (std::size_t i = 0; i < row.size(); ++i) {
+        const Placement& p = row[i].placement();
+        if (!p.is_shard_like()) continue;
+        const int ndim = i < one.outputs.size() ? one.outputs[i].ndim()
+                                                : tensors[i - one.outputs.size()]->meta.ndim();
+        EXPECT_LT(p.dim(), ndim) << one.text() << ": " << row_text(row, one.outputs.size());
+      }
+    }
+  }
+}
+
+TEST_P(OpRuleContract, ARowUsesOneKindOfShardAlone) {
+  for (const RuleAndCall& one : rules_and_calls()) {
+    for (const Row& row : one.filled) {
+      std::set<std::pair<bool, int>> kinds;
+      for (const RowEntry& entry : row) {
+        const Placement& p = entry.placement();
+        if (p.is_shard_like()) kinds.insert({p.is_strided(), p.split_factor()});
+      }
+      EXPECT_LE(kinds.size(), 1U) << one.text() << ": " << row_text(row, one.outputs.size());
+    }
+  }
+}
+
+TEST_P(OpRuleContract, AnInPlaceOpWritesWhereItReads) {
+  for (const RuleAndCall& one : rules_and_calls()) {
+    if (!one.rule->is_in_place()) continue;
+    ASSERT_EQ(one.outputs.size(), 1U) << one.text();
+    EXPECT_EQ(one.outputs[0].shape, one.call.tensors()[0]->meta.shape) << one.text();
+    if (one.rule->rows == nullptr) continue;
+    const DeviceMesh mesh = DeviceMesh::parse("2");
+    const Expansion e = expand(*one.rule, one.call, mesh);
+    for (std::size_t c = 0; c < e.size(); ++c) {
+      EXPECT_EQ(e.output(c, 0), e.input(c, 0)) << one.text();
+      EXPECT_EQ(e.input(c, 0), one.call.tensors()[0]->layout.placements) << one.text();
+    }
+    EXPECT_EQ(e.size() == 0, !e.in_place_error().empty()) << one.text();
+  }
+}
+
+TEST_P(OpRuleContract, AnOutVariantWritesIntoItsLastTensor) {
+  for (const RuleAndCall& one : rules_and_calls()) {
+    if (!one.rule->is_out_variant()) continue;
+    for (const Row& row : one.filled) EXPECT_EQ(row.front(), row.back()) << one.text();
+  }
+}
+
+TEST_P(OpRuleContract, CandidatesNeverMixPartialsAndNeverShardToNothing) {
+  const DeviceMesh mesh = DeviceMesh::parse("2x2");
+  for (const RuleAndCall& one : rules_and_calls(2)) {
+    const Expansion e = expand(*one.rule, one.call, mesh);
+    const auto tensors = one.call.tensors();
+    ASSERT_EQ(e.inputs(), tensors.size()) << one.text();
+    ASSERT_EQ(e.outputs(), one.outputs.size()) << one.text();
+    for (std::size_t c = 0; c < e.size(); ++c) {
+      for (std::size_t o = 0; o < e.outputs(); ++o) {
+        EXPECT_EQ(e.output(c, o).size(), 2U);
+        EXPECT_FALSE(has_mixed_partials(e.output(c, o))) << one.text();
+      }
+      for (std::size_t i = 0; i < e.inputs(); ++i) {
+        const Placements placements = e.input(c, i);
+        EXPECT_FALSE(has_mixed_partials(placements)) << one.text();
+        if (one.rule->rows == nullptr) continue;  // a layout that is followed may be uneven
+        const bool kept = placements == tensors[i]->layout.placements;
+        EXPECT_TRUE(is_shardable(tensors[i]->meta.shape, placements, mesh) ||
+                    (one.rule->allow_uneven && kept))
+            << one.text() << ": input " << i << " as " << Layout(placements).text();
+      }
+    }
+  }
+}
+
+// A legal call always has a candidate, unless an op that writes to a tensor would have to move it.
+TEST_P(OpRuleContract, ThereIsACandidate) {
+  const DeviceMesh mesh = DeviceMesh::parse("2x2");
+  for (const RuleAndCall& one : rules_and_calls(2)) {
+    if (one.rule->is_in_place() || one.rule->is_out_variant()) continue;
+    EXPECT_GT(expand(*one.rule, one.call, mesh).size(), 0U) << one.text();
+  }
+}
+
+TEST_P(OpRuleContract, TheWorkOfTheLocalKernelIsFiniteAndShrinksWithTheShards) {
+  for (const RuleAndCall& one : rules_and_calls()) {
+    if (one.rule->flops == nullptr) continue;
+    std::vector<Shape> whole;
+    std::vector<Shape> halves;
+    for (const TensorSpec* tensor : one.call.tensors()) {
+      whole.push_back(tensor->meta.shape);
+      halves.push_back(tensor->meta.shape);
+      for (std::int64_t& extent : halves.back()) extent = (extent + 1) / 2;
+    }
+    const double all = one.rule->flops(whole, one.call);
+    EXPECT_GT(all, 0) << one.text();
+    EXPECT_LE(one.rule->flops(halves, one.call), all) << one.text();
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(RuleSets, OpRuleContract,
+                         testing::Values(kDTensor213, kDTensorLegacy, kShardlab),
+                         [](const auto& test) {
+                           std::string name(to_string(test.param));
+                           std::erase_if(name, [](char c) { return c == '-' || c == '.'; });
+                           return name;
+                         });
+
+}  // namespace
+}  // namespace shardlab
