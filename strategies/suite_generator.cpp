@@ -6,11 +6,14 @@
 #include <random>
 
 #include "costmodel/error.h"
+#include "costmodel/text.h"
 #include "strategies/op_rule.h"
 #include "strategies/suite.h"
 
 namespace shardlab {
 namespace {
+
+constexpr double kMaxQuestions = 1e6;
 
 class Draw {
  public:
@@ -205,6 +208,13 @@ std::vector<Question> generate_questions(const nlohmann::json& json, const JsonP
     } catch (const TextError& error) {
       mesh_place.fail(error.what());
     }
+  }
+  const double asked = static_cast<double>(sizes.size()) * static_cast<double>(meshes.size()) *
+                       (static_cast<double>(redistributions) +
+                        static_cast<double>(names.size()) * static_cast<double>(per_case));
+  if (asked > kMaxQuestions) {
+    place.fail("found " + format_double(asked) + " questions; valid: at most " +
+               format_fixed(kMaxQuestions, 0));
   }
   std::vector<Question> questions;
   const auto push = [&](Question question) {

@@ -120,36 +120,36 @@ void one_plan(Bytes8 input, const Topology& topology, const ComputeModel& kernel
   const Layout from = read_layout(input, mesh, meta);
   const Layout to = read_layout(input, mesh, meta);
   const auto versions = all_transition_rules();
+  const TransitionRules& rules =
+      versions[static_cast<std::size_t>(input.below(static_cast<int>(versions.size())))];
   const CostModel& model =
       *models[static_cast<std::size_t>(input.below(static_cast<int>(models.size())))];
   const auto merge = static_cast<MergeMode>(input.below(3));
   const bool checks = input.below(2) == 1;
   const std::int64_t rank = input.byte() % mesh.size();
-  for (const TransitionRules& rules : versions) {
-    for (const PlannerKind planner : {PlannerKind::kGreedy, PlannerKind::kGraph}) {
-      Redistributor redistributor(
-          mesh, topology,
-          {.rules = rules, .planner = planner, .merge = merge, .merge_checks_all_gather = checks},
-          model, kernels);
-      const Plan plan = redistributor.plan(
-          meta, from, to, {.planner = {}, .rank = rank, .count_optimal_paths = true});
-      const std::string what = std::string(rules.name) + ", " + mesh.text() + ", " + meta.text() +
-                               ": " + from.text() + " to " + to.text() + ": " + plan.path();
-      const double price = plan.price.total.value();
-      FUZZ_CHECK(price >= 0, what);
-      FUZZ_CHECK(plan.impossible.empty() == std::isfinite(price), what);
-      FUZZ_CHECK(same(redistributor.cost_us(meta, from, to), price), what);
-      expect_path(plan, mesh, what);
-      if (from == to) FUZZ_CHECK(plan.steps.empty() && price == 0, what);
-      const PlanBounds bounds = bounds_of(plan, mesh, topology);
-      FUZZ_CHECK(!bounds.memory_ratio || *bounds.memory_ratio >= 1, what);
+  for (const PlannerKind planner : {PlannerKind::kGreedy, PlannerKind::kGraph}) {
+    Redistributor redistributor(
+        mesh, topology,
+        {.rules = rules, .planner = planner, .merge = merge, .merge_checks_all_gather = checks},
+        model, kernels);
+    const Plan plan = redistributor.plan(
+        meta, from, to, {.planner = {}, .rank = rank, .count_optimal_paths = true});
+    const std::string what = std::string(rules.name) + ", " + mesh.text() + ", " + meta.text() +
+                             ": " + from.text() + " to " + to.text() + ": " + plan.path();
+    const double price = plan.price.total.value();
+    FUZZ_CHECK(price >= 0, what);
+    FUZZ_CHECK(plan.impossible.empty() == std::isfinite(price), what);
+    FUZZ_CHECK(same(redistributor.cost_us(meta, from, to), price), what);
+    expect_path(plan, mesh, what);
+    if (from == to) FUZZ_CHECK(plan.steps.empty() && price == 0, what);
+    const PlanBounds bounds = bounds_of(plan, mesh, topology);
+    FUZZ_CHECK(!bounds.memory_ratio || *bounds.memory_ratio >= 1, what);
 
-      // One source to many targets takes another way through the graph planner.
-      const std::vector<Layout> targets = {to, from, Layout::replicated(mesh.ndim()), to, from, to};
-      std::vector<double> prices(targets.size());
-      redistributor.costs_us(meta, from, targets, prices);
-      FUZZ_CHECK(same(prices[0], price) && same(prices[5], price), what);
-    }
+    // One source to many targets takes another way through the graph planner.
+    const std::vector<Layout> targets = {to, from, Layout::replicated(mesh.ndim()), to, from, to};
+    std::vector<double> prices(targets.size());
+    redistributor.costs_us(meta, from, targets, prices);
+    FUZZ_CHECK(same(prices[0], price) && same(prices[5], price), what);
   }
 }
 
