@@ -6,9 +6,9 @@
 namespace shardlab {
 namespace {
 
-constexpr std::array<std::string_view, 8> kNames = {
-    "all_gather", "all_reduce", "reduce_scatter", "all_to_all",
-    "broadcast",  "scatter",    "send_recv",      "local"};
+constexpr std::array<std::string_view, 8> kNames = {"all_gather", "all_reduce", "reduce_scatter",
+                                                    "all_to_all", "broadcast",  "scatter",
+                                                    "send_recv",  "local"};
 
 }  // namespace
 

@@ -1,5 +1,5 @@
-// The second interface: what does one kernel on one device cost? Kernels are the ops themselves and the local work of a
-// redistribution (chunk, partition, reshuffle copies).
+// The second interface: what does one kernel on one device cost? Kernels are the ops themselves and
+// the local work of a redistribution (chunk, partition, reshuffle copies).
 #pragma once
 
 #include "costmodel/cost_model.h"

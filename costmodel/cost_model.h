@@ -3,8 +3,8 @@
 //   const auto model = make_cost_model("alpha_beta", params, topology);
 //   model->price({Collective::kAllGather, 1 << 20, {.ranks = 8}}).total   // microseconds
 //
-// A model knows no tensors, placements or meshes. It is immutable and safe to share between threads. To add one: one
-// file in costmodel/models/ (see alpha_beta.cpp).
+// A model knows no tensors, placements or meshes. It is immutable and safe to share between
+// threads. To add one: one file in costmodel/models/ (see alpha_beta.cpp).
 #pragma once
 
 #include <limits>
@@ -15,8 +15,8 @@
 
 namespace shardlab {
 
-// `total` is what counts, to the last digit; the parts explain it and sum to it up to rounding. An impossible price
-// is above every other price and absorbs sums.
+// `total` is what counts, to the last digit; the parts explain it and sum to it up to rounding. An
+// impossible price is above every other price and absorbs sums.
 struct Price {
   Micros total;
   Micros latency;
@@ -58,7 +58,8 @@ class CostModel {
   CostModel& operator=(const CostModel&) = delete;
   virtual ~CostModel() = default;
 
-  // Finite and non-negative for every query with group.ranks >= 1 and full_bytes >= 0; never throws.
+  // Finite and non-negative for every query with group.ranks >= 1 and full_bytes >= 0; never
+  // throws.
   [[nodiscard]] virtual Price price(const CollectiveQuery& query) const = 0;
 };
 

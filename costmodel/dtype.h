@@ -1,4 +1,5 @@
-// Element types by PyTorch's short names: f64 f32 f16 bf16 f8e4m3 f8e5m2 i64 i32 i16 i8 u8 b8 ("bool" is read as b8).
+// Element types by PyTorch's short names: f64 f32 f16 bf16 f8e4m3 f8e5m2 i64 i32 i16 i8 u8 b8
+// ("bool" is read as b8).
 #pragma once
 
 #include <cstdint>
@@ -27,6 +28,7 @@ enum class DType : std::uint8_t {
 [[nodiscard]] std::optional<DType> dtype_from_name(std::string_view name);
 [[nodiscard]] bool is_floating_point(DType dtype);
 
-inline constexpr std::string_view kDTypeNames = "f64 f32 f16 bf16 f8e4m3 f8e5m2 i64 i32 i16 i8 u8 b8";
+inline constexpr std::string_view kDTypeNames =
+    "f64 f32 f16 bf16 f8e4m3 f8e5m2 i64 i32 i16 i8 u8 b8";
 
 }  // namespace shardlab

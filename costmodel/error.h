@@ -1,11 +1,12 @@
-// The four ways things go wrong (see CONTRIBUTING.md): a broken contract, bad text, bad input in a file, a
-// missing piece of the world. "The answer is no" is not an error: it is a value with a reason.
+// The four ways things go wrong (see CONTRIBUTING.md): a broken contract, bad text, bad input in a
+// file, a missing piece of the world. "The answer is no" is not an error: it is a value with a
+// reason.
 //
 //   SHARDLAB_CHECK(rank < group_size, "rank ", rank, " in a group of ", group_size);   // always on
 //   throw ConfigError("h200.json", "/links/1/bandwith_gb_per_s", "unknown key; valid: ...");
 //
-// runner/main.cpp maps them to exit codes: TextError and InputError 2 (command line) or 3 (file), ConfigError 3,
-// EnvironmentError 4, anything else 5.
+// runner/main.cpp maps them to exit codes: TextError and InputError 2 (command line) or 3 (file),
+// ConfigError 3, EnvironmentError 4, anything else 5.
 #pragma once
 
 #include <cstddef>
@@ -32,14 +33,15 @@ class TextError : public std::runtime_error {
                            std::to_string(position) + ": expected " + std::string(expected)) {}
 };
 
-// A question makes no sense although each of its words does: a shape that the op can't take, a missing argument.
+// A question makes no sense although each of its words does: a shape that the op can't take, a
+// missing argument.
 class InputError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
 
-// The input is bad: the file (or option) it came from, the JSON pointer or line in it, what was found and what is
-// valid.
+// The input is bad: the file (or option) it came from, the JSON pointer or line in it, what was
+// found and what is valid.
 class ConfigError : public std::runtime_error {
  public:
   ConfigError(std::string_view file, std::string_view pointer, std::string_view message)
@@ -69,8 +71,7 @@ template <class... Values>
 
 }  // namespace shardlab
 
-#define SHARDLAB_CHECK(condition, ...)                                                                \
-  (static_cast<bool>(condition)                                                                       \
-       ? static_cast<void>(0)                                                                         \
-       : ::shardlab::internal::throw_contract_error(#condition, __FILE__, __LINE__ __VA_OPT__(, ) \
-                                                        __VA_ARGS__))
+#define SHARDLAB_CHECK(condition, ...)                                        \
+  (static_cast<bool>(condition) ? static_cast<void>(0)                        \
+                                : ::shardlab::internal::throw_contract_error( \
+                                      #condition, __FILE__, __LINE__ __VA_OPT__(, ) __VA_ARGS__))

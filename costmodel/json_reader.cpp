@@ -59,8 +59,8 @@ std::int64_t json_integer(const json& value, const JsonPlace& place, std::int64_
       !(value.is_number_unsigned() && value.get<std::uint64_t>() > std::uint64_t{INT64_MAX}) &&
       value.get<std::int64_t>() >= min && value.get<std::int64_t>() <= max;
   if (!in_range) {
-    place.fail("found " + describe_json(value) + "; valid: an integer from " +
-               std::to_string(min) + " to " + std::to_string(max));
+    place.fail("found " + describe_json(value) + "; valid: an integer from " + std::to_string(min) +
+               " to " + std::to_string(max));
   }
   return value.get<std::int64_t>();
 }
@@ -120,8 +120,8 @@ double ObjectReader::number_or(std::string_view key, double fallback, NumberRang
   return found == nullptr ? fallback : json_number(*found, place(key), range);
 }
 
-std::int64_t ObjectReader::integer_or(std::string_view key, std::int64_t fallback,
-                                      std::int64_t min, std::int64_t max) {
+std::int64_t ObjectReader::integer_or(std::string_view key, std::int64_t fallback, std::int64_t min,
+                                      std::int64_t max) {
   const json* found = find(key);
   return found == nullptr ? fallback : json_integer(*found, place(key), min, max);
 }

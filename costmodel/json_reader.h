@@ -1,5 +1,5 @@
-// Strict reading of JSON objects: every key is asked for by name, and what was not asked for is an error that lists
-// the keys that are valid there.
+// Strict reading of JSON objects: every key is asked for by name, and what was not asked for is an
+// error that lists the keys that are valid there.
 //
 //   ObjectReader reader(json, {"h200.json", ""});
 //   const double bandwidth = reader.number("bandwidth_gb_per_s", {.min = 1e-3, .max = 1e5});

@@ -24,8 +24,8 @@ Params::Params(std::span<const ParamSpec> specs, const nlohmann::json& values,
     bool known = false;
     for (const std::string_view name : valid) known = known || name == key;
     if (!known) {
-      place.at(key).fail("unknown parameter" + did_you_mean(key, valid) + "; valid: " +
-                         (valid.empty() ? std::string("none") : join(valid)));
+      place.at(key).fail("unknown parameter" + did_you_mean(key, valid) +
+                         "; valid: " + (valid.empty() ? std::string("none") : join(valid)));
     }
   }
 }

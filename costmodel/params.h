@@ -1,5 +1,5 @@
-// One parameter table per model: default, range and help in one place. It feeds the JSON reader, its error messages,
-// `describe`, and costmodel/README.md.
+// One parameter table per model: default, range and help in one place. It feeds the JSON reader,
+// its error messages, `describe`, and costmodel/README.md.
 #pragma once
 
 #include <nlohmann/json.hpp>

@@ -2,8 +2,8 @@
 //
 //   COST_MODEL(alpha_beta){.name = "alpha_beta", ..., .make_collective = ...};
 //
-// defines the constant cost_model_alpha_beta that the table names: a file whose name does not match its entry is a link
-// error that says so. Nothing runs before main.
+// defines the constant cost_model_alpha_beta that the table names: a file whose name does not match
+// its entry is a link error that says so. Nothing runs before main.
 #pragma once
 
 #include <memory>
@@ -29,7 +29,8 @@ struct ContractExemption {
 struct ModelInput {
   const Params& params;
   const Topology& topology;
-  const nlohmann::json& rows;  // measured or tabled prices, for models that read them; else an empty array
+  const nlohmann::json&
+      rows;  // measured or tabled prices, for models that read them; else an empty array
   JsonPlace rows_place;
 };
 
@@ -53,7 +54,8 @@ struct ModelEntry {
 // Those that price collectives, or else those that price kernels.
 [[nodiscard]] std::vector<std::string_view> model_names(bool collective);
 
-// A model as a stack names it: {"name": ..., "params": {...}, "rows": [...]}, or just the name as a text.
+// A model as a stack names it: {"name": ..., "params": {...}, "rows": [...]}, or just the name as a
+// text.
 struct ModelChoice {
   const ModelEntry* entry;
   nlohmann::json params = nlohmann::json::object();
@@ -63,7 +65,8 @@ struct ModelChoice {
   [[nodiscard]] nlohmann::json to_json() const;
 };
 
-// Throws ConfigError: unknown model (the valid ones are listed), unknown parameter, value out of range.
+// Throws ConfigError: unknown model (the valid ones are listed), unknown parameter, value out of
+// range.
 [[nodiscard]] ModelChoice read_model_choice(const nlohmann::json& json, const JsonPlace& place);
 [[nodiscard]] std::unique_ptr<CostModel> make_collective_model(const ModelChoice& choice,
                                                                const Topology& topology);

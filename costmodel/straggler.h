@@ -1,4 +1,5 @@
-// Stragglers: what waiting for the slowest member adds to a collective. A decorator of any cost model.
+// Stragglers: what waiting for the slowest member adds to a collective. A decorator of any cost
+// model.
 //
 //   {"name": "none"}                          nothing
 //   {"name": "percent", "percent": 5}         5 % of the collective's own price

@@ -155,8 +155,8 @@ std::int64_t TextCursor::integer(std::string_view expected, std::int64_t min, st
   const auto result = std::from_chars(begin, text_.data() + text_.size(), value);
   if (result.ec == std::errc::invalid_argument) fail(expected);
   if (result.ec != std::errc() || value < min || value > max) {
-    fail_at(start, std::string(expected) + " from " + std::to_string(min) + " to " +
-                       std::to_string(max));
+    fail_at(start,
+            std::string(expected) + " from " + std::to_string(min) + " to " + std::to_string(max));
   }
   position_ += static_cast<std::size_t>(result.ptr - begin);
   return value;

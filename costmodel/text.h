@@ -1,4 +1,5 @@
-// Text: locale-independent numbers, lists of words, the nearest word for a typo, and a cursor for parsers.
+// Text: locale-independent numbers, lists of words, the nearest word for a typo, and a cursor for
+// parsers.
 #pragma once
 
 #include <cstdint>
@@ -29,8 +30,8 @@ namespace shardlab {
 [[nodiscard]] std::string did_you_mean(std::string_view word,
                                        std::span<const std::string_view> valid);
 
-// A size: bare bytes, or a number with B, KiB, MiB, GiB, TiB (powers of 1024), kB, KB, MB, GB, TB (powers of 1000).
-// Throws TextError.
+// A size: bare bytes, or a number with B, KiB, MiB, GiB, TiB (powers of 1024), kB, KB, MB, GB, TB
+// (powers of 1000). Throws TextError.
 [[nodiscard]] double parse_bytes(std::string_view text);
 
 // Reads a text form from left to right. Blanks between tokens are skipped.

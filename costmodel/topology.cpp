@@ -101,8 +101,7 @@ nlohmann::json Topology::to_json() const {
 
 Tflops Topology::peak(DType dtype) const {
   const auto it = device_.peak_tflops.find(std::string(to_string(dtype)));
-  return Tflops(it != device_.peak_tflops.end() ? it->second
-                                                : device_.peak_tflops.at("default"));
+  return Tflops(it != device_.peak_tflops.end() ? it->second : device_.peak_tflops.at("default"));
 }
 
 const LinkLevel& Topology::link(const GroupSpan& group) const {

@@ -1,10 +1,11 @@
-// The hardware under a mesh: devices per host, link levels, one device's compute and memory figures.
+// The hardware under a mesh: devices per host, link levels, one device's compute and memory
+// figures.
 //
 //   Topology h100 = Topology::from_json(json, {"configs/topologies/h100.json", ""});
 //   h100.link(span)   // the slowest link level that a group of that span crosses
 //
-// Ranks are laid on hosts row-major: rank r sits on host r / devices_per_host. Figures are datasheet figures unless a
-// file says otherwise in its "source". Immutable once built.
+// Ranks are laid on hosts row-major: rank r sits on host r / devices_per_host. Figures are
+// datasheet figures unless a file says otherwise in its "source". Immutable once built.
 #pragma once
 
 #include <map>
@@ -25,14 +26,14 @@ enum class LinkScope : std::uint8_t { kHost, kDomain, kAll };
 struct LinkLevel {
   std::string name;
   LinkScope joins = LinkScope::kAll;
-  Micros latency;          // of one step between two devices joined by this level
-  GBps bandwidth;          // of one device through this level, one direction
+  Micros latency;  // of one step between two devices joined by this level
+  GBps bandwidth;  // of one device through this level, one direction
 };
 
 struct DeviceFigures {
   GBps memory_bandwidth;
   double memory_gib = 0.0;
-  Micros launch;                          // start-up time of one kernel
+  Micros launch;                              // start-up time of one kernel
   std::map<std::string, double> peak_tflops;  // dense, by dtype name; "default" for the others
 };
 
@@ -54,7 +55,9 @@ class Topology {
   // The innermost level that joins every member of a group of this span.
   [[nodiscard]] const LinkLevel& link(const GroupSpan& group) const;
 
-  friend bool operator==(const Topology& a, const Topology& b) { return a.to_json() == b.to_json(); }
+  friend bool operator==(const Topology& a, const Topology& b) {
+    return a.to_json() == b.to_json();
+  }
 
  private:
   Topology() = default;

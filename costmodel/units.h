@@ -1,8 +1,9 @@
-// Quantities with their unit in the type. Time is in microseconds, sizes in bytes, bandwidth in decimal GB/s
-// (1 GB = 1e9 bytes), compute in TFLOP/s. This is the only file that converts between them.
+// Quantities with their unit in the type. Time is in microseconds, sizes in bytes, bandwidth in
+// decimal GB/s (1 GB = 1e9 bytes), compute in TFLOP/s. This is the only file that converts between
+// them.
 //
-// Bytes are a plain double: the exact quotient of a split (published DTensor figures depend on it); a model that needs
-// whole bytes floors itself.
+// Bytes are a plain double: the exact quotient of a split (published DTensor figures depend on it);
+// a model that needs whole bytes floors itself.
 #pragma once
 
 #include <compare>

@@ -71,8 +71,8 @@ class ConfigStore {
   std::vector<Override> overrides_;
 };
 
-// Questions are told apart by their suite's name and their id. Throws InputError when the last suite has the name of one
-// before it.
+// Questions are told apart by their suite's name and their id. Throws InputError when the last
+// suite has the name of one before it.
 void expect_new_suite(const std::vector<Suite>& suites);
 
 }  // namespace shardlab

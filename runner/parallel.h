@@ -1,5 +1,5 @@
-// A loop over independent items on several threads. Results go to their item's place, so they do not depend on the number
-// of threads.
+// A loop over independent items on several threads. Results go to their item's place, so they do
+// not depend on the number of threads.
 #pragma once
 
 #include <atomic>
@@ -10,7 +10,8 @@
 
 namespace shardlab {
 
-// Calls make() once a thread and then work(state, i) for every i below `count`. The first exception is thrown again.
+// Calls make() once a thread and then work(state, i) for every i below `count`. The first exception
+// is thrown again.
 template <class Make, class Work>
 void parallel_for(std::size_t count, int threads, Make&& make, Work&& work) {
   std::atomic<std::size_t> next{0};

@@ -1,4 +1,5 @@
-// What this binary is: one translation unit reads the generated header, so a new commit recompiles only that.
+// What this binary is: one translation unit reads the generated header, so a new commit recompiles
+// only that.
 #pragma once
 
 #include <string_view>

@@ -22,7 +22,8 @@ Volume receive_bound(const Plan& plan, const DeviceMesh& mesh) {
     double wanted = item;
     double present = item;
     for (int d = 0; d < plan.meta.ndim(); ++d) {
-      std::vector<std::int64_t> before = local_rows(plan.meta.shape, d, plan.from, mesh, coordinate);
+      std::vector<std::int64_t> before =
+          local_rows(plan.meta.shape, d, plan.from, mesh, coordinate);
       std::vector<std::int64_t> after = local_rows(plan.meta.shape, d, plan.to, mesh, coordinate);
       std::sort(before.begin(), before.end());
       std::sort(after.begin(), after.end());
@@ -38,8 +39,9 @@ Volume receive_bound(const Plan& plan, const DeviceMesh& mesh) {
   return volume;
 }
 
-// Partials that are reduced, over n ranks in all. Every element takes n-1 receives until one rank has its final value, and
-// one more for every further rank that holds it in the end. Partials that stay are as many independent tensors.
+// Partials that are reduced, over n ranks in all. Every element takes n-1 receives until one rank
+// has its final value, and one more for every further rank that holds it in the end. Partials that
+// stay are as many independent tensors.
 Volume reduction_bound(const Plan& plan, const DeviceMesh& mesh) {
   double n = 1.0;
   double planes = 1.0;

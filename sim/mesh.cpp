@@ -192,16 +192,15 @@ DeviceMesh DeviceMesh::slice(std::span<const std::string> names) const {
     if (dim >= 0) {
       layout = dims_[index(dim)];
     } else {
-      const auto it =
-          std::find_if(root_->flattened.begin(), root_->flattened.end(),
-                       [&](const Flattened& f) { return f.name == names[i]; });
+      const auto it = std::find_if(root_->flattened.begin(), root_->flattened.end(),
+                                   [&](const Flattened& f) { return f.name == names[i]; });
       if (it == root_->flattened.end()) {
         std::vector<std::string> valid = names_;
         for (const Flattened& f : root_->flattened) valid.push_back(f.name);
         fail(joined(names), 0,
-             valid.empty() ? "a mesh with axis names (dp=2,tp=4), found none"
-                           : "known axis names, found " + in_quotes(names[i]) +
-                                 "; valid: " + joined(valid));
+             valid.empty()
+                 ? "a mesh with axis names (dp=2,tp=4), found none"
+                 : "known axis names, found " + in_quotes(names[i]) + "; valid: " + joined(valid));
       }
       layout = it->layout;
     }
@@ -212,12 +211,14 @@ DeviceMesh DeviceMesh::slice(std::span<const std::string> names) const {
   }
   if (names.empty()) fail("", 0, "at least one axis name");
   if (all.overlaps()) fail(joined(names), 0, "axes whose ranks do not overlap");
-  // Root order: each axis steps at least as far as the ones after it. Size-1 axes may stand anywhere.
+  // Root order: each axis steps at least as far as the ones after it. Size-1 axes may stand
+  // anywhere.
   std::int64_t previous = 0;
   for (const MeshLayout& layout : sub.dims_) {
     if (layout.size() == 1) continue;
     const std::int64_t stride = layout.modes().front().stride;
-    if (previous != 0 && stride > previous) fail(joined(names), 0, "axes in the order of the root mesh");
+    if (previous != 0 && stride > previous)
+      fail(joined(names), 0, "axes in the order of the root mesh");
     previous = stride;
   }
   return sub;
@@ -279,8 +280,8 @@ std::vector<std::vector<std::int64_t>> DeviceMesh::groups(const MeshLayout& layo
     group.reserve(offsets.size());
     for (const std::int64_t offset : offsets) {
       const std::int64_t rank = first + offset;
-      SHARDLAB_CHECK(rank < root_->world_size && !taken[static_cast<std::size_t>(rank)],
-                     "layout ", layout.text(), " does not partition ", root_->world_size, " ranks");
+      SHARDLAB_CHECK(rank < root_->world_size && !taken[static_cast<std::size_t>(rank)], "layout ",
+                     layout.text(), " does not partition ", root_->world_size, " ranks");
       taken[static_cast<std::size_t>(rank)] = true;
       group.push_back(rank);
     }
@@ -311,14 +312,16 @@ GroupSpan DeviceMesh::span(int mesh_dim, const Topology& topology) const {
   return span(layout(mesh_dim), walk, topology);
 }
 
-// Blocks of `block` consecutive ranks (hosts, NVLink domains) that the worst group of a layout touches.
+// Blocks of `block` consecutive ranks (hosts, NVLink domains) that the worst group of a layout
+// touches.
 std::int64_t DeviceMesh::blocks_touched(const MeshLayout& layout, std::int64_t block) const {
   if (root_->world_size <= block) return 1;
   if (layout.modes().size() == 1) {
     const auto [size, stride] = layout.modes().front();
     if (stride >= block) return size;  // every member in a block of its own
-    // Members step by less than a block, so no block between the first and the last is skipped. Groups repeat every
-    // `extent` ranks: aligned with the blocks, they all touch as many; else the first members' places are tried.
+    // Members step by less than a block, so no block between the first and the last is skipped.
+    // Groups repeat every `extent` ranks: aligned with the blocks, they all touch as many; else the
+    // first members' places are tried.
     const std::int64_t extent = size * stride;
     if (extent % block == 0) return extent / block;
     if (block % extent == 0) return 1;
@@ -345,8 +348,8 @@ std::int64_t DeviceMesh::blocks_touched(const MeshLayout& layout, std::int64_t b
     touched.reserve(group.size());
     for (const std::int64_t rank : group) touched.push_back(rank / block);
     std::sort(touched.begin(), touched.end());
-    most = std::max<std::int64_t>(
-        most, std::unique(touched.begin(), touched.end()) - touched.begin());
+    most =
+        std::max<std::int64_t>(most, std::unique(touched.begin(), touched.end()) - touched.begin());
   }
   return most;
 }

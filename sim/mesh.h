@@ -1,13 +1,15 @@
 // Device meshes and their layout algebra.
 //
 //   DeviceMesh mesh = DeviceMesh::parse("dp=2,pp=3,tp=4");       // 24 ranks, row-major
-//   DeviceMesh sub = mesh.slice({"dp", "tp"});                   // keeps the root's strides: 2:12, 4:1
-//   DeviceMesh with = mesh.flatten({"dp", "pp"}, "dp_pp");       // records a flattened mesh, as a user would
-//   with.find_flattened({0, 1})                                  // looked up by layout, not by name
+//   DeviceMesh sub = mesh.slice({"dp", "tp"});                   // keeps the root's strides: 2:12,
+//   4:1 DeviceMesh with = mesh.flatten({"dp", "pp"}, "dp_pp");       // records a flattened mesh,
+//   as a user would with.find_flattened({0, 1})                                  // looked up by
+//   layout, not by name
 //
-// A mesh dim is described by a (CuTe-style) layout over the root's ranks: size:stride pairs, outermost first. More than
-// one pair is a nested dim; it is still a legal 1-D mesh whose rank order is row-major over the pairs.
-// Semantics: PyTorch 2.13.0, torch/distributed/device_mesh.py and _mesh_layout.py. Immutable.
+// A mesh dim is described by a (CuTe-style) layout over the root's ranks: size:stride pairs,
+// outermost first. More than one pair is a nested dim; it is still a legal 1-D mesh whose rank
+// order is row-major over the pairs. Semantics: PyTorch 2.13.0, torch/distributed/device_mesh.py
+// and _mesh_layout.py. Immutable.
 #pragma once
 
 #include <cstdint>
@@ -41,8 +43,8 @@ class MeshLayout {
 
   [[nodiscard]] const std::vector<LayoutMode>& modes() const { return modes_; }
   [[nodiscard]] std::int64_t size() const;
-  // Merges neighbours (a:s),(b:t) into (a*b):t exactly when s == b*t and drops size-1 pairs; a layout of one rank
-  // becomes 1:1.
+  // Merges neighbours (a:s),(b:t) into (a*b):t exactly when s == b*t and drops size-1 pairs; a
+  // layout of one rank becomes 1:1.
   [[nodiscard]] MeshLayout coalesce() const;
   [[nodiscard]] MeshLayout concatenate(const MeshLayout& inner) const;
   // Offsets of all members, row-major over the modes.
@@ -60,7 +62,8 @@ class MeshLayout {
 class DeviceMesh {
  public:
   DeviceMesh() : DeviceMesh(make({1})) {}  // one rank
-  // `sizes` >= 1 each, at most kMaxMeshDims of them; `names` empty or one distinct name each. Throws TextError.
+  // `sizes` >= 1 each, at most kMaxMeshDims of them; `names` empty or one distinct name each.
+  // Throws TextError.
   [[nodiscard]] static DeviceMesh make(std::vector<std::int64_t> sizes,
                                        std::vector<std::string> names = {});
   // "8x8", "4", or "dp=8,tp=8". Throws TextError.
@@ -73,20 +76,22 @@ class DeviceMesh {
   [[nodiscard]] const MeshLayout& layout(int mesh_dim) const { return dims_[index(mesh_dim)]; }
   [[nodiscard]] std::int64_t world_size() const { return root_->world_size; }
 
-  // Sub-mesh of the named dims. Throws TextError: unknown or repeated name, names not in root order (descending
-  // stride), overlapping layouts.
+  // Sub-mesh of the named dims. Throws TextError: unknown or repeated name, names not in root order
+  // (descending stride), overlapping layouts.
   [[nodiscard]] DeviceMesh slice(std::span<const std::string> names) const;
-  // The same mesh with one more flattened mesh in the root's registry. `name` empty: the dims' names joined by "_".
+  // The same mesh with one more flattened mesh in the root's registry. `name` empty: the dims'
+  // names joined by "_".
   [[nodiscard]] DeviceMesh flatten(std::span<const std::string> names, std::string name = "") const;
-  // The flattened mesh itself, by its registered name, as a 1-D mesh. Throws TextError when there is none.
+  // The flattened mesh itself, by its registered name, as a 1-D mesh. Throws TextError when there
+  // is none.
   [[nodiscard]] DeviceMesh flattened(std::string_view name) const;
 
   struct Flattened {
     std::string name;
     MeshLayout layout;
   };
-  // The first registered flattened mesh whose layout equals that of these dims (ascending). None when the mesh has no
-  // dim names.
+  // The first registered flattened mesh whose layout equals that of these dims (ascending). None
+  // when the mesh has no dim names.
   [[nodiscard]] std::optional<Flattened> find_flattened(std::span<const int> mesh_dims) const;
 
   [[nodiscard]] bool same_registry(const DeviceMesh& other) const;
@@ -101,7 +106,8 @@ class DeviceMesh {
   [[nodiscard]] std::vector<std::int64_t> ranks() const;
   [[nodiscard]] std::vector<std::int64_t> coordinate(std::int64_t index) const;
 
-  // What one communicator along a mesh dim (or along a flattened layout) spans on a topology; the worst group counts.
+  // What one communicator along a mesh dim (or along a flattened layout) spans on a topology; the
+  // worst group counts.
   [[nodiscard]] GroupSpan span(int mesh_dim, const Topology& topology) const;
   [[nodiscard]] GroupSpan span(const MeshLayout& layout, std::int64_t walk,
                                const Topology& topology) const;
@@ -109,8 +115,7 @@ class DeviceMesh {
   [[nodiscard]] std::string text() const;  // "8x8" or "dp=8,tp=8"
 
   friend bool operator==(const DeviceMesh& a, const DeviceMesh& b) {
-    return a.dims_ == b.dims_ && a.names_ == b.names_ &&
-           a.root_->world_size == b.root_->world_size;
+    return a.dims_ == b.dims_ && a.names_ == b.names_ && a.root_->world_size == b.root_->world_size;
   }
 
  private:

@@ -10,7 +10,7 @@
 namespace shardlab {
 namespace {
 
-constexpr std::array<std::string_view, 8> kOpNames = {"sum", "avg",     "max", "min",
+constexpr std::array<std::string_view, 8> kOpNames = {"sum",     "avg",  "max", "min",
                                                       "product", "band", "bor", "bxor"};
 constexpr std::string_view kPlacementForms = "a placement: R, S(d), _S(d,f), P(op), MP or NP(p)";
 constexpr std::string_view kTensorDim = "a tensor dim";
@@ -116,9 +116,9 @@ Layout Layout::parse(std::string_view text, int mesh_ndim) {
   std::array<int, kMaxMeshDims> index{};
   index.fill(-1);
   bool any_index = false;
-  const std::string count_expected =
-      std::to_string(mesh_ndim) + (mesh_ndim == 1 ? " placement" : " placements") +
-      ", one per mesh dim";
+  const std::string count_expected = std::to_string(mesh_ndim) +
+                                     (mesh_ndim == 1 ? " placement" : " placements") +
+                                     ", one per mesh dim";
   while (!cursor.at_end()) {
     if (cursor.take(",")) continue;
     const std::size_t start = cursor.position();

@@ -1,9 +1,11 @@
-// Placements: what one mesh dim does to a tensor, and layouts: one placement per mesh dim with a shard order.
+// Placements: what one mesh dim does to a tensor, and layouts: one placement per mesh dim with a
+// shard order.
 //
 //   Placement::parse("S(0)")            Layout::parse("S(0)[1]S(0)[0]R", mesh_ndim)
 //
-// Text forms: R, S(d), _S(d,f), P(op) (P is read as P(sum)), MP, NP(p). A layout is printed without separators and read
-// with or without commas and blanks. Semantics: PyTorch 2.13.0, torch/distributed/tensor/placement_types.py.
+// Text forms: R, S(d), _S(d,f), P(op) (P is read as P(sum)), MP, NP(p). A layout is printed without
+// separators and read with or without commas and blanks. Semantics: PyTorch 2.13.0,
+// torch/distributed/tensor/placement_types.py.
 #pragma once
 
 #include <array>
@@ -68,11 +70,11 @@ class Placement {
   [[nodiscard]] constexpr bool is_partial() const { return kind_ >= Kind::kPartial; }
   [[nodiscard]] constexpr bool is_shard_of(int dim) const { return is_shard() && dim_ == dim; }
 
-  [[nodiscard]] constexpr int dim() const { return dim_; }                  // of S, _S and MP
-  [[nodiscard]] constexpr int split_factor() const { return factor_; }      // of _S
-  [[nodiscard]] constexpr ReduceOp reduce_op() const { return op_; }        // of the partials
-  [[nodiscard]] constexpr double norm() const { return value_; }            // of NP
-  [[nodiscard]] constexpr std::int64_t mask_extent() const {                // of MP
+  [[nodiscard]] constexpr int dim() const { return dim_; }              // of S, _S and MP
+  [[nodiscard]] constexpr int split_factor() const { return factor_; }  // of _S
+  [[nodiscard]] constexpr ReduceOp reduce_op() const { return op_; }    // of the partials
+  [[nodiscard]] constexpr double norm() const { return value_; }        // of NP
+  [[nodiscard]] constexpr std::int64_t mask_extent() const {            // of MP
     return static_cast<std::int64_t>(value_);
   }
   // The same kind of shard on another tensor dim. Assumes is_shard_like().
@@ -107,8 +109,8 @@ class Placement {
 
 using Placements = boost::container::static_vector<Placement, kMaxMeshDims>;
 
-// The order in which mesh dims shard one tensor dim: for each mesh dim its position in its tensor dim's list (0 for
-// mesh dims that do not shard).
+// The order in which mesh dims shard one tensor dim: for each mesh dim its position in its tensor
+// dim's list (0 for mesh dims that do not shard).
 class ShardOrder {
  public:
   ShardOrder() = default;
@@ -137,8 +139,9 @@ struct Layout {
   explicit Layout(Placements p) : placements(p), order(ShardOrder::default_of(placements)) {}
   Layout(Placements p, ShardOrder o) : placements(p), order(o) {}
   [[nodiscard]] static Layout replicated(int mesh_ndim);
-  // `mesh_ndim` placements. Throws TextError: unknown placement, wrong number of placements, order indices that are not
-  // a permutation, order indices on some but not all shards of a tensor dim, forbidden mix of partials.
+  // `mesh_ndim` placements. Throws TextError: unknown placement, wrong number of placements, order
+  // indices that are not a permutation, order indices on some but not all shards of a tensor dim,
+  // forbidden mix of partials.
   [[nodiscard]] static Layout parse(std::string_view text, int mesh_ndim);
 
   [[nodiscard]] int ndim() const { return static_cast<int>(placements.size()); }
@@ -151,14 +154,15 @@ struct Layout {
   // Mesh dims that shard `dim` (strided ones included), in the order they were applied.
   [[nodiscard]] boost::container::static_vector<int, kMaxMeshDims> mesh_dims_of(int dim) const;
 
-  // Order indices are printed where the order is not the default; with `always_order`, wherever a tensor dim is sharded
-  // more than once (as plans are printed).
+  // Order indices are printed where the order is not the default; with `always_order`, wherever a
+  // tensor dim is sharded more than once (as plans are printed).
   [[nodiscard]] std::string text(bool always_order = false) const;
 
   friend bool operator==(const Layout&, const Layout&) = default;
 };
 
-// Partials of different kinds in one layout are forbidden, except plain partials of sum and avg (they commute).
+// Partials of different kinds in one layout are forbidden, except plain partials of sum and avg
+// (they commute).
 [[nodiscard]] bool has_mixed_partials(const Placements& placements);
 
 }  // namespace shardlab

@@ -1,5 +1,5 @@
-// A plan: the ordered steps that take a tensor from one layout to another. The same object is priced, printed and
-// executed.
+// A plan: the ordered steps that take a tensor from one layout to another. The same object is
+// priced, printed and executed.
 //
 //   plan.path()    "S(0)[0]S(0)[1]->S(0)R->RR"     "-->" marks a step merged onto a flattened mesh
 #pragma once
@@ -29,8 +29,8 @@ struct PlanStep {
   Layout after;  // the layout once the step is done
 
   // Of merged steps.
-  std::string flattened_mesh;   // its registered name
-  std::int64_t avg_scale = 1;   // a merged sum and avg reduces by sum, then divides by this
+  std::string flattened_mesh;  // its registered name
+  std::int64_t avg_scale = 1;  // a merged sum and avg reduces by sum, then divides by this
   [[nodiscard]] bool is_merged() const { return mesh_dims.size() > 1; }
 };
 
@@ -52,7 +52,8 @@ struct Plan {
   Layout start;  // `from` as the planner sees it: strided shards that encode an order are decoded
   std::vector<PlanStep> steps;
   std::vector<MergeWarning> warnings;
-  // What the cost function says. DTensor prices the unmerged steps, so this is not always the sum of the steps'.
+  // What the cost function says. DTensor prices the unmerged steps, so this is not always the sum
+  // of the steps'.
   Price price;
   std::string impossible;    // why there is no (finite) price; empty when there is one
   std::string unexecutable;  // why a priced plan can't run; empty when it can

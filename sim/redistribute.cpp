@@ -13,7 +13,8 @@ constexpr std::string_view kUnknownOrder =
     "the shard order behind a strided shard is unknown to the cost function (infinite cost)";
 constexpr std::string_view kNoPath = "no sequence of steps reaches the target layout";
 
-// Shapes on each mesh dim for one rank: the global shape with the (plain) shards of the outer mesh dims applied.
+// Shapes on each mesh dim for one rank: the global shape with the (plain) shards of the outer mesh
+// dims applied.
 std::vector<Shape> greedy_logical_shapes(const Plan& plan, const DeviceMesh& mesh,
                                          std::span<const std::int64_t> coordinate) {
   std::vector<Shape> shapes = {plan.meta.shape};
@@ -42,7 +43,8 @@ std::string why_unexecutable(const PlanStep& step) {
     const ReduceOp op = step.to.reduce_op();
     if (op == ReduceOp::kProduct || op == ReduceOp::kBand || op == ReduceOp::kBor ||
         op == ReduceOp::kBxor) {
-      return "R->" + step.to.text() + " can't be built: only sum, avg, max and min partition a value";
+      return "R->" + step.to.text() +
+             " can't be built: only sum, avg, max and min partition a value";
     }
   }
   if (step.from.is_partial() && step.to.is_partial()) {
@@ -156,7 +158,8 @@ double Redistributor::cost_us(const TensorMeta& meta, const Layout& from, const 
     return whole.price.total.value();
   }
   if (!uses_graph(from, to, options_.planner)) return greedy_cost_us(meta, from, to);
-  const std::optional<Layout> source = from.has_strided() ? decode_strided_as_order(from, mesh_) : from;
+  const std::optional<Layout> source =
+      from.has_strided() ? decode_strided_as_order(from, mesh_) : from;
   const std::optional<Layout> target = to.has_strided() ? decode_strided_as_order(to, mesh_) : to;
   if (!source || !target) return greedy_cost_us(meta, from, to);
   const GraphSearchResult result = graph_.search(meta, *source, *target);
@@ -265,8 +268,8 @@ void Redistributor::price_and_merge(Plan& plan) const {
     if (plan.unexecutable.empty()) plan.unexecutable = why_unexecutable(step);
   }
   if (options_.merge == MergeMode::kOff || plan.steps.size() < 2) return;
-  MergeResult merged = merge_steps(plan.steps, mesh_,
-                                   {.mends_faults = options_.merge_checks_all_gather});
+  MergeResult merged =
+      merge_steps(plan.steps, mesh_, {.mends_faults = options_.merge_checks_all_gather});
   plan.warnings = std::move(merged.warnings);
   if (merged.steps.size() == plan.steps.size()) return;
   plan.steps = std::move(merged.steps);
@@ -276,8 +279,8 @@ void Redistributor::price_and_merge(Plan& plan) const {
 
 Plan Redistributor::plan(const TensorMeta& meta, const Layout& from, const Layout& to,
                          const PlanOptions& plan_options) {
-  SHARDLAB_CHECK(from.ndim() == mesh_.ndim() && to.ndim() == mesh_.ndim(), "layouts ",
-                 from.text(), " and ", to.text(), " on mesh ", mesh_.text());
+  SHARDLAB_CHECK(from.ndim() == mesh_.ndim() && to.ndim() == mesh_.ndim(), "layouts ", from.text(),
+                 " and ", to.text(), " on mesh ", mesh_.text());
   Plan plan(meta, from, to);
   const Shortcut quick = shortcut(from, to);
   if (!(from == to)) {

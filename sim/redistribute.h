@@ -2,13 +2,15 @@
 //
 //   Redistributor redistributor(mesh, topology, {.rules = v3}, collectives, kernels);
 //   Plan plan = redistributor.plan(meta, from, to);        // steps, path, price
-//   double us = redistributor.cost_us(meta, from, to);     // only the price, in tens of nanoseconds
+//   double us = redistributor.cost_us(meta, from, to);     // only the price, in tens of
+//   nanoseconds
 //
-// The cost is DTensor's redistribute_cost in the chosen version: 0 for an equal layout (and, where the version says so,
-// for a fully replicated source), infinite for what is impossible, else the sum over the planner's steps with the bytes
-// threaded from step to step. Greedy unless asked otherwise; layouts with a non-default shard order or strided shards
-// are always planned by the graph planner. Source: PyTorch 2.13.0, redistribute_cost and _gen_transform_infos.
-// Not thread-safe (the graph planner keeps its workspace): one a thread.
+// The cost is DTensor's redistribute_cost in the chosen version: 0 for an equal layout (and, where
+// the version says so, for a fully replicated source), infinite for what is impossible, else the
+// sum over the planner's steps with the bytes threaded from step to step. Greedy unless asked
+// otherwise; layouts with a non-default shard order or strided shards are always planned by the
+// graph planner. Source: PyTorch 2.13.0, redistribute_cost and _gen_transform_infos. Not
+// thread-safe (the graph planner keeps its workspace): one a thread.
 #pragma once
 
 #include <optional>
@@ -25,8 +27,8 @@ namespace shardlab {
 
 enum class PlannerKind : std::uint8_t { kGreedy, kGraph };
 
-// Whether consecutive collectives are merged onto registered flattened meshes: never, when a plan runs (DTensor: its
-// price stays that of the unmerged steps), or in the price as well.
+// Whether consecutive collectives are merged onto registered flattened meshes: never, when a plan
+// runs (DTensor: its price stays that of the unmerged steps), or in the price as well.
 enum class MergeMode : std::uint8_t { kOff, kExecute, kPrice };
 
 struct RedistributionOptions {
@@ -75,8 +77,8 @@ class Redistributor {
   // What another redistributor's plan costs here, step by step as it runs (merged steps included).
   [[nodiscard]] Price price_of(const Plan& plan) const;
 
-  // A plan of the given steps, merged as the options say and priced step by step. Throws TextError when a step does not
-  // start from the layout that the one before left.
+  // A plan of the given steps, merged as the options say and priced step by step. Throws TextError
+  // when a step does not start from the layout that the one before left.
   [[nodiscard]] Plan plan_of_steps(const TensorMeta& meta, const Layout& from,
                                    std::span<const StepRequest> steps, std::int64_t rank = 0);
 
@@ -107,7 +109,8 @@ class Redistributor {
   GraphPlanner graph_;
 };
 
-// The order of the layout after one change: a shard that leaves closes its gap, one that comes is appended.
+// The order of the layout after one change: a shard that leaves closes its gap, one that comes is
+// appended.
 [[nodiscard]] Layout layout_after(const Layout& layout, int mesh_dim, const Placement& to);
 
 }  // namespace shardlab

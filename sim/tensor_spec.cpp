@@ -39,9 +39,10 @@ void check_dims(const Layout& layout, const TensorMeta& meta, std::string_view t
   for (const Placement& p : layout.placements) {
     if (p.is_shard_like() && p.dim() >= meta.ndim()) {
       throw TextError("layout", text, position,
-                      meta.ndim() == 0 ? "no shard: the tensor has no dims, found " + p.text()
-                                       : "shards of tensor dims 0 to " +
-                                             std::to_string(meta.ndim() - 1) + ", found " + p.text());
+                      meta.ndim() == 0
+                          ? "no shard: the tensor has no dims, found " + p.text()
+                          : "shards of tensor dims 0 to " + std::to_string(meta.ndim() - 1) +
+                                ", found " + p.text());
     }
   }
 }

@@ -1,10 +1,11 @@
 // A distributed tensor: global shape and dtype, mesh, layout; and the shapes each rank holds.
 //
 //   TensorMeta::parse("bf16[8192,4096]")
-//   local_shape({5}, Layout::parse("S(0)S(0)", 2), mesh 2x2, coordinate {0, 0})   // [2]: nested chunks 2,1 / 1,1
+//   local_shape({5}, Layout::parse("S(0)S(0)", 2), mesh 2x2, coordinate {0, 0})   // [2]: nested
+//   chunks 2,1 / 1,1
 //
-// Placements are applied left to right, each to the tensor left by the one before. Chunk semantics: c = ceil(N/n), chunk
-// r covers [min(N, c r), min(N, c (r+1))): trailing chunks are short or empty.
+// Placements are applied left to right, each to the tensor left by the one before. Chunk semantics:
+// c = ceil(N/n), chunk r covers [min(N, c r), min(N, c (r+1))): trailing chunks are short or empty.
 #pragma once
 
 #include <boost/container/static_vector.hpp>
@@ -44,7 +45,8 @@ struct TensorSpec {
   TensorMeta meta;
   Layout layout;
 
-  // "f32[16,16] S(0)R": a tensor, a blank, a layout. Throws TextError, also for a shard of a dim that the tensor lacks.
+  // "f32[16,16] S(0)R": a tensor, a blank, a layout. Throws TextError, also for a shard of a dim
+  // that the tensor lacks.
   [[nodiscard]] static TensorSpec parse(std::string_view text, int mesh_ndim);
   [[nodiscard]] std::string text() const { return meta.text() + " " + layout.text(); }
   friend bool operator==(const TensorSpec&, const TensorSpec&) = default;
@@ -61,11 +63,11 @@ struct Chunk {
 };
 [[nodiscard]] Chunk chunk_of(std::int64_t extent, std::int64_t chunks, std::int64_t index);
 
-// Rows that coordinate `index` of `chunks` holds under a strided shard: the extent is cut into `factor` pieces, each
-// piece into `chunks`, and the coordinate keeps its sub-chunk of every piece.
+// Rows that coordinate `index` of `chunks` holds under a strided shard: the extent is cut into
+// `factor` pieces, each piece into `chunks`, and the coordinate keeps its sub-chunk of every piece.
 //   extent 9, factor 2, chunks 4: [0,1,5] [2,3,6] [4,7] [8]
-// `unflatten`: the proposal of pytorch/pytorch#168134 instead (view the extent as (factor, ceil(extent/factor)), shard
-// the second dim): extent 5, factor 2, chunks 2: [0,1,3,4] [2].
+// `unflatten`: the proposal of pytorch/pytorch#168134 instead (view the extent as (factor,
+// ceil(extent/factor)), shard the second dim): extent 5, factor 2, chunks 2: [0,1,3,4] [2].
 enum class StridedVariant : std::uint8_t { kChunkOfChunks, kUnflatten };
 [[nodiscard]] std::vector<std::int64_t> strided_rows(
     std::int64_t extent, std::int64_t factor, std::int64_t chunks, std::int64_t index,
@@ -82,20 +84,23 @@ enum class StridedVariant : std::uint8_t { kChunkOfChunks, kUnflatten };
                                                    const Layout& layout, const DeviceMesh& mesh,
                                                    std::span<const std::int64_t> coordinate);
 
-// Product of the mesh sizes whose placement shards; strided ones count when asked (PyTorch 2.13.0 counts them).
+// Product of the mesh sizes whose placement shards; strided ones count when asked (PyTorch 2.13.0
+// counts them).
 [[nodiscard]] std::int64_t num_shards(const Placements& placements, const DeviceMesh& mesh,
                                       bool count_strided);
 
-// Every shard gets at least one element: for each prefix of the mesh dims that shard `d`, shape[d] >= product of their
-// sizes (times the split factor where strided). False for a shard of a dim that the tensor lacks.
+// Every shard gets at least one element: for each prefix of the mesh dims that shard `d`, shape[d]
+// >= product of their sizes (times the split factor where strided). False for a shard of a dim that
+// the tensor lacks.
 [[nodiscard]] bool is_shardable(const Shape& shape, const Placements& placements,
                                 const DeviceMesh& mesh);
 // Likewise with "is divisible by" for ">=", on one tensor dim.
 [[nodiscard]] bool is_evenly_shardable_on_dim(const Shape& shape, const Placements& placements,
                                               const DeviceMesh& mesh, int dim);
 
-// Shard order <-> strided shards. For the order d -> (a0, a1, ...) mesh dim ai gets the split factor
-// prod(size[aj] : j < i and aj > ai); 1 is a plain shard. Mesh (4,3,2), order (2,0,1): _S(d,2) _S(d,2) S(d).
+// Shard order <-> strided shards. For the order d -> (a0, a1, ...) mesh dim ai gets the split
+// factor prod(size[aj] : j < i and aj > ai); 1 is a plain shard. Mesh (4,3,2), order (2,0,1):
+// _S(d,2) _S(d,2) S(d).
 [[nodiscard]] Layout encode_order_as_strided(const Layout& layout, const DeviceMesh& mesh);
 // Back: plain shards with an order, or nothing when no order explains the split factors.
 [[nodiscard]] std::optional<Layout> decode_strided_as_order(const Layout& layout,

@@ -110,8 +110,9 @@ PricedTransition TransitionPricer::price(const Placement& from, const Placement&
 //   P->S(d), d != 0       pack the chunks before the scatter: the local bytes
 //   R->S(d)               keep a chunk: the chunk
 //   R->P(sum), R->NP      divide: the local bytes; avg, max, min keep the value
-// Source: AutoParallel's redistribution cost (pull requests 125, 159, 213), restated in dtensor-semantics 6.6; the
-// chunk and partition kernels are DTensor's own (placement_types.py). Status: derived.
+// Source: AutoParallel's redistribution cost (pull requests 125, 159, 213), restated in
+// dtensor-semantics 6.6; the chunk and partition kernels are DTensor's own (placement_types.py).
+// Status: derived.
 Price TransitionPricer::local_work(const Placement& from, const Placement& to, double ranks,
                                    Bytes bytes, DType dtype) const {
   const auto copy = [&](Bytes moved) {
@@ -129,8 +130,9 @@ Price TransitionPricer::local_work(const Placement& from, const Placement& to, d
   if (from.is_partial() && to.is_shard_like()) return to.dim() != 0 ? copy(bytes) : Price();
   if (from.is_replicate() && to.is_shard_like()) return copy(bytes / ranks);
   if (from.is_replicate() && to.is_partial()) {
-    const bool divides = to.kind() == Placement::Kind::kNormPartial ||
-                         (to.kind() == Placement::Kind::kPartial && to.reduce_op() == ReduceOp::kSum);
+    const bool divides =
+        to.kind() == Placement::Kind::kNormPartial ||
+        (to.kind() == Placement::Kind::kPartial && to.reduce_op() == ReduceOp::kSum);
     return divides ? kernels_.price({Kernel::kElementwise, 2 * bytes, 0.0, dtype}) : Price();
   }
   return {};

@@ -1,10 +1,12 @@
-// One mesh dim changes its placement: which collective that needs, the bytes it moves, the bytes it leaves, its price;
-// in the versions that DTensor's cost function went through.
+// One mesh dim changes its placement: which collective that needs, the bytes it moves, the bytes it
+// leaves, its price; in the versions that DTensor's cost function went through.
 //
-//   S->R all_gather   S->S' all_to_all   P->R all_reduce   P->S reduce_scatter   R->S, R->P local   S->P, P->P' impossible
+//   S->R all_gather   S->S' all_to_all   P->R all_reduce   P->S reduce_scatter   R->S, R->P local
+//   S->P, P->P' impossible
 //
-// How many microseconds a collective takes is the cost model's business: any model runs under any version. Sources: the
-// pull requests named in each row of all_transition_rules(); PyTorch 2.13.0, _compute_placement_transition_cost.
+// How many microseconds a collective takes is the cost model's business: any model runs under any
+// version. Sources: the pull requests named in each row of all_transition_rules(); PyTorch 2.13.0,
+// _compute_placement_transition_cost.
 #pragma once
 
 #include <array>
@@ -24,7 +26,8 @@ struct TransitionRules {
   std::string_view name;
   std::string_view summary;
   std::string_view source;
-  // The cost follows the planner's steps; else (v0) it loops over the mesh dims and ignores the shard order.
+  // The cost follows the planner's steps; else (v0) it loops over the mesh dims and ignores the
+  // shard order.
   bool follows_plan = true;
   bool replicate_to_shard_divides_bytes = true;
   // P(x)->P(y) is impossible; before, it cost nothing (and did nothing).
@@ -35,10 +38,11 @@ struct TransitionRules {
   Micros replicate_to_partial{0.0};
   // A fully replicated source costs nothing, whatever the target.
   bool replicated_source_is_free = true;
-  // Local kernels (chunks, partitions, reshuffle copies along a dim other than 0) are priced by the compute model.
+  // Local kernels (chunks, partitions, reshuffle copies along a dim other than 0) are priced by the
+  // compute model.
   bool prices_local_work = false;
-  // A strided shard is priced like a shard; else its transitions cost nothing and, where a cost function follows the
-  // plan, a spec whose shard order it can't tell costs infinity.
+  // A strided shard is priced like a shard; else its transitions cost nothing and, where a cost
+  // function follows the plan, a spec whose shard order it can't tell costs infinity.
   bool prices_strided = false;
 };
 
@@ -54,7 +58,8 @@ struct PricedTransition {
   Price price{};
 };
 
-// Prices transitions of one mesh on one topology. Immutable; keeps references to the models, which must outlive it.
+// Prices transitions of one mesh on one topology. Immutable; keeps references to the models, which
+// must outlive it.
 class TransitionPricer {
  public:
   TransitionPricer(const DeviceMesh& mesh, const Topology& topology, const TransitionRules& rules,

@@ -1,20 +1,23 @@
-// A case: one small question of DTensor's history with its expected answer, as a file
-// (shardlab/case/1).
+// A case: one small question of DTensor's history with its expected answer (shardlab/case/1).
 //
 //   Case c = Case::parse(json, {"configs/regressions/R03.json", ""});
-//   CaseReport report = c.run(sources);       // pass, fail or skip, and every comparison that was
-//   made
+//   CaseReport report = c.run(sources);   // pass, fail or skip, and every comparison made
 //
 // A case is a list of checks: {"<kind>": {...}, "expect": {...}, "digits": N}. The kinds are a
 // table (case_checks.h):
 //
-//   plan      a redistribution: path, steps, prices, merges        layout   text, legality, strided
-//   encoding of a layout steps     the same for steps that the case lists               local
-//   shapes and rows that each rank holds select    candidates, prices and choice of an op chunks
-//   rows of the chunks of an extent rules     the rows that an op proposes mesh     layout algebra
-//   of a mesh policy    the choice among listed prices                       sweep    a law over
-//   all layouts relation  two sums of named prices simulate, execute   need the fake process group:
-//   skipped
+//   plan      a redistribution: path, steps, prices, merges
+//   steps     the same for steps that the case lists
+//   select    candidates, prices and choice of an op, of listed rows or of listed candidates
+//   policy    the choice among listed prices
+//   rules     the rows that an op proposes
+//   relation  two sums of named prices
+//   sweep     a law over all layouts that some placements span, or over a range of extents
+//   mesh      layout algebra of a mesh
+//   layout    text, legality and strided encoding of a layout
+//   local     shapes and rows that each rank holds
+//   chunks    rows of the chunks of an extent
+//   simulate, execute   need the fake process group: skipped
 //
 // "error" or "warning" (a part of the text) may stand in place of "expect". Numbers are compared to
 // the digits stated: 17 (the default) is the same double, N below 17 is the same text when printed

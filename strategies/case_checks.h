@@ -99,8 +99,7 @@ class Check {
 };
 
 enum class Match : std::uint8_t {
-  kEqual,  // numbers to the digits stated, arrays element by element, of objects the keys that are
-           // expected
+  kEqual,     // numbers to the digits stated; arrays by element; objects by the expected keys
   kContains,  // a text with the expected one in it; "" is no text at all
   kIncludes,  // an array with all the expected elements
   kLacks,     // an array with none of them
@@ -156,8 +155,7 @@ struct PlannedCheck {
 [[nodiscard]] bool matches(Match match, const nlohmann::json& expected, const nlohmann::json& got,
                            int digits);
 
-// -- Texts of candidates and rows
-// --------------------------------------------------------------------------------------
+// -- Texts of candidates and rows --------------------------------------------------------
 
 // "S(0)R|S(0)R,RR": outputs | inputs.
 [[nodiscard]] std::string candidate_text(const std::vector<Placements>& outputs,

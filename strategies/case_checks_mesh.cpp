@@ -17,8 +17,7 @@ class PricelessCheck : public Check {
   [[nodiscard]] bool uses_stack() const override { return false; }
 };
 
-// -- mesh
-// --------------------------------------------------------------------------------------------------------------
+// -- mesh --------------------------------------------------------------------------------
 
 constexpr std::array<AnswerKey, 9> kMeshAnswers = {{
     {"text"},
@@ -124,8 +123,7 @@ class MeshCheck final : public PricelessCheck {
   std::string name_;
 };
 
-// -- layout
-// ------------------------------------------------------------------------------------------------------------
+// -- layout ------------------------------------------------------------------------------
 
 constexpr std::array<AnswerKey, 8> kLayoutAnswers = {{
     {"text"},
@@ -187,8 +185,7 @@ class LayoutCheck final : public PricelessCheck {
   std::string text_;
 };
 
-// -- local: what each rank holds
-// ---------------------------------------------------------------------------------------
+// -- local: what each rank holds ---------------------------------------------------------
 
 constexpr std::array<AnswerKey, 4> kLocalAnswers = {{
     {"shapes"},   // by rank
@@ -250,8 +247,7 @@ class LocalCheck final : public PricelessCheck {
   int dim_ = 0;
 };
 
-// -- chunks of an extent
-// -----------------------------------------------------------------------------------------------
+// -- chunks of an extent -----------------------------------------------------------------
 
 constexpr std::array<AnswerKey, 3> kChunksAnswers = {{{"rows"}, {"sizes"}, {"offsets"}}};
 

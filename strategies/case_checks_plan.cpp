@@ -192,8 +192,7 @@ class StepsCheck final : public Check {
   std::int64_t rank_ = 0;
 };
 
-// -- Relations: ["a", "+", 1, "<", "b", "+", "c"]
-// ----------------------------------------------------------------------
+// -- Relations: ["a", "+", 1, "<", "b", "+", "c"] ----------------------------------------
 
 constexpr std::array<std::string_view, 6> kComparisons = {"<", "<=", "==", "!=", ">=", ">"};
 

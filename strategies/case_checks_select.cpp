@@ -233,8 +233,7 @@ class SelectCheck final : public Check {
   SelectOptions options_;
 };
 
-// -- policy: the choice among listed prices
-// ----------------------------------------------------------------------------
+// -- policy: the choice among listed prices ----------------------------------------------
 
 constexpr std::array<AnswerKey, 4> kPolicyAnswers = {
     {{"selected"}, {"ties"}, {"flips_with_order"}, {"margin_us"}}};
@@ -300,8 +299,7 @@ class PolicyCheck final : public Check {
   CandidateOrder order_;
 };
 
-// -- rules: the rows of an op
-// ------------------------------------------------------------------------------------------
+// -- rules: the rows of an op ------------------------------------------------------------
 
 constexpr std::array<AnswerKey, 7> kRulesAnswers = {{
     {"rows"},                   // as the rule has them, placeholders as ?d

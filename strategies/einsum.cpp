@@ -84,7 +84,8 @@ Shape EinsumEquation::output_shape(std::span<const Shape> shapes, std::string_vi
 }
 
 double EinsumEquation::flops(std::span<const Shape> shapes) const {
-  // Local shapes of one rank may disagree on a letter (one side sharded): the smaller extent is what is computed.
+  // Local shapes of one rank may disagree on a letter (one side sharded): the smaller extent is
+  // what is computed.
   double flops = 2.0;
   for (const char letter : letters_) {
     std::int64_t extent = -1;

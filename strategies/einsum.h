@@ -25,10 +25,11 @@ class EinsumEquation {
   [[nodiscard]] double flops(std::span<const Shape> shapes) const;
 
   enum class Linearity : std::uint8_t { kNone, kPerInput, kPerInputAndAll };
-  // Rows in PyTorch's order: batch dims, contracting dims, free dims of the left and of the right input (letters
-  // ascending within each); then P(op) of one input with a replicated other, op in sum and avg; then, with
-  // kPerInputAndAll and if every dim is a batch dim, P(op) of all inputs, as PyTorch 2.13.0's generator has it although
-  // that is unsound for products: (1+2)(3+5) is 24, 1*3 + 2*5 is 13. With concrete shards or placeholders.
+  // Rows in PyTorch's order: batch dims, contracting dims, free dims of the left and of the right
+  // input (letters ascending within each); then P(op) of one input with a replicated other, op in
+  // sum and avg; then, with kPerInputAndAll and if every dim is a batch dim, P(op) of all inputs,
+  // as PyTorch 2.13.0's generator has it although that is unsound for products: (1+2)(3+5) is 24,
+  // 1*3 + 2*5 is 13. With concrete shards or placeholders.
   [[nodiscard]] Rows rows(Linearity linearity, bool placeholders) const;
 
  private:

@@ -67,7 +67,8 @@ class Checker {
   std::uint64_t below(std::uint64_t n) { return rng_() % n; }
 
   DeviceMesh mesh() {
-    constexpr std::array<std::string_view, 8> kMeshes = {"2", "4", "8", "2x2", "2x4", "8x8", "2x2x2", "2x2x4"};
+    constexpr std::array<std::string_view, 8> kMeshes = {"2",   "4",   "8",     "2x2",
+                                                         "2x4", "8x8", "2x2x2", "2x2x4"};
     return DeviceMesh::parse(kMeshes[below(kMeshes.size())]);
   }
   TensorMeta tensor() {

@@ -2,8 +2,9 @@
 //
 //   OpCall call = OpCall::parse("aten.sum.dim_IntList", {"f32[8,8] S(0)R"}, args, mesh_ndim);
 //
-// Tensors are the op's tensor arguments in order, a tensor list counting as one argument; an `out=` tensor comes last.
-// `args` is a JSON array of the positional arguments that are not tensors, in order.
+// Tensors are the op's tensor arguments in order, a tensor list counting as one argument; an `out=`
+// tensor comes last. `args` is a JSON array of the positional arguments that are not tensors, in
+// order.
 #pragma once
 
 #include <boost/container/small_vector.hpp>

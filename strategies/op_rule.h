@@ -1,9 +1,11 @@
-// Sharding rules: which placements of its inputs an op accepts on one mesh dim, and what its outputs then are.
+// Sharding rules: which placements of its inputs an op accepts on one mesh dim, and what its
+// outputs then are.
 //
-// Most ops give rows, written outputs... | inputs..., for one mesh dim; rows are expanded to any mesh (expansion.h). An
-// entry is a placement, or a placeholder ?d: any kind of shard of tensor dim d that occurs among the inputs. The row that
-// replicates everything is implied and comes first. A few ops of PyTorch 2.13.0 still derive whole layouts from their
-// inputs' ("follow" rules): cat, stack, reductions, softmax, dot.
+// Most ops give rows, written outputs... | inputs..., for one mesh dim; rows are expanded to any
+// mesh (expansion.h). An entry is a placement, or a placeholder ?d: any kind of shard of tensor dim
+// d that occurs among the inputs. The row that replicates everything is implied and comes first. A
+// few ops of PyTorch 2.13.0 still derive whole layouts from their inputs' ("follow" rules): cat,
+// stack, reductions, softmax, dot.
 //
 // To add an op: one row in op_rules/<family>.cpp.
 #pragma once
@@ -50,16 +52,18 @@ struct FollowCandidate {
   std::vector<Placements> inputs;
 };
 
-// A partial row of a pointwise class, e.g. sum|sum R; used for calls with as many tensors as it has inputs.
+// A partial row of a pointwise class, e.g. sum|sum R; used for calls with as many tensors as it has
+// inputs.
 struct PartialRow {
   std::array<Placement, 4> entries;
   std::size_t size;
 };
 
 enum RuleSet : unsigned {
-  kDTensor213 = 1U,     // what PyTorch 2.13.0 does, faults included
-  kDTensorLegacy = 2U,  // older op-strategy forms: pointwise by followed argument, matmul without linearity
-  kShardlab = 4U,       // one machinery for every op
+  kDTensor213 = 1U,  // what PyTorch 2.13.0 does, faults included
+  kDTensorLegacy =
+      2U,  // older op-strategy forms: pointwise by followed argument, matmul without linearity
+  kShardlab = 4U,  // one machinery for every op
 };
 inline constexpr unsigned kAllRuleSets = kDTensor213 | kDTensorLegacy | kShardlab;
 [[nodiscard]] std::string_view to_string(RuleSet set);
@@ -74,10 +78,12 @@ struct OpRule {
   // One of the two.
   Rows (*rows)(const OpCall&, const OpRule&) = nullptr;
   std::vector<FollowCandidate> (*follow)(const OpCall&, const DeviceMesh&) = nullptr;
-  // Drops candidates of `rows` that the op's semantics rule out (all layouts of one candidate are shown).
+  // Drops candidates of `rows` that the op's semantics rule out (all layouts of one candidate are
+  // shown).
   bool (*filter)(const OpCall&, std::span<const Placements> inputs, const DeviceMesh&) = nullptr;
   std::span<const PartialRow> partial_rows = {};
-  // An input that already has exactly a candidate's placements need not divide into non-empty shards.
+  // An input that already has exactly a candidate's placements need not divide into non-empty
+  // shards.
   bool allow_uneven = false;
   // Floating point operations of one rank's local kernel.
   Kernel kernel = Kernel::kElementwise;
@@ -96,14 +102,15 @@ struct OpRuleFamily {
 
 // All families, sorted by file name.
 [[nodiscard]] std::span<const OpRuleFamily* const> all_op_rules();
-// The rule of an op in a rule set. `op` may leave out "aten." and the overload ("mm", "aten.mm", "aten::mm"), which then
-// is the first one of that name; "softmax" is read as "_softmax". Throws InputError: unknown op (the nearest word is named), or no rule in that set.
+// The rule of an op in a rule set. `op` may leave out "aten." and the overload ("mm", "aten.mm",
+// "aten::mm"), which then is the first one of that name; "softmax" is read as "_softmax". Throws
+// InputError: unknown op (the nearest word is named), or no rule in that set.
 [[nodiscard]] const OpRule& find_op_rule(std::string_view op, RuleSet set);
 // Every op that some rule set has, sorted, once.
 [[nodiscard]] std::vector<std::string_view> all_op_names();
 
 }  // namespace shardlab
 
-#define OP_RULES(id)                        \
+#define OP_RULES(id)                       \
   extern const OpRuleFamily op_rules_##id; \
   constinit const OpRuleFamily op_rules_##id

@@ -117,7 +117,8 @@ Answer Questionnaire::select_answer(StackEvaluator& stack, const Expansion& expa
     if (answer.impossible.empty() && !plan.impossible.empty()) {
       answer.impossible = "input " + std::to_string(i) + ": " + plan.impossible;
     }
-    // A plan without steps and without a reason keeps the data where it is (a strided shard of factor 1 is a shard).
+    // A plan without steps and without a reason keeps the data where it is (a strided shard of
+    // factor 1 is a shard).
     const bool planned = !plan.steps.empty() || plan.impossible.empty();
     const Price price = planned ? reference.price_of(plan) : Price::make_impossible("no plan");
     judged += price.total.value() + reference_->stack().transition_us;
@@ -126,8 +127,8 @@ Answer Questionnaire::select_answer(StackEvaluator& stack, const Expansion& expa
     }
   }
   if (answer.price_us < kInfinity) answer.impossible.clear();
-  judged += reference_->compute_us(rule, call, mesh, decision.choice.inputs,
-                                   decision.choice.outputs);
+  judged +=
+      reference_->compute_us(rule, call, mesh, decision.choice.inputs, decision.choice.outputs);
   set_reference(answer, judged, reason);
   return answer;
 }
@@ -157,12 +158,11 @@ void Questionnaire::ask_select(const OpCall& call, const DeviceMesh& mesh, Quest
   };
 
   const Expanded& own = expanded(reference_->stack().rules);
-  const auto least =
-      std::min_element(own.reference.totals.begin(), own.reference.totals.end());
+  const auto least = std::min_element(own.reference.totals.begin(), own.reference.totals.end());
   if (*least < kInfinity) {
-    const Candidate best = reference_->candidate(
-        own.expansion, own.reference,
-        static_cast<std::size_t>(least - own.reference.totals.begin()));
+    const Candidate best =
+        reference_->candidate(own.expansion, own.reference,
+                              static_cast<std::size_t>(least - own.reference.totals.begin()));
     keep_best(result, choice_text(best.inputs, best.outputs), best.total_us);
   }
   for (const auto& stack : stacks_) {
@@ -175,7 +175,8 @@ void Questionnaire::ask_select(const OpCall& call, const DeviceMesh& mesh, Quest
 }
 
 // The elements of a tensor list are independent questions: choices are listed, prices added.
-void Questionnaire::ask_foreach(const OpCall& call, const DeviceMesh& mesh, QuestionResult& result) {
+void Questionnaire::ask_foreach(const OpCall& call, const DeviceMesh& mesh,
+                                QuestionResult& result) {
   const std::size_t elements = foreach_size(call);
   for (std::size_t i = 0; i < elements; ++i) {
     QuestionResult child;

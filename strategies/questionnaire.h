@@ -3,10 +3,11 @@
 //   Questionnaire questionnaire(stacks, reference, topology);
 //   QuestionResult result = questionnaire.ask(question);    // one answer per stack, in order
 //
-// An answer is a choice and what it costs: the placements that an op takes (with the plans that bring its inputs there),
-// or the plan of a redistribution. The reference prices the very steps that the stack would run, with its own models; the
-// best choice is the cheapest over the reference's own candidates and plans and over all the stacks' choices.
-// An op is judged on its own: what its output costs later is not counted. One questionnaire a thread.
+// An answer is a choice and what it costs: the placements that an op takes (with the plans that
+// bring its inputs there), or the plan of a redistribution. The reference prices the very steps
+// that the stack would run, with its own models; the best choice is the cheapest over the
+// reference's own candidates and plans and over all the stacks' choices. An op is judged on its
+// own: what its output costs later is not counted. One questionnaire a thread.
 #pragma once
 
 #include <memory>
@@ -20,9 +21,9 @@
 namespace shardlab {
 
 struct Answer {
-  std::string choice;              // "S(0)R, R -> S(0)R", or a plan's path
-  std::vector<std::string> path;   // one redistribution a line
-  double price_us = 0.0;           // infinity when impossible
+  std::string choice;             // "S(0)R, R -> S(0)R", or a plan's path
+  std::vector<std::string> path;  // one redistribution a line
+  double price_us = 0.0;          // infinity when impossible
   std::string impossible;
   std::optional<double> reference_us;  // none: the reference can't price it
   std::string reference_impossible;
@@ -45,8 +46,7 @@ struct QuestionResult {
 
 class Questionnaire {
  public:
-  Questionnaire(const std::vector<Stack>& stacks, const Stack& reference,
-                const Topology& topology);
+  Questionnaire(const std::vector<Stack>& stacks, const Stack& reference, const Topology& topology);
 
   [[nodiscard]] QuestionResult ask(const Question& question);
 
@@ -56,7 +56,8 @@ class Questionnaire {
   void ask_select(const OpCall& call, const DeviceMesh& mesh, QuestionResult& result);
   void ask_foreach(const OpCall& call, const DeviceMesh& mesh, QuestionResult& result);
   [[nodiscard]] Answer select_answer(StackEvaluator& stack, const Expansion& expansion,
-                                     const OpRule& rule, const OpCall& call, const DeviceMesh& mesh);
+                                     const OpRule& rule, const OpCall& call,
+                                     const DeviceMesh& mesh);
 
   std::vector<std::unique_ptr<StackEvaluator>> stacks_;
   std::unique_ptr<StackEvaluator> reference_;

@@ -67,9 +67,8 @@ class Search {
     for (const TensorSpec* tensor : tensors_) {
       start.inputs.push_back(tensor->layout.placements);
       start.input_us.push_back(0.0);
-      start.bytes.push_back(
-          tensor->meta.bytes() /
-          static_cast<double>(num_shards(tensor->layout.placements, mesh_, false)));
+      start.bytes.push_back(tensor->meta.bytes() / static_cast<double>(num_shards(
+                                                       tensor->layout.placements, mesh_, false)));
     }
     initial_ = start;
     std::optional<SearchResult> found;
@@ -165,11 +164,11 @@ class Search {
     if (visited_.contains(key_of(moved.inputs))) return;
     const DType dtype = tensors_[input]->meta.dtype;
     // What the runtime will plan is the net change: it must be possible.
-    const PricedTransition net = pricer_.price(initial_.inputs[input][m], next, mesh_dim,
-                                               initial_.bytes[input], dtype);
+    const PricedTransition net =
+        pricer_.price(initial_.inputs[input][m], next, mesh_dim, initial_.bytes[input], dtype);
     if (!net.price.is_possible()) return;
-    const PricedTransition step = pricer_.price(entry.inputs[input][m], next, mesh_dim,
-                                                entry.bytes[input], dtype);
+    const PricedTransition step =
+        pricer_.price(entry.inputs[input][m], next, mesh_dim, entry.bytes[input], dtype);
     if (step.price.total.value() == kInfinity) return;
     moved.input_us[input] += step.price.total.value();
     moved.bytes[input] = step.bytes_after;

@@ -1,10 +1,11 @@
-// The priority-queue search: the cheapest input layouts that some row accepts on every mesh dim, without enumerating all
-// combinations of rows.
+// The priority-queue search: the cheapest input layouts that some row accepts on every mesh dim,
+// without enumerating all combinations of rows.
 //
-// Dijkstra over the layouts of all inputs, one changed placement of one input on one mesh dim an edge. Source: PyTorch
-// 2.13.0, _dijkstra_expand_single_dim_strategy_to_mesh (tests only there); pull requests #169438, #175313, #177167.
-// `nesting_guard`: a step may touch a shard of tensor dim d on mesh dim i only if no mesh dim right of i shards d; without
-// it layouts that one step can't produce are priced too low.
+// Dijkstra over the layouts of all inputs, one changed placement of one input on one mesh dim an
+// edge. Source: PyTorch 2.13.0, _dijkstra_expand_single_dim_strategy_to_mesh (tests only there);
+// pull requests #169438, #175313, #177167. `nesting_guard`: a step may touch a shard of tensor dim
+// d on mesh dim i only if no mesh dim right of i shards d; without it layouts that one step can't
+// produce are priced too low.
 #pragma once
 
 #include <optional>
@@ -28,7 +29,8 @@ struct SearchResult {
   std::vector<double> input_us;  // redistribution of each input, as the search priced it
   double total_us = 0.0;
   std::size_t states_visited = 0;
-  std::vector<std::vector<Placements>> all_matches;  // inputs of every accepted state, if exhaustive
+  std::vector<std::vector<Placements>>
+      all_matches;  // inputs of every accepted state, if exhaustive
 };
 
 struct SearchOutcome {

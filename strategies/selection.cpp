@@ -39,8 +39,8 @@ std::optional<Policy> policy_from_name(std::string_view name) {
 std::size_t select(Policy policy, const PricedCandidates& candidates) {
   const auto totals = candidates.totals;
   SHARDLAB_CHECK(!totals.empty(), "no candidate to select from");
-  const auto first_least = static_cast<std::size_t>(
-      std::min_element(totals.begin(), totals.end()) - totals.begin());
+  const auto first_least =
+      static_cast<std::size_t>(std::min_element(totals.begin(), totals.end()) - totals.begin());
   if (policy == Policy::kFirstListed || totals.size() == 1) return first_least;
   if (totals[first_least] < 0) return first_least;
   std::optional<std::size_t> unchanged;

@@ -2,8 +2,10 @@
 //
 // Policies:
 //   first-listed   the first candidate of least total (PyTorch before #161882)
-//   keep-input     a negative total first (the least); else, among totals of exactly 0, the last candidate that leaves
-//                  every input as it is, else the first of them; else the first candidate of least total (#161882)
+//   keep-input     a negative total first (the least); else, among totals of exactly 0, the last
+//   candidate that leaves
+//                  every input as it is, else the first of them; else the first candidate of least
+//                  total (#161882)
 // Source: PyTorch 2.13.0, _sharding_prop.py, _select_min_cost_strategy.
 #pragma once
 
@@ -31,12 +33,14 @@ struct PricedCandidates {
 
 // Candidates at the minimum: equal to 1e-12 relative (sums of the same prices in another order).
 [[nodiscard]] std::vector<std::size_t> ties_at_minimum(std::span<const double> totals);
-// From the minimum to the best total that differs from it; none when all are equal or the others impossible.
+// From the minimum to the best total that differs from it; none when all are equal or the others
+// impossible.
 [[nodiscard]] std::optional<double> margin_us(std::span<const double> totals);
 // Whether another order of the same candidates can make the policy choose another candidate.
 [[nodiscard]] bool flips_with_order(Policy policy, const PricedCandidates& candidates);
 
-// The order in which candidates are listed: as the rules list them, reversed, or shuffled by a seed.
+// The order in which candidates are listed: as the rules list them, reversed, or shuffled by a
+// seed.
 struct CandidateOrder {
   enum class Kind : std::uint8_t { kListed, kReversed, kShuffled };
   Kind kind = Kind::kListed;

@@ -50,9 +50,8 @@ constexpr std::array<NameRow<SearchKind>, 3> kSearches = {{{"full", SearchKind::
                                                            {"exact", SearchKind::kExact}}};
 constexpr std::array<NameRow<Policy>, 2> kPolicies = {
     {{"first-listed", Policy::kFirstListed}, {"keep-input", Policy::kKeepInput}}};
-constexpr std::array<NameRow<RuleSet>, 3> kRuleSets = {{{"dtensor-2.13", kDTensor213},
-                                                        {"dtensor-legacy", kDTensorLegacy},
-                                                        {"shardlab", kShardlab}}};
+constexpr std::array<NameRow<RuleSet>, 3> kRuleSets = {
+    {{"dtensor-2.13", kDTensor213}, {"dtensor-legacy", kDTensorLegacy}, {"shardlab", kShardlab}}};
 
 // "v3", or {"name": "v3-rp", "replicate_to_partial_us": 0.01}.
 TransitionRules read_transition_rules(const nlohmann::json& json, const JsonPlace& place) {
@@ -101,7 +100,8 @@ double elements(const Shape& shape) {
   return product;
 }
 
-// The largest local shape of any rank: every chunk rounded up (coordinate 0 holds the largest chunks).
+// The largest local shape of any rank: every chunk rounded up (coordinate 0 holds the largest
+// chunks).
 Shape largest_local_shape(const Shape& shape, const Placements& placements,
                           const DeviceMesh& mesh) {
   const std::array<std::int64_t, kMaxMeshDims> first{};
@@ -471,8 +471,7 @@ Stack Stack::from_json(const nlohmann::json& json, const JsonPlace& place,
       read_transition_rules(reader.value("transitions"), reader.place("transitions"));
   stack.redistribution.planner = read_word(reader, "planner", kPlanners, PlannerKind::kGreedy);
   stack.redistribution.merge = read_word(reader, "merge", kMerges, MergeMode::kExecute);
-  stack.redistribution.merge_checks_all_gather =
-      reader.boolean_or("merge_checks_all_gather", true);
+  stack.redistribution.merge_checks_all_gather = reader.boolean_or("merge_checks_all_gather", true);
   stack.collective_model =
       read_model_choice(reader.value("collective_model"), reader.place("collective_model"));
   if (stack.collective_model.entry->make_collective == nullptr) {
@@ -531,8 +530,8 @@ nlohmann::json Stack::to_json() const {
 StackEvaluator::StackEvaluator(const Stack& stack, const Topology& topology)
     : stack_(stack),
       topology_(topology),
-      collectives_(stack_.straggler.decorate(
-          make_collective_model(stack_.collective_model, topology_))),
+      collectives_(
+          stack_.straggler.decorate(make_collective_model(stack_.collective_model, topology_))),
       kernels_(make_compute_model(stack_.compute_model, topology_)) {}
 
 Redistributor& StackEvaluator::on(const DeviceMesh& mesh) {
@@ -683,8 +682,8 @@ Selection StackEvaluator::select(const OpCall& call, const DeviceMesh& mesh,
   const OpRule& rule = find_op_rule(call.op, stack_.rules);
   std::string note;
   if (options.search.value_or(stack_.search) == SearchKind::kDijkstra) {
-    const SearchOutcome outcome = search_rows(rule, call, mesh, on(mesh).pricer(),
-                                              {.nesting_guard = options.nesting_guard});
+    const SearchOutcome outcome =
+        search_rows(rule, call, mesh, on(mesh).pricer(), {.nesting_guard = options.nesting_guard});
     if (outcome.result) {
       Selection selection;
       selection.choice = {.inputs = outcome.result->inputs,

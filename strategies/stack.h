@@ -1,4 +1,5 @@
-// The thing under evaluation: rules, transitions, planner, models, order, policy and search under one name.
+// The thing under evaluation: rules, transitions, planner, models, order, policy and search under
+// one name.
 //
 //   Stack stack = Stack::from_json(json, place, load_base);
 //   StackEvaluator evaluator(stack, topology);
@@ -55,9 +56,10 @@ struct Stack {
 
 // Prices of an expansion's candidates under one stack.
 struct Pricing {
-  std::vector<std::vector<double>> by_code;  // input -> code -> redistribution in us (NaN: not asked)
-  std::vector<double> compute_us;            // by candidate; empty when kernels are free
-  std::vector<double> totals;                // by candidate; infinity is impossible
+  std::vector<std::vector<double>>
+      by_code;                     // input -> code -> redistribution in us (NaN: not asked)
+  std::vector<double> compute_us;  // by candidate; empty when kernels are free
+  std::vector<double> totals;      // by candidate; infinity is impossible
 };
 
 // One candidate, spelled out.
@@ -70,7 +72,8 @@ struct Candidate {
 };
 
 struct Selection {
-  // In the order in which the policy saw them. Empty after a priority-queue search, which lists only its answer.
+  // In the order in which the policy saw them. Empty after a priority-queue search, which lists
+  // only its answer.
   std::vector<Candidate> candidates;
   std::size_t selected = 0;
   Candidate choice;
@@ -107,7 +110,8 @@ class StackEvaluator {
   [[nodiscard]] const CostModel& collective_model() const { return *collectives_; }
   [[nodiscard]] const ComputeModel& compute_model() const { return *kernels_; }
 
-  // Throws InputError: unknown op, inputs that it can't take, an in-place op whose input would have to move.
+  // Throws InputError: unknown op, inputs that it can't take, an in-place op whose input would have
+  // to move.
   [[nodiscard]] Selection select(const OpCall& call, const DeviceMesh& mesh,
                                  const SelectOptions& options = {});
   // The same for candidates that the caller lists or expands.

@@ -36,8 +36,8 @@ Question read_question(const nlohmann::json& json, const JsonPlace& place) {
     question.tensor = parse_at(reader.place("tensor"), [&] { return TensorMeta::parse(tensor); });
     const std::string from = reader.text("from");
     const std::string to = reader.text("to");
-    question.from = parse_at(reader.place("from"),
-                             [&] { return parse_layout(from, ndim, question.tensor); });
+    question.from =
+        parse_at(reader.place("from"), [&] { return parse_layout(from, ndim, question.tensor); });
     question.to =
         parse_at(reader.place("to"), [&] { return parse_layout(to, ndim, question.tensor); });
   } else if (kind == "select") {

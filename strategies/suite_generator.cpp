@@ -1,5 +1,5 @@
-// Generated suites. Every op meets every mesh and size; layouts are drawn per question from a seeded generator, with our
-// own arithmetic so that all platforms draw the same.
+// Generated suites. Every op meets every mesh and size; layouts are drawn per question from a
+// seeded generator, with our own arithmetic so that all platforms draw the same.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -44,8 +44,8 @@ class Draw {
   std::mt19937_64 rng_;
 };
 
-// A shape of about `elements` elements and the given rank: the last dims take equal shares, the first the rest. Every
-// third one is made odd, so that shards come out uneven.
+// A shape of about `elements` elements and the given rank: the last dims take equal shares, the
+// first the rest. Every third one is made odd, so that shards come out uneven.
 Shape shape_of(double elements, int ndim, Draw& draw) {
   Shape shape;
   double left = elements;
@@ -76,7 +76,8 @@ class Generator {
     const bool product = op_ == "aten.mm.default" || op_ == "aten.addmm.default";
     const bool batched = op_ == "aten.bmm.default" || op_ == "aten.baddbmm.default";
     if (product || batched) {
-      // The left operand has `elements_`; the right is as large, four times smaller or four times larger.
+      // The left operand has `elements_`; the right is as large, four times smaller or four times
+      // larger.
       const double batch = batched ? std::min(8.0, elements_) : 0.0;
       const double each = batched ? elements_ / batch : elements_;
       const std::int64_t m = side(each);
@@ -101,8 +102,8 @@ class Generator {
       const Shape shape = shape_of(elements_, 2, draw_);
       add(call, shape);
       add(call, shape);
-      call.inputs = {{.tensors = {call.inputs[0].tensors[0], call.inputs[1].tensors[0]},
-                      .is_list = true}};
+      call.inputs = {
+          {.tensors = {call.inputs[0].tensors[0], call.inputs[1].tensors[0]}, .is_list = true}};
       call.args = {0};
     } else if (op_.find("_softmax") != std::string::npos) {
       add(call, shape_of(elements_, 2 + static_cast<int>(draw_.below(2)), draw_));
@@ -158,8 +159,8 @@ class Generator {
   [[nodiscard]] std::size_t operand_count() const {
     if (op_ == "aten.where.self") return 3;
     for (const std::string_view binary :
-         {"add.Tensor", "sub.Tensor", "mul.Tensor", "div.Tensor", "maximum", "minimum",
-          "logaddexp", "add.List", "mul.List"}) {
+         {"add.Tensor", "sub.Tensor", "mul.Tensor", "div.Tensor", "maximum", "minimum", "logaddexp",
+          "add.List", "mul.List"}) {
       if (op_.find(binary) != std::string::npos) return 2;
     }
     return 1;
@@ -222,8 +223,8 @@ std::vector<Question> generate_questions(const nlohmann::json& json, const JsonP
     questions.push_back(std::move(question));
   };
   for (std::size_t s = 0; s < sizes.size(); ++s) {
-    const double bytes = json_number(sizes[s], reader.place("sizes_bytes").at(s),
-                                     {.min = 1.0, .max = 1e13});
+    const double bytes =
+        json_number(sizes[s], reader.place("sizes_bytes").at(s), {.min = 1.0, .max = 1e13});
     for (const DeviceMesh& mesh : meshes) {
       for (std::int64_t i = 0; i < redistributions; ++i) {
         push(Generator("redistribute", mesh, bytes, draw).redistribution());

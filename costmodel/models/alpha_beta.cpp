@@ -1,12 +1,14 @@
 // Hockney's alpha-beta model applied to ring collectives, on the link level that the group crosses.
 //
 //   t = launch + steps * alpha + S * volume / beta
-//   launch us, the floor of any kernel; S full_bytes; steps and volume of a ring (collective.h); alpha us of one step and beta GB/s of one rank on the
-//   slowest level that the group crosses. A group that spans hosts with g ranks on each drives g network links at
-//   once, up to the bandwidth inside the host: beta = min(beta_inner, g * beta_network).
-// Source: Hockney 1994, "The communication challenge for MPP"; volume factors of NCCL Tests, doc/PERFORMANCE.md.
-// Valid: uniform link levels, large messages. Not: LL and LL128 switch-over, trees, NVLS.
-// Status: derived; launch, alpha and beta come from the topology (datasheet figures) unless given as parameters.
+//   launch us, the floor of any kernel; S full_bytes; steps and volume of a ring (collective.h);
+//   alpha us of one step and beta GB/s of one rank on the slowest level that the group crosses. A
+//   group that spans hosts with g ranks on each drives g network links at once, up to the bandwidth
+//   inside the host: beta = min(beta_inner, g * beta_network).
+// Source: Hockney 1994, "The communication challenge for MPP"; volume factors of NCCL Tests,
+// doc/PERFORMANCE.md. Valid: uniform link levels, large messages. Not: LL and LL128 switch-over,
+// trees, NVLS. Status: derived; launch, alpha and beta come from the topology (datasheet figures)
+// unless given as parameters.
 #include <algorithm>
 
 #include "costmodel/registry.h"
@@ -45,8 +47,7 @@ class AlphaBetaModel final : public CostModel {
   [[nodiscard]] GBps bandwidth(const LinkLevel& level, const GroupSpan& group) const {
     const LinkLevel& inner = topology_.links().front();
     if (&level == &inner || group.ranks_per_host <= 1) return level.bandwidth;
-    return std::min(inner.bandwidth,
-                    static_cast<double>(group.ranks_per_host) * level.bandwidth);
+    return std::min(inner.bandwidth, static_cast<double>(group.ranks_per_host) * level.bandwidth);
   }
 
   Topology topology_;
@@ -60,7 +61,9 @@ class AlphaBetaModel final : public CostModel {
 COST_MODEL(alpha_beta){
     .name = "alpha_beta",
     .summary = "start-up plus bytes over bandwidth, ring volumes, the topology's link levels",
-    .formula = "launch + steps * alpha + full_bytes * volume / beta; all_gather: n-1 steps, volume (n-1)/n",
+    .formula =
+        "launch + steps * alpha + full_bytes * volume / beta; all_gather: n-1 steps, volume "
+        "(n-1)/n",
     .source = "Hockney 1994; NCCL Tests doc/PERFORMANCE.md",
     .valid_range = "uniform link levels, large messages; not LL, LL128, trees or NVLS",
     .params = kParams,

@@ -1,12 +1,15 @@
-// DTensor's default collective model, as PyTorch ships it: rings, one bandwidth inside a host, 0.22 of it between hosts.
+// DTensor's default collective model, as PyTorch ships it: rings, one bandwidth inside a host, 0.22
+// of it between hosts.
 //
 //   t = base + hops * hop_latency + (b * hops / n) / bandwidth * 1e6
 //   b    full_bytes in GiB (bytes / 1024^3)           hops  n-1, all_reduce 2(n-1)
-//   bandwidth in GB/s: a GiB is divided by GB/s as if they were one unit, 7.4 % off. That quirk is the release's and is
-//   kept on purpose.
-//   Inter-host: the mesh dim's walk product (its size times all inner dims) exceeds the devices of an NVLink domain.
-// Source: PyTorch 2.13.0, torch/distributed/tensor/_collective_utils.py, allgather_cost and its neighbours; the
-//   constants are NCCL's tuning figures for Ampere and Hopper (base 6.6 us, NVLink 0.6 us, network 2.7 us a hop).
+//   bandwidth in GB/s: a GiB is divided by GB/s as if they were one unit, 7.4 % off. That quirk is
+//   the release's and is kept on purpose. Inter-host: the mesh dim's walk product (its size times
+//   all inner dims) exceeds the devices of an NVLink domain.
+// Source: PyTorch 2.13.0, torch/distributed/tensor/_collective_utils.py, allgather_cost and its
+// neighbours; the
+//   constants are NCCL's tuning figures for Ampere and Hopper (base 6.6 us, NVLink 0.6 us,
+//   network 2.7 us a hop).
 // Valid: what DTensor decides. Not: what hardware does.
 // Status: ported (formula and constants), tested bit for bit against PyTorch 2.13.0.
 #include "costmodel/registry.h"

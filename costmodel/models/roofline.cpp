@@ -1,10 +1,11 @@
-// Roofline of one device: a kernel takes its launch floor, its memory traffic or its arithmetic, whichever is longest.
+// Roofline of one device: a kernel takes its launch floor, its memory traffic or its arithmetic,
+// whichever is longest.
 //
 //   t = max(launch, bytes / (bandwidth * efficiency), flops / (peak * efficiency))
 //   bytes read plus written; bandwidth and peak (of the dtype) from the topology; efficiencies 0..1
-// Source: Williams, Waterman, Patterson 2009, "Roofline"; the 0.70 copy efficiency is AutoParallel's figure.
-// Valid: kernels that are bound by one of the three. Not: small GEMMs with odd shapes, fused kernels.
-// Status: derived; figures assumed until calibrated.
+// Source: Williams, Waterman, Patterson 2009, "Roofline"; the 0.70 copy efficiency is
+// AutoParallel's figure. Valid: kernels that are bound by one of the three. Not: small GEMMs with
+// odd shapes, fused kernels. Status: derived; figures assumed until calibrated.
 #include <algorithm>
 
 #include "costmodel/registry.h"

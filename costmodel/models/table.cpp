@@ -1,10 +1,11 @@
 // Prices read from a table of measured or published points, straight lines in between.
 //
 //   rows: {"collective", "ranks", "hosts" (optional), "bytes", "time_us"}
-//   between two points of one collective and group: linear in bytes; below the first: its time; above the last: the
-//   last two points' slope (at least 0), or the last point's bytes per us when it is alone.
-// Source: the rows' own. Valid: collectives and groups that have rows; every other query is impossible, with that
-// reason. Status: as the rows.
+//   between two points of one collective and group: linear in bytes; below the first: its time;
+//   above the last: the last two points' slope (at least 0), or the last point's bytes per us when
+//   it is alone.
+// Source: the rows' own. Valid: collectives and groups that have rows; every other query is
+// impossible, with that reason. Status: as the rows.
 #include <algorithm>
 #include <map>
 #include <tuple>
@@ -61,7 +62,7 @@ class TableModel final : public CostModel {
     const std::vector<Point>& points = it->second;
     const Point& first = points.front();
     if (query.full_bytes <= first.bytes) return Price::of(Micros(first.time_us), Micros());
-    const double time = points.size() > 1    ? interpolate(points, query.full_bytes)
+    const double time = points.size() > 1   ? interpolate(points, query.full_bytes)
                         : first.bytes > 0.0 ? first.time_us * query.full_bytes / first.bytes
                                             : first.time_us;
     return Price::of(Micros(first.time_us), Micros(time - first.time_us));

@@ -26,15 +26,16 @@ nlohmann::json parts_json(const Price& price) {
 }
 
 nlohmann::json step_json(const PlanStep& step) {
-  nlohmann::json json = {{"collective", to_string(step.collective)},
-                         {"mesh_dims", std::vector<int>(step.mesh_dims.begin(), step.mesh_dims.end())},
-                         {"from", step.from.text()},
-                         {"to", step.to.text()},
-                         {"logical_shape", std::vector<std::int64_t>(step.logical_shape.begin(),
-                                                                     step.logical_shape.end())},
-                         {"full_bytes", step.full_bytes},
-                         {"price_us", finite_or_null(step.price.total.value())},
-                         {"parts_us", parts_json(step.price)}};
+  nlohmann::json json = {
+      {"collective", to_string(step.collective)},
+      {"mesh_dims", std::vector<int>(step.mesh_dims.begin(), step.mesh_dims.end())},
+      {"from", step.from.text()},
+      {"to", step.to.text()},
+      {"logical_shape",
+       std::vector<std::int64_t>(step.logical_shape.begin(), step.logical_shape.end())},
+      {"full_bytes", step.full_bytes},
+      {"price_us", finite_or_null(step.price.total.value())},
+      {"parts_us", parts_json(step.price)}};
   if (step.is_merged()) {
     json["flattened_mesh"] = step.flattened_mesh;
     json["avg_scale"] = step.avg_scale;
@@ -64,7 +65,8 @@ std::string plan_text(const Plan& plan, const PlanBounds& bounds) {
   }
   if (!plan.unexecutable.empty()) out += "  can't run: " + plan.unexecutable + "\n";
   if (!plan.steps.empty()) {
-    TextTable table({"step", "collective", "mesh dims", "change", "bytes", "us", "latency", "transfer", "compute"});
+    TextTable table({"step", "collective", "mesh dims", "change", "bytes", "us", "latency",
+                     "transfer", "compute"});
     int number = 0;
     for (const PlanStep& step : plan.steps) {
       const bool possible = step.price.is_possible();
@@ -126,8 +128,7 @@ void run_plan(const PlanArguments& arguments, Session& session) {
   StackEvaluator evaluator(store.stack(arguments.stack), topology);
   PlanOptions options{.planner = {}, .rank = arguments.rank, .count_optimal_paths = true};
   if (!arguments.planner.empty()) {
-    options.planner =
-        arguments.planner == "graph" ? PlannerKind::kGraph : PlannerKind::kGreedy;
+    options.planner = arguments.planner == "graph" ? PlannerKind::kGraph : PlannerKind::kGreedy;
   }
   const Plan plan = evaluator.on(mesh).plan(meta, from, to, options);
   const PlanBounds bounds = bounds_of(plan, mesh, topology);
@@ -144,37 +145,37 @@ void run_plan(const PlanArguments& arguments, Session& session) {
          {"mesh_dims", std::vector<int>(warning.mesh_dims.begin(), warning.mesh_dims.end())},
          {"steps", warning.steps}});
   }
-  session.print(nlohmann::json{
-      {"stack", evaluator.stack().name},
-      {"topology", topology.name()},
-      {"mesh", mesh.text()},
-      {"tensor", meta.text()},
-      {"from", from.text()},
-      {"to", to.text()},
-      {"path", plan.path()},
-      {"steps", steps},
-      {"price_us", plan.impossible.empty() ? finite_or_null(plan.price.total.value())
-                                           : nlohmann::json(nullptr)},
-      {"parts_us", parts_json(plan.price)},
-      {"executed_us", finite_or_null(plan.executed_price().total.value())},
-      {"impossible", reason_json(plan.impossible)},
-      {"unexecutable", reason_json(plan.unexecutable)},
-      {"optimal_paths", plan.optimal_paths},
-      {"warnings", warnings},
-      {"bounds",
-       {{"volume_ratio", optional_json(bounds.volume_ratio)},
-        {"time_ratio", optional_json(bounds.time_ratio)},
-        {"memory_ratio", optional_json(bounds.memory_ratio)}}}});
+  session.print(
+      nlohmann::json{{"stack", evaluator.stack().name},
+                     {"topology", topology.name()},
+                     {"mesh", mesh.text()},
+                     {"tensor", meta.text()},
+                     {"from", from.text()},
+                     {"to", to.text()},
+                     {"path", plan.path()},
+                     {"steps", steps},
+                     {"price_us", plan.impossible.empty() ? finite_or_null(plan.price.total.value())
+                                                          : nlohmann::json(nullptr)},
+                     {"parts_us", parts_json(plan.price)},
+                     {"executed_us", finite_or_null(plan.executed_price().total.value())},
+                     {"impossible", reason_json(plan.impossible)},
+                     {"unexecutable", reason_json(plan.unexecutable)},
+                     {"optimal_paths", plan.optimal_paths},
+                     {"warnings", warnings},
+                     {"bounds",
+                      {{"volume_ratio", optional_json(bounds.volume_ratio)},
+                       {"time_ratio", optional_json(bounds.time_ratio)},
+                       {"memory_ratio", optional_json(bounds.memory_ratio)}}}});
 }
 
 }  // namespace
 
 void add_plan_command(CLI::App& app, Session& session) {
   auto arguments = std::make_shared<PlanArguments>();
-  CLI::App* command = app.add_subcommand(
-      "plan",
-      "plan and price one redistribution\n"
-      "  shardlab plan --mesh 2x4 --tensor bf16[8192,4096] --from \"S(0)R\" --to \"RS(1)\" --stack dtensor-v3");
+  CLI::App* command = app.add_subcommand("plan",
+                                         "plan and price one redistribution\n"
+                                         "  shardlab plan --mesh 2x4 --tensor bf16[8192,4096] "
+                                         "--from \"S(0)R\" --to \"RS(1)\" --stack dtensor-v3");
   command->add_option("--mesh", arguments->mesh, "8x8, or dp=8,tp=8")->required();
   command->add_option("--tensor", arguments->tensor, "bf16[8192,4096]")->required();
   command->add_option("--from", arguments->from, "layout now, e.g. S(0)R")->required();

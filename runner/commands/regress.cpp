@@ -138,8 +138,7 @@ std::string summary_text(const std::vector<CaseReport>& reports) {
   return out;
 }
 
-// -- The story of one case
-// ---------------------------------------------------------------------------------------------
+// -- The story of one case ---------------------------------------------------------------
 
 // Breaks at blanks, or after "->" where there are none; lines after the first are indented.
 std::string wrapped(std::string_view text, const std::string& indent, std::size_t hanging = 0) {

@@ -77,8 +77,8 @@ nlohmann::json selection_json(const Selection& selection, Reasons& reasons) {
       {"candidates", candidates},
       {"selected", candidate_json(selection.choice, selection.selected, reasons)},
       {"ties", selection.ties},
-      {"margin_us", selection.margin_us ? nlohmann::json(*selection.margin_us)
-                                        : nlohmann::json(nullptr)},
+      {"margin_us",
+       selection.margin_us ? nlohmann::json(*selection.margin_us) : nlohmann::json(nullptr)},
       {"flips_with_order", selection.flips_with_order}};
   if (!selection.search_note.empty()) {
     json["search_note"] = "full enumeration: " + selection.search_note;
@@ -102,15 +102,18 @@ std::string selection_text(const Selection& selection, Reasons& reasons) {
   TextTable table({"", "index", "outputs", "inputs", "total us", "redistribute us", "compute us"});
   for (const std::size_t i : shown) {
     const Candidate& c = selection.candidates[i];
-    const bool tied = std::find(selection.ties.begin(), selection.ties.end(), i) != selection.ties.end();
+    const bool tied =
+        std::find(selection.ties.begin(), selection.ties.end(), i) != selection.ties.end();
     std::string costs;
     for (const double cost : c.redistribute_us) {
-      costs += (costs.empty() ? "" : " + ") + (cost < kInfinity ? format_fixed(cost, 4) : "impossible");
+      costs +=
+          (costs.empty() ? "" : " + ") + (cost < kInfinity ? format_fixed(cost, 4) : "impossible");
     }
-    table.add({i == selection.selected ? "chosen" : (tied && selection.ties.size() > 1 ? "tie" : ""),
-               std::to_string(i), join(texts(c.outputs)), join(texts(c.inputs)),
-               c.total_us < kInfinity ? format_double(c.total_us) : "impossible", costs,
-               format_fixed(c.compute_us, 3)});
+    table.add(
+        {i == selection.selected ? "chosen" : (tied && selection.ties.size() > 1 ? "tie" : ""),
+         std::to_string(i), join(texts(c.outputs)), join(texts(c.inputs)),
+         c.total_us < kInfinity ? format_double(c.total_us) : "impossible", costs,
+         format_fixed(c.compute_us, 3)});
   }
   out += table.text();
   out += "  " + std::to_string(selection.ties.size()) +
@@ -156,14 +159,12 @@ void run_select(const SelectArguments& arguments, Session& session) {
   const ConfigStore store = session.store();
   const Topology topology = store.topology(session.topology);
   StackEvaluator evaluator(store.stack(arguments.stack), topology);
-  const DeviceMesh mesh =
-      parse_option("--mesh", [&] { return DeviceMesh::parse(arguments.mesh); });
+  const DeviceMesh mesh = parse_option("--mesh", [&] { return DeviceMesh::parse(arguments.mesh); });
   const OpCall call = call_of(arguments, mesh, evaluator.stack().rules);
   SelectOptions options;
   if (!arguments.search.empty()) options.search = search_from_name(arguments.search);
   if (!arguments.order.empty()) {
-    options.order =
-        parse_option("--order", [&] { return CandidateOrder::parse(arguments.order); });
+    options.order = parse_option("--order", [&] { return CandidateOrder::parse(arguments.order); });
   }
   const bool foreach = find_op_rule(call.op, evaluator.stack().rules).is_foreach();
   nlohmann::json json = {{"stack", evaluator.stack().name},
@@ -206,18 +207,20 @@ void run_select(const SelectArguments& arguments, Session& session) {
 
 void add_select_command(CLI::App& app, Session& session) {
   auto arguments = std::make_shared<SelectArguments>();
-  CLI::App* command = app.add_subcommand(
-      "select",
-      "candidates and choice for one op\n"
-      "  shardlab select --op aten.mm.default --mesh 2 --inputs \"f32[16,16] S(0)\" \"f32[16,16] R\"");
+  CLI::App* command = app.add_subcommand("select",
+                                         "candidates and choice for one op\n"
+                                         "  shardlab select --op aten.mm.default --mesh 2 --inputs "
+                                         "\"f32[16,16] S(0)\" \"f32[16,16] R\"");
   command->add_option("--op", arguments->op, "aten.mm.default, or mm")->required();
   command->add_option("--mesh", arguments->mesh, "8x8, or dp=8,tp=8")->required();
   command
-      ->add_option("--inputs", arguments->inputs,
-                   "one text per tensor argument: \"f32[8,8] S(0)R\", or a list \"[f32[8] R; f32[8] R]\"")
+      ->add_option(
+          "--inputs", arguments->inputs,
+          "one text per tensor argument: \"f32[8,8] S(0)R\", or a list \"[f32[8] R; f32[8] R]\"")
       ->required();
-  command->add_option("--args", arguments->args,
-                      "JSON array of the positional arguments that are not tensors, e.g. [1,false]");
+  command->add_option(
+      "--args", arguments->args,
+      "JSON array of the positional arguments that are not tensors, e.g. [1,false]");
   command->add_option("--stack", arguments->stack, "shipped name or path")->capture_default_str();
   command->add_option("--search", arguments->search, "instead of the stack's")
       ->check(one_of({"full", "dijkstra", "exact"}));

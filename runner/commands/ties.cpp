@@ -1,11 +1,12 @@
 // shardlab ties: exact ties, near ties and order-dependent choices of a suite.
+#include "strategies/ties.h"
+
 #include <limits>
 
 #include "costmodel/text.h"
 #include "runner/commands/commands.h"
 #include "runner/parallel.h"
 #include "runner/terminal.h"
-#include "strategies/ties.h"
 
 namespace shardlab {
 namespace {
@@ -83,12 +84,11 @@ nlohmann::json item_json(const Question& question, const TieItem& item) {
 }
 
 std::string audit_text(const Audit& audit, const TiesArguments& arguments) {
-  std::string text = std::to_string(audit.questions.size()) + " questions under " + arguments.stack +
-                     ": " + std::to_string(audit.exact) + " exact ties, " +
-                     std::to_string(audit.near) + " near ties (within " +
-                     format_double(arguments.within_percent) + " %), " +
-                     std::to_string(audit.order_dependent) +
-                     " choices that change with the candidates' order";
+  std::string text =
+      std::to_string(audit.questions.size()) + " questions under " + arguments.stack + ": " +
+      std::to_string(audit.exact) + " exact ties, " + std::to_string(audit.near) +
+      " near ties (within " + format_double(arguments.within_percent) + " %), " +
+      std::to_string(audit.order_dependent) + " choices that change with the candidates' order";
   if (audit.impossible > 0) text += ", " + std::to_string(audit.impossible) + " impossible";
   if (audit.not_asked > 0) text += ", " + std::to_string(audit.not_asked) + " not asked";
   text += "\n";
@@ -101,12 +101,13 @@ std::string audit_text(const Audit& audit, const TiesArguments& arguments) {
     if (!item.error.empty() || !is_listed(item)) continue;
     if (++listed > kShown) continue;
     ++shown;
-    table.add({audit.questions[i].id, audit.questions[i].mesh.text(), format_fixed(item.total_us, 3),
-               std::to_string(item.exact), std::to_string(item.near),
-               item.order_dependent ? "yes" : "no", item.choice});
+    table.add({audit.questions[i].id, audit.questions[i].mesh.text(),
+               format_fixed(item.total_us, 3), std::to_string(item.exact),
+               std::to_string(item.near), item.order_dependent ? "yes" : "no", item.choice});
   }
   if (shown > 0) text += table.text();
-  if (listed > shown) text += "  and " + std::to_string(listed - shown) + " more with --format json\n";
+  if (listed > shown)
+    text += "  and " + std::to_string(listed - shown) + " more with --format json\n";
   return text;
 }
 
@@ -139,7 +140,8 @@ void run_ties(const TiesArguments& arguments, Session& session) {
 void add_ties_command(CLI::App& app, Session& session) {
   auto arguments = std::make_shared<TiesArguments>();
   CLI::App* command = app.add_subcommand(
-      "ties", "audit a suite for ties\n  shardlab ties --suite ops-small --stack dtensor-v3 --within 1");
+      "ties",
+      "audit a suite for ties\n  shardlab ties --suite ops-small --stack dtensor-v3 --within 1");
   command->add_option("--suite", arguments->suites, "shipped name or path; may be repeated")
       ->required()
       ->take_all()

@@ -1,18 +1,23 @@
-// The minimum-cost planner: Dijkstra over layouts (placements and shard order), one changed mesh dim an edge.
+// The minimum-cost planner: Dijkstra over layouts (placements and shard order), one changed mesh
+// dim an edge.
 //
 //   GraphPlanner planner(pricer);
-//   planner.search(meta, from, to)        // the cheapest path; found == false when the target can't be reached
+//   planner.search(meta, from, to)        // the cheapest path; found == false when the target
+//   can't be reached
 //
-// Exact, and the same path as PyTorch's: among equally cheap paths the one that a first-in-first-out queue would pop
-// first, with successors in PyTorch's order. What makes it fast changes no result: states are 128-bit codes, edge prices
-// are tabled per (kind of edge, mesh dim, set of sharded mesh dims), and a state is dropped when its cost plus a lower
-// bound on the rest exceeds the cost of a plan that is known to work. The bound counts the collectives that every path
-// must still run: a shard leaves only as the last of its tensor dim, so all shards past the prefix that agrees with the
-// target must be moved, and a partial that is not the target's must be reduced.
+// Exact, and the same path as PyTorch's: among equally cheap paths the one that a
+// first-in-first-out queue would pop first, with successors in PyTorch's order. What makes it fast
+// changes no result: states are 128-bit codes, edge prices are tabled per (kind of edge, mesh dim,
+// set of sharded mesh dims), and a state is dropped when its cost plus a lower bound on the rest
+// exceeds the cost of a plan that is known to work. The bound counts the collectives that every
+// path must still run: a shard leaves only as the last of its tensor dim, so all shards past the
+// prefix that agrees with the target must be moved, and a partial that is not the target's must be
+// reduced.
 //
-// Source of the semantics: PyTorch 2.13.0, _redistribute.py, get_next_state and find_min_cost_path. Sets that PyTorch
-// iterates in hash order (partial ops, strided shards of the target) are taken in the order of their declaration and of
-// the target's mesh dims. Not thread-safe: one planner a thread.
+// Source of the semantics: PyTorch 2.13.0, _redistribute.py, get_next_state and find_min_cost_path.
+// Sets that PyTorch iterates in hash order (partial ops, strided shards of the target) are taken in
+// the order of their declaration and of the target's mesh dims. Not thread-safe: one planner a
+// thread.
 #pragma once
 
 #include <array>
@@ -38,8 +43,8 @@ struct GraphMove {
 struct GraphSearchResult {
   bool found = false;
   std::vector<GraphMove> moves;
-  double cost_us = 0.0;         // sum of one-step costs along the path
-  double optimal_paths = 0;     // paths within 1e-12 relative of the minimum, when asked for
+  double cost_us = 0.0;      // sum of one-step costs along the path
+  double optimal_paths = 0;  // paths within 1e-12 relative of the minimum, when asked for
   std::size_t states_visited = 0;
 };
 
@@ -54,8 +59,8 @@ class GraphPlanner {
   [[nodiscard]] GraphSearchResult search(const TensorMeta& meta, const Layout& from,
                                          const Layout& to, bool count_paths = false);
 
-  // Explores everything reachable from `from` once; then paths to many targets are a lookup. `targets` says which
-  // partial ops and strided shards may occur.
+  // Explores everything reachable from `from` once; then paths to many targets are a lookup.
+  // `targets` says which partial ops and strided shards may occur.
   void explore(const TensorMeta& meta, const Layout& from, std::span<const Placement> targets);
   [[nodiscard]] GraphSearchResult path_to(const Layout& to) const;
 

@@ -9,8 +9,7 @@ namespace {
 bool is_mergeable(const PlanStep& step) {
   if (step.from.is_strided() || step.to.is_strided()) return false;
   return step.collective == Collective::kAllReduce ||
-         step.collective == Collective::kReduceScatter ||
-         step.collective == Collective::kAllGather;
+         step.collective == Collective::kReduceScatter || step.collective == Collective::kAllGather;
 }
 
 bool is_plain_linear(const Placement& p) {
@@ -46,16 +45,14 @@ Attempt merge_run(std::span<const PlanStep> run, const DeviceMesh& mesh, MergeOp
   std::int64_t ranks = 1;
   for (const PlanStep& step : run) ranks *= mesh.size(step.mesh_dims.front());
   if (first.collective != Collective::kAllReduce) {
-    const int dim =
-        first.collective == Collective::kAllGather ? first.from.dim() : first.to.dim();
+    const int dim = first.collective == Collective::kAllGather ? first.from.dim() : first.to.dim();
     const auto extent = [dim](const PlanStep& step) {
       return step.logical_shape[static_cast<std::size_t>(dim)];
     };
     for (const PlanStep& step : run) {
       if (extent(step) > extent(*outermost)) outermost = &step;
     }
-    const bool checked =
-        first.collective == Collective::kReduceScatter || options.mends_faults;
+    const bool checked = first.collective == Collective::kReduceScatter || options.mends_faults;
     if (checked && extent(*outermost) % ranks != 0) return {std::nullopt, "uneven_tensor_shape"};
   }
 
@@ -68,8 +65,9 @@ Attempt merge_run(std::span<const PlanStep> run, const DeviceMesh& mesh, MergeOp
       merged.avg_scale *= mesh.size(step.mesh_dims.front());
     }
   }
-  // A sum among the averages makes the whole a sum, divided by the averaged mesh dims alone. PyTorch 2.13.0 looks at the
-  // scale instead, so an average over one rank in front of a sum averages the sum away.
+  // A sum among the averages makes the whole a sum, divided by the averaged mesh dims alone.
+  // PyTorch 2.13.0 looks at the scale instead, so an average over one rank in front of a sum
+  // averages the sum away.
   const bool any_sum = std::any_of(run.begin(), run.end(), [](const PlanStep& step) {
     return step.from.is_partial() && step.from.reduce_op() == ReduceOp::kSum;
   });

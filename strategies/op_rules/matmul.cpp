@@ -1,5 +1,5 @@
-// Matrix products, generated from einsum equations. Source: PyTorch 2.13.0, _ops/_matrix_ops.py; pull requests #172387,
-// #174926.
+// Matrix products, generated from einsum equations. Source: PyTorch 2.13.0, _ops/_matrix_ops.py;
+// pull requests #172387, #174926.
 #include <algorithm>
 
 #include "costmodel/error.h"
@@ -33,7 +33,8 @@ std::string_view equation_of(std::string_view op) {
   return "i,i->";
 }
 
-// -- mm, bmm, mv, dot --------------------------------------------------------------------------------------------------
+// -- mm, bmm, mv, dot
+// --------------------------------------------------------------------------------------------------
 
 std::vector<TensorMeta> product_outputs(const OpCall& call) {
   expect_tensors(call, 2);
@@ -52,8 +53,8 @@ Rows concrete_product_rows(const OpCall&, const OpRule& rule) {
   return EinsumEquation::parse(rule.equation).rows(Linearity::kNone, false);
 }
 
-// Two operations for every combination of the letters of [b]mk,[b]kn or mk,k or i,i; where one side of a contracted dim
-// is sharded, the smaller extent is what is computed.
+// Two operations for every combination of the letters of [b]mk,[b]kn or mk,k or i,i; where one side
+// of a contracted dim is sharded, the smaller extent is what is computed.
 double product_flops(std::span<const Shape> local, const OpCall&) {
   const Shape& a = local[0];
   const Shape& b = local[1];
@@ -64,7 +65,8 @@ double product_flops(std::span<const Shape> local, const OpCall&) {
   return flops;
 }
 
-// -- addmm, baddbmm: the bias follows the output through broadcasting --------------------------------------------------
+// -- addmm, baddbmm: the bias follows the output through broadcasting
+// --------------------------------------------------
 
 std::vector<TensorMeta> biased_outputs(const OpCall& call) {
   expect_tensors(call, 3);
@@ -93,8 +95,7 @@ RowEntry bias_entry(const RowEntry& output, const Shape& bias, std::size_t outpu
 Rows with_bias(Rows rows, const OpCall& call, const OpRule& rule) {
   const std::size_t output_ndim = EinsumEquation::parse(rule.equation).output().size();
   for (Row& row : rows) {
-    row.insert(row.begin() + 1,
-               bias_entry(row[0], call.tensors()[0]->meta.shape, output_ndim));
+    row.insert(row.begin() + 1, bias_entry(row[0], call.tensors()[0]->meta.shape, output_ndim));
   }
   return rows;
 }
@@ -107,8 +108,9 @@ Rows concrete_biased_rows(const OpCall& call, const OpRule& rule) {
   return with_bias(concrete_product_rows(call, rule), call, rule);
 }
 
-// PyTorch 2.13.0 has no rule for mv: it propagates through the decomposition (multiply, then sum over k), which keeps
-// P(sum) of either input and no other partial. It proposes partials only where one occurs among the inputs.
+// PyTorch 2.13.0 has no rule for mv: it propagates through the decomposition (multiply, then sum
+// over k), which keeps P(sum) of either input and no other partial. It proposes partials only where
+// one occurs among the inputs.
 Rows decomposed_mv_rows(const OpCall& call, const OpRule&) {
   const Placement p = Placement::partial();
   const Placement r = Placement::replicate();
@@ -129,7 +131,8 @@ double biased_flops(std::span<const Shape> local, const OpCall& call) {
   return product_flops(local.subspan(1), call);
 }
 
-// -- einsum of any equation: the first of --args -----------------------------------------------------------------------
+// -- einsum of any equation: the first of --args
+// -----------------------------------------------------------------------
 
 EinsumEquation einsum_equation(const OpCall& call) {
   if (call.args.empty() || !call.args[0].is_string()) {
@@ -200,7 +203,8 @@ constexpr OpRule kRules[] = {
      .kernel = Kernel::kGemm,
      .flops = product_flops,
      .equation = "bmk,bkn->bmn"},
-    // PyTorch 2.13.0 still has the older generator here: shards are proposed out of nothing, partials never kept.
+    // PyTorch 2.13.0 still has the older generator here: shards are proposed out of nothing,
+    // partials never kept.
     {.op = "aten.dot.default",
      .sets = kDTensor213 | kDTensorLegacy,
      .outputs = product_outputs,

@@ -1,6 +1,6 @@
-// Pointwise ops by linearity class: shards of any broadcast dim, then the class's partial rows for calls with as many
-// tensors. Uneven shards may stay as they are. Source: PyTorch 2.13.0, _ops/_pointwise_ops.py; pull requests #157340,
-// #170025, #170030, #170035, #170209.
+// Pointwise ops by linearity class: shards of any broadcast dim, then the class's partial rows for
+// calls with as many tensors. Uneven shards may stay as they are. Source: PyTorch 2.13.0,
+// _ops/_pointwise_ops.py; pull requests #157340, #170025, #170030, #170035, #170209.
 #include <algorithm>
 
 #include "costmodel/error.h"
@@ -38,10 +38,8 @@ constexpr PartialRow kPreserveBinary[] = {{{kSum, kSum, kSum}, 3},
                                           {{kAvg, kAvg, kAvg}, 3},
                                           {{kMax, kMax, kMax}, 3},
                                           {{kMin, kMin, kMin}, 3}};
-constexpr PartialRow kMonotone[] = {{{kMax, kMax, kR}, 3},
-                                    {{kMax, kR, kMax}, 3},
-                                    {{kMin, kMin, kR}, 3},
-                                    {{kMin, kR, kMin}, 3}};
+constexpr PartialRow kMonotone[] = {
+    {{kMax, kMax, kR}, 3}, {{kMax, kR, kMax}, 3}, {{kMin, kMin, kR}, 3}, {{kMin, kR, kMin}, 3}};
 constexpr PartialRow kMaxPreserving[] = {{{kMax, kMax, kR}, 3},
                                          {{kMax, kR, kMax}, 3},
                                          {{kMin, kMin, kR}, 3},
@@ -122,7 +120,8 @@ double pointwise_flops(std::span<const Shape> local, const OpCall&) {
   return largest;
 }
 
-// -- The older form: all arguments follow one --------------------------------------------------------------------------
+// -- The older form: all arguments follow one
+// --------------------------------------------------------------------------
 
 enum class Linearity : std::uint8_t { kNone, kUnary, kAdditive, kMultiplicative };
 
@@ -130,9 +129,10 @@ bool is_linear_partial(const Placement& p) {
   return p.kind() == Placement::Kind::kPartial && is_linear(p.reduce_op());
 }
 
-// The argument with the most shards is followed (the first of them). Per mesh dim: its shard is mapped through the
-// broadcast; its P(sum) or P(avg) stays where the op is linear, else becomes R. Additive ops turn the other arguments
-// into partials too (a replica is divided), multiplicative ones keep them whole.
+// The argument with the most shards is followed (the first of them). Per mesh dim: its shard is
+// mapped through the broadcast; its P(sum) or P(avg) stays where the op is linear, else becomes R.
+// Additive ops turn the other arguments into partials too (a replica is divided), multiplicative
+// ones keep them whole.
 template <Linearity kLinearity>
 std::vector<FollowCandidate> follow_most_sharded(const OpCall& call, const DeviceMesh& mesh) {
   const auto tensors = operands(call);

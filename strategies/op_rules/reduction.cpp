@@ -1,6 +1,6 @@
-// Reductions and softmax. PyTorch 2.13.0 still lets them follow their input's layout; the rule set shardlab has them as
-// rows. Source: PyTorch 2.13.0, _ops/_math_ops.py (common_reduction_strategy, softmax_strategy); pull request #162692
-// (mean of uneven shards).
+// Reductions and softmax. PyTorch 2.13.0 still lets them follow their input's layout; the rule set
+// shardlab has them as rows. Source: PyTorch 2.13.0, _ops/_math_ops.py (common_reduction_strategy,
+// softmax_strategy); pull request #162692 (mean of uneven shards).
 #include <algorithm>
 #include <numeric>
 
@@ -82,7 +82,8 @@ std::vector<TensorMeta> reduction_outputs(const OpCall& call) {
   return {out};
 }
 
-// Shards of reduced dims and partials of another op are gathered first where the reduction is not linear on them.
+// Shards of reduced dims and partials of another op are gathered first where the reduction is not
+// linear on them.
 std::vector<FollowCandidate> follow_reduction(const OpCall& call, const DeviceMesh& mesh) {
   const Reduction reduction = reduction_of(call);
   const TensorSpec& in = only_input(call);
@@ -156,7 +157,8 @@ double elements(std::span<const Shape> local, const OpCall&) {
   return product;
 }
 
-// -- Softmax: the first of --args is the dim ---------------------------------------------------------------------------
+// -- Softmax: the first of --args is the dim
+// ---------------------------------------------------------------------------
 
 int softmax_dim(const OpCall& call) {
   if (call.args.empty()) throw InputError(call.op + ": --args must begin with the dim");
@@ -228,16 +230,25 @@ constexpr OpRule softmax_as_rows(std::string_view op) {
 }
 
 constexpr OpRule kRules[] = {
-    followed("aten.amax.default"),    as_rows("aten.amax.default"),
-    followed("aten.amin.default"),    as_rows("aten.amin.default"),
-    followed("aten.max.default"),     as_rows("aten.max.default"),
-    followed("aten.mean.default"),    as_mean_rows("aten.mean.default"),
-    followed("aten.mean.dim"),        as_mean_rows("aten.mean.dim"),
-    followed("aten.min.default"),     as_rows("aten.min.default"),
+    followed("aten.amax.default"),
+    as_rows("aten.amax.default"),
+    followed("aten.amin.default"),
+    as_rows("aten.amin.default"),
+    followed("aten.max.default"),
+    as_rows("aten.max.default"),
+    followed("aten.mean.default"),
+    as_mean_rows("aten.mean.default"),
+    followed("aten.mean.dim"),
+    as_mean_rows("aten.mean.dim"),
+    followed("aten.min.default"),
+    as_rows("aten.min.default"),
     followed("aten.nansum.default"),
-    followed("aten.prod.default"),    as_rows("aten.prod.default"),
-    followed("aten.sum.default"),     as_rows("aten.sum.default"),
-    followed("aten.sum.dim_IntList"), as_rows("aten.sum.dim_IntList"),
+    followed("aten.prod.default"),
+    as_rows("aten.prod.default"),
+    followed("aten.sum.default"),
+    as_rows("aten.sum.default"),
+    followed("aten.sum.dim_IntList"),
+    as_rows("aten.sum.dim_IntList"),
     followed_softmax("aten._softmax.default"),
     softmax_as_rows("aten._softmax.default"),
     followed_softmax("aten._log_softmax.default"),

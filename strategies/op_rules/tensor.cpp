@@ -1,6 +1,6 @@
-// cat and stack. In PyTorch 2.13.0 both derive one layout from their inputs'; the rule set shardlab has them as rows with
-// the partials that pass through. Source: PyTorch 2.13.0, _ops/_tensor_ops.py (cat_strategy, stack_strategy,
-// cat_single_dim_strategy).
+// cat and stack. In PyTorch 2.13.0 both derive one layout from their inputs'; the rule set shardlab
+// has them as rows with the partials that pass through. Source: PyTorch 2.13.0, _ops/_tensor_ops.py
+// (cat_strategy, stack_strategy, cat_single_dim_strategy).
 #include <algorithm>
 
 #include "costmodel/error.h"
@@ -12,7 +12,8 @@ namespace {
 constexpr std::array<ReduceOp, 4> kPassThrough = {ReduceOp::kSum, ReduceOp::kAvg, ReduceOp::kMin,
                                                   ReduceOp::kMax};
 
-// The tensor list, and the dim that comes first in --args (default 0) among `extra` more dims than the tensors have.
+// The tensor list, and the dim that comes first in --args (default 0) among `extra` more dims than
+// the tensors have.
 struct Joined {
   boost::container::small_vector<const TensorSpec*, 4> tensors;
   int ndim;
@@ -68,13 +69,12 @@ std::vector<FollowCandidate> follow_cat(const OpCall& call, const DeviceMesh&) {
     for (Placement& p : placements) {
       if (p.is_shard_like() && p.dim() == join.dim) p = Placement::replicate();
     }
-    const bool known = std::any_of(
-        candidates.begin(), candidates.end(),
-        [&](const FollowCandidate& c) { return c.outputs[0] == placements; });
+    const bool known =
+        std::any_of(candidates.begin(), candidates.end(),
+                    [&](const FollowCandidate& c) { return c.outputs[0] == placements; });
     if (known) continue;
-    candidates.push_back(
-        {.outputs = {placements},
-         .inputs = std::vector<Placements>(join.tensors.size(), placements)});
+    candidates.push_back({.outputs = {placements},
+                          .inputs = std::vector<Placements>(join.tensors.size(), placements)});
   }
   return candidates;
 }

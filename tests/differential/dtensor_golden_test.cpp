@@ -1,8 +1,10 @@
-// The stack dtensor-2.13 against committed answers of PyTorch 2.13.0 (scripts/gen_golden_dtensor.py).
+// The stack dtensor-2.13 against committed answers of PyTorch 2.13.0
+// (scripts/gen_golden_dtensor.py).
+#include "tests/support/dtensor_golden.h"
+
 #include <gtest/gtest.h>
 
 #include "runner/configs.h"
-#include "tests/support/dtensor_golden.h"
 
 namespace shardlab::testing_support {
 namespace {

@@ -1,5 +1,6 @@
-// The stack dtensor-2.13 against a PyTorch 2.13.0 that runs now: 2,000 fresh random questions a run, with a printed seed.
-// Skipped where PyTorch is not installed (scripts/setup --with-oracle installs it).
+// The stack dtensor-2.13 against a PyTorch 2.13.0 that runs now: 2,000 fresh random questions a
+// run, with a printed seed. Skipped where PyTorch is not installed (scripts/setup --with-oracle
+// installs it).
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -41,11 +42,11 @@ TEST_P(DTensorLive, AnswersFreshRandomQuestionsAsPyTorchDoes) {
   const fs::path out = fs::temp_directory_path() /
                        ("shardlab-live-" + std::string(kind) + "-" + std::to_string(seed) + "-" +
                         std::to_string(std::random_device{}()) + ".json");
-  const std::string command = "\"" + python + "\" \"" SHARDLAB_SOURCE_DIR
-                              "/scripts/gen_golden_dtensor.py\" --random --kind " + kind +
-                              " --count " + std::to_string(count) + " --seed " +
-                              std::to_string(seed) + " --devices-per-host 1,1,8 --out \"" +
-                              out.string() + "\" 2>&1";
+  const std::string command =
+      "\"" + python +
+      "\" \"" SHARDLAB_SOURCE_DIR "/scripts/gen_golden_dtensor.py\" --random --kind " + kind +
+      " --count " + std::to_string(count) + " --seed " + std::to_string(seed) +
+      " --devices-per-host 1,1,8 --out \"" + out.string() + "\" 2>&1";
   ASSERT_EQ(std::system(command.c_str()), 0) << command;
   const nlohmann::json file = read_json_file(out);
   fs::remove(out);
