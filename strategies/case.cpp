@@ -14,6 +14,7 @@ namespace {
 using case_checks::AnswerKey;
 using case_checks::Bench;
 using case_checks::CheckKind;
+using case_checks::Match;
 using case_checks::Observation;
 using case_checks::PlannedCheck;
 using case_checks::Scene;
@@ -135,6 +136,30 @@ std::shared_ptr<const PlannedCheck> read_check(const nlohmann::json& json, const
   return planned;
 }
 
+// Of an object the keys that were asked for, of a list the elements.
+void show_what_was_asked(Match match, CheckOutcome& outcome) {
+  if (match == Match::kEqual && outcome.got.is_object() && outcome.expected.is_object()) {
+    nlohmann::json asked = nlohmann::json::object();
+    for (const auto& [key, unused] : outcome.expected.items()) {
+      asked[key] = outcome.got.contains(key) ? outcome.got[key] : nlohmann::json(nullptr);
+    }
+    outcome.got = std::move(asked);
+  }
+  if ((match == Match::kIncludes || match == Match::kLacks) && outcome.got.is_array()) {
+    nlohmann::json found = nlohmann::json::array();
+    for (const nlohmann::json& element : outcome.expected) {
+      const bool is_there =
+          std::find(outcome.got.begin(), outcome.got.end(), element) != outcome.got.end();
+      if (is_there) found.push_back(element);
+    }
+    if (match == Match::kLacks) {
+      outcome.key += " " + outcome.expected.dump();
+      outcome.expected = nlohmann::json::array();
+    }
+    outcome.got = std::move(found);
+  }
+}
+
 // Compares what was asked for.
 void compare(const PlannedCheck& planned, const std::string& what, const Observation& seen,
              std::vector<CheckOutcome>& outcomes) {
@@ -152,14 +177,7 @@ void compare(const PlannedCheck& planned, const std::string& what, const Observa
       outcome.expected = seen.shown_expected;
       outcome.got = seen.shown_got;
     }
-    if (outcome.got.is_object() && expected.is_object()) {
-      // Of an object only what was asked for.
-      nlohmann::json asked = nlohmann::json::object();
-      for (const auto& [inner, unused] : expected.items()) {
-        asked[inner] = outcome.got.contains(inner) ? outcome.got[inner] : nlohmann::json(nullptr);
-      }
-      outcome.got = std::move(asked);
-    }
+    show_what_was_asked(answer_key(*planned.kind, key)->match, outcome);
     outcomes.push_back(std::move(outcome));
   }
 }

@@ -101,8 +101,14 @@ nlohmann::json report_json(const CaseReport& report) {
 }
 
 std::string value_text(const nlohmann::json& value) {
-  return value.is_string() ? value.get<std::string>()
-                           : value.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  if (value.is_string()) return value.get<std::string>();
+  if (!value.is_array()) {
+    return value.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  }
+  std::string out;
+  for (const nlohmann::json& element : value)
+    out += (out.empty() ? "" : ", ") + value_text(element);
+  return "[" + out + "]";
 }
 
 std::string cut(std::string text, std::size_t width) {
@@ -301,7 +307,7 @@ std::string other_checks_text(const CaseReport& report) {
     if (check.key.empty()) {
       lines.push_back(check.check + ":  " + value_text(check.got));
     } else if (check.check == previous) {
-      lines.back() += ", " + check.key + " " + value_text(check.got);
+      lines.back() += "; " + check.key + " " + value_text(check.got);
     } else {
       lines.push_back(check.check + ":  " + check.key + " " + value_text(check.got));
     }

@@ -8,11 +8,9 @@
 // Exact, and the same path as PyTorch's: among equally cheap paths the one that a
 // first-in-first-out queue would pop first, with successors in PyTorch's order. What makes it fast
 // changes no result: states are 128-bit codes, edge prices are tabled per (kind of edge, mesh dim,
-// set of sharded mesh dims), and a state is dropped when its cost plus a lower bound on the rest
-// exceeds the cost of a plan that is known to work. The bound counts the collectives that every
-// path must still run: a shard leaves only as the last of its tensor dim, so all shards past the
-// prefix that agrees with the target must be moved, and a partial that is not the target's must be
-// reduced.
+// level of local bytes), and a state is dropped when its cost plus a lower bound on the rest
+// exceeds the optimum. The bound is the exact answer of a relaxed problem that forgets tensor dims
+// and shard order, so it holds for any cost model; the optimum comes from A* with it.
 //
 // Source of the semantics: PyTorch 2.13.0, _redistribute.py, get_next_state and find_min_cost_path.
 // Sets that PyTorch iterates in hash order (partial ops, strided shards of the target) are taken in

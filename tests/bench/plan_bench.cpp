@@ -32,9 +32,9 @@ void plan(benchmark::State& state, PlannerKind planner) {
   bench::QuestionTimes times(questions.pairs.size());
   for (auto _ : state) {
     for (std::size_t i = 0; i < questions.pairs.size(); ++i) {
-      const auto& [from, to] = questions.pairs[i];
+      const bench::Pair& pair = questions.pairs[i];
       times.time(i, [&] {
-        benchmark::DoNotOptimize(redistributor.plan(questions.meta, from, to, options));
+        benchmark::DoNotOptimize(redistributor.plan(questions.meta, pair.from, pair.to, options));
       });
     }
   }
@@ -57,9 +57,10 @@ void BM_SearchGraph(benchmark::State& state) {
   double states = 0.0;
   for (auto _ : state) {
     for (std::size_t i = 0; i < questions.pairs.size(); ++i) {
-      const auto& [from, to] = questions.pairs[i];
+      const bench::Pair& pair = questions.pairs[i];
       times.time(i, [&] {
-        states += static_cast<double>(planner.search(questions.meta, from, to).states_visited);
+        states +=
+            static_cast<double>(planner.search(questions.meta, pair.from, pair.to).states_visited);
       });
     }
   }

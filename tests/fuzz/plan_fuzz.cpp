@@ -5,91 +5,15 @@
 // Bytes: mesh, names and flattened axes, tensor, two layouts, version, planner, merge, model, rank.
 #include <algorithm>
 #include <cmath>
-#include <limits>
-#include <numeric>
 
 #include "costmodel/registry.h"
 #include "runner/read_json.h"
 #include "sim/bounds.h"
 #include "sim/redistribute.h"
-#include "tests/fuzz/fuzz.h"
+#include "tests/fuzz/draw.h"
 
 namespace shardlab::testing_support {
 namespace {
-
-constexpr ReduceOp kOps[] = {ReduceOp::kSum, ReduceOp::kAvg, ReduceOp::kMax, ReduceOp::kProduct};
-
-DeviceMesh read_mesh(Bytes8& input) {
-  const int ndim = 1 + input.below(4);
-  const bool named = input.below(2) == 1;
-  std::vector<std::int64_t> sizes;
-  std::vector<std::string> names;
-  for (int i = 0; i < ndim; ++i) {
-    sizes.push_back(1 + input.below(5));
-    if (named) names.emplace_back(1, static_cast<char>('a' + i));
-  }
-  DeviceMesh mesh = DeviceMesh::make(sizes, names);
-  for (int i = named ? input.below(3) : 0; i > 0; --i) {
-    const int mask = input.byte();
-    std::vector<std::string> axes;
-    for (int d = 0; d < ndim; ++d) {
-      if ((mask >> d & 1) != 0) axes.push_back(names[static_cast<std::size_t>(d)]);
-    }
-    if (axes.size() > 1) mesh = mesh.flatten(axes, "flat" + std::to_string(i));
-  }
-  return mesh;
-}
-
-TensorMeta read_tensor(Bytes8& input) {
-  constexpr DType kTypes[] = {DType::kF32, DType::kBF16, DType::kI8, DType::kF64};
-  TensorMeta meta;
-  meta.dtype = kTypes[input.below(4)];
-  const int ndim = input.below(4);
-  for (int i = 0; i < ndim; ++i) meta.shape.push_back(input.below(26));
-  return meta;
-}
-
-Placement read_placement(Bytes8& input, const TensorMeta& meta) {
-  const int pick = input.below(8);
-  const int argument = input.byte();
-  const int dim = meta.ndim() == 0 ? 0 : argument % meta.ndim();
-  switch (meta.ndim() == 0 && pick < 5 ? 7 : pick) {
-    case 0:
-    case 1:
-    case 2:
-      return Placement::shard(dim);
-    case 3:
-    case 4:
-      return pick == 3 ? Placement::shard(dim) : Placement::strided_shard(dim, 1 + argument / 32);
-    case 5:
-      return Placement::partial(kOps[argument % 4]);
-    case 6:
-      return argument % 8 == 0   ? Placement::mask_partial()
-             : argument % 8 == 1 ? Placement::norm_partial(2.0)
-                                 : Placement::partial();
-    default:
-      return Placement::replicate();
-  }
-}
-
-// A legal layout: partials of one kind, any order of the mesh dims that shard one tensor dim.
-Layout read_layout(Bytes8& input, const DeviceMesh& mesh, const TensorMeta& meta) {
-  Placements placements;
-  for (int m = 0; m < mesh.ndim(); ++m) {
-    placements.push_back(read_placement(input, meta));
-    if (has_mixed_partials(placements)) placements.back() = Placement::replicate();
-  }
-  Layout layout(placements);
-  const int shuffle = input.byte();
-  for (int d = 0; d < meta.ndim() && shuffle % 2 == 1; ++d) {
-    auto dims = layout.mesh_dims_of(d);
-    if (dims.size() < 2) continue;
-    std::rotate(dims.begin(), dims.begin() + shuffle / 2 % static_cast<int>(dims.size()),
-                dims.end());
-    for (std::size_t i = 0; i < dims.size(); ++i) layout.order.set(dims[i], static_cast<int>(i));
-  }
-  return layout;
-}
 
 void expect_path(const Plan& plan, const DeviceMesh& mesh, const std::string& what) {
   Layout at = plan.start;
@@ -115,10 +39,10 @@ bool same(double a, double b) { return a == b || std::abs(a - b) <= 1e-9 * std::
 
 void one_plan(Bytes8 input, const Topology& topology, const ComputeModel& kernels,
               std::span<const std::unique_ptr<CostModel>> models) {
-  const DeviceMesh mesh = read_mesh(input);
-  const TensorMeta meta = read_tensor(input);
-  const Layout from = read_layout(input, mesh, meta);
-  const Layout to = read_layout(input, mesh, meta);
+  const DeviceMesh mesh = draw_mesh(input, 4);
+  const TensorMeta meta = draw_tensor(input);
+  const Layout from = draw_layout(input, mesh, meta);
+  const Layout to = draw_layout(input, mesh, meta);
   const auto versions = all_transition_rules();
   const TransitionRules& rules =
       versions[static_cast<std::size_t>(input.below(static_cast<int>(versions.size())))];
