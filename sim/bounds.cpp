@@ -22,6 +22,12 @@ Volume receive_bound(const Plan& plan, const DeviceMesh& mesh) {
     double wanted = item;
     double present = item;
     for (int d = 0; d < plan.meta.ndim(); ++d) {
+      if (plan.from.mesh_dims_of(d).empty() && plan.to.mesh_dims_of(d).empty()) {
+        const auto rows = static_cast<double>(plan.meta.shape[static_cast<std::size_t>(d)]);
+        wanted *= rows;
+        present *= rows;
+        continue;
+      }
       std::vector<std::int64_t> before =
           local_rows(plan.meta.shape, d, plan.from, mesh, coordinate);
       std::vector<std::int64_t> after = local_rows(plan.meta.shape, d, plan.to, mesh, coordinate);
@@ -89,7 +95,7 @@ PlanBounds bounds_of(const Plan& plan, const DeviceMesh& mesh, const Topology& t
     if (plan.to[m].is_partial() && plan.from[m] != plan.to[m]) return bounds;
   }
   const bool too_large =
-      !partial && (mesh.size() > kMaxBoundRanks || elements_on_a_side * mesh.size() > (1 << 25));
+      !partial && (mesh.size() > kMaxBoundRanks || elements_on_a_side > (1 << 25) / mesh.size());
   if (too_large) return bounds;
   const Volume bound = partial ? reduction_bound(plan, mesh) : receive_bound(plan, mesh);
   if (bound.total > 0) {

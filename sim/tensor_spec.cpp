@@ -122,7 +122,7 @@ std::vector<std::int64_t> strided_rows(std::int64_t extent, std::int64_t factor,
   if (variant == StridedVariant::kUnflatten) {
     const std::int64_t width = ceil_div(extent, factor);
     const Chunk columns = chunk_of(width, chunks, index);
-    for (std::int64_t piece = 0; piece < factor; ++piece) {
+    for (std::int64_t piece = 0; piece < factor && piece * width < extent; ++piece) {
       for (std::int64_t i = 0; i < columns.size; ++i) {
         const std::int64_t row = piece * width + columns.offset + i;
         if (row < extent) rows.push_back(row);
@@ -132,6 +132,7 @@ std::vector<std::int64_t> strided_rows(std::int64_t extent, std::int64_t factor,
   }
   for (std::int64_t piece = 0; piece < factor; ++piece) {
     const Chunk outer = chunk_of(extent, factor, piece);
+    if (outer.size == 0) break;  // and so are all pieces behind it
     const Chunk inner = chunk_of(outer.size, chunks, index);
     for (std::int64_t i = 0; i < inner.size; ++i) rows.push_back(outer.offset + inner.offset + i);
   }

@@ -44,6 +44,7 @@ class Search {
   Search(const OpRule& rule, const OpCall& call, const DeviceMesh& mesh,
          const TransitionPricer& pricer, SearchOptions options)
       : rule_(rule),
+        call_(call),
         tensors_(call.tensors()),
         mesh_(mesh),
         pricer_(pricer),
@@ -117,6 +118,12 @@ class Search {
         return std::nullopt;
       }
     }
+    // What full enumeration drops is no answer here either.
+    if (std::any_of(inputs.begin(), inputs.end(), has_mixed_partials) ||
+        std::any_of(outputs.begin(), outputs.end(), has_mixed_partials) ||
+        (rule_.filter != nullptr && !rule_.filter(call_, inputs, mesh_))) {
+      return std::nullopt;
+    }
     return outputs;
   }
 
@@ -178,6 +185,7 @@ class Search {
   }
 
   const OpRule& rule_;
+  const OpCall& call_;
   boost::container::small_vector<const TensorSpec*, 4> tensors_;
   const DeviceMesh& mesh_;
   const TransitionPricer& pricer_;

@@ -691,6 +691,12 @@ Selection StackEvaluator::select(const OpCall& call, const DeviceMesh& mesh,
                           .redistribute_us = outcome.result->input_us,
                           .compute_us = 0.0,
                           .total_us = outcome.result->total_us};
+      if (stack_.compute_model.entry->name != "none") {
+        // The search minimises redistribution alone; its answer's kernel is priced as everywhere.
+        selection.choice.compute_us =
+            compute_us(rule, call, mesh, selection.choice.inputs, selection.choice.outputs);
+        selection.choice.total_us += selection.choice.compute_us;
+      }
       selection.candidates = {selection.choice};
       selection.ties = {0};
       return selection;

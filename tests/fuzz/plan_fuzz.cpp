@@ -66,8 +66,12 @@ void one_plan(Bytes8 input, const Topology& topology, const ComputeModel& kernel
     FUZZ_CHECK(same(redistributor.cost_us(meta, from, to), price), what);
     expect_path(plan, mesh, what);
     if (from == to) FUZZ_CHECK(plan.steps.empty() && price == 0, what);
-    const PlanBounds bounds = bounds_of(plan, mesh, topology);
-    FUZZ_CHECK(!bounds.memory_ratio || *bounds.memory_ratio >= 1, what);
+    // The rows of every rank are listed: correct and slow where there are many.
+    if (mesh.size() > kMaxBoundRanks || meta.bytes() * static_cast<double>(mesh.size()) < 1e5) {
+      const PlanBounds bounds = bounds_of(plan, mesh, topology);
+      FUZZ_CHECK(!bounds.memory_ratio || *bounds.memory_ratio >= 1, what);
+      FUZZ_CHECK(!bounds.volume_ratio || *bounds.volume_ratio > 0, what);
+    }
 
     // One source to many targets takes another way through the graph planner.
     const std::vector<Layout> targets = {to, from, Layout::replicated(mesh.ndim()), to, from, to};

@@ -33,7 +33,7 @@ INSTANTIATE_TEST_SUITE_P(
         BrokenJson{"Empty", "",
                    "f.json:line 1, column 1: broken JSON: found nothing; valid: a JSON document"},
         BrokenJson{"MissingComma", "{\"a\": 1\n \"b\": 2}",
-                   "f.json:line 2, column 2: broken JSON: found '\"'; valid: \",\" or \"}\""},
+                   "f.json:line 2, column 4: broken JSON: found '\"'; valid: \",\" or \"}\""},
         BrokenJson{"TrailingComma", "{\n  \"a\": [1, 2,]\n}",
                    "f.json:line 2, column 14: broken JSON: found \"]\"; valid: another value"},
         BrokenJson{"NoColon", "{\"a\" 1}",
