@@ -199,7 +199,8 @@ bool is_shardable(const Shape& shape, const Placements& placements, const Device
     const auto dim = static_cast<std::size_t>(p.dim());
     if (dim >= shape.size()) return false;
     shards[dim] *= mesh.size(static_cast<int>(i));
-    const std::int64_t needed = p.is_strided() ? shards[dim] * p.split_factor() : shards[dim];
+    const std::int64_t needed =
+        p.is_strided() ? saturating_product(shards[dim], p.split_factor()) : shards[dim];
     if (shape[dim] < needed) return false;
   }
   return true;
@@ -213,7 +214,7 @@ bool is_evenly_shardable_on_dim(const Shape& shape, const Placements& placements
     const Placement& p = placements[i];
     if (!p.is_shard_like() || p.dim() != dim) continue;
     shards *= mesh.size(static_cast<int>(i));
-    if (p.is_strided() && extent % (p.split_factor() * shards) != 0) return false;
+    if (p.is_strided() && extent % saturating_product(shards, p.split_factor()) != 0) return false;
   }
   return extent % shards == 0;
 }

@@ -10,6 +10,7 @@
 
 #include <boost/container/static_vector.hpp>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <span>
@@ -83,6 +84,13 @@ enum class StridedVariant : std::uint8_t { kChunkOfChunks, kUnflatten };
 [[nodiscard]] std::vector<std::int64_t> local_rows(const Shape& shape, int dim,
                                                    const Layout& layout, const DeviceMesh& mesh,
                                                    std::span<const std::int64_t> coordinate);
+
+// a * b, or the largest number when that is past it: split factors and mesh sizes may be huge.
+// Assumes both are positive.
+[[nodiscard]] inline std::int64_t saturating_product(std::int64_t a, std::int64_t b) {
+  constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
+  return a > kMost / b ? kMost : a * b;
+}
 
 // Product of the mesh sizes whose placement shards; strided ones count when asked (PyTorch 2.13.0
 // counts them).

@@ -43,7 +43,9 @@ class ShardableCodes {
     // When a dim divided by all of the mesh and the largest split factor is not empty, no code is.
     std::int64_t most = mesh.size();
     for (const Placement& p : entries) {
-      if (p.is_strided()) most = std::max(most, mesh.size() * p.split_factor());
+      if (p.is_strided()) {
+        most = std::max(most, saturating_product(mesh.size(), p.split_factor()));
+      }
     }
     for (const Placement& p : entries) {
       if (!p.is_shard_like()) continue;

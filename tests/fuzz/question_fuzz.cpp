@@ -17,13 +17,13 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::size_t kMaxInputs = 4;
+constexpr std::size_t kMaxInputs = 3;
 
 TensorArg draw_input(Bytes8& input, const DeviceMesh& mesh, const TensorMeta& previous) {
   TensorArg arg;
   const int kind = input.below(6);
   arg.is_list = kind > 3;
-  const int tensors = arg.is_list ? 1 + input.below(3) : 1;
+  const int tensors = arg.is_list ? 1 + input.below(2) : 1;
   for (int i = 0; i < tensors; ++i) {
     // Mostly the shape before it: random shapes seldom fit.
     const bool same = kind % 2 == 0 && previous.ndim() > 0;
