@@ -125,7 +125,7 @@ struct InvariantWitness {
 
 struct InvariantResult {
   std::string stack;
-  std::string name;  // triangle, monotone_bytes, monotone_bandwidth, zero_same_layout, ...
+  std::string name;  // triangle, monotone, monotone_bandwidth, zero_same_layout, ...
   std::int64_t checked = 0;
   std::int64_t violated = 0;
   std::optional<InvariantWitness> worst;

@@ -120,10 +120,10 @@ std::vector<std::string> ConfigStore::names(ConfigKind kind) const {
 
 fs::path ConfigStore::find(ConfigKind kind, const std::string& name, const fs::path& folder) const {
   const bool is_path = name.find('/') != std::string::npos;
-  const fs::path shipped = root_ / folder_of(kind) / (name + ".json");
+  fs::path shipped = root_ / folder_of(kind) / (name + ".json");
   std::error_code error;
   if (!is_path && fs::exists(shipped, error)) return shipped;
-  const fs::path given = fs::path(name).is_absolute() ? fs::path(name) : folder / name;
+  fs::path given = fs::path(name).is_absolute() ? fs::path(name) : folder / name;
   if (!name.empty() && fs::exists(given, error)) return given;
   if (is_path || name.ends_with(".json")) {
     throw InputError(kind_name(kind) + " \"" + name + "\": no such file");

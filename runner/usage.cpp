@@ -63,7 +63,7 @@ std::string required_message(const CLI::App& command, const CLI::ParseError& err
 }
 
 std::string count_message(const CLI::App& command, const CLI::ParseError& error) {
-  const std::string text = error.what();
+  std::string text = error.what();
   const CLI::Option* option = command.get_option_no_throw(text.substr(0, text.find(':')));
   if (option == nullptr) return text;
   // CLI11 counts only values that it has taken.

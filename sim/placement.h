@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "sim/mesh.h"
 
@@ -136,8 +137,9 @@ struct Layout {
 
   Layout() = default;
   // In default shard order.
-  explicit Layout(Placements p) : placements(p), order(ShardOrder::default_of(placements)) {}
-  Layout(Placements p, ShardOrder o) : placements(p), order(o) {}
+  explicit Layout(Placements p)
+      : placements(std::move(p)), order(ShardOrder::default_of(placements)) {}
+  Layout(Placements p, ShardOrder o) : placements(std::move(p)), order(o) {}
   [[nodiscard]] static Layout replicated(int mesh_ndim);
   // `mesh_ndim` placements. Throws TextError: unknown placement, wrong number of placements, order
   // indices that are not a permutation, order indices on some but not all shards of a tensor dim,

@@ -22,8 +22,7 @@ class Checker {
   std::vector<InvariantCheck> run(int samples) {
     std::vector<InvariantCheck> checks;
     checks.push_back(repeat("triangle", samples, [this](InvariantCheck& c) { triangle(c); }));
-    checks.push_back(
-        repeat("monotone_bytes", samples, [this](InvariantCheck& c) { monotone_bytes(c); }));
+    checks.push_back(repeat("monotone", samples, [this](InvariantCheck& c) { monotone(c); }));
     checks.push_back(repeat("monotone_bandwidth", samples,
                             [this](InvariantCheck& c) { monotone_bandwidth(c); }));
     checks.push_back(
@@ -126,7 +125,7 @@ class Checker {
               on.text());
   }
 
-  void monotone_bytes(InvariantCheck& check) {
+  void monotone(InvariantCheck& check) {
     const DeviceMesh on = mesh();
     const TensorMeta meta = tensor();
     TensorMeta larger = meta;

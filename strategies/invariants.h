@@ -1,7 +1,7 @@
 // Checks of properties that a cost of redistribution should have, on seeded random layouts.
 //
 //   triangle             cost(A,C) <= cost(A,B) + cost(B,C)
-//   monotone_bytes       twice the tensor costs no less
+//   monotone             twice the tensor costs no less
 //   monotone_bandwidth   twice the bandwidth of every link costs no more
 //   zero_same_layout     cost(A,A) == 0
 //   reduce_scatter_le_all_reduce   P->S(d) costs no more than P->R on one mesh dim

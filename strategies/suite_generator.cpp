@@ -132,7 +132,7 @@ class Generator {
 
  private:
   static std::int64_t side(double elements) {
-    return std::max<std::int64_t>(1, static_cast<std::int64_t>(std::sqrt(elements) + 0.5));
+    return std::max<std::int64_t>(1, std::llround(std::sqrt(elements)));
   }
 
   void add(OpCall& call, const Shape& shape) {

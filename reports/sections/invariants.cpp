@@ -19,8 +19,8 @@ struct Meaning {
 };
 
 constexpr Meaning kMeanings[] = {
+    {"monotone", "a price does not fall when bytes grow"},
     {"monotone_bandwidth", "a price does not rise when bandwidth doubles"},
-    {"monotone_bytes", "a price does not fall when bytes grow"},
     {"reduce_scatter_le_all_reduce",
      "a reduce_scatter costs no more than the all_reduce it is half of"},
     {"triangle", "going directly costs no more than going by way of a third layout"},

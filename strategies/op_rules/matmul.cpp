@@ -138,7 +138,11 @@ EinsumEquation einsum_equation(const OpCall& call) {
   if (call.args.empty() || !call.args[0].is_string()) {
     throw InputError(call.op + ": --args must begin with the equation, such as [\"mk,kn->mn\"]");
   }
-  return EinsumEquation::parse(call.args[0].get<std::string>());
+  try {
+    return EinsumEquation::parse(call.args[0].get<std::string>());
+  } catch (const TextError& error) {
+    throw InputError(call.op + ": --args: " + error.what());
+  }
 }
 
 std::vector<TensorMeta> einsum_outputs(const OpCall& call) {

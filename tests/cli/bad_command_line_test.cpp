@@ -377,6 +377,11 @@ INSTANTIATE_TEST_SUITE_P(
             select_of("_softmax", {"f32[8,8] R"}, {"--args", "[18446744073709551615,false]"}),
             "aten._softmax.default: argument 0 of --args: found 18446744073709551615; valid: an "
             "integer"},
+        BadCommand{"EinsumEquationWithARepeatedLetter",
+                   select_of("einsum", {"f32[8,8] R", "f32[8,8] R"},
+                             {"--args", R"(["mm,k->mk"])", "--stack", "shardlab"}),
+                   "aten.einsum.default: --args: einsum equation \"mm,k->mk\": at position 1: "
+                   "expected distinct letters in one input"},
         BadCommand{"ArgsMissing", select_of("_softmax", {"f32[8,8] R"}),
                    "aten._softmax.default: --args must begin with the dim"},
         BadCommand{"UnknownSearch", with(kGoodMatmul, {"--search", "ful"}),

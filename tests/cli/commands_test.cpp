@@ -280,7 +280,7 @@ TEST(CompareCommand, HasTheKeysOfItsContract) {
   for (const json& stack : report["stacks"]) {
     expect_keys(stack, {"regret", "kendall_tau", "invariants"});
     expect_keys(stack["regret"], {"mean", "p50", "p99", "max"});
-    for (const char* name : {"triangle", "monotone_bytes", "monotone_bandwidth", "zero_same_layout",
+    for (const char* name : {"triangle", "monotone", "monotone_bandwidth", "zero_same_layout",
                              "reduce_scatter_le_all_reduce"}) {
       expect_keys(stack["invariants"][name], {"checked", "violated"});
     }
