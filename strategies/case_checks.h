@@ -12,6 +12,7 @@
 
 #include "costmodel/error.h"
 #include "strategies/case.h"
+#include "strategies/evaluator.h"
 
 namespace shardlab::case_checks {
 

@@ -5,6 +5,7 @@
 #include <random>
 
 #include "costmodel/text.h"
+#include "strategies/evaluator.h"
 
 namespace shardlab {
 namespace {

@@ -15,6 +15,7 @@
 #include <string>
 #include <vector>
 
+#include "strategies/evaluator.h"
 #include "strategies/stack.h"
 #include "strategies/suite.h"
 

@@ -17,6 +17,7 @@
 #include "runner/parallel.h"
 #include "runner/terminal.h"
 #include "runner/version.h"
+#include "strategies/evaluator.h"
 #include "strategies/invariants.h"
 #include "strategies/questionnaire.h"
 

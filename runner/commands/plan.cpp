@@ -3,6 +3,7 @@
 #include "runner/commands/commands.h"
 #include "runner/terminal.h"
 #include "sim/bounds.h"
+#include "strategies/evaluator.h"
 
 namespace shardlab {
 namespace {

@@ -7,6 +7,7 @@
 #include "costmodel/text.h"
 #include "runner/commands/commands.h"
 #include "runner/terminal.h"
+#include "strategies/evaluator.h"
 
 namespace shardlab {
 namespace {

@@ -6,6 +6,7 @@
 //   BM_SearchGraph/<mesh dims>   the search alone
 //
 // An iteration asks every pair of questions.json once.
+#include "strategies/evaluator.h"
 #include "tests/bench/questions.h"
 
 namespace shardlab {

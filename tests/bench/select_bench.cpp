@@ -3,6 +3,7 @@
 //
 //   BM_SelectMm/<mesh dims>, BM_SelectAdd/<mesh dims>
 #include "costmodel/error.h"
+#include "strategies/evaluator.h"
 #include "tests/bench/questions.h"
 
 namespace shardlab {

@@ -8,6 +8,7 @@
 
 #include "costmodel/error.h"
 #include "costmodel/text.h"
+#include "strategies/evaluator.h"
 #include "tests/support/shipped.h"
 
 namespace shardlab::testing_support {

@@ -1,5 +1,7 @@
 // Choices of whole stacks: regressions R03, R04, R09, R23, R24, R25, R56; orders, transitions,
 // kernels.
+#include "strategies/evaluator.h"
+
 #include <gtest/gtest.h>
 
 #include <algorithm>

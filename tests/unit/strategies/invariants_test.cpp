@@ -7,6 +7,7 @@
 #include <map>
 
 #include "costmodel/text.h"
+#include "strategies/evaluator.h"
 #include "tests/support/reference_stacks.h"
 
 namespace shardlab {

@@ -7,6 +7,7 @@
 #include <limits>
 #include <set>
 
+#include "strategies/evaluator.h"
 #include "strategies/expansion.h"
 #include "strategies/stack.h"
 #include "tests/support/random_layouts.h"

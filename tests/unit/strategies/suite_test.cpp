@@ -8,6 +8,7 @@
 #include <set>
 
 #include "costmodel/error.h"
+#include "strategies/evaluator.h"
 #include "strategies/op_rule.h"
 #include "strategies/ties.h"
 #include "tests/support/reference_messages.h"

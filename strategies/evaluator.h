@@ -1,0 +1,113 @@
+// Answers questions under one stack: the price of every candidate, the choice, its ties and margin.
+//
+//   StackEvaluator evaluator(stack, topology);
+//   Selection choice = evaluator.select(call, mesh);        // candidates, prices, choice, ties
+//   Plan plan = evaluator.on(mesh).plan(meta, from, to);    // one redistribution
+//
+// An evaluator holds the models and caches: one a thread. Prices are in microseconds.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "sim/redistribute.h"
+#include "strategies/expansion.h"
+#include "strategies/op_rule.h"
+#include "strategies/search.h"
+#include "strategies/selection.h"
+#include "strategies/stack.h"
+
+namespace shardlab {
+
+// Prices of an expansion's candidates under one stack.
+struct Pricing {
+  std::vector<std::vector<double>>
+      by_code;                     // input -> code -> redistribution in us (NaN: not asked)
+  std::vector<double> compute_us;  // by candidate; empty when kernels are free
+  std::vector<double> totals;      // by candidate; infinity is impossible
+};
+
+// One candidate, spelled out.
+struct Candidate {
+  std::vector<Placements> inputs;
+  std::vector<Placements> outputs;
+  std::vector<double> redistribute_us;
+  double compute_us = 0.0;
+  double total_us = 0.0;
+};
+
+struct Selection {
+  // In the order in which the policy saw them. Empty after a priority-queue search, which lists
+  // only its answer.
+  std::vector<Candidate> candidates;
+  std::size_t selected = 0;
+  Candidate choice;
+  std::vector<std::size_t> ties;
+  std::optional<double> margin_us;
+  bool flips_with_order = false;
+  std::string search_note;  // why a priority-queue search fell back to full enumeration
+};
+
+struct SelectOptions {
+  std::optional<SearchKind> search;
+  std::optional<CandidateOrder> order;
+  bool nesting_guard = true;
+};
+
+// A choice without its alternatives, for thousands of questions.
+struct Decision {
+  Candidate choice;
+  std::size_t candidates = 0;
+  std::size_t ties = 0;
+  std::optional<double> margin_us;
+  bool flips_with_order = false;
+};
+
+class StackEvaluator {
+ public:
+  StackEvaluator(const Stack& stack, const Topology& topology);
+  StackEvaluator(const StackEvaluator&) = delete;
+  StackEvaluator& operator=(const StackEvaluator&) = delete;
+
+  [[nodiscard]] const Stack& stack() const { return stack_; }
+  [[nodiscard]] const Topology& topology() const { return topology_; }
+  [[nodiscard]] Redistributor& on(const DeviceMesh& mesh);
+  [[nodiscard]] const CostModel& collective_model() const { return *collectives_; }
+  [[nodiscard]] const ComputeModel& compute_model() const { return *kernels_; }
+
+  // Throws InputError: unknown op, inputs that it can't take, an in-place op whose input would have
+  // to move.
+  [[nodiscard]] Selection select(const OpCall& call, const DeviceMesh& mesh,
+                                 const SelectOptions& options = {});
+  // The same for candidates that the caller lists or expands.
+  [[nodiscard]] Selection select_from(const Expansion& expansion, const OpRule* rule,
+                                      const OpCall& call, const DeviceMesh& mesh,
+                                      const SelectOptions& options = {});
+  // The choice alone, from an expansion under this stack's rules.
+  [[nodiscard]] Decision decide(const Expansion& expansion, const Pricing& pricing,
+                                const OpCall& call) const;
+
+  [[nodiscard]] Pricing price(const Expansion& expansion, const OpRule* rule, const OpCall& call,
+                              const DeviceMesh& mesh);
+  [[nodiscard]] Candidate candidate(const Expansion& expansion, const Pricing& pricing,
+                                    std::size_t index) const;
+  // The local kernel of an op in these layouts, for the rank with the largest shards.
+  [[nodiscard]] double compute_us(const OpRule& rule, const OpCall& call, const DeviceMesh& mesh,
+                                  std::span<const Placements> inputs,
+                                  std::span<const Placements> outputs) const;
+
+ private:
+  [[nodiscard]] Policy policy_for(const OpCall& call) const;
+
+  Stack stack_;
+  Topology topology_;
+  std::unique_ptr<CostModel> collectives_;
+  std::unique_ptr<ComputeModel> kernels_;
+  std::map<std::string, std::unique_ptr<Redistributor>> redistributors_;
+};
+
+}  // namespace shardlab
