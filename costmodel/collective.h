@@ -52,8 +52,9 @@ struct CollectiveQuery {
 };
 
 // Ring volume factors: the bytes that cross one rank's link, as a multiple of full_bytes.
-//   all_gather, reduce_scatter, all_to_all  (n-1)/n       all_reduce  2(n-1)/n       broadcast,
-//   scatter, send_recv  1
+//   all_gather, reduce_scatter, all_to_all  (n-1)/n
+//   all_reduce                              2(n-1)/n
+//   broadcast, scatter, send_recv           1
 // Source: NCCL Tests, doc/PERFORMANCE.md (bus bandwidth factors). Status: derived.
 [[nodiscard]] double ring_volume_factor(Collective kind, std::int64_t ranks);
 // Steps of a ring: (n-1) for all_gather, reduce_scatter and all_to_all, 2(n-1) for all_reduce,

@@ -2,14 +2,12 @@
 // how much each stack loses by its choices.
 //
 //   const Comparison comparison = compare(record);
-//   comparison.stacks[1].flips.total;          // decisions the first candidate takes otherwise
-//   than the baseline comparison.flips.front().verdict;          // kWorse, if any flip is: losses
-//   come first
+//   comparison.stacks[1].flips.total;       // decisions the first candidate takes otherwise
+//   comparison.flips.front().verdict;       // kWorse, if any flip is: losses come first
 //
 // Flip: the candidate's choice is another text than the baseline's.
 // Best: the cheapest known choice by the reference: the record's best, or an answer the reference
-// prices lower still
-//   (rule sets differ between stacks, so one may choose what another never lists).
+//   prices lower still (rule sets differ between stacks: one may choose what another never lists).
 // Regret of an answer: (its reference price - best) / best, a fraction, never negative. Where best
 // is 0, regret is 0
 //   for a choice that is free as well; a choice that costs something has no ratio and counts as

@@ -1,7 +1,6 @@
 // A report section: one file in reports/sections/, found by its name.
 //
-//   REPORT_SECTION(ties){                      // in reports/sections/ties.cpp, inside namespace
-//   shardlab
+//   REPORT_SECTION(ties){         // in reports/sections/ties.cpp, inside namespace shardlab
 //       .id = "ties",
 //       .title = "Ties and order dependence",
 //       .question = "Which choices rest on a coin toss?",

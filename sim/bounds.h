@@ -1,11 +1,10 @@
 // What no plan can beat, and how far a plan is from it.
 //
 //   volume   bytes that ranks receive. Without partials rank r must receive what it will hold and
-//   does not hold yet:
-//            b * |dst(r) \ src(r)|. With partials reduced over n ranks every element takes n-1
-//            receives for its final value and one more for each further rank that ends up with it:
-//            N (n-1)/n a rank to a shard of an N-byte tensor, twice that to a replica (Patarasuk
-//            and Yuan 2009; Chan et al. 2007).
+//            does not hold yet: b * |dst(r) \ src(r)|. With partials reduced over n ranks every
+//            element takes n-1 receives for its final value and one more for each further rank that
+//            ends up with it: N (n-1)/n a rank to a shard of an N-byte tensor, twice that to a
+//            replica (Patarasuk and Yuan 2009; Chan et al. 2007).
 //   time     one step's latency and the volume of the busiest rank over the fastest link.
 //   memory   the larger of one rank's source and target shards.
 //

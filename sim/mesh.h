@@ -1,10 +1,9 @@
 // Device meshes and their layout algebra.
 //
-//   DeviceMesh mesh = DeviceMesh::parse("dp=2,pp=3,tp=4");       // 24 ranks, row-major
-//   DeviceMesh sub = mesh.slice({"dp", "tp"});                   // keeps the root's strides: 2:12,
-//   4:1 DeviceMesh with = mesh.flatten({"dp", "pp"}, "dp_pp");       // records a flattened mesh,
-//   as a user would with.find_flattened({0, 1})                                  // looked up by
-//   layout, not by name
+//   DeviceMesh mesh = DeviceMesh::parse("dp=2,pp=3,tp=4");     // 24 ranks, row-major
+//   DeviceMesh sub = mesh.slice({"dp", "tp"});                 // the root's strides: 2:12, 4:1
+//   DeviceMesh with = mesh.flatten({"dp", "pp"}, "dp_pp");     // records it, as a user would
+//   with.find_flattened({0, 1})                                // looked up by layout, not by name
 //
 // A mesh dim is described by a (CuTe-style) layout over the root's ranks: size:stride pairs,
 // outermost first. More than one pair is a nested dim; it is still a legal 1-D mesh whose rank

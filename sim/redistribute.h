@@ -2,8 +2,7 @@
 //
 //   Redistributor redistributor(mesh, topology, {.rules = v3}, collectives, kernels);
 //   Plan plan = redistributor.plan(meta, from, to);        // steps, path, price
-//   double us = redistributor.cost_us(meta, from, to);     // only the price, in tens of
-//   nanoseconds
+//   double us = redistributor.cost_us(meta, from, to);     // the price alone: tens of nanoseconds
 //
 // The cost is DTensor's redistribute_cost in the chosen version: 0 for an equal layout (and, where
 // the version says so, for a fully replicated source), infinite for what is impossible, else the

@@ -1,8 +1,8 @@
 // A distributed tensor: global shape and dtype, mesh, layout; and the shapes each rank holds.
 //
 //   TensorMeta::parse("bf16[8192,4096]")
-//   local_shape({5}, Layout::parse("S(0)S(0)", 2), mesh 2x2, coordinate {0, 0})   // [2]: nested
-//   chunks 2,1 / 1,1
+//   local_shape({5}, Layout::parse("S(0)S(0)", 2), mesh 2x2, coordinate {0, 0})
+//       // [2]: the chunks are nested, 2,1 / 1,1
 //
 // Placements are applied left to right, each to the tensor left by the one before. Chunk semantics:
 // c = ceil(N/n), chunk r covers [min(N, c r), min(N, c (r+1))): trailing chunks are short or empty.

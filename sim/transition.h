@@ -1,8 +1,8 @@
 // One mesh dim changes its placement: which collective that needs, the bytes it moves, the bytes it
 // leaves, its price; in the versions that DTensor's cost function went through.
 //
-//   S->R all_gather   S->S' all_to_all   P->R all_reduce   P->S reduce_scatter   R->S, R->P local
-//   S->P, P->P' impossible
+//   S->R all_gather    S->S' all_to_all    R->S, R->P local
+//   P->R all_reduce    P->S reduce_scatter S->P, P->P' impossible
 //
 // How many microseconds a collective takes is the cost model's business: any model runs under any
 // version. Sources: the pull requests named in each row of all_transition_rules(); PyTorch 2.13.0,

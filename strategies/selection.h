@@ -3,9 +3,8 @@
 // Policies:
 //   first-listed   the first candidate of least total (PyTorch before #161882)
 //   keep-input     a negative total first (the least); else, among totals of exactly 0, the last
-//   candidate that leaves
-//                  every input as it is, else the first of them; else the first candidate of least
-//                  total (#161882)
+//                  candidate that leaves every input as it is, else the first of them; else the
+//                  first candidate of least total (#161882)
 // Source: PyTorch 2.13.0, _sharding_prop.py, _select_min_cost_strategy.
 #pragma once
 

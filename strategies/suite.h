@@ -1,9 +1,8 @@
 // Suites: many questions without expected answers, for comparing stacks.
 //
-//   {"schema": "shardlab/suite/1", "name": ..., "questions": [{"id", "kind": "select", "op",
-//   "mesh", "inputs", "args"},
-//                                                             {"id", "kind": "plan", "mesh",
-//                                                             "tensor", "from", "to"}]}
+//   {"schema": "shardlab/suite/1", "name": ...,
+//    "questions": [{"id", "kind": "select", "op", "mesh", "inputs", "args"},
+//                  {"id", "kind": "plan", "mesh", "tensor", "from", "to"}]}
 // or, instead of "questions", "generate": ops x meshes x sizes x random layouts, the same for the
 // same seed anywhere.
 #pragma once

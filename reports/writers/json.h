@@ -1,11 +1,10 @@
 // A comparison as JSON, "shardlab/report/1": what `compare --format json` prints and report.json
 // holds.
 //
-//   {"schema", "summary", "questions": 1204, "baseline", "candidates": [...], "reference": {name,
-//   label},
-//    "stacks": [{"name", "regret": {mean, p50, p99, max, ...}, "kendall_tau", "invariants": {name:
-//    {checked, violated,
-//                worst}}, "ties", "flips", ...}],
+//   {"schema", "summary", "questions": 1204, "baseline", "candidates": [...],
+//    "reference": {name, label},
+//    "stacks": [{"name", "regret": {mean, p50, p99, max, ...}, "kendall_tau",
+//                "invariants": {name: {checked, violated, worst}}, "ties", "flips", ...}],
 //    "flips": [{"question", "stack", "baseline", "candidate", "baseline_us", "candidate_us",
 //               "reference_us": {baseline, candidate}, "verdict", "gain_us", "gain_percent", ...}],
 //    "order_dependent": [...], "curves": [...], "context", "configuration", "timing"}

@@ -2,8 +2,7 @@
 // dim an edge.
 //
 //   GraphPlanner planner(pricer);
-//   planner.search(meta, from, to)        // the cheapest path; found == false when the target
-//   can't be reached
+//   planner.search(meta, from, to)    // the cheapest path; not found when nothing leads there
 //
 // Exact, and the same path as PyTorch's: among equally cheap paths the one that a
 // first-in-first-out queue would pop first, with successors in PyTorch's order. What makes it fast

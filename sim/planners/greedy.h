@@ -1,8 +1,8 @@
 // DTensor's greedy planner: replicate misaligned nested shards from the innermost mesh dim
 // outwards, then change the rest from the outermost inwards. Cheap, not optimal.
 //
-//   for_each_greedy_step(from, to, shards > 1, [](int mesh_dim, const Placement& from, const
-//   Placement& to) { ... });
+//   for_each_greedy_step(from, to, shards > 1,
+//                        [](int mesh_dim, const Placement& from, const Placement& to) { ... });
 //
 // Source: PyTorch 2.13.0, _redistribute.py, generate_greedy_transform_infos. Consequences worth
 // knowing: pure partial sources reduce outermost first, sources with a shard innermost first.

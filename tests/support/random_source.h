@@ -1,9 +1,9 @@
 // Random numbers of tests: one generator a test, the same numbers everywhere, the seed shown on
 // failure.
 //
-//   Random random(7);                 // 7 tells the tests apart; SHARDLAB_TEST_SEED replaces the
-//   common seed SHARDLAB_TRACE_SEED(random);      // every failure below names the seed for (int i
-//   = 0; i < random_cases(200); ++i) ... random.between(1, 9) ...
+//   Random random(7);               // tells the tests apart; SHARDLAB_TEST_SEED is common to all
+//   SHARDLAB_TRACE_SEED(random);    // every failure below names the seed
+//   for (int i = 0; i < random_cases(200); ++i) ... random.between(1, 9) ...
 #pragma once
 
 #include <gtest/gtest.h>

@@ -1,7 +1,7 @@
 // Error messages are part of the interface: tests compare them word for word.
 //
-//   EXPECT_THROW_MSG(parse_bytes("1XB"), TextError, "size \"1XB\": at position 1: expected a unit:
-//   ...");
+//   EXPECT_THROW_MSG(parse_bytes("1XB"), TextError,
+//                    "size \"1XB\": at position 1: expected a unit: ...");
 #pragma once
 
 #include <gtest/gtest.h>

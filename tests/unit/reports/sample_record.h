@@ -51,19 +51,17 @@ inline RecordQuestion question(std::string id, std::string op, double bytes, dou
 //   q1 mm     1      8        10      8       better      2 of 10: 20 %  2/8 = 0.25     0
 //   q2 add    3      5        5       5       none                       0              0
 //   q3 plan   1      4        4       5       worse       -1 of 4: -25 % 0              1/4 = 0.25
-//   q4 relu   1      0        0       2       worse       -2 us of 0     0              unbounded,
-//   2 us q5 sum    1      3        3       none    undecided                  0 unpriced q6 cat 1
-//   4        6       6       equal       0              2/4 = 0.5      2/4 = 0.5 q7 mm     1      7
-//   none    7       undecided                  impossible     0
+//   q4 relu   1      0        0       2       worse       -2 us of 0     0              2 us more
+//   q5 sum    1      3        3       none    undecided                  0              unpriced
+//   q6 cat    1      4        6       6       equal       0              2/4 = 0.5      2/4 = 0.5
+//   q7 mm     1      7        none    7       undecided                  impossible     0
 //
 // Flips: 6 of 7 = 85.7 %: 1 better, 2 worse, 1 equal, 2 undecided.
 // Old: 0.25 + 0.5 over 6 judged = 12.5 %; by weight over 8 = 9.375 %; sorted 0 0 0 0 .25 .5: p50 at
-// place 2.5 is 0, p99
-//   at place 4.95 is .25 + .95 x .25 = 48.75 %, max 50 %. tau (1 + .5) / 2 = 0.75; by weight (1 + 3
-//   x .5) / 4 = 0.625.
+//   place 2.5 is 0, p99 at place 4.95 is .25 + .95 x .25 = 48.75 %, max 50 %.
+//   tau (1 + .5) / 2 = 0.75; by weight (1 + 3 x .5) / 4 = 0.625.
 // New: 0.25 + 0.5 over 5 judged = 15 %; by weight over 7 = 10.71 %; sorted 0 0 0 .25 .5: p50 0, p99
-// at place 3.96 is
-//   .25 + .96 x .25 = 49 %, max 50 %. tau 0.8.
+//   at place 3.96 is .25 + .96 x .25 = 49 %, max 50 %. tau 0.8.
 inline ComparisonRecord small_record() {
   ComparisonRecord record;
   record.context = {
