@@ -107,6 +107,10 @@ bool Redistributor::uses_graph(const Layout& from, const Layout& to, PlannerKind
          from.has_strided() || to.has_strided();
 }
 
+bool Redistributor::plans_opaque_shards() const {
+  return options_.planner == PlannerKind::kGraph && options_.rules.prices_strided;
+}
+
 // v0: every mesh dim on its own, outermost first, whatever the shard order.
 Price Redistributor::loop_price(const TensorMeta& meta, const Layout& from,
                                 const Layout& to) const {
@@ -161,9 +165,11 @@ double Redistributor::cost_us(const TensorMeta& meta, const Layout& from, const 
   const std::optional<Layout> source =
       from.has_strided() ? decode_strided_as_order(from, mesh_) : from;
   const std::optional<Layout> target = to.has_strided() ? decode_strided_as_order(to, mesh_) : to;
-  if (!source || !target) return greedy_cost_us(meta, from, to);
-  const GraphSearchResult result = graph_.search(meta, *source, *target);
-  return result.found ? moves_cost_us(meta, *source, result.moves) : kInfinity;
+  const bool known = source && target;
+  if (!known && !plans_opaque_shards()) return greedy_cost_us(meta, from, to);
+  const Layout& start = known ? *source : from;
+  const GraphSearchResult result = graph_.search(meta, start, known ? *target : to);
+  return result.found ? moves_cost_us(meta, start, result.moves) : kInfinity;
 }
 
 void Redistributor::costs_us(const TensorMeta& meta, const Layout& from, std::span<const Layout> to,
@@ -269,7 +275,8 @@ void Redistributor::price_and_merge(Plan& plan) const {
   }
   if (options_.merge == MergeMode::kOff || plan.steps.size() < 2) return;
   MergeResult merged =
-      merge_steps(plan.steps, mesh_, {.mends_faults = options_.merge_checks_all_gather});
+      merge_steps(plan.steps, mesh_,
+                  {.mends_faults = options_.merge_checks_all_gather, .shape = plan.meta.shape});
   plan.warnings = std::move(merged.warnings);
   if (merged.steps.size() == plan.steps.size()) return;
   plan.steps = std::move(merged.steps);
@@ -292,6 +299,8 @@ Plan Redistributor::plan(const TensorMeta& meta, const Layout& from, const Layou
       if (source && target) {
         plan.start = *source;
         add_graph_steps(plan, *target, plan_options.rank, plan_options.count_optimal_paths);
+      } else if (plans_opaque_shards()) {
+        add_graph_steps(plan, to, plan_options.rank, plan_options.count_optimal_paths);
       } else {
         add_greedy_steps(plan, plan_options.rank);
       }

@@ -90,6 +90,10 @@ class Redistributor {
   [[nodiscard]] Shortcut shortcut(const Layout& from, const Layout& to) const;
   [[nodiscard]] Bytes local_bytes(const TensorMeta& meta, const Layout& layout) const;
   [[nodiscard]] bool uses_graph(const Layout& from, const Layout& to, PlannerKind planner) const;
+  // Whether a strided shard whose order is unknown goes to the graph planner, as a shard of its own
+  // kind. DTensor takes the greedy planner, which may gather a mesh dim under a strided shard that
+  // was cut from it, and scramble the rows.
+  [[nodiscard]] bool plans_opaque_shards() const;
   [[nodiscard]] Price loop_price(const TensorMeta& meta, const Layout& from,
                                  const Layout& to) const;
   [[nodiscard]] double greedy_cost_us(const TensorMeta& meta, const Layout& from,

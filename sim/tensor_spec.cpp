@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <set>
 
 #include "costmodel/error.h"
 #include "costmodel/text.h"
@@ -178,6 +179,23 @@ std::vector<std::int64_t> local_rows(const Shape& shape, int dim, const Layout& 
     rows = std::move(kept);
   }
   return rows;
+}
+
+std::vector<std::int64_t> local_extents(const Shape& shape, int dim, const Layout& layout,
+                                        const DeviceMesh& mesh) {
+  std::set<std::int64_t> extents = {shape[static_cast<std::size_t>(dim)]};
+  for (const int m : layout.mesh_dims_of(dim)) {
+    std::set<std::int64_t> shards;
+    for (const std::int64_t extent : extents) {
+      for (std::int64_t i = 0; i < mesh.size(m); ++i) {
+        const std::int64_t shard = sharded_extent(extent, layout[m], mesh.size(m), i);
+        shards.insert(shard);
+        if (shard == 0 && layout[m].is_shard()) break;  // and so are all behind it
+      }
+    }
+    extents = std::move(shards);
+  }
+  return {extents.begin(), extents.end()};
 }
 
 std::int64_t num_shards(const Placements& placements, const DeviceMesh& mesh, bool count_strided) {

@@ -84,6 +84,9 @@ enum class StridedVariant : std::uint8_t { kChunkOfChunks, kUnflatten };
 [[nodiscard]] std::vector<std::int64_t> local_rows(const Shape& shape, int dim,
                                                    const Layout& layout, const DeviceMesh& mesh,
                                                    std::span<const std::int64_t> coordinate);
+// The extents of tensor dim `dim` that ranks hold, each once.
+[[nodiscard]] std::vector<std::int64_t> local_extents(const Shape& shape, int dim,
+                                                      const Layout& layout, const DeviceMesh& mesh);
 
 // a * b, or the largest number when that is past it: split factors and mesh sizes may be huge.
 // Assumes both are positive.

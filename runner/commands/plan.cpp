@@ -1,23 +1,13 @@
 // shardlab plan: one redistribution, its steps and its price.
 #include "costmodel/text.h"
 #include "runner/commands/commands.h"
+#include "runner/redistribution.h"
 #include "runner/terminal.h"
 #include "sim/bounds.h"
 #include "strategies/evaluator.h"
 
 namespace shardlab {
 namespace {
-
-struct PlanArguments {
-  std::string mesh;
-  std::string tensor;
-  std::string from;
-  std::string to;
-  std::string stack = "dtensor-2.13";
-  std::string planner;
-  std::vector<std::string> flatten;
-  std::int64_t rank = 0;
-};
 
 nlohmann::json parts_json(const Price& price) {
   return {{"latency", price.latency.value()},
@@ -96,41 +86,12 @@ std::string plan_text(const Plan& plan, const PlanBounds& bounds) {
   return out;
 }
 
-DeviceMesh with_flattened(DeviceMesh mesh, const std::vector<std::string>& flatten) {
-  for (const std::string& axes : flatten) {
-    std::vector<std::string> names;
-    for (std::size_t start = 0; start <= axes.size();) {
-      const std::size_t comma = std::min(axes.find(',', start), axes.size());
-      names.push_back(axes.substr(start, comma - start));
-      start = comma + 1;
-    }
-    mesh = mesh.flatten(names);
-  }
-  return mesh;
-}
-
-void run_plan(const PlanArguments& arguments, Session& session) {
+void run_plan(const RedistributionArguments& arguments, Session& session) {
   const ConfigStore store = session.store();
-  const DeviceMesh mesh = parse_option("--flatten", [&] {
-    return with_flattened(parse_option("--mesh", [&] { return DeviceMesh::parse(arguments.mesh); }),
-                          arguments.flatten);
-  });
-  const TensorMeta meta =
-      parse_option("--tensor", [&] { return TensorMeta::parse(arguments.tensor); });
-  const Layout from =
-      parse_option("--from", [&] { return parse_layout(arguments.from, mesh.ndim(), meta); });
-  const Layout to =
-      parse_option("--to", [&] { return parse_layout(arguments.to, mesh.ndim(), meta); });
-  if (arguments.rank >= mesh.size()) {
-    throw InputError("--rank: found " + std::to_string(arguments.rank) + "; valid: 0 to " +
-                     std::to_string(mesh.size() - 1) + ", the ranks of mesh " + mesh.text());
-  }
+  const RedistributionQuestion question = arguments.read();
+  const auto& [mesh, meta, from, to, options] = question;
   const Topology topology = store.topology(session.topology);
   StackEvaluator evaluator(store.stack(arguments.stack), topology);
-  PlanOptions options{.planner = {}, .rank = arguments.rank, .count_optimal_paths = true};
-  if (!arguments.planner.empty()) {
-    options.planner = arguments.planner == "graph" ? PlannerKind::kGraph : PlannerKind::kGreedy;
-  }
   const Plan plan = evaluator.on(mesh).plan(meta, from, to, options);
   const PlanBounds bounds = bounds_of(plan, mesh, topology);
   if (!session.json()) {
@@ -172,26 +133,12 @@ void run_plan(const PlanArguments& arguments, Session& session) {
 }  // namespace
 
 void add_plan_command(CLI::App& app, Session& session) {
-  auto arguments = std::make_shared<PlanArguments>();
+  auto arguments = std::make_shared<RedistributionArguments>();
   CLI::App* command = app.add_subcommand("plan",
                                          "plan and price one redistribution\n"
                                          "  shardlab plan --mesh 2x4 --tensor bf16[8192,4096] "
                                          "--from \"S(0)R\" --to \"RS(1)\" --stack dtensor-v3");
-  command->add_option("--mesh", arguments->mesh, "8x8, or dp=8,tp=8")->required();
-  command->add_option("--tensor", arguments->tensor, "bf16[8192,4096]")->required();
-  command->add_option("--from", arguments->from, "layout now, e.g. S(0)R")->required();
-  command->add_option("--to", arguments->to, "layout wanted")->required();
-  command->add_option("--stack", arguments->stack, "shipped name or path")->capture_default_str();
-  command->add_option("--planner", arguments->planner, "instead of the stack's")
-      ->check(one_of({"greedy", "graph"}));
-  command
-      ->add_option("--flatten", arguments->flatten,
-                   "axes of a registered flattened mesh, e.g. \"dp,tp\"; once per mesh")
-      ->take_all()
-      ->allow_extra_args(false);
-  command->add_option("--rank", arguments->rank, "whose logical shapes to show")
-      ->check(integer_from(0, (std::uint64_t{1} << 40) - 1))
-      ->capture_default_str();
+  arguments->add_options(*command);
   add_topology_option(*command, session);
   add_common_options(*command, session);
   command->callback([arguments, &session] { run_plan(*arguments, session); });

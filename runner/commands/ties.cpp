@@ -5,8 +5,8 @@
 
 #include "costmodel/text.h"
 #include "runner/commands/commands.h"
-#include "runner/parallel.h"
 #include "runner/terminal.h"
+#include "sim/parallel.h"
 
 namespace shardlab {
 namespace {

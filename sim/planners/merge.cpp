@@ -26,7 +26,20 @@ struct Attempt {
   std::string reason;
 };
 
-Attempt merge_run(std::span<const PlanStep> run, const DeviceMesh& mesh, MergeOptions options) {
+// Whether the dim's extent that the run's groups share divides by `ranks` on every rank.
+bool divides_everywhere(std::span<const PlanStep> run, int dim, std::int64_t ranks,
+                        const DeviceMesh& mesh, const Shape& shape) {
+  Layout others = run.back().after;
+  for (const PlanStep& step : run) {
+    others.placements[static_cast<std::size_t>(step.mesh_dims.front())] = Placement::replicate();
+  }
+  const std::vector<std::int64_t> extents = local_extents(shape, dim, others, mesh);
+  return std::all_of(extents.begin(), extents.end(),
+                     [&](std::int64_t extent) { return extent % ranks == 0; });
+}
+
+Attempt merge_run(std::span<const PlanStep> run, const DeviceMesh& mesh,
+                  const MergeOptions& options) {
   const PlanStep& first = run.front();
   MeshDims dims;
   for (const PlanStep& step : run) dims.push_back(step.mesh_dims.front());
@@ -53,7 +66,10 @@ Attempt merge_run(std::span<const PlanStep> run, const DeviceMesh& mesh, MergeOp
       if (extent(step) > extent(*outermost)) outermost = &step;
     }
     const bool checked = first.collective == Collective::kReduceScatter || options.mends_faults;
-    if (checked && extent(*outermost) % ranks != 0) return {std::nullopt, "uneven_tensor_shape"};
+    const bool divides = extent(*outermost) % ranks == 0 &&
+                         (!options.mends_faults || options.shape.empty() ||
+                          divides_everywhere(run, dim, ranks, mesh, options.shape));
+    if (checked && !divides) return {std::nullopt, "uneven_tensor_shape"};
   }
 
   PlanStep merged = first;
@@ -82,7 +98,7 @@ Attempt merge_run(std::span<const PlanStep> run, const DeviceMesh& mesh, MergeOp
 }  // namespace
 
 MergeResult merge_steps(const std::vector<PlanStep>& steps, const DeviceMesh& mesh,
-                        MergeOptions options) {
+                        const MergeOptions& options) {
   MergeResult result;
   for (std::size_t i = 0; i < steps.size();) {
     std::size_t end = i + 1;

@@ -24,6 +24,10 @@ namespace shardlab {
 
 struct MergeOptions {
   bool mends_faults = true;  // false: as PyTorch 2.13.0 merges
+  // The tensor's global shape. Ranks of an uneven shard have other logical extents than the one that
+  // the plan was made for (PyTorch decides rank by rank): with `mends_faults` all must divide.
+  // Empty: the plan's own rank speaks for all.
+  Shape shape = {};
 };
 
 struct MergeResult {
@@ -32,6 +36,6 @@ struct MergeResult {
 };
 
 [[nodiscard]] MergeResult merge_steps(const std::vector<PlanStep>& steps, const DeviceMesh& mesh,
-                                      MergeOptions options);
+                                      const MergeOptions& options);
 
 }  // namespace shardlab

@@ -2,7 +2,7 @@
 // failure.
 //
 //   Random random(7);               // tells the tests apart; SHARDLAB_TEST_SEED is common to all
-//   SHARDLAB_TRACE_SEED(random);    // every failure below names the seed
+//   SHARDLAB_TRACE_SEED();          // every failure below names the seed
 //   for (int i = 0; i < random_cases(200); ++i) ... random.between(1, 9) ...
 #pragma once
 

@@ -1,0 +1,787 @@
+#include "sim/executor.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <map>
+#include <utility>
+
+#include "costmodel/error.h"
+#include "costmodel/text.h"
+#include "sim/parallel.h"
+#include "sim/tensor_kernels.h"
+
+namespace shardlab {
+namespace {
+
+using Coordinate = std::vector<std::int64_t>;
+
+std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
+
+// SplitMix64 (Steele, Lea, Flood 2014) of a counter: the same number for the same arguments.
+std::uint64_t hash(std::uint64_t seed, std::uint64_t a, std::uint64_t b) {
+  std::uint64_t x = seed + 0x9e3779b97f4a7c15ULL * (a + 1) + 0xd1b54a32d192ed03ULL * (b + 1);
+  x = (x ^ (x >> 30U)) * 0xbf58476d1ce4e5b9ULL;
+  x = (x ^ (x >> 27U)) * 0x94d049bb133111ebULL;
+  return x ^ (x >> 31U);
+}
+
+double unit_roundoff(DType dtype) {
+  switch (dtype) {
+    case DType::kF64:
+      return 0x1p-53;
+    case DType::kF32:
+      return 0x1p-24;
+    case DType::kF16:
+      return 0x1p-11;
+    case DType::kBF16:
+      return 0x1p-8;
+    default:
+      return 0.0;
+  }
+}
+// Half of the least subnormal number of f16; the other types do not get near theirs.
+double underflow(DType dtype) { return dtype == DType::kF16 ? 0x1p-25 : 0.0; }
+
+// What an integer of this dtype holds of `value`.
+std::int64_t wrap(DType dtype, std::int64_t value) {
+  switch (dtype) {
+    case DType::kI32:
+      return static_cast<std::int32_t>(value);
+    case DType::kI16:
+      return static_cast<std::int16_t>(value);
+    case DType::kI8:
+      return static_cast<std::int8_t>(value);
+    case DType::kU8:
+      return static_cast<std::uint8_t>(value);
+    default:
+      return value;
+  }
+}
+
+// Mesh dims with partial placements; how many ranks they and the averaging ones among them have.
+struct PartialDims {
+  explicit PartialDims(const Layout& layout, const DeviceMesh& mesh) {
+    for (int m = 0; m < layout.ndim(); ++m) {
+      if (!layout[m].is_partial()) continue;
+      placement = layout[m];
+      dims.push_back(m);
+      ranks *= mesh.size(m);
+      if (layout[m].reduce_op() == ReduceOp::kAvg) averaged *= mesh.size(m);
+    }
+    // A mix of sums and averages sums; the average's divisor is in `averaged`.
+    op = is_linear(placement.reduce_op()) ? ReduceOp::kSum : placement.reduce_op();
+  }
+  [[nodiscard]] bool any() const { return !dims.empty(); }
+  [[nodiscard]] bool is_norm() const {
+    return any() && placement.kind() == Placement::Kind::kNormPartial;
+  }
+  // Among the contributions to one element, row-major over the partial mesh dims.
+  [[nodiscard]] std::int64_t index_of(const Coordinate& coordinate, const DeviceMesh& mesh) const {
+    std::int64_t index = 0;
+    for (const int m : dims) index = index * mesh.size(m) + coordinate[at(m)];
+    return index;
+  }
+  // Whether this is coordinate 0 of every mesh dim that sums.
+  [[nodiscard]] bool is_first_of_sums(const Coordinate& coordinate, const Layout& layout) const {
+    return std::all_of(dims.begin(), dims.end(), [&](int m) {
+      return layout[m].reduce_op() == ReduceOp::kAvg || coordinate[at(m)] == 0;
+    });
+  }
+
+  std::vector<int> dims;
+  Placement placement;
+  ReduceOp op = ReduceOp::kSum;
+  std::int64_t ranks = 1;
+  std::int64_t averaged = 1;
+};
+
+// The reduction of one element's contributions, in double precision or as integers that wrap: mesh
+// dim by mesh dim, the last one first.
+class Reduction {
+ public:
+  Reduction(const PartialDims& partial, const Layout& layout, const DeviceMesh& mesh, DType dtype)
+      : dtype_(dtype), values_(at(partial.ranks)) {
+    for (const int m : partial.dims) folds_.push_back({layout[m], mesh.size(m)});
+  }
+
+  // Of all ranks, row-major over the partial mesh dims.
+  [[nodiscard]] std::span<double> contributions() { return values_; }
+
+  [[nodiscard]] double result() {
+    auto count = std::ssize(values_);
+    for (auto fold = folds_.rbegin(); fold != folds_.rend(); ++fold) {
+      count /= fold->size;
+      for (std::int64_t i = 0; i < count; ++i) {
+        values_[at(i)] = folded(*fold, std::span(values_).subspan(at(i * fold->size)));
+      }
+    }
+    return values_[0];
+  }
+
+ private:
+  struct Fold {
+    Placement placement;
+    std::int64_t size;
+  };
+
+  [[nodiscard]] double folded(const Fold& fold, std::span<const double> x) const {
+    const auto n = at(fold.size);
+    const double ranks = static_cast<double>(fold.size);
+    if (fold.placement.kind() == Placement::Kind::kNormPartial) {
+      double sum = 0.0;
+      for (std::size_t i = 0; i < n; ++i) sum += std::pow(std::abs(x[i]), fold.placement.norm());
+      return std::pow(sum, 1.0 / fold.placement.norm());
+    }
+    const ReduceOp op = fold.placement.reduce_op();
+    double value = x[0];
+    for (std::size_t i = 1; i < n; ++i) {
+      value = is_floating_point(dtype_)
+                  ? join(op, value, x[i])
+                  : static_cast<double>(join_whole(op, static_cast<std::int64_t>(value),
+                                                   static_cast<std::int64_t>(x[i])));
+    }
+    if (op != ReduceOp::kAvg) return value;
+    return is_floating_point(dtype_) ? value / ranks : std::trunc(value / ranks);
+  }
+
+  [[nodiscard]] static double join(ReduceOp op, double a, double b) {
+    switch (op) {
+      case ReduceOp::kMax:
+        return std::max(a, b);
+      case ReduceOp::kMin:
+        return std::min(a, b);
+      case ReduceOp::kProduct:
+        return a * b;
+      default:
+        return a + b;
+    }
+  }
+  [[nodiscard]] std::int64_t join_whole(ReduceOp op, std::int64_t a, std::int64_t b) const {
+    const auto ua = static_cast<std::uint64_t>(a);
+    const auto ub = static_cast<std::uint64_t>(b);
+    switch (op) {
+      case ReduceOp::kMax:
+        return std::max(a, b);
+      case ReduceOp::kMin:
+        return std::min(a, b);
+      case ReduceOp::kProduct:
+        return wrap(dtype_, static_cast<std::int64_t>(ua * ub));
+      case ReduceOp::kBand:
+        return a & b;
+      case ReduceOp::kBor:
+        return a | b;
+      case ReduceOp::kBxor:
+        return a ^ b;
+      case ReduceOp::kSum:
+      case ReduceOp::kAvg:
+        break;
+    }
+    return dtype_ == DType::kB8 ? (a | b) : wrap(dtype_, static_cast<std::int64_t>(ua + ub));
+  }
+
+  DType dtype_;
+  std::vector<double> values_;
+  std::vector<Fold> folds_;
+};
+
+// One element's contributions, all of them: they reduce to `value`, up to the rounding of the last
+// one, which is what the others leave. fill() returns that.
+class Contributions {
+ public:
+  Contributions(const PartialDims& partial, DType dtype, const DataOptions& data, double unit)
+      : partial_(partial), dtype_(dtype), data_(data), unit_(unit) {}
+
+  double fill(std::uint64_t element, double value, std::span<double> out) const {
+    const std::int64_t n = partial_.ranks;
+    const std::uint64_t draw = hash(data_.seed, element, 0xc0ffee);
+    const auto holder = static_cast<std::int64_t>(draw % static_cast<std::uint64_t>(n));
+    const bool floating = is_floating_point(dtype_);
+    const auto whole = static_cast<std::int64_t>(value);
+    if (partial_.is_norm()) {
+      for (double& x : out) x = 0.0;
+      out[at(holder)] = value;
+      return 0.0;
+    }
+    double lost = 0.0;
+    double sum = 0.0;
+    std::int64_t bits = 0;
+    for (std::int64_t p = 0; p < n; ++p) {
+      const std::uint64_t h = hash(data_.seed, element, static_cast<std::uint64_t>(p) + 1);
+      const auto small = static_cast<std::int64_t>(h % 3) - 1;
+      double& x = out[at(p)];
+      switch (partial_.op) {
+        case ReduceOp::kMax:
+        case ReduceOp::kMin: {
+          const double away = data_.values == DataValues::kUniform && floating
+                                  ? static_cast<double>(h >> 12U) * 0x1p-52
+                                  : static_cast<double>(h % 3);
+          x = partial_.op == ReduceOp::kMax ? value - away : value + away;
+          if (p == holder || !fits(x)) x = value;
+          break;
+        }
+        case ReduceOp::kProduct:
+          x = p == holder ? value : 1.0;
+          break;
+        case ReduceOp::kBand:
+          x = static_cast<double>(p == holder ? whole : whole | (small & 1));
+          break;
+        case ReduceOp::kBor:
+          x = static_cast<double>(p == holder ? whole : whole & small);
+          break;
+        case ReduceOp::kBxor: {
+          const std::int64_t mask = dtype_ == DType::kB8 ? 1 : 7;
+          const std::int64_t flip = p + 1 < n ? static_cast<std::int64_t>(h) & mask : bits ^ whole;
+          bits ^= flip;
+          x = static_cast<double>(flip);
+          break;
+        }
+        case ReduceOp::kSum:
+        case ReduceOp::kAvg:
+          if (dtype_ == DType::kB8) {  // "or"
+            x = static_cast<double>(p == holder ? whole : whole & small & 1);
+          } else if (itemsize(dtype_) == 1) {  // too narrow for more: averages would overflow
+            x = p == holder ? value : 0.0;
+          } else if (p + 1 < n) {
+            x = rounded(data_.values == DataValues::kUniform && floating
+                            ? static_cast<double>(h >> 11U) * 0x1p-52 - 1.0
+                            : static_cast<double>(small) * unit_);
+          } else {
+            const double rest = value * static_cast<double>(partial_.averaged) - sum;
+            x = floating ? rounded(rest) : rest;
+            lost = std::abs(x - rest) / static_cast<double>(partial_.averaged);
+          }
+          sum += x;
+          break;
+      }
+    }
+    return lost;
+  }
+
+ private:
+  [[nodiscard]] bool fits(double x) const {
+    if (dtype_ == DType::kU8) return x >= 0.0;
+    if (dtype_ == DType::kB8) return x == 0.0 || x == 1.0;
+    return true;
+  }
+  // As the dtype holds it.
+  [[nodiscard]] double rounded(double x) const {
+    switch (dtype_) {
+      case DType::kF32:
+        return static_cast<double>(static_cast<float>(x));
+      case DType::kF16:
+        return static_cast<double>(static_cast<Eigen::half>(x));
+      case DType::kBF16:
+        return static_cast<double>(static_cast<Eigen::bfloat16>(x));
+      default:
+        return x;
+    }
+  }
+
+  const PartialDims& partial_;
+  DType dtype_;
+  const DataOptions& data_;
+  double unit_;
+};
+
+// Rows of each tensor dim that a coordinate holds, as global indices.
+using RowLists = std::vector<std::vector<std::int64_t>>;
+RowLists rows_of(const TensorMeta& meta, const Layout& layout, const DeviceMesh& mesh,
+                 const Coordinate& coordinate) {
+  RowLists rows;
+  for (int d = 0; d < meta.ndim(); ++d) {
+    rows.push_back(local_rows(meta.shape, d, layout, mesh, coordinate));
+  }
+  return rows;
+}
+
+Shape shape_of(const RowLists& rows) {
+  Shape shape;
+  for (const auto& list : rows) shape.push_back(std::ssize(list));
+  return shape;
+}
+
+// Calls visit(local index, global index) for each element of a shard, both row-major.
+template <class Visit>
+void for_each_element(const Shape& global, const RowLists& rows, Visit&& visit) {
+  const auto ndim = static_cast<int>(rows.size());
+  for (const auto& list : rows) {
+    if (list.empty()) return;
+  }
+  std::vector<std::size_t> index(rows.size(), 0);
+  std::int64_t local = 0;
+  while (true) {
+    std::int64_t whole = 0;
+    for (int d = 0; d < ndim; ++d) whole = whole * global[at(d)] + rows[at(d)][index[at(d)]];
+    visit(local++, whole);
+    int d = ndim;
+    while (d > 0) {
+      --d;
+      if (++index[at(d)] < rows[at(d)].size()) break;
+      index[at(d)] = 0;
+      if (d == 0) return;
+    }
+    if (ndim == 0) return;
+  }
+}
+
+HostTensor take(HostMemory& memory, const HostTensor& global, const RowLists& rows) {
+  HostTensor part = global;
+  for (int d = 0; d < global.ndim(); ++d) {
+    if (std::ssize(rows[at(d)]) == global.extent(d)) continue;
+    part = select_rows(memory, part, d, rows[at(d)]);
+  }
+  return part;
+}
+
+// A coordinate with 0 on every mesh dim that `drop` says.
+template <class Drop>
+Coordinate without(Coordinate coordinate, Drop&& drop) {
+  for (std::size_t m = 0; m < coordinate.size(); ++m) {
+    if (drop(static_cast<int>(m))) coordinate[m] = 0;
+  }
+  return coordinate;
+}
+
+std::string place_text(std::int64_t index, const Shape& shape) {
+  std::vector<std::int64_t> coordinates(shape.size());
+  for (std::size_t d = shape.size(); d-- > 0;) {
+    coordinates[d] = index % shape[d];
+    index /= shape[d];
+  }
+  std::string text = "[";
+  for (const std::int64_t i : coordinates) {
+    if (text.size() > 1) text += ",";
+    text += std::to_string(i);
+  }
+  return text + "]";
+}
+
+DimSharding sharding_of(const Placement& placement, std::int64_t extent) {
+  return {.dim = placement.dim(),
+          .extent = extent,
+          .factor = placement.is_strided() ? placement.split_factor() : 1};
+}
+
+}  // namespace
+
+Executor::Executor(DeviceMesh mesh, const Topology& topology, const ExecutionOptions& options)
+    : mesh_(std::move(mesh)),
+      domain_devices_(topology.domain_devices()),
+      options_(options),
+      memory_(HostMemory::make(options.memory_limit_bytes)),
+      ranks_(mesh_.ranks()) {
+  coordinates_.reserve(ranks_.size());
+  for (std::int64_t i = 0; i < std::ssize(ranks_); ++i) {
+    coordinates_.push_back(mesh_.coordinate(i));
+  }
+}
+
+double Executor::exact_unit() const {
+  double unit = 1.0;
+  for (int m = 0; m < mesh_.ndim(); ++m) {
+    std::int64_t odd = mesh_.size(m);
+    while (odd % 2 == 0) odd /= 2;
+    unit *= static_cast<double>(odd * odd);
+  }
+  return unit;
+}
+
+HostTensor Executor::make_global(const TensorMeta& meta, const Layout& layout,
+                                 const DataOptions& data) const {
+  HostTensor global = HostTensor::make(*memory_, meta.dtype, meta.shape);
+  const PartialDims partial(layout, mesh_);
+  const bool floating = is_floating_point(meta.dtype);
+  const bool is_unsigned = meta.dtype == DType::kU8 || partial.is_norm();
+  double unit = 1.0;
+  std::int64_t most = 3;
+  if (floating) {
+    unit = exact_unit();
+  } else if (itemsize(meta.dtype) == 1) {
+    // Averages sum first: up to 127 ranks nothing overflows.
+    most = std::clamp<std::int64_t>(127 / mesh_.size(), 1, most);
+  }
+  const std::int64_t elements = global.elements();
+  with_element(meta.dtype, [&](auto element) {
+    using T = typename decltype(element)::type;
+    T* out = reinterpret_cast<T*>(global.writable());
+    for (std::int64_t i = 0; i < elements; ++i) {
+      const std::uint64_t h = hash(data.seed, static_cast<std::uint64_t>(i), 0);
+      if constexpr (std::is_same_v<T, Bool8>) {
+        out[i].bit = static_cast<std::uint8_t>(h & 1U);
+      } else {
+        double value = 0.0;
+        if (floating && data.values == DataValues::kUniform) {
+          value = static_cast<double>(h >> 11U) * 0x1p-52 - 1.0;
+        } else {
+          const auto range = static_cast<std::uint64_t>(2 * most + 1);
+          value = static_cast<double>(static_cast<std::int64_t>(h % range) - most) * unit;
+        }
+        if (is_unsigned) value = std::abs(value);
+        out[i] = static_cast<T>(value);
+      }
+    }
+  });
+  return global;
+}
+
+DistributedTensor Executor::distribute(const TensorMeta& meta, const Layout& layout,
+                                       const DataOptions& data) const {
+  return distribute(meta, layout, make_global(meta, layout, data), data);
+}
+
+DistributedTensor Executor::distribute(const TensorMeta& meta, const Layout& layout,
+                                       HostTensor global, const DataOptions& data) const {
+  SHARDLAB_CHECK(layout.ndim() == mesh_.ndim(), layout.text(), " on ", mesh_.text());
+  const PartialDims partial(layout, mesh_);
+  for (const Placement& p : layout.placements) {
+    if (p.kind() == Placement::Kind::kMaskPartial) {
+      throw InputError(
+          "a mask partial comes from an embedding: data for it can't be made up; valid: R, S, _S, "
+          "P and NP");
+    }
+    const bool norm = p.kind() == Placement::Kind::kNormPartial;
+    if ((p.is_partial() && !reduces(p.reduce_op(), meta.dtype)) ||
+        (norm && !is_floating_point(meta.dtype))) {
+      throw InputError(p.text() + " of " + std::string(to_string(meta.dtype)) +
+                       " does not exist: no reduction of that type");
+    }
+  }
+  SHARDLAB_CHECK(!has_mixed_partials(layout.placements), layout.text());
+  DistributedTensor tensor;
+  tensor.meta = meta;
+  tensor.layout = layout;
+  tensor.global = std::move(global);
+  tensor.locals.resize(ranks_.size());
+  const double unit = is_floating_point(meta.dtype) ? exact_unit() : 1.0;
+  const Contributions contributions(partial, meta.dtype, data, unit);
+  // By the coordinate without the replicated mesh dims.
+  std::map<Coordinate, std::size_t> done;
+  for (std::size_t i = 0; i < ranks_.size(); ++i) {
+    const Coordinate key =
+        without(coordinates_[i], [&](int m) { return layout[m].is_replicate(); });
+    const auto [found, is_new] = done.emplace(key, i);
+    if (!is_new) {
+      tensor.locals[i] = tensor.locals[found->second];
+      continue;
+    }
+    const RowLists rows = rows_of(meta, layout, mesh_, coordinates_[i]);
+    if (!partial.any()) {
+      tensor.locals[i] = take(*memory_, tensor.global, rows);
+      continue;
+    }
+    HostTensor local = HostTensor::make(*memory_, meta.dtype, shape_of(rows));
+    const std::int64_t mine = partial.index_of(coordinates_[i], mesh_);
+    const bool by_place = !is_floating_point(meta.dtype) && partial.averaged > 1;
+    const bool first = partial.is_first_of_sums(coordinates_[i], layout);
+    std::vector<double> all(at(partial.ranks));
+    for_each_element(meta.shape, rows, [&](std::int64_t here, std::int64_t whole) {
+      const double value = element_as_double(tensor.global, whole);
+      if (by_place) {  // integers that are averaged: every average is over equal values
+        set_element(local, here, first ? value : 0.0);
+        tensor.magnitude = std::max(tensor.magnitude, std::abs(value));
+        return;
+      }
+      const double lost = contributions.fill(static_cast<std::uint64_t>(whole), value, all);
+      tensor.tolerance = std::max(tensor.tolerance, lost);
+      set_element(local, here, all[at(mine)]);
+      double sum = 0.0;
+      for (const double x : all) sum += std::abs(x);
+      tensor.magnitude = std::max(tensor.magnitude, sum / static_cast<double>(partial.averaged));
+    });
+    tensor.locals[i] = std::move(local);
+  }
+  for (std::int64_t i = 0; i < tensor.global.elements(); ++i) {
+    tensor.magnitude = std::max(tensor.magnitude, std::abs(element_as_double(tensor.global, i)));
+  }
+  return tensor;
+}
+
+std::vector<HostTensor> Executor::run_group(const PlanStep& step, const Layout& before,
+                                            const TensorMeta& meta, const FakeGroup& group,
+                                            std::span<const std::int64_t> coordinate,
+                                            std::span<const HostTensor> members) const {
+  // The tensor that the group has between its members.
+  Layout others = before;
+  for (const int m : step.mesh_dims) others.placements[at(m)] = Placement::replicate();
+  const Shape whole = local_shape(meta.shape, others, mesh_, coordinate);
+  const auto sharding = [&](const Placement& p) { return sharding_of(p, whole[at(p.dim())]); };
+  const auto for_all = [&](const HostTensor& result) {
+    std::vector<HostTensor> results(members.size(), result);
+    if (!options_.copy_replicas) return results;
+    for (std::size_t i = 1; i < results.size(); ++i) {
+      HostTensor copy = HostTensor::make(*memory_, result.dtype(), result.shape());
+      std::memcpy(copy.writable(), result.data(), at(result.bytes()));
+      results[i] = std::move(copy);
+    }
+    return results;
+  };
+  const Placement& from = step.from;
+  const Placement& to = step.to;
+  if (from.is_partial()) {
+    const bool norm = from.kind() == Placement::Kind::kNormPartial;
+    // A merged sum and average sums, then divides.
+    const ReduceOp op = norm || step.avg_scale > 1 ? ReduceOp::kSum : from.reduce_op();
+    const auto divisor = static_cast<double>(step.avg_scale);
+    std::vector<HostTensor> powers;
+    if (norm) {
+      for (const HostTensor& member : members) {
+        HostTensor x = HostTensor::make(*memory_, member.dtype(), member.shape());
+        std::memcpy(x.writable(), member.data(), at(member.bytes()));
+        power(x.dtype(), x.writable(), x.elements(), from.norm());
+        powers.push_back(std::move(x));
+      }
+      members = powers;
+    }
+    const auto root = [&](HostTensor& x) {
+      if (norm) power(x.dtype(), x.writable(), x.elements(), 1.0 / from.norm());
+    };
+    if (to.is_replicate()) {
+      HostTensor sum = group.all_reduce(members, op, divisor);
+      root(sum);
+      return for_all(sum);
+    }
+    if (to.is_shard_like()) {
+      std::vector<HostTensor> shards = group.reduce_scatter(members, op, sharding(to), divisor);
+      for (HostTensor& shard : shards) root(shard);
+      return shards;
+    }
+  }
+  if (from.is_shard_like()) {
+    if (to.is_replicate()) return for_all(group.all_gather(members, sharding(from)));
+    if (to.is_shard_like()) return group.all_to_all(members, sharding(from), sharding(to));
+  }
+  if (from.is_replicate()) {
+    std::vector<HostTensor> results;
+    for (std::int64_t i = 0; i < group.size(); ++i) {
+      const HostTensor& mine = members[at(i)];
+      if (to.is_shard_like()) {
+        results.push_back(group.chunk(mine, sharding(to), i));
+      } else if (to.kind() == Placement::Kind::kPartial &&
+                 (is_linear(to.reduce_op()) || to.reduce_op() == ReduceOp::kMax ||
+                  to.reduce_op() == ReduceOp::kMin)) {
+        results.push_back(group.partition(mine, to.reduce_op(), i));
+      } else if (to.kind() == Placement::Kind::kNormPartial) {
+        HostTensor part = HostTensor::make(*memory_, mine.dtype(), mine.shape());
+        std::memcpy(part.writable(), mine.data(), at(mine.bytes()));
+        divide(part.dtype(), part.writable(), part.elements(),
+               std::pow(static_cast<double>(group.size()), 1.0 / to.norm()));
+        results.push_back(std::move(part));
+      } else {
+        break;
+      }
+    }
+    if (std::ssize(results) == group.size()) return results;
+  }
+  throw InputError(from.text() + "->" + to.text() + " is no change that a collective makes");
+}
+
+StepExecution Executor::run_step(const PlanStep& step, DistributedTensor& tensor) const {
+  const Layout before = tensor.layout;
+  StepExecution execution;
+  tensor.layout = step.after;
+  std::int64_t size = 1;
+  for (const int m : step.mesh_dims) size *= mesh_.size(m);
+  if (size == 1 || step.from == step.to) return execution;
+  // Ranks that share the other coordinates are one group, in row-major order of the step's.
+  std::map<Coordinate, std::vector<std::size_t>> by_others;
+  for (std::size_t i = 0; i < ranks_.size(); ++i) {
+    const Coordinate key = without(coordinates_[i], [&](int m) {
+      return std::find(step.mesh_dims.begin(), step.mesh_dims.end(), m) != step.mesh_dims.end();
+    });
+    by_others[key].push_back(i);
+  }
+  struct Work {
+    std::vector<std::vector<std::size_t>> groups;  // that hold the same bytes
+    std::vector<std::int64_t> domains;             // of the members, numbered as they appear
+  };
+  std::vector<Work> work;
+  std::map<std::pair<std::vector<std::int64_t>, std::vector<const std::byte*>>, std::size_t> known;
+  const bool by_domain = options_.reduction.domains_first;
+  for (const auto& [others, members] : by_others) {
+    std::vector<std::int64_t> signature;
+    std::map<std::int64_t, std::int64_t> number;
+    for (const std::size_t i : members) {
+      const std::int64_t domain = by_domain ? ranks_[i] / domain_devices_ : 0;
+      signature.push_back(number.emplace(domain, std::ssize(number)).first->second);
+    }
+    std::vector<std::int64_t> domains = signature;
+    std::vector<const std::byte*> bytes;
+    for (const std::size_t i : members) {
+      bytes.push_back(tensor.locals[i].data());
+      for (const std::int64_t extent : tensor.locals[i].shape()) signature.push_back(extent);
+    }
+    // Groups with equal shards but another whole: gathered chunks depend on its extent.
+    if (step.from.is_shard_like() || step.to.is_shard_like()) {
+      Layout rest = before;
+      for (const int m : step.mesh_dims) rest.placements[at(m)] = Placement::replicate();
+      for (const std::int64_t extent : local_shape(tensor.meta.shape, rest, mesh_, others)) {
+        signature.push_back(extent);
+      }
+    }
+    const auto [found, is_new] =
+        known.emplace(std::pair(std::move(signature), std::move(bytes)), work.size());
+    if (is_new) {
+      work.push_back({{members}, std::move(domains)});
+    } else {
+      work[found->second].groups.push_back(members);
+    }
+  }
+  std::vector<std::int64_t> written(work.size(), 0);
+  std::vector<HostTensor> next(ranks_.size());
+  parallel_for(
+      work.size(), options_.threads, [] { return std::make_unique<int>(0); },
+      [&](int&, std::size_t w) {
+        const auto& groups = work[w].groups;
+        const FakeGroup group(*memory_, options_.reduction, work[w].domains);
+        const std::size_t runs = options_.copy_replicas ? groups.size() : 1;
+        for (std::size_t g = 0; g < runs; ++g) {
+          std::vector<HostTensor> members;
+          for (const std::size_t i : groups[g]) members.push_back(tensor.locals[i]);
+          const std::vector<HostTensor> results =
+              run_group(step, before, tensor.meta, group, coordinates_[groups[g].front()], members);
+          for (std::size_t k = 0; k < results.size(); ++k) {
+            const bool shared = (k > 0 && results[k].shares_bytes_with(results[k - 1])) ||
+                                results[k].shares_bytes_with(members[k]);
+            if (!shared) written[w] += results[k].bytes();
+            next[groups[g][k]] = results[k];
+            if (options_.copy_replicas) continue;
+            for (const auto& twin : groups) next[twin[k]] = results[k];
+          }
+        }
+      });
+  tensor.locals = std::move(next);
+  for (const std::int64_t bytes : written) execution.bytes_written += bytes;
+  const bool rounds = (step.from.is_partial() && step.from.reduce_op() != ReduceOp::kMax &&
+                       step.from.reduce_op() != ReduceOp::kMin) ||
+                      (step.to.is_partial() && (step.to.reduce_op() == ReduceOp::kSum));
+  if (rounds) {
+    const bool norm = step.from.kind() == Placement::Kind::kNormPartial;
+    const double steps = static_cast<double>(size) + (norm ? 8.0 : 2.0);
+    tensor.tolerance += steps * (unit_roundoff(tensor.meta.dtype) * tensor.magnitude +
+                                 underflow(tensor.meta.dtype));
+  }
+  return execution;
+}
+
+ExecutionResult Executor::run(const Plan& plan, DistributedTensor& tensor) const {
+  SHARDLAB_CHECK(tensor.layout == plan.start, "a tensor in ", tensor.layout.text(),
+                 " for a plan from ", plan.start.text());
+  ExecutionResult result;
+  result.refused = plan.impossible.empty() ? plan.unexecutable : plan.impossible;
+  if (!result.refused.empty()) return result;
+  for (std::size_t s = 0; s < plan.steps.size(); ++s) {
+    StepExecution step = run_step(plan.steps[s], tensor);
+    const bool last = s + 1 == plan.steps.size();
+    if (options_.verify_each_step || last) {
+      step.verification = verify(tensor);
+      if (!step.verification.verified && result.failed_step < 0) {
+        result.failed_step = static_cast<int>(s);
+        result.mismatch = "after step " + std::to_string(s + 1) + " (" + tensor.layout.text() +
+                          "): " + step.verification.mismatch;
+      }
+    }
+    result.bytes_written += step.bytes_written;
+    result.steps.push_back(std::move(step));
+  }
+  const Verification end = result.steps.empty() ? verify(tensor) : result.steps.back().verification;
+  result.executed = true;
+  result.verified = end.verified && result.failed_step < 0;
+  result.max_abs_error = end.max_abs_error;
+  if (result.mismatch.empty()) result.mismatch = end.mismatch;
+  result.replicas_bitwise_equal = replicas_bitwise_equal(tensor);
+  return result;
+}
+
+bool Executor::same_rows(const TensorMeta& meta, const Layout& a, const Layout& b) const {
+  return std::all_of(coordinates_.begin(), coordinates_.end(), [&](const Coordinate& coordinate) {
+    return rows_of(meta, a, mesh_, coordinate) == rows_of(meta, b, mesh_, coordinate);
+  });
+}
+
+Verification Executor::verify(const DistributedTensor& tensor) const {
+  Verification verification;
+  const PartialDims partial(tensor.layout, mesh_);
+  const double tolerance =
+      tensor.tolerance + (partial.any() && is_floating_point(tensor.meta.dtype)
+                              ? static_cast<double>(partial.ranks + 2) * 0x1p-53 * tensor.magnitude
+                              : 0.0);
+  const auto judge = [&](std::size_t i, std::int64_t whole, double found, double expected) {
+    const double error = found == expected ? 0.0 : std::abs(found - expected);
+    if (error <= verification.max_abs_error && error <= tolerance) return;
+    verification.max_abs_error = std::max(verification.max_abs_error, error);
+    if (error <= tolerance) return;
+    verification.verified = false;
+    if (!verification.mismatch.empty()) return;
+    verification.mismatch = "rank " + std::to_string(ranks_[i]) + ", element " +
+                            place_text(whole, tensor.meta.shape) + ": found " +
+                            format_double(found) + ", expected " + format_double(expected);
+  };
+  // By the coordinate of the shards: the ranks whose contributions make up one shard.
+  std::map<Coordinate, std::vector<std::size_t>> classes;
+  for (std::size_t i = 0; i < ranks_.size(); ++i) {
+    const Coordinate key =
+        without(coordinates_[i], [&](int m) { return !tensor.layout[m].is_shard_like(); });
+    classes[key].push_back(i);
+  }
+  for (const auto& [key, members] : classes) {
+    const RowLists rows = rows_of(tensor.meta, tensor.layout, mesh_, key);
+    const Shape shape = shape_of(rows);
+    for (const std::size_t i : members) {
+      if (tensor.locals[i].shape() == shape) continue;
+      verification.verified = false;
+      if (verification.mismatch.empty()) {
+        TensorMeta found{
+            .dtype = tensor.meta.dtype, .shape = tensor.locals[i].shape(), .strides = {}};
+        TensorMeta expected{.dtype = tensor.meta.dtype, .shape = shape, .strides = {}};
+        verification.mismatch = "rank " + std::to_string(ranks_[i]) + ": found " + found.text() +
+                                ", expected " + expected.text();
+      }
+      return verification;
+    }
+    if (!partial.any()) {
+      const HostTensor expected = take(*memory_, tensor.global, rows);
+      const HostTensor* judged = nullptr;
+      for (const std::size_t i : members) {
+        const HostTensor& local = tensor.locals[i];
+        if (judged != nullptr && judged->shares_bytes_with(local)) continue;
+        judged = &local;
+        if (local.same_bits(expected)) continue;
+        for_each_element(tensor.meta.shape, rows, [&](std::int64_t here, std::int64_t whole) {
+          judge(i, whole, element_as_double(local, here), element_as_double(expected, here));
+        });
+      }
+      continue;
+    }
+    Reduction reduction(partial, tensor.layout, mesh_, tensor.meta.dtype);
+    // The members that agree on all but the partial mesh dims, row-major over these.
+    std::map<Coordinate, std::vector<std::size_t>> sums;
+    for (const std::size_t i : members) {
+      sums[without(coordinates_[i], [&](int m) { return tensor.layout[m].is_partial(); })]
+          .push_back(i);
+    }
+    for (const auto& [others, parts] : sums) {
+      for_each_element(tensor.meta.shape, rows, [&](std::int64_t here, std::int64_t whole) {
+        const std::span<double> all = reduction.contributions();
+        for (std::size_t k = 0; k < parts.size(); ++k) {
+          all[k] = element_as_double(tensor.locals[parts[k]], here);
+        }
+        judge(parts.front(), whole, reduction.result(), element_as_double(tensor.global, whole));
+      });
+    }
+  }
+  return verification;
+}
+
+bool Executor::replicas_bitwise_equal(const DistributedTensor& tensor) const {
+  std::map<Coordinate, std::size_t> first;
+  for (std::size_t i = 0; i < ranks_.size(); ++i) {
+    const Coordinate key =
+        without(coordinates_[i], [&](int m) { return tensor.layout[m].is_replicate(); });
+    const auto [found, is_new] = first.emplace(key, i);
+    if (!is_new && !tensor.locals[i].same_bits(tensor.locals[found->second])) return false;
+  }
+  return true;
+}
+
+}  // namespace shardlab

@@ -1,0 +1,344 @@
+#include "sim/fake_group.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <string>
+
+#include "costmodel/error.h"
+#include "sim/tensor_kernels.h"
+
+namespace shardlab {
+namespace {
+
+// Elements that are reduced at a time: the running sums of a tree's levels stay in the first cache.
+constexpr std::int64_t kBlock = 2048;
+
+struct OrderName {
+  std::string_view name;
+  ReductionOrder order;
+};
+constexpr std::array<OrderName, 3> kOrders = {{{"ring", ReductionOrder::kRing},
+                                               {"tree", ReductionOrder::kTree},
+                                               {"flat", ReductionOrder::kFlat}}};
+
+std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
+
+// Consecutive rows: of the whole, and where they stand in the member's shard.
+struct Run {
+  std::int64_t whole = 0;
+  std::int64_t local = 0;
+  std::int64_t count = 0;
+};
+
+std::vector<Run> runs_of(const DimSharding& sharding, std::int64_t members, std::int64_t member) {
+  std::vector<Run> runs;
+  std::int64_t local = 0;
+  for (std::int64_t piece = 0; piece < sharding.factor; ++piece) {
+    const Chunk outer = chunk_of(sharding.extent, sharding.factor, piece);
+    if (outer.size == 0) break;  // and so are all pieces behind it
+    const Chunk inner = chunk_of(outer.size, members, member);
+    if (inner.size == 0) continue;
+    runs.push_back({outer.offset + inner.offset, local, inner.size});
+    local += inner.size;
+  }
+  return runs;
+}
+
+std::int64_t rows_in(std::span<const Run> runs) {
+  return runs.empty() ? 0 : runs.back().local + runs.back().count;
+}
+
+Shape with_extent(Shape shape, int dim, std::int64_t extent) {
+  shape[at(dim)] = extent;
+  return shape;
+}
+
+Shape row_offset(const Shape& shape, int dim, std::int64_t row) {
+  return with_extent(Shape(shape.size(), 0), dim, row);
+}
+
+}  // namespace
+
+std::string_view to_string(ReductionOrder order) {
+  for (const OrderName& row : kOrders) {
+    if (row.order == order) return row.name;
+  }
+  return "";
+}
+
+std::optional<ReductionOrder> reduction_order_from_name(std::string_view name) {
+  for (const OrderName& row : kOrders) {
+    if (row.name == name) return row.order;
+  }
+  return std::nullopt;
+}
+
+bool reduces(ReduceOp op, DType dtype) {
+  switch (op) {
+    case ReduceOp::kBand:
+    case ReduceOp::kBor:
+    case ReduceOp::kBxor:
+      return !is_floating_point(dtype);
+    case ReduceOp::kAvg:
+      return dtype != DType::kB8;
+    case ReduceOp::kSum:
+    case ReduceOp::kMax:
+    case ReduceOp::kMin:
+    case ReduceOp::kProduct:
+      return true;
+  }
+  return false;
+}
+
+HostTensor FakeGroup::all_gather(std::span<const HostTensor> shards,
+                                 const DimSharding& sharding) const {
+  SHARDLAB_CHECK(std::ssize(shards) == size(), std::ssize(shards), " shards of ", size());
+  const int dim = sharding.dim;
+  const Shape shape = with_extent(shards[0].shape(), dim, sharding.extent);
+  // A member may hold fewer rows than its group rank's chunk has: then padding comes through.
+  bool padding_comes_through = false;
+  for (std::int64_t i = 0; i < size(); ++i) {
+    const auto runs = runs_of(sharding, size(), i);
+    if (shards[at(i)].extent(dim) < rows_in(runs)) padding_comes_through = true;
+  }
+  HostTensor whole = padding_comes_through ? zeros(memory_, shards[0].dtype(), shape)
+                                           : HostTensor::make(memory_, shards[0].dtype(), shape);
+  for (std::int64_t i = 0; i < size(); ++i) {
+    const HostTensor& shard = shards[at(i)];
+    for (const Run& run : runs_of(sharding, size(), i)) {
+      const std::int64_t rows =
+          std::clamp<std::int64_t>(shard.extent(dim) - run.local, 0, run.count);
+      copy_box(shard, row_offset(shape, dim, run.local), whole, row_offset(shape, dim, run.whole),
+               with_extent(shard.shape(), dim, rows));
+    }
+  }
+  return whole;
+}
+
+std::vector<int> FakeGroup::program_of_chunk(std::int64_t chunk) const {
+  std::vector<int> program;
+  std::vector<int> members(at(size()));
+  for (std::int64_t i = 0; i < size(); ++i) members[at(i)] = static_cast<int>(i);
+  if (!options_.domains_first) {
+    append_sum(members, chunk, program);
+    return program;
+  }
+  // The domains' sums take the places of single members.
+  std::vector<std::int64_t> seen;
+  std::vector<std::vector<int>> sums;
+  for (const int member : members) {
+    const std::int64_t domain = domains_[at(member)];
+    const auto found = std::find(seen.begin(), seen.end(), domain) - seen.begin();
+    if (found == std::ssize(seen)) {
+      seen.push_back(domain);
+      sums.emplace_back();
+    }
+    sums[at(found)].push_back(member);
+  }
+  std::vector<int> domains(seen.size());
+  for (std::size_t i = 0; i < domains.size(); ++i) domains[i] = static_cast<int>(i);
+  std::vector<int> across;
+  append_sum(domains, chunk, across);
+  for (const int step : across) {
+    if (step == kCombine) {
+      program.push_back(kCombine);
+    } else {
+      append_sum(sums[at(step)], chunk, program);
+    }
+  }
+  return program;
+}
+
+void FakeGroup::append_sum(std::span<const int> members, std::int64_t chunk,
+                           std::vector<int>& out) const {
+  if (options_.order == ReductionOrder::kTree) {
+    if (members.size() == 1) {
+      out.push_back(members[0]);
+      return;
+    }
+    append_sum(members.first(members.size() / 2), chunk, out);
+    append_sum(members.subspan(members.size() / 2), chunk, out);
+    out.push_back(kCombine);
+    return;
+  }
+  const auto count = std::ssize(members);
+  const std::int64_t first = options_.order == ReductionOrder::kRing ? chunk + 1 : 0;
+  for (std::int64_t i = 0; i < count; ++i) {
+    out.push_back(members[at((first + i) % count)]);
+    if (i > 0) out.push_back(kCombine);
+  }
+}
+
+void FakeGroup::reduce_range(std::span<const HostTensor> contributions, ReduceOp op, double divisor,
+                             std::span<const int> program, std::int64_t begin, std::int64_t count,
+                             std::byte* out) const {
+  const DType dtype = contributions[0].dtype();
+  const std::int64_t item = itemsize(dtype);
+  const bool scales = op == ReduceOp::kAvg && !options_.divide_last && is_floating_point(dtype);
+  // Sums that wait for their other half; the bottom one is the result's own place.
+  std::vector<std::vector<std::byte>> waiting;
+  std::vector<std::byte> scaled(scales ? at(kBlock * item) : 0);
+  for (std::int64_t done = 0; done < count; done += kBlock) {
+    const std::int64_t n = std::min(kBlock, count - done);
+    const auto bytes = at(n * item);
+    std::byte* result = out + done * item;
+    const auto contribution = [&](int member) {
+      const std::byte* x = contributions[at(member)].data() + (begin + done) * item;
+      if (!scales) return x;
+      std::memcpy(scaled.data(), x, bytes);
+      scale_contribution(op, dtype, scaled.data(), n, size(), options_.divide_last);
+      return static_cast<const std::byte*>(scaled.data());
+    };
+    const auto slot = [&](std::size_t depth) {
+      if (depth == 0) return result;
+      if (waiting.size() < depth) waiting.emplace_back(at(kBlock * item));
+      return waiting[depth - 1].data();
+    };
+    std::size_t depth = 0;
+    for (std::size_t i = 0; i < program.size(); ++i) {
+      if (program[i] == kCombine) {
+        combine(op, dtype, slot(depth - 2), slot(depth - 1), n);
+        --depth;
+      } else if (depth > 0 && i + 1 < program.size() && program[i + 1] == kCombine) {
+        combine(op, dtype, slot(depth - 1), contribution(program[i]), n);
+        ++i;
+      } else {
+        std::memcpy(slot(depth), contribution(program[i]), bytes);
+        ++depth;
+      }
+    }
+    finish_reduction(op, dtype, result, n, size(), options_.divide_last);
+    if (divisor != 1.0) divide(dtype, result, n, divisor);
+  }
+}
+
+HostTensor FakeGroup::all_reduce(std::span<const HostTensor> contributions, ReduceOp op,
+                                 double divisor) const {
+  SHARDLAB_CHECK(std::ssize(contributions) == size(), std::ssize(contributions), " of ", size());
+  const HostTensor& first = contributions[0];
+  if (!reduces(op, first.dtype())) {
+    throw InputError("all_reduce: " + std::string(to_string(op)) + " of " +
+                     std::string(to_string(first.dtype())) + " does not exist");
+  }
+  HostTensor sum = HostTensor::make(memory_, first.dtype(), first.shape());
+  const std::int64_t elements = first.elements();
+  // Without chunks, or for orders that do not depend on them: one.
+  const std::int64_t chunks = options_.order == ReductionOrder::kRing ? size() : 1;
+  std::byte* out = sum.writable();
+  for (std::int64_t c = 0; c < chunks; ++c) {
+    const Chunk part = chunk_of(elements, chunks, c);
+    if (part.size == 0) continue;
+    reduce_range(contributions, op, divisor, program_of_chunk(c), part.offset, part.size,
+                 out + part.offset * itemsize(first.dtype()));
+  }
+  return sum;
+}
+
+std::vector<HostTensor> FakeGroup::reduce_scatter(std::span<const HostTensor> contributions,
+                                                  ReduceOp op, const DimSharding& sharding,
+                                                  double divisor) const {
+  SHARDLAB_CHECK(std::ssize(contributions) == size(), std::ssize(contributions), " of ", size());
+  const HostTensor& first = contributions[0];
+  if (!reduces(op, first.dtype())) {
+    throw InputError("reduce_scatter: " + std::string(to_string(op)) + " of " +
+                     std::string(to_string(first.dtype())) + " does not exist");
+  }
+  const int dim = sharding.dim;
+  std::int64_t outside = 1;  // rows of the dims outside `dim`
+  std::int64_t inside = 1;   // elements of one row
+  for (int d = 0; d < first.ndim(); ++d) (d < dim ? outside : inside) *= first.extent(d);
+  if (first.extent(dim) > 0) inside /= first.extent(dim);
+  std::vector<HostTensor> shards;
+  shards.reserve(at(size()));
+  for (std::int64_t r = 0; r < size(); ++r) {
+    const auto runs = runs_of(sharding, size(), r);
+    const std::int64_t rows = rows_in(runs);
+    HostTensor shard =
+        HostTensor::make(memory_, first.dtype(), with_extent(first.shape(), dim, rows));
+    const auto program = program_of_chunk(r);
+    std::byte* out = shard.writable();
+    for (std::int64_t o = 0; o < outside; ++o) {
+      for (const Run& run : runs) {
+        reduce_range(contributions, op, divisor, program,
+                     (o * first.extent(dim) + run.whole) * inside, run.count * inside,
+                     out + (o * rows + run.local) * inside * itemsize(first.dtype()));
+      }
+    }
+    shards.push_back(std::move(shard));
+  }
+  return shards;
+}
+
+std::vector<HostTensor> FakeGroup::all_to_all(std::span<const HostTensor> shards,
+                                              const DimSharding& from,
+                                              const DimSharding& to) const {
+  SHARDLAB_CHECK(std::ssize(shards) == size(), std::ssize(shards), " shards of ", size());
+  std::vector<HostTensor> results;
+  results.reserve(at(size()));
+  for (std::int64_t r = 0; r < size(); ++r) {
+    const auto kept = runs_of(to, size(), r);
+    Shape shape = with_extent(shards[0].shape(), from.dim, from.extent);
+    shape[at(to.dim)] = rows_in(kept);
+    HostTensor result = HostTensor::make(memory_, shards[0].dtype(), shape);
+    for (std::int64_t i = 0; i < size(); ++i) {
+      const HostTensor& shard = shards[at(i)];
+      for (const Run& had : runs_of(from, size(), i)) {
+        for (const Run& keep : kept) {
+          Shape source = row_offset(shape, from.dim, had.local);
+          Shape target = row_offset(shape, from.dim, had.whole);
+          Shape box = with_extent(shard.shape(), from.dim, had.count);
+          if (from.dim == to.dim) {  // the rows that both have
+            const std::int64_t begin = std::max(had.whole, keep.whole);
+            const std::int64_t end = std::min(had.whole + had.count, keep.whole + keep.count);
+            source[at(to.dim)] = had.local + begin - had.whole;
+            target[at(to.dim)] = keep.local + begin - keep.whole;
+            box[at(to.dim)] = std::max<std::int64_t>(end - begin, 0);
+          } else {
+            source[at(to.dim)] = keep.whole;
+            target[at(to.dim)] = keep.local;
+            box[at(to.dim)] = keep.count;
+          }
+          copy_box(shard, source, result, target, box);
+        }
+      }
+    }
+    results.push_back(std::move(result));
+  }
+  return results;
+}
+
+HostTensor FakeGroup::chunk(const HostTensor& tensor, const DimSharding& sharding,
+                            std::int64_t member) const {
+  const auto runs = runs_of(sharding, size(), member);
+  if (runs.size() <= 1) {
+    const Run run = runs.empty() ? Run{sharding.extent, 0, 0} : runs.front();
+    return narrow(memory_, tensor, sharding.dim, run.whole, run.count);
+  }
+  std::vector<std::int64_t> rows;
+  for (const Run& run : runs) {
+    for (std::int64_t i = 0; i < run.count; ++i) rows.push_back(run.whole + i);
+  }
+  return select_rows(memory_, tensor, sharding.dim, rows);
+}
+
+std::vector<HostTensor> FakeGroup::scatter(const HostTensor& tensor,
+                                           const DimSharding& sharding) const {
+  std::vector<HostTensor> shards;
+  for (std::int64_t i = 0; i < size(); ++i) shards.push_back(chunk(tensor, sharding, i));
+  return shards;
+}
+
+HostTensor FakeGroup::partition(const HostTensor& tensor, ReduceOp op, std::int64_t member) const {
+  SHARDLAB_CHECK(is_linear(op) || op == ReduceOp::kMax || op == ReduceOp::kMin, to_string(op));
+  if (op != ReduceOp::kSum) return tensor;
+  if (!is_floating_point(tensor.dtype())) {
+    return member == 0 ? tensor : zeros(memory_, tensor.dtype(), tensor.shape());
+  }
+  HostTensor part = HostTensor::make(memory_, tensor.dtype(), tensor.shape());
+  std::memcpy(part.writable(), tensor.data(), at(tensor.bytes()));
+  divide(part.dtype(), part.writable(), part.elements(), static_cast<double>(size()));
+  return part;
+}
+
+}  // namespace shardlab

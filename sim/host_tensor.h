@@ -1,0 +1,91 @@
+// Tensors of virtual ranks, in host memory.
+//
+//   auto memory = HostMemory::make(std::int64_t{8} << 30);          // at most 8 GiB at any time
+//   HostTensor t = HostTensor::make(memory, DType::kF32, {4, 8});   // uninitialised, writable
+//   const HostTensor replica = t;                                   // shares the bytes
+//   t.narrow_rows(1, 2)                                             // rows 1 and 2: shares them too
+//
+// Row-major and contiguous. Copies share one buffer and writing is only for its sole owner, so that
+// 4,096 ranks which hold one replicated tensor hold one buffer. Buffers go back to a pool.
+// HostMemory may be shared between threads; a tensor is a value.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "costmodel/dtype.h"
+#include "sim/tensor_spec.h"
+
+namespace shardlab {
+
+class HostMemory : public std::enable_shared_from_this<HostMemory> {
+ public:
+  [[nodiscard]] static std::shared_ptr<HostMemory> make(std::int64_t limit_bytes);
+
+  // Throws InputError past the limit: what was asked, what is in use, the limit, what to do.
+  [[nodiscard]] std::shared_ptr<std::byte> allocate(std::int64_t bytes);
+  [[nodiscard]] std::int64_t limit_bytes() const { return limit_bytes_; }
+  [[nodiscard]] std::int64_t in_use_bytes() const;
+  [[nodiscard]] std::int64_t peak_bytes() const;
+
+ private:
+  struct Freed {
+    void operator()(std::byte* block) const;
+  };
+  explicit HostMemory(std::int64_t limit_bytes) : limit_bytes_(limit_bytes) {}
+  void give_back(std::byte* block, std::int64_t bytes);
+
+  const std::int64_t limit_bytes_;
+  mutable std::mutex mutex_;
+  std::int64_t in_use_bytes_ = 0;
+  std::int64_t pooled_bytes_ = 0;
+  std::int64_t peak_bytes_ = 0;
+  std::multimap<std::int64_t, std::unique_ptr<std::byte, Freed>> pool_;  // by size
+};
+
+class HostTensor {
+ public:
+  HostTensor() = default;
+  // Uninitialised. Throws InputError: past the memory's limit, or a dtype that data can't have.
+  [[nodiscard]] static HostTensor make(HostMemory& memory, DType dtype, const Shape& shape);
+
+  [[nodiscard]] DType dtype() const { return dtype_; }
+  [[nodiscard]] const Shape& shape() const { return shape_; }
+  [[nodiscard]] int ndim() const { return static_cast<int>(shape_.size()); }
+  [[nodiscard]] std::int64_t extent(int dim) const { return shape_[static_cast<std::size_t>(dim)]; }
+  [[nodiscard]] std::int64_t elements() const;
+  [[nodiscard]] std::int64_t bytes() const { return elements() * itemsize(dtype_); }
+
+  [[nodiscard]] const std::byte* data() const { return data_; }
+  // Assumes that no other tensor shares the buffer.
+  [[nodiscard]] std::byte* writable();
+  template <class T>
+  [[nodiscard]] const T* as() const {
+    return reinterpret_cast<const T*>(data_);
+  }
+
+  // Rows [begin, begin + count) of dim 0, sharing the buffer.
+  [[nodiscard]] HostTensor narrow_rows(std::int64_t begin, std::int64_t count) const;
+  // The same elements in another shape, sharing the buffer.
+  [[nodiscard]] HostTensor reshape(const Shape& shape) const;
+  [[nodiscard]] bool shares_bytes_with(const HostTensor& other) const {
+    return data_ == other.data_ && shape_ == other.shape_;
+  }
+  // Equal shapes, dtypes and bytes.
+  [[nodiscard]] bool same_bits(const HostTensor& other) const;
+
+ private:
+  DType dtype_ = DType::kF32;
+  Shape shape_;
+  std::shared_ptr<std::byte> buffer_;
+  std::byte* data_ = nullptr;
+};
+
+// Whether data of this type can be held: all but the 8-bit floating point types.
+[[nodiscard]] bool holds_data(DType dtype);
+
+}  // namespace shardlab

@@ -1,0 +1,98 @@
+// Local kernels on the tensors of one virtual rank: moving boxes and rows, combining contributions.
+//
+//   copy_box(source, {0, 4}, target, {0, 0}, {8, 2});     // 8 rows, columns 4 and 5, to the front
+//   combine(ReduceOp::kSum, DType::kBF16, out, in, n);    // out = out + in, each sum rounded
+//
+// Arithmetic is the dtype's own: every result is rounded to it, as a reduction that keeps its
+// accumulator in the buffer does (NCCL's ring and tree kernels combine two operands of the buffer's
+// type at each hop: src/device/reduce_kernel.h). Integers wrap around. b8 holds 0 or 1: sum, max
+// and bor are "or", min, product and band are "and", bxor is "xor".
+#pragma once
+
+#include <Eigen/Core>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "costmodel/error.h"
+#include "sim/host_tensor.h"
+#include "sim/placement.h"
+
+namespace shardlab {
+
+// One element of b8.
+struct Bool8 {
+  std::uint8_t bit = 0;
+};
+
+template <class T>
+struct ElementType {
+  using type = T;
+};
+
+// Calls work(ElementType<T>()) for the type that elements of `dtype` have. Assumes holds_data().
+template <class Work>
+decltype(auto) with_element(DType dtype, Work&& work) {
+  switch (dtype) {
+    case DType::kF64:
+      return work(ElementType<double>());
+    case DType::kF32:
+      return work(ElementType<float>());
+    case DType::kF16:
+      return work(ElementType<Eigen::half>());
+    case DType::kBF16:
+      return work(ElementType<Eigen::bfloat16>());
+    case DType::kI64:
+      return work(ElementType<std::int64_t>());
+    case DType::kI32:
+      return work(ElementType<std::int32_t>());
+    case DType::kI16:
+      return work(ElementType<std::int16_t>());
+    case DType::kI8:
+      return work(ElementType<std::int8_t>());
+    case DType::kU8:
+      return work(ElementType<std::uint8_t>());
+    case DType::kB8:
+    case DType::kF8E4M3:
+    case DType::kF8E5M2:
+      break;
+  }
+  SHARDLAB_CHECK(dtype == DType::kB8, "no elements of dtype ", to_string(dtype));
+  return work(ElementType<Bool8>());
+}
+
+// Copies a box of `extents` between two tensors of one dtype and number of dims. Offsets are in
+// elements. Assumes that the box lies in both, and that `to` may be written.
+void copy_box(const HostTensor& from, const Shape& from_offset, HostTensor& to,
+              const Shape& to_offset, const Shape& extents);
+// Rows [begin, begin + count) of `dim`; those of dim 0 share the buffer.
+[[nodiscard]] HostTensor narrow(HostMemory& memory, const HostTensor& tensor, int dim,
+                                std::int64_t begin, std::int64_t count);
+// The rows of `dim` with these indices, in that order.
+[[nodiscard]] HostTensor select_rows(HostMemory& memory, const HostTensor& tensor, int dim,
+                                     std::span<const std::int64_t> rows);
+// Writes row i of `from` to row rows[i] of `to`, on `dim`.
+void put_rows(const HostTensor& from, HostTensor& to, int dim, std::span<const std::int64_t> rows);
+[[nodiscard]] HostTensor zeros(HostMemory& memory, DType dtype, const Shape& shape);
+
+// out[i] = op(out[i], in[i]) for `count` elements. avg combines as sum.
+void combine(ReduceOp op, DType dtype, std::byte* out, const std::byte* in, std::int64_t count);
+// What a collective of this op does to each contribution first, and to the result last.
+//   sum, max, ...   nothing
+//   avg             floating point: times fl(1/n) first (NCCL: ncclAvg is a pre-multiplied sum);
+//                   integers: divided by n last, towards zero
+//   `divide_last`   floating point too
+void scale_contribution(ReduceOp op, DType dtype, std::byte* values, std::int64_t count,
+                        std::int64_t ranks, bool divide_last);
+void finish_reduction(ReduceOp op, DType dtype, std::byte* values, std::int64_t count,
+                      std::int64_t ranks, bool divide_last);
+// values / divisor in the dtype; integers towards zero. Assumes not b8.
+void divide(DType dtype, std::byte* values, std::int64_t count, double divisor);
+// Elementwise |x|^exponent in the dtype. Assumes a floating point dtype.
+void power(DType dtype, std::byte* values, std::int64_t count, double exponent);
+
+[[nodiscard]] double element_as_double(const HostTensor& tensor, std::int64_t index);
+void set_element(HostTensor& tensor, std::int64_t index, double value);
+
+}  // namespace shardlab
