@@ -497,10 +497,10 @@ DistributedTensor Executor::distribute(const TensorMeta& meta, const Layout& lay
   return tensor;
 }
 
-std::vector<HostTensor> Executor::run_group(const PlanStep& step, const Layout& before,
-                                            const TensorMeta& meta, const FakeGroup& group,
-                                            std::span<const std::int64_t> coordinate,
-                                            std::span<const HostTensor> members) const {
+Executor::GroupResult Executor::run_group(const PlanStep& step, const Layout& before,
+                                          const TensorMeta& meta, const FakeGroup& group,
+                                          std::span<const std::int64_t> coordinate,
+                                          std::span<const HostTensor> members) const {
   // The tensor that the group has between its members.
   Layout others = before;
   for (const int m : step.mesh_dims) others.placements[at(m)] = Placement::replicate();
@@ -516,6 +516,7 @@ std::vector<HostTensor> Executor::run_group(const PlanStep& step, const Layout& 
     }
     return results;
   };
+  const std::int64_t others_of_group = group.size() - 1;
   const Placement& from = step.from;
   const Placement& to = step.to;
   if (from.is_partial()) {
@@ -539,17 +540,26 @@ std::vector<HostTensor> Executor::run_group(const PlanStep& step, const Layout& 
     if (to.is_replicate()) {
       HostTensor sum = group.all_reduce(members, op, divisor);
       root(sum);
-      return for_all(sum);
+      return {for_all(sum), 2 * others_of_group * sum.bytes()};
     }
     if (to.is_shard_like()) {
       std::vector<HostTensor> shards = group.reduce_scatter(members, op, sharding(to), divisor);
       for (HostTensor& shard : shards) root(shard);
-      return shards;
+      return {std::move(shards), others_of_group * members.front().bytes()};
     }
   }
   if (from.is_shard_like()) {
-    if (to.is_replicate()) return for_all(group.all_gather(members, sharding(from)));
-    if (to.is_shard_like()) return group.all_to_all(members, sharding(from), sharding(to));
+    if (to.is_replicate()) {
+      std::int64_t bytes = 0;
+      for (const HostTensor& shard : members) bytes += shard.bytes();
+      return {for_all(group.all_gather(members, sharding(from))), others_of_group * bytes};
+    }
+    if (to.is_shard_like()) {
+      std::vector<HostTensor> shards = group.all_to_all(members, sharding(from), sharding(to));
+      std::int64_t bytes = -group.bytes_kept(shards, sharding(from), sharding(to));
+      for (const HostTensor& shard : shards) bytes += shard.bytes();
+      return {std::move(shards), bytes};
+    }
   }
   if (from.is_replicate()) {
     std::vector<HostTensor> results;
@@ -571,7 +581,7 @@ std::vector<HostTensor> Executor::run_group(const PlanStep& step, const Layout& 
         break;
       }
     }
-    if (std::ssize(results) == group.size()) return results;
+    if (std::ssize(results) == group.size()) return {std::move(results), 0};
   }
   throw InputError(from.text() + "->" + to.text() + " is no change that a collective makes");
 }
@@ -628,6 +638,7 @@ StepExecution Executor::run_step(const PlanStep& step, DistributedTensor& tensor
     }
   }
   std::vector<std::int64_t> written(work.size(), 0);
+  std::vector<std::int64_t> moved(work.size(), 0);
   std::vector<HostTensor> next(ranks_.size());
   parallel_for(
       work.size(), options_.threads, [] { return std::make_unique<int>(0); },
@@ -638,8 +649,10 @@ StepExecution Executor::run_step(const PlanStep& step, DistributedTensor& tensor
         for (std::size_t g = 0; g < runs; ++g) {
           std::vector<HostTensor> members;
           for (const std::size_t i : groups[g]) members.push_back(tensor.locals[i]);
-          const std::vector<HostTensor> results =
+          const GroupResult result =
               run_group(step, before, tensor.meta, group, coordinates_[groups[g].front()], members);
+          const std::vector<HostTensor>& results = result.tensors;
+          moved[w] = result.bytes_moved * std::ssize(groups);
           for (std::size_t k = 0; k < results.size(); ++k) {
             const bool shared = (k > 0 && results[k].shares_bytes_with(results[k - 1])) ||
                                 results[k].shares_bytes_with(members[k]);
@@ -652,6 +665,7 @@ StepExecution Executor::run_step(const PlanStep& step, DistributedTensor& tensor
       });
   tensor.locals = std::move(next);
   for (const std::int64_t bytes : written) execution.bytes_written += bytes;
+  for (const std::int64_t bytes : moved) execution.bytes_moved += bytes;
   const bool rounds = (step.from.is_partial() && step.from.reduce_op() != ReduceOp::kMax &&
                        step.from.reduce_op() != ReduceOp::kMin) ||
                       (step.to.is_partial() && (step.to.reduce_op() == ReduceOp::kSum));
@@ -681,8 +695,15 @@ ExecutionResult Executor::run(const Plan& plan, DistributedTensor& tensor) const
                           "): " + step.verification.mismatch;
       }
     }
+    result.bytes_moved += step.bytes_moved;
     result.bytes_written += step.bytes_written;
     result.steps.push_back(std::move(step));
+  }
+  for (const auto& [name, held] :
+       {std::pair(&plan.from, &plan.start), std::pair(&plan.to, &std::as_const(tensor.layout))}) {
+    if (*name == *held || same_rows(tensor.meta, *name, *held)) continue;
+    result.notes.push_back(name->text() + " stands for " + held->text() +
+                           ", which holds other rows of this uneven shape");
   }
   const Verification end = result.steps.empty() ? verify(tensor) : result.steps.back().verification;
   result.executed = true;

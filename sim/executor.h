@@ -37,7 +37,7 @@
 namespace shardlab {
 
 struct ExecutionOptions {
-  ReductionOptions reduction;
+  ReductionOptions reduction = {};
   std::int64_t memory_limit_bytes = std::int64_t{8} << 30U;
   int threads = 1;
   bool verify_each_step = true;
@@ -73,6 +73,10 @@ struct Verification {
 
 struct StepExecution {
   Verification verification;
+  // Bytes that ranks receive from others, all together. A ring's: an all_gather of S bytes among n
+  // ranks moves (n - 1) S, a reduce_scatter as much, an all_reduce twice as much (Patarasuk and Yuan
+  // 2009); an all_to_all what its members do not have yet. Padding is not counted.
+  std::int64_t bytes_moved = 0;
   std::int64_t bytes_written = 0;  // into buffers of the step's results, all ranks together
 };
 
@@ -84,6 +88,7 @@ struct ExecutionResult {
   std::string mismatch;        // the first one, and the step after which it was seen
   int failed_step = -1;        // index of that step
   bool replicas_bitwise_equal = false;
+  std::int64_t bytes_moved = 0;
   std::int64_t bytes_written = 0;
   std::vector<StepExecution> steps;
   // What the data is right for but its name is not: strided shards that stand for a shard order and,
@@ -120,10 +125,14 @@ class Executor {
   [[nodiscard]] HostMemory& memory() const { return *memory_; }
 
  private:
-  [[nodiscard]] std::vector<HostTensor> run_group(const PlanStep& step, const Layout& before,
-                                                  const TensorMeta& meta, const FakeGroup& group,
-                                                  std::span<const std::int64_t> coordinate,
-                                                  std::span<const HostTensor> members) const;
+  struct GroupResult {
+    std::vector<HostTensor> tensors;  // by group rank
+    std::int64_t bytes_moved = 0;
+  };
+  [[nodiscard]] GroupResult run_group(const PlanStep& step, const Layout& before,
+                                      const TensorMeta& meta, const FakeGroup& group,
+                                      std::span<const std::int64_t> coordinate,
+                                      std::span<const HostTensor> members) const;
   [[nodiscard]] bool same_rows(const TensorMeta& meta, const Layout& a, const Layout& b) const;
   // Whole numbers that stay whole when an average and then a partition divide them on each mesh dim:
   // multiples of the squares of its size's odd part (a power of two divides exactly).

@@ -308,6 +308,28 @@ std::vector<HostTensor> FakeGroup::all_to_all(std::span<const HostTensor> shards
   return results;
 }
 
+std::int64_t FakeGroup::bytes_kept(std::span<const HostTensor> results, const DimSharding& from,
+                                   const DimSharding& to) const {
+  std::int64_t kept = 0;
+  for (std::int64_t i = 0; i < size(); ++i) {
+    const HostTensor& result = results[at(i)];
+    const std::int64_t rows = result.extent(from.dim);
+    if (rows == 0) continue;
+    const auto had = runs_of(from, size(), i);
+    std::int64_t both = from.dim == to.dim ? 0 : rows_in(had);
+    if (from.dim == to.dim) {
+      for (const Run& a : had) {
+        for (const Run& b : runs_of(to, size(), i)) {
+          both += std::max<std::int64_t>(
+              std::min(a.whole + a.count, b.whole + b.count) - std::max(a.whole, b.whole), 0);
+        }
+      }
+    }
+    kept += result.bytes() / rows * both;
+  }
+  return kept;
+}
+
 HostTensor FakeGroup::chunk(const HostTensor& tensor, const DimSharding& sharding,
                             std::int64_t member) const {
   const auto runs = runs_of(sharding, size(), member);

@@ -76,6 +76,9 @@ class FakeGroup {
   [[nodiscard]] std::vector<HostTensor> all_to_all(std::span<const HostTensor> shards,
                                                    const DimSharding& from,
                                                    const DimSharding& to) const;
+  // Bytes of an all_to_all's results that their members had in their shards already.
+  [[nodiscard]] std::int64_t bytes_kept(std::span<const HostTensor> results,
+                                        const DimSharding& from, const DimSharding& to) const;
   // Each member's shard of the root's tensor: scatter; without communication, a local chunk.
   [[nodiscard]] std::vector<HostTensor> scatter(const HostTensor& tensor,
                                                 const DimSharding& sharding) const;
