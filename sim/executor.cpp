@@ -357,6 +357,14 @@ std::string place_text(std::int64_t index, const Shape& shape) {
   return text + "]";
 }
 
+std::vector<std::int64_t> ranks_of(const DeviceMesh& mesh) {
+  if (mesh.size() > kMaxExecutedRanks) {
+    throw InputError("data for " + std::to_string(mesh.size()) + " ranks of mesh " + mesh.text() +
+                     "; valid: at most " + std::to_string(kMaxExecutedRanks) + " ranks");
+  }
+  return mesh.ranks();
+}
+
 DimSharding sharding_of(const Placement& placement, std::int64_t extent) {
   return {.dim = placement.dim(),
           .extent = extent,
@@ -370,21 +378,21 @@ Executor::Executor(DeviceMesh mesh, const Topology& topology, const ExecutionOpt
       domain_devices_(topology.domain_devices()),
       options_(options),
       memory_(HostMemory::make(options.memory_limit_bytes)),
-      ranks_(mesh_.ranks()) {
+      ranks_(ranks_of(mesh_)) {
   coordinates_.reserve(ranks_.size());
   for (std::int64_t i = 0; i < std::ssize(ranks_); ++i) {
     coordinates_.push_back(mesh_.coordinate(i));
   }
 }
 
-double Executor::exact_unit() const {
+double Executor::exact_unit(DType dtype) const {
   double unit = 1.0;
   for (int m = 0; m < mesh_.ndim(); ++m) {
     std::int64_t odd = mesh_.size(m);
     while (odd % 2 == 0) odd /= 2;
     unit *= static_cast<double>(odd * odd);
   }
-  return unit;
+  return unit * 8 * unit_roundoff(dtype) > 1.0 ? 1.0 : unit;
 }
 
 HostTensor Executor::make_global(const TensorMeta& meta, const Layout& layout,
@@ -396,7 +404,7 @@ HostTensor Executor::make_global(const TensorMeta& meta, const Layout& layout,
   double unit = 1.0;
   std::int64_t most = 3;
   if (floating) {
-    unit = exact_unit();
+    unit = exact_unit(meta.dtype);
   } else if (itemsize(meta.dtype) == 1) {
     // Averages sum first: up to 127 ranks nothing overflows.
     most = std::clamp<std::int64_t>(127 / mesh_.size(), 1, most);
@@ -453,7 +461,7 @@ DistributedTensor Executor::distribute(const TensorMeta& meta, const Layout& lay
   tensor.layout = layout;
   tensor.global = std::move(global);
   tensor.locals.resize(ranks_.size());
-  const double unit = is_floating_point(meta.dtype) ? exact_unit() : 1.0;
+  const double unit = is_floating_point(meta.dtype) ? exact_unit(meta.dtype) : 1.0;
   const Contributions contributions(partial, meta.dtype, data, unit);
   // By the coordinate without the replicated mesh dims.
   std::map<Coordinate, std::size_t> done;

@@ -36,6 +36,9 @@
 
 namespace shardlab {
 
+// Data for more ranks is refused: each has a shard of its own in the books.
+inline constexpr std::int64_t kMaxExecutedRanks = 65536;
+
 struct ExecutionOptions {
   ReductionOptions reduction = {};
   std::int64_t memory_limit_bytes = std::int64_t{8} << 30U;
@@ -98,6 +101,7 @@ struct ExecutionResult {
 
 class Executor {
  public:
+  // Throws InputError for more than kMaxExecutedRanks.
   Executor(DeviceMesh mesh, const Topology& topology, const ExecutionOptions& options);
 
   // A tensor of the options' values in this layout. Partial placements get contributions that
@@ -135,8 +139,9 @@ class Executor {
                                       std::span<const HostTensor> members) const;
   [[nodiscard]] bool same_rows(const TensorMeta& meta, const Layout& a, const Layout& b) const;
   // Whole numbers that stay whole when an average and then a partition divide them on each mesh dim:
-  // multiples of the squares of its size's odd part (a power of two divides exactly).
-  [[nodiscard]] double exact_unit() const;
+  // multiples of the squares of its size's odd part (a power of two divides exactly). 1 where the
+  // dtype has too few digits for that.
+  [[nodiscard]] double exact_unit(DType dtype) const;
   [[nodiscard]] HostTensor make_global(const TensorMeta& meta, const Layout& layout,
                                        const DataOptions& data) const;
 

@@ -23,7 +23,7 @@ using case_checks::StackChoice;
 constexpr std::array<std::string_view, 4> kStatuses = {"exact", "inferred", "rounded", "built"};
 constexpr std::string_view kDefaultStack = "dtensor-2.13";
 constexpr int kExactDigits = 17;
-constexpr std::string_view kNotInThisVersion = "needs the fake process group";
+constexpr std::string_view kNotInThisVersion = "ops are not run on virtual ranks yet";
 
 bool is_case_id(std::string_view id) {
   const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };

@@ -17,7 +17,8 @@
 //   layout    text, legality and strided encoding of a layout
 //   local     shapes and rows that each rank holds
 //   chunks    rows of the chunks of an extent
-//   simulate, execute   need the fake process group: skipped
+//   simulate  a redistribution run on virtual ranks: is the data right, are replicas equal
+//   execute   an op run on virtual ranks: not yet, skipped
 //
 // "error" or "warning" (a part of the text) may stand in place of "expect". Numbers are compared to
 // the digits stated: 17 (the default) is the same double, N below 17 is the same text when printed

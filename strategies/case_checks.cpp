@@ -9,9 +9,9 @@
 namespace shardlab::case_checks {
 namespace {
 
-constexpr std::array<const CheckKind*, 11> kRunnable = {
-    &kPlanKind,  &kStepsKind, &kSelectKind, &kPolicyKind, &kRulesKind, &kRelationKind,
-    &kSweepKind, &kMeshKind,  &kLayoutKind, &kLocalKind,  &kChunksKind};
+constexpr std::array<const CheckKind*, 12> kRunnable = {
+    &kPlanKind,  &kStepsKind, &kSelectKind, &kPolicyKind, &kRulesKind,  &kRelationKind,
+    &kSweepKind, &kMeshKind,  &kLayoutKind, &kLocalKind,  &kChunksKind, &kSimulateKind};
 
 // Separators outside parentheses: the comma of _S(0,2) separates nothing.
 std::vector<std::string_view> split(std::string_view text, char separator) {
@@ -82,7 +82,6 @@ std::span<const CheckKind> all_check_kinds() {
   static const std::vector<CheckKind> kinds = [] {
     std::vector<CheckKind> all;
     for (const CheckKind* kind : kRunnable) all.push_back(*kind);
-    all.push_back({.name = "simulate", .answers = {}});
     all.push_back({.name = "execute", .answers = {}});
     return all;
   }();

@@ -129,7 +129,7 @@ struct CheckKind {
 
 [[nodiscard]] std::span<const CheckKind> all_check_kinds();
 
-// Of case_checks_plan.cpp, _select.cpp, _sweep.cpp and _mesh.cpp.
+// Of case_checks_plan.cpp, _select.cpp, _sweep.cpp, _mesh.cpp and _simulate.cpp.
 extern const CheckKind kPlanKind;
 extern const CheckKind kStepsKind;
 extern const CheckKind kRelationKind;
@@ -138,6 +138,7 @@ extern const CheckKind kPolicyKind;
 extern const CheckKind kRulesKind;
 extern const CheckKind kSweepKind;
 extern const CheckKind kMeshKind;
+extern const CheckKind kSimulateKind;
 extern const CheckKind kLayoutKind;
 extern const CheckKind kLocalKind;
 extern const CheckKind kChunksKind;

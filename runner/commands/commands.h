@@ -11,6 +11,7 @@ void add_list_command(CLI::App& app, Session& session);
 void add_plan_command(CLI::App& app, Session& session);
 void add_regress_command(CLI::App& app, Session& session);
 void add_select_command(CLI::App& app, Session& session);
+void add_simulate_command(CLI::App& app, Session& session);
 void add_ties_command(CLI::App& app, Session& session);
 
 }  // namespace shardlab

@@ -397,6 +397,34 @@ INSTANTIATE_TEST_SUITE_P(
                    "9223372036854775807"}),
     name_of);
 
+Words simulate_of(const char* mesh, const char* tensor, const Words& more = {}) {
+  return with({"simulate", "--mesh", mesh, "--tensor", tensor, "--from", "S(0)", "--to", "R"},
+              more);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Simulations, BadCommandLine,
+    testing::Values(
+        BadCommand{"MemoryIsNoSize", simulate_of("2", "f32[8]", {"--memory", "8 gigs"}),
+                   "--memory: size \"8 gigs\": at position 1: expected a unit: B, KiB, MiB, GiB, "
+                   "TiB, kB, KB, MB, GB or TB"},
+        BadCommand{"MemoryBeyondAnyMachine", simulate_of("2", "f32[8]", {"--memory", "1e30"}),
+                   "--memory: size \"1e30\": at position 0: expected 0 to 2^53 bytes"},
+        BadCommand{"DataBeyondTheMemory", simulate_of("2", "f32[1024,1024]", {"--memory", "1MiB"}),
+                   "the data of the virtual ranks needs 4 MiB beside the 0 B in use; the limit is "
+                   "1 MiB; valid: a larger limit, a smaller tensor or mesh, or shapes only"},
+        BadCommand{"TooManyRanksForData", simulate_of("1048576", "f32[8]"),
+                   "data for 1048576 ranks of mesh 1048576; valid: at most 65536 ranks"},
+        BadCommand{"NoDataOfThatType", simulate_of("2", "f8e4m3[8]"),
+                   "dtype f8e4m3 holds no data here; valid: f64 f32 f16 bf16 i64 i32 i16 i8 u8 b8, "
+                   "or shapes only"},
+        BadCommand{"UnknownReduction", simulate_of("2", "f32[8]", {"--reduction", "nvls"}),
+                   "simulate: --reduction: found \"nvls\"; valid: ring, tree, flat"},
+        BadCommand{"UnknownValues", simulate_of("2", "f32[8]", {"--values", "hole"}),
+                   "simulate: --values: found \"hole\" (did you mean \"whole\"?); valid: whole, "
+                   "uniform"}),
+    name_of);
+
 INSTANTIATE_TEST_SUITE_P(
     Overrides, BadCommandLine,
     testing::Values(

@@ -66,15 +66,16 @@ TEST_P(Help, ItsExampleWorks) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Commands, Help,
-                         testing::Values("plan", "select", "ties", "compare", "regress", "list",
-                                         "describe"),
+                         testing::Values("plan", "select", "simulate", "ties", "compare", "regress",
+                                         "list", "describe"),
                          [](const testing::TestParamInfo<const char*>& test) {
                            return std::string(test.param);
                          });
 
 TEST(Program, HelpListsEveryCommandWithItsExample) {
   const std::string help = output_of({"--help"});
-  for (const char* name : {"plan", "select", "ties", "compare", "regress", "list", "describe"}) {
+  for (const char* name :
+       {"plan", "select", "simulate", "ties", "compare", "regress", "list", "describe"}) {
     EXPECT_NE(help.find("shardlab " + std::string(name) + " "), std::string::npos) << name;
   }
 }
@@ -240,6 +241,57 @@ TEST(SelectCommand, TheElementsOfAForeachAreChildren) {
   for (const json& child : selection["children"]) expect_keys(child, {"candidates", "selected"});
 }
 
+// -- simulate ------------------------------------------------------------------------------------
+
+TEST(SimulateCommand, HasTheKeysOfItsContract) {
+  const json document = json_of({"simulate", "--mesh", "8x8", "--tensor", "f32[256,256]", "--from",
+                                 "S(0)S(1)", "--to", "S(1)S(0)"});
+  expect_keys(document, {"ranks", "verified", "max_abs_error", "replicas_bitwise_equal", "time_us",
+                         "bytes_moved", "steps", "timing"});
+  expect_keys(document["time_us"], {"p50", "p95", "max"});
+  expect_keys(document["timing"], {"wall_ms"});
+  EXPECT_EQ(document["ranks"], 64);
+  EXPECT_EQ(document["verified"], true);
+  EXPECT_EQ(document["max_abs_error"], 0.0);
+  EXPECT_EQ(document["steps"].size(), 3U);
+  // All-gather among 8 of 8: each rank of 64 lacks 7/8 of an eighth of 256 KiB.
+  EXPECT_EQ(document["steps"][0]["bytes_moved"], 64 * 7 * 256 * 256 * 4 / 64);
+  EXPECT_DOUBLE_EQ(document["time_us"]["max"].get<double>(), document["price_us"].get<double>());
+}
+
+TEST(SimulateCommand, SaysWhetherReplicasAreEqual) {
+  const Words words = {"simulate", "--mesh",   "a=8,b=5,c=1", "--tensor",
+                       "bf16[64]", "--from",   "PPR",         "--to",
+                       "RRR",      "--values", "uniform",     "--domains-first"};
+  EXPECT_EQ(json_of(words)["replicas_bitwise_equal"], false);
+  Words merged = words;
+  merged.insert(merged.end(), {"--flatten", "a,b"});
+  EXPECT_EQ(json_of(merged)["replicas_bitwise_equal"], true);
+}
+
+TEST(SimulateCommand, AnImpossiblePlanIsAnAnswerAndAGate) {
+  const ProcessResult result = run_shardlab({"simulate", "--mesh", "2", "--tensor", "f32[4]",
+                                             "--from", "S(0)", "--to", "P", "--format", "json"});
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_EQ(result.err, "");
+  const json document = json::parse(result.out);
+  EXPECT_EQ(document["price_us"], nullptr);
+  EXPECT_EQ(document["impossible"], "a shard can't become a partial");
+  EXPECT_EQ(document["verified"], false);
+  EXPECT_EQ(document["time_us"]["max"], nullptr);
+}
+
+// pytorch/pytorch#194457, as PyTorch 2.13.0 does it.
+TEST(SimulateCommand, WrongDataIsAGate) {
+  const ProcessResult result =
+      run_shardlab({"simulate", "--mesh", "a=2,b=2", "--flatten", "a,b", "--tensor", "i64[5]",
+                    "--from", "S(0)S(0)", "--to", "RR"});
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_NE(result.out.find("WRONG: after step 1 (RR): rank 0, element [3]: found 0"),
+            std::string::npos)
+      << result.out;
+}
+
 // -- ties, compare, regress ----------------------------------------------------------------------
 
 const Words kTies = {"ties", "--suite", "ops-small", "--stack", "dtensor-v3"};
@@ -399,11 +451,13 @@ TEST_P(SameBytes, ForOneThreadForFourAndTwice) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Commands, SameBytes,
-                         testing::Values(kPlan, kTies, kCompare,
-                                         Words{"regress", "R01", "R02", "R03", "R04", "R05", "R07",
-                                               "R12"}),
-                         [](const testing::TestParamInfo<Words>& test) { return test.param[0]; });
+INSTANTIATE_TEST_SUITE_P(
+    Commands, SameBytes,
+    testing::Values(kPlan, kTies, kCompare,
+                    Words{"simulate", "--mesh", "2x4", "--tensor", "f32[33,8]", "--from", "S(0)P",
+                          "--to", "RS(1)", "--values", "uniform"},
+                    Words{"regress", "R01", "R02", "R03", "R04", "R05", "R07", "R12"}),
+    [](const testing::TestParamInfo<Words>& test) { return test.param[0]; });
 
 TEST(CompareCommand, ItsFilesAreTheSameBytesForAnyNumberOfThreads) {
   const TemporaryFolder folder;

@@ -503,12 +503,20 @@ INSTANTIATE_TEST_SUITE_P(
                  R"j({"chunks": {"extent": 5, "chunks": 2, "factor": 2,
                      "variant": "unflatten"}, "expect": {"rows": [[0, 1, 3, 4], [2]],
                      "sizes": [4, 1]}})j",
-                 R"j({"sizes": [3, 2]})j"}),
+                 R"j({"sizes": [3, 2]})j"},
+        KindCase{"Simulate",
+                 R"j({"simulate": {"mesh": "2", "tensor": "i32[3]", "from": "S(0)", "to": "R",
+                     "values": "counting", "rank": 1, "reduction": "tree", "seed": 3},
+                     "expect": {"path": "S(0)->R", "verified": true, "max_abs_error": 0,
+                     "replicas_bitwise_equal": true, "bytes_moved": 12, "communicating": 1,
+                     "local": [1, 2, 3], "mismatch": "", "refused": "", "notes": []}})j",
+                 R"j({"local": [1, 3, 2]})j"}),
     [](const auto& test) { return std::string(test.param.name); });
 
 TEST(CheckKinds, EveryOneIsTestedAbove) {
-  const std::set<std::string_view> tested = {"plan",  "steps", "select", "policy", "rules",
-                                             "sweep", "mesh",  "layout", "local",  "chunks"};
+  const std::set<std::string_view> tested = {"plan",  "steps",  "select",  "policy",
+                                             "rules", "sweep",  "mesh",    "layout",
+                                             "local", "chunks", "simulate"};
   for (const case_checks::CheckKind& kind : case_checks::all_check_kinds()) {
     if (kind.read == nullptr || kind.name == "relation") continue;
     EXPECT_TRUE(tested.contains(kind.name)) << kind.name;
@@ -587,12 +595,22 @@ TEST(Case, SeveralStacksAreSeveralComparisons) {
   EXPECT_EQ(report.checks[1].what(), "plan f32[4,8] S(0)->R on 2, dtensor-v4{planner=graph}: path");
 }
 
-TEST(Case, WhatNeedsExecutionIsSkipped) {
+TEST(Case, SimulateRunsOnVirtualRanks) {
+  const CaseReport report = report_of(
+      R"j([{"simulate": {"tensor": "i32[3]", "from": "S(0)", "to": "R", "values": "counting"},
+            "expect": {"verified": true, "local": [1, 2, 3], "bytes_moved": 12,
+                       "communicating": 1, "replicas_bitwise_equal": true, "refused": ""}},
+           {"simulate": {"tensor": "f32[3]", "from": "S(0)", "to": "P(sum)"},
+            "expect": {"verified": false, "refused": "a shard can't become"}}])j");
+  for (const auto& check : report.checks) EXPECT_TRUE(check.ok) << check.what();
+}
+
+TEST(Case, WhatNeedsExecutionOfOpsIsSkipped) {
   const CaseReport report = report_of(
       R"j([{"chunks": {"extent": 2, "chunks": 2}, "expect": {"sizes": [1, 1]}},
-           {"simulate": {"from": "S(0)", "to": "R"}, "expect": {"verified": true}}])j");
+           {"execute": {"op": "mm"}, "expect": {}}])j");
   EXPECT_EQ(to_string(report.status), "skip");
-  EXPECT_EQ(report.skipped, "simulate: needs the fake process group");
+  EXPECT_EQ(report.skipped, "execute: ops are not run on virtual ranks yet");
   EXPECT_EQ(report.checks.size(), 1U);
 }
 
