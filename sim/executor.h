@@ -32,6 +32,7 @@
 #include "costmodel/topology.h"
 #include "sim/fake_group.h"
 #include "sim/mesh.h"
+#include "sim/partial_values.h"
 #include "sim/plan.h"
 
 namespace shardlab {
@@ -46,17 +47,6 @@ struct ExecutionOptions {
   bool verify_each_step = true;
   // Every member of an all-gather, all-reduce or broadcast gets bytes of its own, as on devices.
   bool copy_replicas = false;
-};
-
-// What the elements are. Either is the same for the same seed, whatever the layout.
-enum class DataValues : std::uint8_t {
-  kWholeNumbers,  // small, and divisible where averages and partitions divide: exact in every dtype
-  kUniform,       // floating point: any value in (-1, 1), so that sums round; else as above
-};
-
-struct DataOptions {
-  std::uint64_t seed = 0;
-  DataValues values = DataValues::kWholeNumbers;
 };
 
 struct DistributedTensor {
