@@ -1,0 +1,81 @@
+// How fast virtual ranks move bytes, beside a memcpy of as many in the same run.
+//
+//   BM_AllGather/<ranks>, BM_ReduceScatter/<ranks>, BM_AllToAll/<ranks>
+//       256 MiB over all ranks' larger buffers together, every member's result written; the rate
+//       counts bytes written (of a reduce_scatter: bytes read)
+//   BM_GatherShared/<ranks>   S(0)->R of 4 MiB where replicas share one buffer
+//   BM_Copy                   memcpy of 256 MiB
+#include <benchmark/benchmark.h>
+
+#include <cstring>
+#include <vector>
+
+#include "sim/executor.h"
+#include "tests/support/reference_topology.h"
+
+namespace shardlab {
+namespace {
+
+constexpr std::int64_t kBytes = std::int64_t{256} << 20U;
+
+void move(benchmark::State& state, const char* from, const char* to, std::int64_t buffer_bytes,
+          bool copy_replicas, std::int64_t counted_bytes) {
+  const std::int64_t ranks = state.range(0);
+  const Executor executor(DeviceMesh::make({ranks}), testing_support::topology_with(8),
+                          {.memory_limit_bytes = kBytes * 8, .copy_replicas = copy_replicas});
+  TensorMeta meta;
+  meta.shape = {1024, buffer_bytes / 4 / 1024};
+  DistributedTensor tensor = executor.distribute(meta, Layout::parse("R", 1), {});
+  PlanStep step;
+  step.mesh_dims = {0};
+  step.from = Placement::parse(from);
+  step.to = Placement::parse(to);
+  step.after = Layout(Placements{step.to});
+  if (!step.from.is_replicate()) {  // from what is replicated, without an exchange
+    PlanStep first = step;
+    first.from = Placement::replicate();
+    first.to = step.from;
+    first.after = Layout(Placements{step.from});
+    (void)executor.run_step(first, tensor);
+  }
+  for (auto _ : state) {
+    DistributedTensor result = tensor;
+    (void)executor.run_step(step, result);
+    benchmark::DoNotOptimize(result.locals.front().data());
+  }
+  state.SetBytesProcessed(state.iterations() * counted_bytes);
+}
+
+void BM_AllGather(benchmark::State& state) {
+  move(state, "S(0)", "R", kBytes / state.range(0), true, kBytes);
+}
+BENCHMARK(BM_AllGather)->Arg(8)->Arg(64)->UseRealTime();
+
+void BM_ReduceScatter(benchmark::State& state) {
+  move(state, "P(sum)", "S(0)", kBytes / state.range(0), true, kBytes);
+}
+BENCHMARK(BM_ReduceScatter)->Arg(8)->Arg(64)->UseRealTime();
+
+// Each rank's shard is a part of the tensor, so the tensor is what all buffers hold together.
+void BM_AllToAll(benchmark::State& state) { move(state, "S(0)", "S(1)", kBytes, true, kBytes); }
+BENCHMARK(BM_AllToAll)->Arg(8)->Arg(64)->UseRealTime();
+
+void BM_GatherShared(benchmark::State& state) {
+  const std::int64_t bytes = std::int64_t{4} << 20U;
+  move(state, "S(0)", "R", bytes, false, bytes);
+}
+BENCHMARK(BM_GatherShared)->Arg(64)->UseRealTime();
+
+void BM_Copy(benchmark::State& state) {
+  const std::vector<std::byte> from(kBytes, std::byte{1});
+  std::vector<std::byte> to(kBytes);
+  for (auto _ : state) {
+    std::memcpy(to.data(), from.data(), from.size());
+    benchmark::ClobberMemory();
+  }
+  state.SetBytesProcessed(state.iterations() * kBytes);
+}
+BENCHMARK(BM_Copy)->UseRealTime();
+
+}  // namespace
+}  // namespace shardlab
