@@ -161,7 +161,7 @@ HostTensor Executor::make_global(const TensorMeta& meta, const Layout& layout,
   }
   const std::int64_t elements = global.elements();
   with_element(meta.dtype, [&](auto element) {
-    using T = typename decltype(element)::type;
+    using T = typename decltype(element)::Type;
     T* out = reinterpret_cast<T*>(global.writable());
     for (std::int64_t i = 0; i < elements; ++i) {
       const std::uint64_t h = counter_hash(data.seed, static_cast<std::uint64_t>(i), 0);
@@ -539,7 +539,8 @@ Verification Executor::verify(const DistributedTensor& tensor) const {
       sums[without(coordinates_[i], [&](int m) { return tensor.layout[m].is_partial(); })]
           .push_back(i);
     }
-    for (const auto& [others, parts] : sums) {
+    for (const auto& sum : sums) {
+      const std::vector<std::size_t>& parts = sum.second;
       for_each_element(tensor.meta.shape, rows, [&](std::int64_t here, std::int64_t whole) {
         const std::span<double> all = reduction.contributions();
         for (std::size_t k = 0; k < parts.size(); ++k) {

@@ -227,7 +227,7 @@ HostTensor zeros(HostMemory& memory, DType dtype, const Shape& shape) {
 
 void combine(ReduceOp op, DType dtype, std::byte* out, const std::byte* in, std::int64_t count) {
   with_element(dtype, [&](auto element) {
-    using T = typename decltype(element)::type;
+    using T = typename decltype(element)::Type;
     T* a = reinterpret_cast<T*>(out);
     const T* b = reinterpret_cast<const T*>(in);
     if constexpr (std::is_same_v<T, Bool8>) {
@@ -244,7 +244,7 @@ void scale_contribution(ReduceOp op, DType dtype, std::byte* values, std::int64_
                         std::int64_t ranks, bool divide_last) {
   if (op != ReduceOp::kAvg || divide_last || !is_floating_point(dtype)) return;
   with_element(dtype, [&](auto element) {
-    using T = typename decltype(element)::type;
+    using T = typename decltype(element)::Type;
     if constexpr (kIsFloating<T>) {
       Array<T> a(reinterpret_cast<T*>(values), count);
       a *= static_cast<T>(1.0 / static_cast<double>(ranks));
@@ -260,14 +260,14 @@ void finish_reduction(ReduceOp op, DType dtype, std::byte* values, std::int64_t 
 
 void divide(DType dtype, std::byte* values, std::int64_t count, double divisor) {
   with_element(dtype, [&](auto element) {
-    using T = typename decltype(element)::type;
+    using T = typename decltype(element)::Type;
     divide_by(reinterpret_cast<T*>(values), count, divisor);
   });
 }
 
 void power(DType dtype, std::byte* values, std::int64_t count, double exponent) {
   with_element(dtype, [&](auto element) {
-    using T = typename decltype(element)::type;
+    using T = typename decltype(element)::Type;
     if constexpr (kIsFloating<T>) {
       T* x = reinterpret_cast<T*>(values);
       for (std::int64_t i = 0; i < count; ++i) {
@@ -281,7 +281,7 @@ void power(DType dtype, std::byte* values, std::int64_t count, double exponent) 
 
 double element_as_double(const HostTensor& tensor, std::int64_t index) {
   return with_element(tensor.dtype(), [&](auto element) -> double {
-    using T = typename decltype(element)::type;
+    using T = typename decltype(element)::Type;
     const T& value = tensor.as<T>()[index];
     if constexpr (std::is_same_v<T, Bool8>) {
       return value.bit;
@@ -293,7 +293,7 @@ double element_as_double(const HostTensor& tensor, std::int64_t index) {
 
 void set_element(HostTensor& tensor, std::int64_t index, double value) {
   with_element(tensor.dtype(), [&](auto element) {
-    using T = typename decltype(element)::type;
+    using T = typename decltype(element)::Type;
     T& place = reinterpret_cast<T*>(tensor.writable())[index];
     if constexpr (std::is_same_v<T, Bool8>) {
       place.bit = value != 0.0 ? 1 : 0;

@@ -28,7 +28,7 @@ struct Bool8 {
 
 template <class T>
 struct ElementType {
-  using type = T;
+  using Type = T;
 };
 
 // Calls work(ElementType<T>()) for the type that elements of `dtype` have. Assumes holds_data().
