@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <map>
 #include <utility>
 
@@ -267,11 +266,7 @@ Executor::GroupResult Executor::run_group(const PlanStep& step, const Layout& be
   const auto for_all = [&](const HostTensor& result) {
     std::vector<HostTensor> results(members.size(), result);
     if (!options_.copy_replicas) return results;
-    for (std::size_t i = 1; i < results.size(); ++i) {
-      HostTensor copy = HostTensor::make(*memory_, result.dtype(), result.shape());
-      std::memcpy(copy.writable(), result.data(), at(result.bytes()));
-      results[i] = std::move(copy);
-    }
+    for (std::size_t i = 1; i < results.size(); ++i) results[i] = copy_of(*memory_, result);
     return results;
   };
   const std::int64_t others_of_group = group.size() - 1;
@@ -285,8 +280,7 @@ Executor::GroupResult Executor::run_group(const PlanStep& step, const Layout& be
     std::vector<HostTensor> powers;
     if (norm) {
       for (const HostTensor& member : members) {
-        HostTensor x = HostTensor::make(*memory_, member.dtype(), member.shape());
-        std::memcpy(x.writable(), member.data(), at(member.bytes()));
+        HostTensor x = copy_of(*memory_, member);
         power(x.dtype(), x.writable(), x.elements(), from.norm());
         powers.push_back(std::move(x));
       }
@@ -330,8 +324,7 @@ Executor::GroupResult Executor::run_group(const PlanStep& step, const Layout& be
                   to.reduce_op() == ReduceOp::kMin)) {
         results.push_back(group.partition(mine, to.reduce_op(), i));
       } else if (to.kind() == Placement::Kind::kNormPartial) {
-        HostTensor part = HostTensor::make(*memory_, mine.dtype(), mine.shape());
-        std::memcpy(part.writable(), mine.data(), at(mine.bytes()));
+        HostTensor part = copy_of(*memory_, mine);
         divide(part.dtype(), part.writable(), part.elements(),
                std::pow(static_cast<double>(group.size()), 1.0 / to.norm()));
         results.push_back(std::move(part));

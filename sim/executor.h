@@ -17,7 +17,7 @@
 // contributions have (Higham 2002, Accuracy and Stability of Numerical Algorithms, 4.2: the error
 // of any order of summation of n terms is at most (n - 1) u / (1 - (n - 1) u) times that sum; one u
 // more each for scaling and for the contributions' own rounding). Steps with norm partials allow
-// (n + 8) u A, for the two powers.
+// (n + 8) u A, for the two powers. What made-up contributions lost by rounding comes on top.
 //
 // Memory: replicas share one buffer; the tensor, its global value and one step's results are held
 // at once. Threads work on different groups of a step; the result does not depend on their number.

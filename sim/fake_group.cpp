@@ -357,8 +357,7 @@ HostTensor FakeGroup::partition(const HostTensor& tensor, ReduceOp op, std::int6
   if (!is_floating_point(tensor.dtype())) {
     return member == 0 ? tensor : zeros(memory_, tensor.dtype(), tensor.shape());
   }
-  HostTensor part = HostTensor::make(memory_, tensor.dtype(), tensor.shape());
-  std::memcpy(part.writable(), tensor.data(), at(tensor.bytes()));
+  HostTensor part = copy_of(memory_, tensor);
   divide(part.dtype(), part.writable(), part.elements(), static_cast<double>(size()));
   return part;
 }

@@ -219,6 +219,12 @@ void put_rows(const HostTensor& from, HostTensor& to, int dim, std::span<const s
   }
 }
 
+HostTensor copy_of(HostMemory& memory, const HostTensor& tensor) {
+  HostTensor copy = HostTensor::make(memory, tensor.dtype(), tensor.shape());
+  std::memcpy(copy.writable(), tensor.data(), static_cast<std::size_t>(tensor.bytes()));
+  return copy;
+}
+
 HostTensor zeros(HostMemory& memory, DType dtype, const Shape& shape) {
   HostTensor tensor = HostTensor::make(memory, dtype, shape);
   std::memset(tensor.writable(), 0, static_cast<std::size_t>(tensor.bytes()));

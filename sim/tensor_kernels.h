@@ -74,6 +74,8 @@ void copy_box(const HostTensor& from, const Shape& from_offset, HostTensor& to,
                                      std::span<const std::int64_t> rows);
 // Writes row i of `from` to row rows[i] of `to`, on `dim`.
 void put_rows(const HostTensor& from, HostTensor& to, int dim, std::span<const std::int64_t> rows);
+// The same bytes in a buffer of their own.
+[[nodiscard]] HostTensor copy_of(HostMemory& memory, const HostTensor& tensor);
 [[nodiscard]] HostTensor zeros(HostMemory& memory, DType dtype, const Shape& shape);
 
 // out[i] = op(out[i], in[i]) for `count` elements. avg combines as sum.
