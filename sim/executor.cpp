@@ -109,15 +109,10 @@ std::string place_text(std::int64_t index, const Shape& shape) {
 std::vector<std::int64_t> ranks_of(const DeviceMesh& mesh) {
   if (mesh.size() > kMaxExecutedRanks) {
     throw InputError("data for " + std::to_string(mesh.size()) + " ranks of mesh " + mesh.text() +
-                     "; valid: at most " + std::to_string(kMaxExecutedRanks) + " ranks");
+                     "; valid: at most " + std::to_string(kMaxExecutedRanks) +
+                     " ranks (or shapes only: --data off)");
   }
   return mesh.ranks();
-}
-
-DimSharding sharding_of(const Placement& placement, std::int64_t extent) {
-  return {.dim = placement.dim(),
-          .extent = extent,
-          .factor = placement.is_strided() ? placement.split_factor() : 1};
 }
 
 }  // namespace
@@ -262,7 +257,7 @@ Executor::GroupResult Executor::run_group(const PlanStep& step, const Layout& be
   Layout others = before;
   for (const int m : step.mesh_dims) others.placements[at(m)] = Placement::replicate();
   const Shape whole = local_shape(meta.shape, others, mesh_, coordinate);
-  const auto sharding = [&](const Placement& p) { return sharding_of(p, whole[at(p.dim())]); };
+  const auto sharding = [&](const Placement& p) { return DimSharding::of(p, whole[at(p.dim())]); };
   const auto for_all = [&](const HostTensor& result) {
     std::vector<HostTensor> results(members.size(), result);
     if (!options_.copy_replicas) return results;

@@ -308,6 +308,19 @@ std::vector<HostTensor> FakeGroup::all_to_all(std::span<const HostTensor> shards
   return results;
 }
 
+std::int64_t rows_kept(const DimSharding& from, const DimSharding& to, std::int64_t members,
+                       std::int64_t member) {
+  std::int64_t both = 0;
+  const auto wanted = runs_of(to, members, member);
+  for (const Run& a : runs_of(from, members, member)) {
+    for (const Run& b : wanted) {
+      both += std::max<std::int64_t>(
+          std::min(a.whole + a.count, b.whole + b.count) - std::max(a.whole, b.whole), 0);
+    }
+  }
+  return both;
+}
+
 std::int64_t FakeGroup::bytes_kept(std::span<const HostTensor> results, const DimSharding& from,
                                    const DimSharding& to) const {
   std::int64_t kept = 0;
@@ -315,16 +328,8 @@ std::int64_t FakeGroup::bytes_kept(std::span<const HostTensor> results, const Di
     const HostTensor& result = results[at(i)];
     const std::int64_t rows = result.extent(from.dim);
     if (rows == 0) continue;
-    const auto had = runs_of(from, size(), i);
-    std::int64_t both = from.dim == to.dim ? 0 : rows_in(had);
-    if (from.dim == to.dim) {
-      for (const Run& a : had) {
-        for (const Run& b : runs_of(to, size(), i)) {
-          both += std::max<std::int64_t>(
-              std::min(a.whole + a.count, b.whole + b.count) - std::max(a.whole, b.whole), 0);
-        }
-      }
-    }
+    const std::int64_t both =
+        from.dim == to.dim ? rows_kept(from, to, size(), i) : rows_in(runs_of(from, size(), i));
     kept += result.bytes() / rows * both;
   }
   return kept;

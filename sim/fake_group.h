@@ -51,6 +51,13 @@ struct DimSharding {
   int dim = 0;
   std::int64_t extent = 0;  // of the whole
   std::int64_t factor = 1;  // split factor of a strided shard
+
+  // Assumes S(d) or _S(d,f).
+  [[nodiscard]] static DimSharding of(const Placement& placement, std::int64_t extent) {
+    return {.dim = placement.dim(),
+            .extent = extent,
+            .factor = placement.is_strided() ? placement.split_factor() : 1};
+  }
 };
 
 class FakeGroup {
@@ -104,6 +111,10 @@ class FakeGroup {
   ReductionOptions options_;
   std::vector<std::int64_t> domains_;
 };
+
+// Rows of the whole that a member holds both as one shard and as the other. Assumes one tensor dim.
+[[nodiscard]] std::int64_t rows_kept(const DimSharding& from, const DimSharding& to,
+                                     std::int64_t members, std::int64_t member);
 
 // Whether a reduction of this op exists for the dtype: bitwise ops need integers or b8, an average
 // of b8 is undefined.

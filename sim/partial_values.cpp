@@ -39,13 +39,6 @@ double join(ReduceOp op, double a, double b) {
 }
 }  // namespace
 
-std::uint64_t counter_hash(std::uint64_t seed, std::uint64_t a, std::uint64_t b) {
-  std::uint64_t x = seed + 0x9e3779b97f4a7c15ULL * (a + 1) + 0xd1b54a32d192ed03ULL * (b + 1);
-  x = (x ^ (x >> 30U)) * 0xbf58476d1ce4e5b9ULL;
-  x = (x ^ (x >> 27U)) * 0x94d049bb133111ebULL;
-  return x ^ (x >> 31U);
-}
-
 PartialDims::PartialDims(const Layout& layout, const DeviceMesh& mesh) {
   for (int m = 0; m < layout.ndim(); ++m) {
     if (!layout[m].is_partial()) continue;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "costmodel/dtype.h"
+#include "sim/counter_hash.h"
 #include "sim/mesh.h"
 #include "sim/placement.h"
 
@@ -26,9 +27,6 @@ struct DataOptions {
   std::uint64_t seed = 0;
   DataValues values = DataValues::kWholeNumbers;
 };
-
-// SplitMix64 (Steele, Lea, Flood 2014) of a counter: the same number for the same arguments.
-[[nodiscard]] std::uint64_t counter_hash(std::uint64_t seed, std::uint64_t a, std::uint64_t b);
 
 // Mesh dims with partial placements; how many ranks they and the averaging ones among them have.
 struct PartialDims {

@@ -414,7 +414,8 @@ INSTANTIATE_TEST_SUITE_P(
                    "the data of the virtual ranks needs 4 MiB beside the 0 B in use; the limit is "
                    "1 MiB; valid: a larger limit, a smaller tensor or mesh, or shapes only"},
         BadCommand{"TooManyRanksForData", simulate_of("1048576", "f32[8]"),
-                   "data for 1048576 ranks of mesh 1048576; valid: at most 65536 ranks"},
+                   "data for 1048576 ranks of mesh 1048576; valid: at most 65536 ranks (or shapes "
+                   "only: --data off)"},
         BadCommand{"NoDataOfThatType", simulate_of("2", "f8e4m3[8]"),
                    "dtype f8e4m3 holds no data here; valid: f64 f32 f16 bf16 i64 i32 i16 i8 u8 b8, "
                    "or shapes only"},

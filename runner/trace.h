@@ -1,0 +1,25 @@
+// A timeline as a Chrome trace, for ui.perfetto.dev and chrome://tracing.
+//
+// One process a host, one thread a rank and stream. A kernel is a slice; where a collective's member
+// waits for the others, a slice "wait" lies in it. Flow arrows tie the members of a collective, in
+// the order of their ranks. A counter per host shows the bytes in flight: the buffers of the shown
+// ranks' running collectives. Format: "Trace Event Format" (Google, 2016), JSON object form; ts and
+// dur are microseconds.
+#pragma once
+
+#include <iosfwd>
+
+#include "costmodel/topology.h"
+#include "sim/simulator.h"
+
+namespace shardlab {
+
+// `title` says what was simulated.
+void write_trace(std::ostream& out, const std::string& title, const DeviceMesh& mesh,
+                 const Topology& topology, const Schedule& schedule, const Timeline& timeline);
+
+// How many ranks a trace of this schedule can show within `wanted` and kMaxTraceSlices.
+inline constexpr std::int64_t kMaxTraceSlices = 200000;
+[[nodiscard]] std::int64_t traced_ranks(const Schedule& schedule, std::int64_t wanted);
+
+}  // namespace shardlab

@@ -1,0 +1,76 @@
+// The clock of a simulation and the events that wait on it.
+//
+//   EventQueue<int> queue;
+//   queue.push(to_picoseconds(Micros(3.5)), 7);
+//   queue.pop()                                  // the earliest; of equal times the first pushed
+//
+// Time is a whole number of picoseconds, so that sums do not depend on their order and a million
+// ranks in lockstep stay in lockstep. The largest time is 2^63 - 1 ps, 106 days.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "costmodel/error.h"
+#include "costmodel/units.h"
+
+namespace shardlab {
+
+using Picoseconds = std::int64_t;
+
+inline constexpr double kPicosecondsPerMicro = 1e6;
+
+// The nearest whole picosecond: the only place where simulated time is rounded. Throws InputError
+// for what is no time of at most a day.
+[[nodiscard]] inline Picoseconds to_picoseconds(Micros time) {
+  constexpr double kDay = 24 * 3600 * 1e6;
+  if (!(time.value() >= 0.0 && time.value() <= kDay)) {
+    throw InputError("a kernel of " + std::to_string(time.value()) +
+                     " us can't be simulated; valid: 0 us to one day (8.64e10 us)");
+  }
+  return std::llround(time.value() * kPicosecondsPerMicro);
+}
+[[nodiscard]] inline double to_micros(Picoseconds time) {
+  return static_cast<double>(time) / kPicosecondsPerMicro;
+}
+
+// A binary heap over (time, number of the push).
+template <class Payload>
+class EventQueue {
+ public:
+  struct Event {
+    Picoseconds time;
+    std::uint64_t number;
+    Payload payload;
+  };
+
+  [[nodiscard]] bool empty() const { return heap_.empty(); }
+  // How many were pushed so far.
+  [[nodiscard]] std::uint64_t pushed() const { return pushed_; }
+  void reserve(std::size_t events) { heap_.reserve(events); }
+
+  void push(Picoseconds time, Payload payload) {
+    heap_.push_back({time, pushed_++, std::move(payload)});
+    std::push_heap(heap_.begin(), heap_.end(), is_later);
+  }
+  // Assumes that there is one.
+  Event pop() {
+    std::pop_heap(heap_.begin(), heap_.end(), is_later);
+    Event event = std::move(heap_.back());
+    heap_.pop_back();
+    return event;
+  }
+
+ private:
+  static bool is_later(const Event& a, const Event& b) {
+    return a.time != b.time ? a.time > b.time : a.number > b.number;
+  }
+
+  std::vector<Event> heap_;
+  std::uint64_t pushed_ = 0;
+};
+
+}  // namespace shardlab

@@ -1,0 +1,390 @@
+#include "sim/simulator.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+#include <memory>
+#include <utility>
+
+#include "costmodel/error.h"
+#include "costmodel/text.h"
+#include "sim/counter_hash.h"
+#include "sim/parallel.h"
+
+namespace shardlab {
+namespace {
+
+std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
+
+// The ranks that are simulated: all of a mesh, or one that stands for all.
+struct Ranks {
+  std::vector<std::int64_t> global;  // by index into the mesh
+  std::vector<std::int64_t> host;
+  [[nodiscard]] std::int64_t count() const { return std::ssize(global); }
+};
+
+// A kernel's groups: ranks whose indices differ on its mesh dims only.
+struct Groups {
+  struct Dim {
+    std::int64_t stride;
+    std::int64_t size;
+  };
+  std::vector<Dim> dims;
+  std::vector<std::int64_t> offsets = {0};  // of the members from the first one
+
+  [[nodiscard]] std::int64_t first_member(std::int64_t index) const {
+    for (const auto& [stride, size] : dims) index -= index / stride % size * stride;
+    return index;
+  }
+};
+
+Groups groups_of(const DeviceMesh& mesh, const MeshDims& mesh_dims) {
+  Groups groups;
+  for (const int m : mesh_dims) {
+    std::int64_t stride = 1;
+    for (int inner = m + 1; inner < mesh.ndim(); ++inner) stride *= mesh.size(inner);
+    groups.dims.push_back({stride, mesh.size(m)});
+    std::vector<std::int64_t> offsets;
+    for (const std::int64_t offset : groups.offsets) {
+      for (std::int64_t i = 0; i < mesh.size(m); ++i) offsets.push_back(offset + i * stride);
+    }
+    groups.offsets = std::move(offsets);
+  }
+  return groups;
+}
+
+// Everything about a schedule that repetitions share.
+struct Script {
+  const Schedule& schedule;
+  const Slowdown& slowdown;
+  Ranks ranks;
+  std::vector<Groups> groups;  // by kernel
+  std::array<std::vector<int>, kStreams> by_stream;
+  std::vector<int> turn;             // by kernel: its place in its stream
+  std::vector<Picoseconds> alike;    // by kernel, where all ranks take the same time
+  std::vector<std::int64_t> traced;  // simulated ranks on the timeline, ascending
+  [[nodiscard]] int kernels() const { return static_cast<int>(schedule.kernels.size()); }
+};
+
+// One repetition.
+class Repetition {
+ public:
+  Repetition(const Script& script, std::uint64_t seed, bool records)
+      : script_(script),
+        seed_(seed),
+        positions_(at(script.ranks.count())),
+        busy_(at(script.ranks.count())),
+        meetings_(at(script.kernels())),
+        ends_(at(script.kernels()), 0),
+        waits_(at(script.kernels()), 0.0) {
+    if (!records) return;
+    slot_.assign(at(script.ranks.count()), -1);
+    for (std::size_t i = 0; i < script.traced.size(); ++i) {
+      slot_[at(script.traced[i])] = static_cast<int>(i);
+    }
+    arrivals_.assign(script.traced.size(), std::vector<Picoseconds>(at(script.kernels()), 0));
+    starts_ = arrivals_;
+  }
+
+  void run() {
+    queue_.reserve(at(script_.ranks.count()));
+    for (std::int64_t r = 0; r < script_.ranks.count(); ++r) launch(r, 0);
+    while (!queue_.empty()) {
+      const auto event = queue_.pop();
+      finish(event.payload.kernel, event.payload.first_member, event.time);
+    }
+    for (std::int64_t r = 0; r < script_.ranks.count(); ++r) {
+      for (int s = 0; s < kStreams; ++s) {
+        SHARDLAB_CHECK(
+            positions_[at(r)][at(s)] == static_cast<int>(script_.by_stream[at(s)].size()), "rank ",
+            r, " is stuck");
+      }
+    }
+  }
+
+  [[nodiscard]] const std::vector<Picoseconds>& ends() const { return ends_; }
+  [[nodiscard]] const std::vector<double>& waits() const { return waits_; }
+  [[nodiscard]] std::uint64_t events() const { return queue_.pushed(); }
+  [[nodiscard]] std::vector<TimelineSpan>& spans() { return spans_; }
+
+ private:
+  struct Payload {
+    int kernel;
+    std::int64_t first_member;
+  };
+  // The members of one kernel's groups that have arrived, by first member.
+  struct Meeting {
+    std::vector<std::int32_t> arrived;
+    std::vector<double> arrival_sum;  // picoseconds
+    std::int64_t done = 0;            // ranks
+  };
+
+  // Starts whatever the rank's idle streams can start.
+  void launch(std::int64_t rank, Picoseconds now) {
+    for (int s = 0; s < kStreams; ++s) {
+      if (busy_[at(rank)][at(s)]) continue;
+      const int position = positions_[at(rank)][at(s)];
+      const std::vector<int>& kernels = script_.by_stream[at(s)];
+      if (position == static_cast<int>(kernels.size())) continue;
+      const int kernel = kernels[at(position)];
+      const auto& after = script_.schedule.kernels[at(kernel)].after;
+      if (std::all_of(after.begin(), after.end(), [&](int k) { return is_done(k, rank); })) {
+        arrive(kernel, rank, s, now);
+      }
+    }
+  }
+
+  [[nodiscard]] bool is_done(int kernel, std::int64_t rank) const {
+    const auto stream = at(static_cast<std::int64_t>(script_.schedule.kernels[at(kernel)].stream));
+    return positions_[at(rank)][stream] > script_.turn[at(kernel)];
+  }
+
+  void arrive(int kernel, std::int64_t rank, int stream, Picoseconds now) {
+    busy_[at(rank)][at(stream)] = true;
+    if (!slot_.empty() && slot_[at(rank)] >= 0) arrivals_[at(slot_[at(rank)])][at(kernel)] = now;
+    const Groups& groups = script_.groups[at(kernel)];
+    const auto members = std::ssize(groups.offsets);
+    const std::int64_t first = groups.first_member(rank);
+    if (members > 1) {
+      Meeting& meeting = meetings_[at(kernel)];
+      if (meeting.arrived.empty()) {
+        meeting.arrived.assign(at(script_.ranks.count()), 0);
+        meeting.arrival_sum.assign(at(script_.ranks.count()), 0.0);
+      }
+      meeting.arrival_sum[at(first)] += static_cast<double>(now);
+      if (++meeting.arrived[at(first)] < members) return;
+      waits_[at(kernel)] +=
+          static_cast<double>(now) * static_cast<double>(members) - meeting.arrival_sum[at(first)];
+    }
+    const Picoseconds time = time_of(kernel, first);
+    if (time > std::numeric_limits<Picoseconds>::max() - now) {
+      throw InputError("the simulated time passes 106 days, the most that its clocks can show");
+    }
+    queue_.push(now + time, {kernel, first});
+    if (slot_.empty()) return;
+    for (const std::int64_t offset : groups.offsets) {
+      const int slot = slot_[at(first + offset)];
+      if (slot >= 0) starts_[at(slot)][at(kernel)] = now;
+    }
+  }
+
+  // Of the slowest member.
+  [[nodiscard]] Picoseconds time_of(int kernel, std::int64_t first) const {
+    if (!script_.alike.empty()) return script_.alike[at(kernel)];
+    const ScheduledKernel& scheduled = script_.schedule.kernels[at(kernel)];
+    const std::vector<std::int64_t>& offsets = script_.groups[at(kernel)].offsets;
+    const auto host = [&](std::int64_t offset) { return script_.ranks.host[at(first + offset)]; };
+    const bool leaves_host = std::any_of(offsets.begin(), offsets.end(), [&](std::int64_t offset) {
+      return host(offset) != host(0);
+    });
+    Micros longest;
+    for (const std::int64_t offset : offsets) {
+      longest =
+          std::max(longest, script_.slowdown.time(scheduled.price, scheduled.transfer,
+                                                  {.seed = seed_,
+                                                   .kernel = kernel,
+                                                   .rank = script_.ranks.global[at(first + offset)],
+                                                   .host = host(offset),
+                                                   .leaves_host = leaves_host}));
+    }
+    return to_picoseconds(longest);
+  }
+
+  void finish(int kernel, std::int64_t first, Picoseconds now) {
+    const auto stream = at(static_cast<std::int64_t>(script_.schedule.kernels[at(kernel)].stream));
+    const std::vector<std::int64_t>& offsets = script_.groups[at(kernel)].offsets;
+    ends_[at(kernel)] = now;  // events come in order of time
+    for (const std::int64_t offset : offsets) {
+      const std::int64_t rank = first + offset;
+      busy_[at(rank)][stream] = false;
+      ++positions_[at(rank)][stream];
+      if (slot_.empty() || slot_[at(rank)] < 0) continue;
+      const auto slot = at(slot_[at(rank)]);
+      spans_.push_back({.kernel = kernel,
+                        .rank_index = rank,
+                        .arrived = arrivals_[slot][at(kernel)],
+                        .started = starts_[slot][at(kernel)],
+                        .ended = now});
+    }
+    Meeting& meeting = meetings_[at(kernel)];
+    meeting.done += std::ssize(offsets);
+    if (meeting.done == script_.ranks.count()) meeting = {};
+    for (const std::int64_t offset : offsets) launch(first + offset, now);
+  }
+
+  const Script& script_;
+  std::uint64_t seed_;
+  EventQueue<Payload> queue_;
+  std::vector<std::array<int, kStreams>> positions_;  // by rank: how many of a stream are done
+  std::vector<std::array<bool, kStreams>> busy_;
+  std::vector<Meeting> meetings_;  // by kernel
+  std::vector<Picoseconds> ends_;
+  std::vector<double> waits_;  // picoseconds, all ranks together
+  std::vector<int> slot_;      // by rank: its place on the timeline, or -1; empty: not recorded
+  std::vector<std::vector<Picoseconds>> arrivals_;  // by slot and kernel
+  std::vector<std::vector<Picoseconds>> starts_;
+  std::vector<TimelineSpan> spans_;
+};
+
+std::vector<std::int64_t> spread(std::int64_t ranks, std::int64_t wanted) {
+  std::vector<std::int64_t> chosen;
+  const std::int64_t count = std::min(ranks, wanted);
+  const double step =
+      static_cast<double>(ranks) / static_cast<double>(std::max<std::int64_t>(count, 1));
+  for (std::int64_t i = 0; i < count; ++i) {
+    chosen.push_back(static_cast<std::int64_t>(static_cast<double>(i) * step));
+  }
+  return chosen;
+}
+
+}  // namespace
+
+std::string_view to_string(Stream stream) {
+  return stream == Stream::kCompute ? "compute" : "communication";
+}
+
+int Schedule::add(ScheduledKernel kernel) {
+  const int index = static_cast<int>(kernels.size());
+  for (const int k : kernel.after) SHARDLAB_CHECK(k >= 0 && k < index, k, " before ", index);
+  kernels.push_back(std::move(kernel));
+  return index;
+}
+
+std::vector<int> add_plan(Schedule& schedule, const Plan& plan, std::vector<int> after) {
+  for (const PlanStep& step : plan.steps) {
+    ScheduledKernel kernel;
+    kernel.name = std::string(to_string(step.collective));
+    kernel.price = step.price.total;
+    kernel.after = std::move(after);
+    if (step.collective != Collective::kLocal) {
+      kernel.stream = Stream::kCommunication;
+      kernel.mesh_dims = step.mesh_dims;
+      kernel.transfer = step.price.transfer;
+      kernel.full_bytes = step.full_bytes;
+    }
+    after = {schedule.add(std::move(kernel))};
+  }
+  return after;
+}
+
+Quantiles quantiles_of(std::vector<double> values) {
+  SHARDLAB_CHECK(!values.empty());
+  std::sort(values.begin(), values.end());
+  const auto nearest = [&](double share) {
+    const double rank = std::ceil(share * static_cast<double>(values.size()));
+    return values[static_cast<std::size_t>(rank) - 1];
+  };
+  return {.p50 = nearest(0.5), .p95 = nearest(0.95), .max = values.back()};
+}
+
+Simulator::Simulator(DeviceMesh mesh, const Topology& topology, const SimulationOptions& options)
+    : mesh_(std::move(mesh)), devices_per_host_(topology.devices_per_host()), options_(options) {
+  SHARDLAB_CHECK(options_.repetitions >= 1, options_.repetitions);
+  const std::int64_t hosts = (mesh_.world_size() + devices_per_host_ - 1) / devices_per_host_;
+  if (options_.slowdown.host() >= hosts) {
+    throw InputError("straggler model " + options_.slowdown.text() + ": mesh " + mesh_.text() +
+                     " has no host " + std::to_string(options_.slowdown.host()) + "; valid: 0 to " +
+                     std::to_string(hosts - 1));
+  }
+}
+
+SimulationResult Simulator::run(const Schedule& schedule) const {
+  const bool folds = options_.fold && options_.slowdown.treats_ranks_alike();
+  Script script{.schedule = schedule,
+                .slowdown = options_.slowdown,
+                .ranks = {},
+                .groups = {},
+                .by_stream = {},
+                .turn = {},
+                .alike = {},
+                .traced = {}};
+  // A rank's books, one event, and its part in every meeting that may be open.
+  const std::int64_t per_rank = 96 + 12 * std::ssize(schedule.kernels);
+  const std::int64_t needed = saturating_product(folds ? 1 : mesh_.size(), per_rank);
+  if (needed > options_.memory_limit_bytes) {
+    throw InputError("straggler model " + options_.slowdown.text() +
+                     " treats ranks differently, so each of the " + std::to_string(mesh_.size()) +
+                     " ranks needs its clocks: " + format_bytes(static_cast<double>(needed)) +
+                     " in all, past the limit of " +
+                     format_bytes(static_cast<double>(options_.memory_limit_bytes)) +
+                     "; valid: a higher limit, fewer ranks, or none or percent:P");
+  }
+  if (folds) {
+    script.ranks.global = {0};
+  } else {
+    script.ranks.global = mesh_.ranks();
+  }
+  for (const std::int64_t rank : script.ranks.global) {
+    script.ranks.host.push_back(rank / devices_per_host_);
+  }
+  for (int k = 0; k < script.kernels(); ++k) {
+    const ScheduledKernel& kernel = schedule.kernels[at(k)];
+    std::vector<int>& stream = script.by_stream[at(static_cast<std::int64_t>(kernel.stream))];
+    script.turn.push_back(static_cast<int>(stream.size()));
+    stream.push_back(k);
+    script.groups.push_back(folds ? Groups() : groups_of(mesh_, kernel.mesh_dims));
+    const Picoseconds time =
+        to_picoseconds(options_.slowdown.time(kernel.price, kernel.transfer, {}));
+    if (options_.slowdown.treats_ranks_alike()) script.alike.push_back(time);
+  }
+  script.traced =
+      folds ? std::vector<std::int64_t>{0} : spread(mesh_.size(), options_.traced_ranks);
+
+  struct Outcome {
+    std::vector<Picoseconds> ends;
+    std::vector<double> waits;
+    std::uint64_t events = 0;
+  };
+  const int repetitions = options_.slowdown.is_random() ? options_.repetitions : 1;
+  std::vector<Outcome> outcomes(at(repetitions));
+  SimulationResult result;
+  std::vector<TimelineSpan> spans;
+  const auto fitting = static_cast<int>(
+      std::clamp<std::int64_t>(options_.memory_limit_bytes / needed, 1, options_.threads));
+  parallel_for(
+      at(repetitions), fitting, [] { return std::make_unique<int>(0); },
+      [&](int&, std::size_t i) {
+        const bool records = i == 0 && options_.traced_ranks > 0;
+        Repetition repetition(script, counter_hash(options_.seed, i, 0), records);
+        repetition.run();
+        outcomes[i] = {repetition.ends(), repetition.waits(), repetition.events()};
+        if (records) spans = std::move(repetition.spans());
+      });
+  result.simulated_ranks = script.ranks.count();
+  result.repetitions = repetitions;
+  std::vector<double> totals;
+  std::vector<std::vector<double>> ends(at(script.kernels()));
+  result.kernels.resize(at(script.kernels()));
+  for (const Outcome& outcome : outcomes) {
+    Picoseconds last = 0;
+    for (std::size_t k = 0; k < ends.size(); ++k) {
+      last = std::max(last, outcome.ends[k]);
+      ends[k].push_back(to_micros(outcome.ends[k]));
+      result.kernels[k].wait_us += outcome.waits[k] / kPicosecondsPerMicro /
+                                   static_cast<double>(script.ranks.count()) /
+                                   static_cast<double>(repetitions);
+    }
+    totals.push_back(to_micros(last));
+    result.events += outcome.events;
+  }
+  result.time_us = quantiles_of(std::move(totals));
+  for (std::size_t k = 0; k < ends.size(); ++k) {
+    result.kernels[k].end_us = quantiles_of(std::move(ends[k]));
+  }
+  if (options_.traced_ranks == 0) return result;
+  result.timeline.rank_indices = spread(mesh_.size(), options_.traced_ranks);
+  if (!folds) {
+    result.timeline.spans = std::move(spans);
+    return result;
+  }
+  for (const TimelineSpan& span : spans) {
+    for (const std::int64_t rank : result.timeline.rank_indices) {
+      result.timeline.spans.push_back(span);
+      result.timeline.spans.back().rank_index = rank;
+    }
+  }
+  return result;
+}
+
+}  // namespace shardlab

@@ -1,0 +1,149 @@
+#include "sim/traffic.h"
+
+#include <algorithm>
+#include <map>
+
+#include "sim/fake_group.h"
+
+namespace shardlab {
+namespace {
+
+// A function of a coordinate that changes at few places: where it changes, and by how much.
+using Changes = std::map<std::int64_t, std::int64_t>;
+
+// Adds `weight` times the size of each coordinate's chunk: full ones, at most one short one, empty
+// ones.
+void add_chunks(Changes& changes, std::int64_t extent, std::int64_t chunks, std::int64_t weight) {
+  const std::int64_t full = chunk_of(extent, chunks, 0).size;
+  if (full == 0 || weight == 0) return;
+  const std::int64_t count = extent / full;
+  const std::int64_t rest = extent % full;
+  changes[0] += weight * full;
+  changes[count] += weight * (rest - full);
+  if (rest > 0) changes[count + 1] -= weight * rest;
+}
+
+// The rows of each coordinate's shard, times `weight`.
+void add_shards(Changes& changes, const DimSharding& sharding, std::int64_t chunks,
+                std::int64_t weight) {
+  const std::int64_t piece = chunk_of(sharding.extent, sharding.factor, 0).size;
+  if (piece == 0) return;
+  add_chunks(changes, piece, chunks, weight * (sharding.extent / piece));
+  add_chunks(changes, sharding.extent % piece, chunks, weight);
+}
+
+// Calls visit(value, how many coordinates of `chunks` have it) for each stretch of equal values.
+template <class Visit>
+void for_each_stretch(const Changes& changes, std::int64_t chunks, Visit&& visit) {
+  std::int64_t value = 0;
+  std::int64_t begin = 0;
+  for (const auto& [place, change] : changes) {
+    const std::int64_t end = std::min(place, chunks);
+    if (end > begin) visit(value, end - begin);
+    begin = end;
+    value += change;
+  }
+  if (chunks > begin) visit(value, chunks - begin);
+}
+
+// Extents of one tensor dim and how many coordinates of the mesh dims that shard it have them.
+std::map<std::int64_t, std::int64_t> extents_of(std::int64_t extent, int dim, const Layout& layout,
+                                                const DeviceMesh& mesh) {
+  std::map<std::int64_t, std::int64_t> extents = {{extent, 1}};
+  for (const int m : layout.mesh_dims_of(dim)) {
+    std::map<std::int64_t, std::int64_t> shards;
+    for (const auto& extent_and_count : extents) {
+      Changes sizes;
+      add_shards(sizes, DimSharding::of(layout[m], extent_and_count.first), mesh.size(m), 1);
+      for_each_stretch(sizes, mesh.size(m), [&](std::int64_t size, std::int64_t coordinates) {
+        shards[size] += extent_and_count.second * coordinates;
+      });
+    }
+    extents = std::move(shards);
+  }
+  return extents;
+}
+
+// Elements of an all-to-all's results that their ranks had before, over the groups' coordinates and
+// the tensor dims that it changes.
+std::int64_t elements_kept(const PlanStep& step, const Layout& others, const TensorMeta& meta,
+                           const DeviceMesh& mesh, std::int64_t members) {
+  const auto whole = [&](int dim) {
+    return extents_of(meta.shape[static_cast<std::size_t>(dim)], dim, others, mesh);
+  };
+  const int from = step.from.dim();
+  const int to = step.to.dim();
+  std::int64_t kept = 0;
+  if (from == to) {
+    for (const auto& [extent, count] : whole(from)) {
+      for (std::int64_t i = 0; i < members; ++i) {
+        kept += count * rows_kept(DimSharding::of(step.from, extent),
+                                  DimSharding::of(step.to, extent), members, i);
+      }
+    }
+    return kept;
+  }
+  // By the coordinate on the step's mesh dim, rows of both tensor dims summed over all others.
+  Changes had;
+  Changes wanted;
+  for (const auto& [extent, count] : whole(from)) {
+    add_shards(had, DimSharding::of(step.from, extent), members, count);
+  }
+  for (const auto& [extent, count] : whole(to)) {
+    add_shards(wanted, DimSharding::of(step.to, extent), members, count);
+  }
+  for (const auto& [place, change] : had) wanted.try_emplace(place, 0);
+  std::int64_t rows_had = 0;
+  std::int64_t rows_wanted = 0;
+  std::int64_t begin = 0;
+  auto next = had.begin();
+  for (const auto& [place, change] : wanted) {
+    kept += (std::min(place, members) - begin) * rows_had * rows_wanted;
+    begin = std::min(place, members);
+    for (; next != had.end() && next->first <= place; ++next) rows_had += next->second;
+    rows_wanted += change;
+  }
+  return kept + (members - begin) * rows_had * rows_wanted;
+}
+
+}  // namespace
+
+std::int64_t bytes_moved(const PlanStep& step, const Layout& before, const TensorMeta& meta,
+                         const DeviceMesh& mesh) {
+  std::int64_t members = 1;
+  Layout others = before;
+  for (const int m : step.mesh_dims) {
+    members *= mesh.size(m);
+    others.placements[static_cast<std::size_t>(m)] = Placement::replicate();
+  }
+  if (members == 1 || step.from == step.to || step.from.is_replicate()) return 0;
+  // The tensors that groups have between their members, all groups together.
+  std::int64_t groups = 1;
+  for (int m = 0; m < mesh.ndim(); ++m) {
+    const bool in_step =
+        std::find(step.mesh_dims.begin(), step.mesh_dims.end(), m) != step.mesh_dims.end();
+    if (!in_step && !before[m].is_shard_like()) groups = saturating_product(groups, mesh.size(m));
+  }
+  std::int64_t bytes = saturating_product(groups, itemsize(meta.dtype));
+  const bool exchanges = step.from.is_shard_like() && step.to.is_shard_like();
+  for (int dim = 0; dim < meta.ndim(); ++dim) {
+    const std::int64_t extent = meta.shape[static_cast<std::size_t>(dim)];
+    if (extent == 0) return 0;
+    if (exchanges && (dim == step.from.dim() || dim == step.to.dim())) continue;
+    bytes = saturating_product(bytes, extent);
+  }
+  if (!exchanges) {
+    const std::int64_t rounds = step.from.is_partial() && step.to.is_replicate() ? 2 : 1;
+    return saturating_product(bytes, rounds * (members - 1));
+  }
+  const auto extent_of = [&](const Placement& p) {
+    return meta.shape[static_cast<std::size_t>(p.dim())];
+  };
+  const std::int64_t elements = step.from.dim() == step.to.dim()
+                                    ? extent_of(step.from)
+                                    : extent_of(step.from) * extent_of(step.to);
+  const std::int64_t sent = elements - elements_kept(step, others, meta, mesh, members);
+  return sent <= 0 ? 0 : saturating_product(bytes, sent);
+}
+
+}  // namespace shardlab
