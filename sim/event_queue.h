@@ -37,7 +37,7 @@ inline constexpr double kPicosecondsPerMicro = 1e6;
   return static_cast<double>(time) / kPicosecondsPerMicro;
 }
 
-// A binary heap over (time, number of the push).
+// A heap over (time, number of the push).
 template <class Payload>
 class EventQueue {
  public:
@@ -53,20 +53,42 @@ class EventQueue {
   void reserve(std::size_t events) { heap_.reserve(events); }
 
   void push(Picoseconds time, Payload payload) {
-    heap_.push_back({time, pushed_++, std::move(payload)});
-    std::push_heap(heap_.begin(), heap_.end(), is_later);
+    Event event{time, pushed_++, std::move(payload)};
+    std::size_t hole = heap_.size();
+    heap_.push_back(event);
+    while (hole > 0 && is_earlier(event, heap_[(hole - 1) / kChildren])) {
+      heap_[hole] = std::move(heap_[(hole - 1) / kChildren]);
+      hole = (hole - 1) / kChildren;
+    }
+    heap_[hole] = std::move(event);
   }
   // Assumes that there is one.
   Event pop() {
-    std::pop_heap(heap_.begin(), heap_.end(), is_later);
-    Event event = std::move(heap_.back());
+    Event first = std::move(heap_.front());
+    Event last = std::move(heap_.back());
     heap_.pop_back();
-    return event;
+    const std::size_t size = heap_.size();
+    if (size == 0) return first;
+    std::size_t hole = 0;
+    for (std::size_t child = 1; child < size; child = kChildren * hole + 1) {
+      std::size_t earliest = child;
+      for (std::size_t i = child + 1; i < std::min(child + kChildren, size); ++i) {
+        if (is_earlier(heap_[i], heap_[earliest])) earliest = i;
+      }
+      if (!is_earlier(heap_[earliest], last)) break;
+      heap_[hole] = std::move(heap_[earliest]);
+      hole = earliest;
+    }
+    heap_[hole] = std::move(last);
+    return first;
   }
 
  private:
-  static bool is_later(const Event& a, const Event& b) {
-    return a.time != b.time ? a.time > b.time : a.number > b.number;
+  // A flat heap misses the cache less often than a deep one.
+  static constexpr std::size_t kChildren = 4;
+
+  static bool is_earlier(const Event& a, const Event& b) {
+    return a.time != b.time ? a.time < b.time : a.number < b.number;
   }
 
   std::vector<Event> heap_;

@@ -55,7 +55,7 @@ struct Schedule {
 std::vector<int> add_plan(Schedule& schedule, const Plan& plan, std::vector<int> after);
 
 struct SimulationOptions {
-  Slowdown slowdown;
+  Slowdown slowdown = {};
   std::uint64_t seed = 0;
   int repetitions = 1;
   int threads = 1;

@@ -419,6 +419,21 @@ INSTANTIATE_TEST_SUITE_P(
         BadCommand{"NoDataOfThatType", simulate_of("2", "f8e4m3[8]"),
                    "dtype f8e4m3 holds no data here; valid: f64 f32 f16 bf16 i64 i32 i16 i8 u8 b8, "
                    "or shapes only"},
+        BadCommand{
+            "UnknownStraggler", simulate_of("2", "f32[8]", {"--straggler", "slow"}),
+            "--straggler: straggler model \"slow\": at position 0: expected none, percent:P, "
+            "host:H:FACTOR, link:H:FACTOR or jitter:SIGMA"},
+        BadCommand{"StragglerOnNoHost", simulate_of("2", "f32[8]", {"--straggler", "host:1:2"}),
+                   "straggler model host:1:2: mesh 2 has no host 1; valid: 0 to 0"},
+        BadCommand{
+            "ClocksBeyondTheMemory",
+            simulate_of("1048576", "f32[8]",
+                        {"--data", "off", "--straggler", "jitter:0.1", "--memory", "1MiB"}),
+            "straggler model jitter:0.1 treats ranks differently, so each of the 1048576 "
+            "ranks needs its clocks: 108 MiB in all, past the limit of 1 MiB; valid: a higher "
+            "limit, fewer ranks, or none or percent:P"},
+        BadCommand{"NoRepetitions", simulate_of("2", "f32[8]", {"--repetitions", "0"}),
+                   "simulate: --repetitions: found \"0\"; valid: an integer from 1 to 1000000"},
         BadCommand{"UnknownReduction", simulate_of("2", "f32[8]", {"--reduction", "nvls"}),
                    "simulate: --reduction: found \"nvls\"; valid: ring, tree, flat"},
         BadCommand{"UnknownValues", simulate_of("2", "f32[8]", {"--values", "hole"}),

@@ -2,6 +2,9 @@
 // same bytes for any number of threads.
 #include <gtest/gtest.h>
 
+#include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <set>
 
 #include "tests/cli/messages.h"
@@ -256,7 +259,66 @@ TEST(SimulateCommand, HasTheKeysOfItsContract) {
   EXPECT_EQ(document["steps"].size(), 3U);
   // All-gather among 8 of 8: each rank of 64 lacks 7/8 of an eighth of 256 KiB.
   EXPECT_EQ(document["steps"][0]["bytes_moved"], 64 * 7 * 256 * 256 * 4 / 64);
-  EXPECT_DOUBLE_EQ(document["time_us"]["max"].get<double>(), document["price_us"].get<double>());
+  // Each of the three steps is rounded to a picosecond.
+  EXPECT_NEAR(document["time_us"]["max"].get<double>(), document["price_us"].get<double>(), 1.5e-6);
+}
+
+TEST(SimulateCommand, ShapesAloneGiveTheSameTimesAndBytes) {
+  Words words = {"simulate", "--mesh",   "4x6",  "--tensor", "f32[50,35]",
+                 "--from",   "S(0)S(1)", "--to", "S(1)S(0)", "--no-timing"};
+  const json with_data = json_of(words);
+  words.insert(words.end(), {"--data", "off"});
+  const json shapes = json_of(words);
+  EXPECT_EQ(shapes["verified"], nullptr);
+  EXPECT_EQ(shapes["replicas_bitwise_equal"], nullptr);
+  EXPECT_EQ(shapes["bytes_moved"], with_data["bytes_moved"]);
+  EXPECT_EQ(shapes["time_us"], with_data["time_us"]);
+  for (std::size_t i = 0; i < shapes["steps"].size(); ++i) {
+    EXPECT_EQ(shapes["steps"][i]["bytes_moved"], with_data["steps"][i]["bytes_moved"]) << i;
+    EXPECT_EQ(shapes["steps"][i]["end_us"], with_data["steps"][i]["end_us"]) << i;
+  }
+}
+
+TEST(SimulateCommand, FoldsAMillionRanks) {
+  const json document = json_of({"simulate", "--mesh", "1024x1024", "--tensor", "f32[8192,8192]",
+                                 "--from", "S(0)S(1)", "--to", "S(1)S(0)", "--data", "off"});
+  EXPECT_EQ(document["ranks"], 1048576);
+  EXPECT_EQ(document["simulated_ranks"], 1);
+  // All-gather among 1024 of 1024: rows of 8 at 32 KiB each.
+  EXPECT_EQ(document["steps"][0]["bytes_moved"], std::int64_t{1023} * 1024 * 8 * 8192 * 4);
+}
+
+TEST(SimulateCommand, JitterIsTheSameForAnyNumberOfThreads) {
+  const auto run = [](const char* jobs, const char* seed) {
+    return json_of({"simulate", "--mesh", "8x8", "--tensor", "f32[8192,8192]", "--from", "S(0)S(1)",
+                    "--to", "S(1)S(0)", "--data", "off", "--straggler", "jitter:0.2", "--jobs",
+                    jobs, "--seed", seed, "--no-timing"});
+  };
+  const json one = run("1", "3");
+  EXPECT_EQ(one, run("4", "3"));
+  EXPECT_NE(one, run("1", "4"));
+  EXPECT_EQ(one["repetitions"], 100);
+  EXPECT_EQ(one["simulated_ranks"], 64);
+  EXPECT_LT(one["price_us"], one["time_us"]["p50"]);
+  EXPECT_LT(one["time_us"]["p50"], one["time_us"]["p95"]);
+  EXPECT_LT(one["time_us"]["p95"], one["time_us"]["max"]);
+}
+
+TEST(SimulateCommand, WritesATraceThatIsTheSameEveryTime) {
+  const std::filesystem::path folder = std::filesystem::path(testing::TempDir()) / "shardlab_trace";
+  std::filesystem::create_directories(folder);
+  std::vector<std::string> traces;
+  for (const char* name : {"a.json", "b.json"}) {
+    const std::string path = (folder / name).string();
+    (void)json_of({"simulate", "--mesh", "2x4", "--tensor", "f32[64,64]", "--from", "S(0)P", "--to",
+                   "RS(1)", "--straggler", "jitter:0.2", "--trace", path.c_str()});
+    std::ifstream in(path);
+    traces.emplace_back(std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>());
+  }
+  EXPECT_EQ(traces[0], traces[1]);
+  const json trace = json::parse(traces[0]);
+  EXPECT_EQ(trace["otherData"]["ranks_shown"], 8);
+  EXPECT_GT(trace["traceEvents"].size(), 16U);
 }
 
 TEST(SimulateCommand, SaysWhetherReplicasAreEqual) {

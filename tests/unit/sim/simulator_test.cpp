@@ -1,0 +1,201 @@
+// Virtual time. That folding changes nothing is shown for random plans by
+// tests/contract/execution_contract_test.cpp.
+#include "sim/simulator.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "costmodel/error.h"
+#include "tests/support/reference_messages.h"
+#include "tests/support/reference_topology.h"
+
+namespace shardlab {
+namespace {
+
+using namespace testing_support;
+
+ScheduledKernel compute(double us, std::vector<int> after = {}) {
+  ScheduledKernel kernel;
+  kernel.name = "kernel";
+  kernel.price = Micros(us);
+  kernel.after = std::move(after);
+  return kernel;
+}
+
+ScheduledKernel collective(double us, double transfer_us, MeshDims mesh_dims,
+                           std::vector<int> after = {}) {
+  ScheduledKernel kernel = compute(us, std::move(after));
+  kernel.name = "all_reduce";
+  kernel.stream = Stream::kCommunication;
+  kernel.mesh_dims = std::move(mesh_dims);
+  kernel.transfer = Micros(transfer_us);
+  kernel.full_bytes = 1024;
+  return kernel;
+}
+
+Schedule schedule_of(const std::vector<ScheduledKernel>& kernels) {
+  Schedule schedule;
+  for (const ScheduledKernel& kernel : kernels) (void)schedule.add(kernel);
+  return schedule;
+}
+
+SimulationResult simulated(const std::string& mesh, const Schedule& schedule,
+                           const std::string& straggler, SimulationOptions options = {}) {
+  options.slowdown = Slowdown::parse(straggler);
+  return Simulator(DeviceMesh::parse(mesh), topology_with(4), options).run(schedule);
+}
+
+// The p-quantile of the standard normal distribution, by bisection.
+double normal_quantile(double p) {
+  double low = -10.0;
+  double high = 10.0;
+  for (int i = 0; i < 200; ++i) {
+    const double middle = (low + high) / 2;
+    (0.5 * std::erfc(-middle / std::sqrt(2.0)) < p ? low : high) = middle;
+  }
+  return low;
+}
+
+TEST(Slowdown, ReadsBackWhatItPrints) {
+  for (const char* text : {"none", "percent:5", "host:3:1.5", "link:0:4", "jitter:0.25"}) {
+    EXPECT_EQ(Slowdown::parse(text).text(), text);
+  }
+}
+
+TEST(Slowdown, SaysWhereAWrongTextIsWrong) {
+  const auto parsing = [](const char* text) {
+    return message_of<TextError>([&] { (void)Slowdown::parse(text); });
+  };
+  EXPECT_EQ(parsing("slow"),
+            "straggler model \"slow\": at position 0: expected none, percent:P, host:H:FACTOR, "
+            "link:H:FACTOR or jitter:SIGMA");
+  EXPECT_EQ(parsing("jitter"), "straggler model \"jitter\": at position 6: expected :NUMBER");
+  EXPECT_EQ(
+      parsing("jitter:7"),
+      "straggler model \"jitter:7\": at position 7: expected a standard deviation from 0 to 5");
+  EXPECT_EQ(parsing("host:2"), "straggler model \"host:2\": at position 6: expected :FACTOR");
+  EXPECT_EQ(parsing("host:2:0.5"),
+            "straggler model \"host:2:0.5\": at position 7: expected a factor from 1 to 1e6");
+  EXPECT_EQ(parsing("percent:5%"),
+            "straggler model \"percent:5%\": at position 9: expected the end");
+}
+
+TEST(Simulator, RunsStreamsSideBySideAndEachInOrder) {
+  // compute:        0 [---5---) 5 [--3--) 8
+  // communication:            5 [----10----) 15      waits for kernel 0
+  const Schedule schedule =
+      schedule_of({compute(5), collective(10, 0, {0}, {0}), compute(3), compute(1, {1})});
+  const SimulationResult result = simulated("4", schedule, "none");
+  std::vector<double> ends;
+  for (const KernelTimes& kernel : result.kernels) ends.push_back(kernel.end_us.max);
+  EXPECT_EQ(ends, (std::vector<double>{5, 15, 8, 16}));
+  EXPECT_EQ(result.time_us.max, 16);
+  EXPECT_EQ(result.repetitions, 1);
+}
+
+// 8 ranks on 2 hosts of 4; host 1 takes twice as long. Groups of mesh dim 1 lie in a host, so only
+// host 1's are late; the all-reduce across hosts makes everybody wait.
+TEST(Simulator, ASlowHostDelaysThoseWhoMeetIt) {
+  const Schedule inside = schedule_of({compute(5), collective(10, 0, {1}, {0})});
+  const SimulationResult alone = simulated("2x4", inside, "host:1:2", {.traced_ranks = 8});
+  EXPECT_EQ(alone.time_us.max, 30);
+  for (const TimelineSpan& span : alone.timeline.spans) {
+    if (span.kernel != 1) continue;
+    EXPECT_EQ(to_micros(span.ended), span.rank_index < 4 ? 15 : 30) << span.rank_index;
+  }
+  const Schedule across = schedule_of({compute(5), collective(10, 0, {0}, {0})});
+  const SimulationResult met = simulated("2x4", across, "host:1:2", {.traced_ranks = 8});
+  for (const TimelineSpan& span : met.timeline.spans) {
+    if (span.kernel != 1) continue;
+    EXPECT_EQ(to_micros(span.arrived), span.rank_index < 4 ? 5 : 10);
+    EXPECT_EQ(to_micros(span.started), 10);
+    EXPECT_EQ(to_micros(span.ended), 30);
+  }
+  EXPECT_EQ(met.kernels[1].wait_us, 2.5);  // half of the ranks wait for 5 us
+}
+
+TEST(Simulator, ASlowLinkStretchesTheTransferOfGroupsThatLeaveItsHost) {
+  const Schedule schedule = schedule_of({collective(10, 4, {1}), collective(10, 4, {0})});
+  const SimulationResult result = simulated("2x4", schedule, "link:0:3");
+  EXPECT_EQ(result.kernels[0].end_us.max, 10);
+  EXPECT_EQ(result.kernels[1].end_us.max, 10 + 10 + 2 * 4);
+  EXPECT_EQ(simulated("4x1", schedule, "link:0:3").time_us.max, 20);  // one host: no such link
+}
+
+// The factor of the slowest of n ranks has the quantiles exp(sigma z), z the normal quantile of
+// p^(1/n).
+TEST(Simulator, JitterShowsTheOrderStatisticsOfItsRanks) {
+  constexpr double kSigma = 0.25;
+  double last = 0.0;
+  for (const int n : {1, 4, 64, 1024}) {
+    const SimulationResult result =
+        simulated(std::to_string(n), schedule_of({collective(100, 50, {0})}), "jitter:0.25",
+                  {.seed = 7, .repetitions = 4000});
+    const auto expected = [&](double p) {
+      return 100 * std::exp(kSigma * normal_quantile(std::pow(p, 1.0 / n)));
+    };
+    EXPECT_NEAR(result.time_us.p50 / expected(0.5), 1.0, 0.02) << n;
+    EXPECT_NEAR(result.time_us.p95 / expected(0.95), 1.0, 0.03) << n;
+    EXPECT_GT(result.time_us.p50, last);
+    last = result.time_us.p50;
+    EXPECT_EQ(result.simulated_ranks, n);
+    EXPECT_EQ(result.repetitions, 4000);
+  }
+}
+
+TEST(Simulator, GivesTheSameTimesForAnyNumberOfThreadsAndOthersForAnotherSeed) {
+  const Schedule schedule = schedule_of(
+      {compute(5), collective(10, 4, {0}, {0}), collective(7, 4, {1}, {1}), compute(2)});
+  const auto run = [&](int threads, std::uint64_t seed) {
+    const SimulationResult result =
+        simulated("3x5", schedule, "jitter:0.3",
+                  {.seed = seed, .repetitions = 50, .threads = threads, .traced_ranks = 5});
+    std::vector<double> numbers = {result.time_us.p50, result.time_us.p95, result.time_us.max};
+    for (const KernelTimes& kernel : result.kernels) {
+      numbers.push_back(kernel.end_us.p50);
+      numbers.push_back(kernel.wait_us);
+    }
+    for (const TimelineSpan& span : result.timeline.spans) {
+      numbers.push_back(static_cast<double>(span.ended));
+    }
+    return numbers;
+  };
+  EXPECT_EQ(run(1, 1), run(4, 1));
+  EXPECT_NE(run(1, 1), run(1, 2));
+}
+
+TEST(Simulator, FoldsAMillionRanksThatAreAlikeAndBoundsTheMemoryOfOthers) {
+  const Schedule schedule = schedule_of({collective(10, 4, {0}), collective(10, 4, {1})});
+  const SimulationResult folded = simulated("1024x1024", schedule, "percent:50");
+  EXPECT_EQ(folded.simulated_ranks, 1);
+  EXPECT_EQ(folded.time_us.max, 30);
+  const std::string message = message_of<InputError>([&] {
+    (void)simulated("1024x1024", schedule, "jitter:0.1", {.memory_limit_bytes = 1 << 20});
+  });
+  EXPECT_EQ(
+      message,
+      "straggler model jitter:0.1 treats ranks differently, so each of the 1048576 ranks needs "
+      "its clocks: 120 MiB in all, past the limit of 1 MiB; valid: a higher limit, fewer "
+      "ranks, or none or percent:P");
+}
+
+TEST(Simulator, RefusesAHostThatTheMeshDoesNotReach) {
+  EXPECT_EQ(message_of<InputError>([] { (void)simulated("2x4", {}, "host:2:2"); }),
+            "straggler model host:2:2: mesh 2x4 has no host 2; valid: 0 to 1");
+}
+
+TEST(Simulator, AnEmptyScheduleTakesNoTime) {
+  EXPECT_EQ(simulated("4", {}, "none").time_us.max, 0);
+  EXPECT_EQ(simulated("4", {}, "jitter:0.1", {.repetitions = 3}).time_us.max, 0);
+}
+
+TEST(Quantiles, AreByNearestRank) {
+  const Quantiles q = quantiles_of({5, 1, 4, 2, 3});
+  EXPECT_EQ(q.p50, 3);
+  EXPECT_EQ(q.p95, 5);
+  EXPECT_EQ(q.max, 5);
+}
+
+}  // namespace
+}  // namespace shardlab
