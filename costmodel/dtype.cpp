@@ -42,4 +42,19 @@ std::optional<DType> dtype_from_name(std::string_view name) {
   return std::nullopt;
 }
 
+double unit_roundoff(DType dtype) {
+  switch (dtype) {
+    case DType::kF64:
+      return 0x1p-53;
+    case DType::kF32:
+      return 0x1p-24;
+    case DType::kF16:
+      return 0x1p-11;
+    case DType::kBF16:
+      return 0x1p-8;
+    default:
+      return 0.0;
+  }
+}
+
 }  // namespace shardlab

@@ -27,6 +27,9 @@ enum class DType : std::uint8_t {
 [[nodiscard]] std::string_view to_string(DType dtype);
 [[nodiscard]] std::optional<DType> dtype_from_name(std::string_view name);
 [[nodiscard]] bool is_floating_point(DType dtype);
+// Half of the distance from 1 to the next number, relative; 0 for types that are not f64, f32, f16
+// or bf16. (IEEE 754; bf16 has 8 significant bits.)
+[[nodiscard]] double unit_roundoff(DType dtype);
 
 inline constexpr std::string_view kDTypeNames =
     "f64 f32 f16 bf16 f8e4m3 f8e5m2 i64 i32 i16 i8 u8 b8";

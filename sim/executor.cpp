@@ -16,20 +16,6 @@ namespace {
 
 std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 
-double unit_roundoff(DType dtype) {
-  switch (dtype) {
-    case DType::kF64:
-      return 0x1p-53;
-    case DType::kF32:
-      return 0x1p-24;
-    case DType::kF16:
-      return 0x1p-11;
-    case DType::kBF16:
-      return 0x1p-8;
-    default:
-      return 0.0;
-  }
-}
 // Half of the least subnormal number of f16; the other types do not get near theirs.
 double underflow(DType dtype) { return dtype == DType::kF16 ? 0x1p-25 : 0.0; }
 
@@ -307,6 +293,13 @@ Executor::GroupResult Executor::run_group(const PlanStep& step, const Layout& be
       for (const HostTensor& shard : shards) bytes += shard.bytes();
       return {std::move(shards), bytes};
     }
+    if (to == Placement::partial() && options_.shard_to_partial) {
+      std::vector<HostTensor> parts;
+      for (std::int64_t i = 0; i < group.size(); ++i) {
+        parts.push_back(group.among_zeros(members[at(i)], sharding(from), i));
+      }
+      return {std::move(parts), 0};
+    }
   }
   if (from.is_replicate()) {
     std::vector<HostTensor> results;
@@ -332,7 +325,18 @@ Executor::GroupResult Executor::run_group(const PlanStep& step, const Layout& be
   throw InputError(from.text() + "->" + to.text() + " is no change that a collective makes");
 }
 
+std::vector<HostTensor> Executor::masked(const DistributedTensor& tensor) const {
+  if (tensor.masks.empty()) return tensor.locals;
+  std::vector<HostTensor> locals;
+  for (std::size_t i = 0; i < tensor.locals.size(); ++i) {
+    locals.push_back(zeros_where(*memory_, tensor.locals[i], tensor.masks[i]));
+  }
+  return locals;
+}
+
 StepExecution Executor::run_step(const PlanStep& step, DistributedTensor& tensor) const {
+  tensor.locals = masked(tensor);
+  tensor.masks.clear();
   const Layout before = tensor.layout;
   StepExecution execution;
   tensor.layout = step.after;
@@ -466,6 +470,38 @@ bool Executor::same_rows(const TensorMeta& meta, const Layout& a, const Layout& 
   });
 }
 
+HostTensor Executor::assemble(const DistributedTensor& tensor) const {
+  const PartialDims partial(tensor.layout, mesh_);
+  const DType dtype = is_floating_point(tensor.meta.dtype) ? DType::kF64 : tensor.meta.dtype;
+  HostTensor whole = HostTensor::make(*memory_, dtype, tensor.meta.shape);
+  const std::vector<HostTensor> locals = masked(tensor);
+  // Contributions to one shard, row-major over the partial mesh dims; of replicas the first.
+  std::map<Coordinate, std::vector<std::size_t>> shards;
+  for (std::size_t i = 0; i < ranks_.size(); ++i) {
+    const auto is_first = [&](int m) {
+      return !tensor.layout[m].is_replicate() || coordinates_[i][at(m)] == 0;
+    };
+    bool counts = true;
+    for (int m = 0; m < mesh_.ndim(); ++m) counts = counts && is_first(m);
+    if (!counts) continue;
+    shards[without(coordinates_[i], [&](int m) { return !tensor.layout[m].is_shard_like(); })]
+        .push_back(i);
+  }
+  Reduction reduction(partial, tensor.layout, mesh_, tensor.meta.dtype);
+  for (const auto& [coordinate, parts] : shards) {
+    const RowLists rows = rows_of(tensor.meta, tensor.layout, mesh_, coordinate);
+    const std::vector<std::size_t>& members = parts;
+    for_each_element(tensor.meta.shape, rows, [&](std::int64_t here, std::int64_t place) {
+      const std::span<double> all = reduction.contributions();
+      for (std::size_t k = 0; k < members.size(); ++k) {
+        all[k] = element_as_double(locals[members[k]], here);
+      }
+      set_element(whole, place, partial.any() ? reduction.result() : all[0]);
+    });
+  }
+  return whole;
+}
+
 Verification Executor::verify(const DistributedTensor& tensor) const {
   Verification verification;
   const PartialDims partial(tensor.layout, mesh_);
@@ -473,8 +509,10 @@ Verification Executor::verify(const DistributedTensor& tensor) const {
       tensor.tolerance + (partial.any() && is_floating_point(tensor.meta.dtype)
                               ? static_cast<double>(partial.ranks + 2) * 0x1p-53 * tensor.magnitude
                               : 0.0);
+  const std::vector<HostTensor> locals = masked(tensor);
   const auto judge = [&](std::size_t i, std::int64_t whole, double found, double expected) {
-    const double error = found == expected ? 0.0 : std::abs(found - expected);
+    const bool same = found == expected || (std::isnan(found) && std::isnan(expected));
+    const double error = same ? 0.0 : std::abs(found - expected);
     if (error <= verification.max_abs_error && error <= tolerance) return;
     verification.max_abs_error = std::max(verification.max_abs_error, error);
     if (error <= tolerance) return;
@@ -495,11 +533,10 @@ Verification Executor::verify(const DistributedTensor& tensor) const {
     const RowLists rows = rows_of(tensor.meta, tensor.layout, mesh_, key);
     const Shape shape = shape_of(rows);
     for (const std::size_t i : members) {
-      if (tensor.locals[i].shape() == shape) continue;
+      if (locals[i].shape() == shape) continue;
       verification.verified = false;
       if (verification.mismatch.empty()) {
-        TensorMeta found{
-            .dtype = tensor.meta.dtype, .shape = tensor.locals[i].shape(), .strides = {}};
+        TensorMeta found{.dtype = tensor.meta.dtype, .shape = locals[i].shape(), .strides = {}};
         TensorMeta expected{.dtype = tensor.meta.dtype, .shape = shape, .strides = {}};
         verification.mismatch = "rank " + std::to_string(ranks_[i]) + ": found " + found.text() +
                                 ", expected " + expected.text();
@@ -510,7 +547,7 @@ Verification Executor::verify(const DistributedTensor& tensor) const {
       const HostTensor expected = take(*memory_, tensor.global, rows);
       const HostTensor* judged = nullptr;
       for (const std::size_t i : members) {
-        const HostTensor& local = tensor.locals[i];
+        const HostTensor& local = locals[i];
         if (judged != nullptr && judged->shares_bytes_with(local)) continue;
         judged = &local;
         if (local.same_bits(expected)) continue;
@@ -532,7 +569,7 @@ Verification Executor::verify(const DistributedTensor& tensor) const {
       for_each_element(tensor.meta.shape, rows, [&](std::int64_t here, std::int64_t whole) {
         const std::span<double> all = reduction.contributions();
         for (std::size_t k = 0; k < parts.size(); ++k) {
-          all[k] = element_as_double(tensor.locals[parts[k]], here);
+          all[k] = element_as_double(locals[parts[k]], here);
         }
         judge(parts.front(), whole, reduction.result(), element_as_double(tensor.global, whole));
       });

@@ -45,6 +45,9 @@ struct ExecutionOptions {
   std::int64_t memory_limit_bytes = std::int64_t{8} << 30U;
   int threads = 1;
   bool verify_each_step = true;
+  // S -> P(sum), which puts each shard among zeros: on explicit request only, no plan has it
+  // (pytorch/pytorch#191828).
+  bool shard_to_partial = false;
   // Every member of an all-gather, all-reduce or broadcast gets bytes of its own, as on devices.
   bool copy_replicas = false;
 };
@@ -54,8 +57,11 @@ struct DistributedTensor {
   Layout layout;
   HostTensor global;               // the value that the locals stand for
   std::vector<HostTensor> locals;  // by index into the mesh, row-major
-  double magnitude = 0.0;          // largest sum of magnitudes of one element's contributions
-  double tolerance = 0.0;          // what rounding may have done so far
+  // Of a mask partial that no step has touched yet: b8, true where a rank's rows count as zeros.
+  // By index into the mesh, the shape being the locals' leading dims; empty otherwise.
+  std::vector<HostTensor> masks = {};
+  double magnitude = 0.0;  // largest sum of magnitudes of one element's contributions
+  double tolerance = 0.0;  // what rounding may have done so far
 };
 
 struct Verification {
@@ -108,6 +114,10 @@ class Executor {
   // One step, without verification. Throws InputError for a change that no collective makes.
   [[nodiscard]] StepExecution run_step(const PlanStep& step, DistributedTensor& tensor) const;
 
+  // The value that the locals stand for: shards in their places, contributions reduced in double
+  // precision. f64 where the tensor is floating point.
+  [[nodiscard]] HostTensor assemble(const DistributedTensor& tensor) const;
+
   // Do the locals stand for the global tensor?
   [[nodiscard]] Verification verify(const DistributedTensor& tensor) const;
   // Do all ranks that ought to hold the same bytes hold them? Ranks that differ only in coordinates
@@ -115,6 +125,11 @@ class Executor {
   [[nodiscard]] bool replicas_bitwise_equal(const DistributedTensor& tensor) const;
 
   [[nodiscard]] const DeviceMesh& mesh() const { return mesh_; }
+  // By index into the mesh: its coordinate, its rank in the world.
+  [[nodiscard]] const std::vector<std::vector<std::int64_t>>& coordinates() const {
+    return coordinates_;
+  }
+  [[nodiscard]] const std::vector<std::int64_t>& ranks() const { return ranks_; }
   [[nodiscard]] const ExecutionOptions& options() const { return options_; }
   [[nodiscard]] HostMemory& memory() const { return *memory_; }
 
@@ -127,6 +142,8 @@ class Executor {
                                       const TensorMeta& meta, const FakeGroup& group,
                                       std::span<const std::int64_t> coordinate,
                                       std::span<const HostTensor> members) const;
+  // The locals with masked rows set to zero.
+  [[nodiscard]] std::vector<HostTensor> masked(const DistributedTensor& tensor) const;
   [[nodiscard]] bool same_rows(const TensorMeta& meta, const Layout& a, const Layout& b) const;
   // Whole numbers that stay whole when an average and then a partition divide them on each mesh dim:
   // multiples of the squares of its size's odd part (a power of two divides exactly). 1 where the

@@ -356,6 +356,15 @@ std::vector<HostTensor> FakeGroup::scatter(const HostTensor& tensor,
   return shards;
 }
 
+HostTensor FakeGroup::among_zeros(const HostTensor& shard, const DimSharding& sharding,
+                                  std::int64_t member) const {
+  HostTensor whole =
+      zeros(memory_, shard.dtype(), with_extent(shard.shape(), sharding.dim, sharding.extent));
+  put_rows(shard, whole, sharding.dim,
+           strided_rows(sharding.extent, sharding.factor, size(), member));
+  return whole;
+}
+
 HostTensor FakeGroup::partition(const HostTensor& tensor, ReduceOp op, std::int64_t member) const {
   SHARDLAB_CHECK(is_linear(op) || op == ReduceOp::kMax || op == ReduceOp::kMin, to_string(op));
   if (op != ReduceOp::kSum) return tensor;

@@ -91,6 +91,10 @@ class FakeGroup {
                                                 const DimSharding& sharding) const;
   [[nodiscard]] HostTensor chunk(const HostTensor& tensor, const DimSharding& sharding,
                                  std::int64_t member) const;
+  // The whole with zeros where other members' rows are: S -> P(sum), on explicit request only
+  // (pytorch/pytorch#191828).
+  [[nodiscard]] HostTensor among_zeros(const HostTensor& shard, const DimSharding& sharding,
+                                       std::int64_t member) const;
   // R -> P(op), one member's contribution: sum divides by n (integers and b8: member 0 keeps the
   // value, the others 0, since a division would lose the remainder); avg, max and min keep the value.
   // Assumes one of these ops.

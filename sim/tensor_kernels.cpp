@@ -231,6 +231,20 @@ HostTensor zeros(HostMemory& memory, DType dtype, const Shape& shape) {
   return tensor;
 }
 
+HostTensor zeros_where(HostMemory& memory, const HostTensor& tensor, const HostTensor& mask) {
+  HostTensor out = copy_of(memory, tensor);
+  const std::int64_t rows = mask.elements();
+  if (rows == 0) return out;
+  SHARDLAB_CHECK(tensor.elements() % rows == 0, tensor.elements(), " elements in ", rows, " rows");
+  const std::int64_t row_bytes = tensor.bytes() / rows;
+  std::byte* bytes = out.writable();
+  for (std::int64_t i = 0; i < rows; ++i) {
+    if (mask.as<Bool8>()[i].bit == 0) continue;
+    std::memset(bytes + i * row_bytes, 0, static_cast<std::size_t>(row_bytes));
+  }
+  return out;
+}
+
 void combine(ReduceOp op, DType dtype, std::byte* out, const std::byte* in, std::int64_t count) {
   with_element(dtype, [&](auto element) {
     using T = typename decltype(element)::Type;
@@ -283,6 +297,13 @@ void power(DType dtype, std::byte* values, std::int64_t count, double exponent) 
       SHARDLAB_CHECK(false, "a power of integers");
     }
   });
+}
+
+void matrix_product(const double* a, const double* b, double* out, std::int64_t rows,
+                    std::int64_t inner, std::int64_t columns) {
+  using Matrix = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
+  Eigen::Map<Matrix>(out, rows, columns).noalias() =
+      Eigen::Map<const Matrix>(a, rows, inner) * Eigen::Map<const Matrix>(b, inner, columns);
 }
 
 double element_as_double(const HostTensor& tensor, std::int64_t index) {

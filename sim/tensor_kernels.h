@@ -77,6 +77,9 @@ void put_rows(const HostTensor& from, HostTensor& to, int dim, std::span<const s
 // The same bytes in a buffer of their own.
 [[nodiscard]] HostTensor copy_of(HostMemory& memory, const HostTensor& tensor);
 [[nodiscard]] HostTensor zeros(HostMemory& memory, DType dtype, const Shape& shape);
+// The tensor with zeros wherever the mask, b8 over its leading dims, is true.
+[[nodiscard]] HostTensor zeros_where(HostMemory& memory, const HostTensor& tensor,
+                                     const HostTensor& mask);
 
 // out[i] = op(out[i], in[i]) for `count` elements. avg combines as sum.
 void combine(ReduceOp op, DType dtype, std::byte* out, const std::byte* in, std::int64_t count);
@@ -93,6 +96,9 @@ void finish_reduction(ReduceOp op, DType dtype, std::byte* values, std::int64_t 
 void divide(DType dtype, std::byte* values, std::int64_t count, double divisor);
 // Elementwise |x|^exponent in the dtype. Assumes a floating point dtype.
 void power(DType dtype, std::byte* values, std::int64_t count, double exponent);
+// out = a b, row-major: [rows, inner] times [inner, columns].
+void matrix_product(const double* a, const double* b, double* out, std::int64_t rows,
+                    std::int64_t inner, std::int64_t columns);
 
 [[nodiscard]] double element_as_double(const HostTensor& tensor, std::int64_t index);
 void set_element(HostTensor& tensor, std::int64_t index, double value);

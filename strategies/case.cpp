@@ -23,7 +23,6 @@ using case_checks::StackChoice;
 constexpr std::array<std::string_view, 4> kStatuses = {"exact", "inferred", "rounded", "built"};
 constexpr std::string_view kDefaultStack = "dtensor-2.13";
 constexpr int kExactDigits = 17;
-constexpr std::string_view kNotInThisVersion = "ops are not run on virtual ranks yet";
 
 bool is_case_id(std::string_view id) {
   const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
@@ -261,8 +260,6 @@ std::string_view to_string(CaseStatus status) {
       return "pass";
     case CaseStatus::kFail:
       return "fail";
-    case CaseStatus::kSkip:
-      return "skip";
   }
   return "";
 }
@@ -337,10 +334,6 @@ CaseReport Case::run(const CaseSources& sources, const std::optional<std::string
   report.title = title_;
   Bench bench(sources);
   for (const auto& planned : checks_) {
-    if (planned->check == nullptr) {
-      report.skipped = std::string(planned->kind->name) + ": " + std::string(kNotInThisVersion);
-      continue;
-    }
     const std::string what = planned->name.empty() ? planned->check->label() : planned->name;
     if (!planned->check->uses_stack()) {
       run_check(*planned, bench, what, report.checks);
@@ -357,11 +350,7 @@ CaseReport Case::run(const CaseSources& sources, const std::optional<std::string
   report.plans = std::move(bench.plans);
   const bool failed = std::any_of(report.checks.begin(), report.checks.end(),
                                   [](const CheckOutcome& outcome) { return !outcome.ok; });
-  if (failed) {
-    report.status = CaseStatus::kFail;
-  } else if (!report.skipped.empty()) {
-    report.status = CaseStatus::kSkip;
-  }
+  if (failed) report.status = CaseStatus::kFail;
   return report;
 }
 

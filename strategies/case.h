@@ -1,7 +1,7 @@
 // A case: one small question of DTensor's history with its expected answer (shardlab/case/1).
 //
 //   Case c = Case::parse(json, {"configs/regressions/R03.json", ""});
-//   CaseReport report = c.run(sources);   // pass, fail or skip, and every comparison made
+//   CaseReport report = c.run(sources);   // pass or fail, and every comparison made
 //
 // A case is a list of checks: {"<kind>": {...}, "expect": {...}, "digits": N}. The kinds are a
 // table (case_checks.h):
@@ -18,7 +18,7 @@
 //   local     shapes and rows that each rank holds
 //   chunks    rows of the chunks of an extent
 //   simulate  a redistribution run on virtual ranks: is the data right, are replicas equal
-//   execute   an op run on virtual ranks: not yet, skipped
+//   execute   an op run on virtual ranks in given layouts: its value, is it that of the whole
 //
 // "error" or "warning" (a part of the text) may stand in place of "expect". Numbers are compared to
 // the digits stated: 17 (the default) is the same double, N below 17 is the same text when printed
@@ -57,7 +57,7 @@ struct CaseSources {
       topology;
 };
 
-enum class CaseStatus : std::uint8_t { kPass, kFail, kSkip };
+enum class CaseStatus : std::uint8_t { kPass, kFail };
 [[nodiscard]] std::string_view to_string(CaseStatus status);
 
 // One comparison.
@@ -94,7 +94,6 @@ struct CaseReport {
   std::string id;
   std::string title;
   CaseStatus status = CaseStatus::kPass;
-  std::string skipped;  // why some check did not run
   std::vector<CheckOutcome> checks;
   std::vector<SelectView> selections;
   std::vector<PlanView> plans;

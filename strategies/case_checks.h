@@ -124,12 +124,12 @@ struct CheckKind {
   std::string_view name;
   std::span<const AnswerKey> answers;
   bool has_price = false;  // may be named in a relation
-  std::unique_ptr<Check> (*read)(const CheckSource& source) = nullptr;  // null: not in this version
+  std::unique_ptr<Check> (*read)(const CheckSource& source) = nullptr;
 };
 
 [[nodiscard]] std::span<const CheckKind> all_check_kinds();
 
-// Of case_checks_plan.cpp, _select.cpp, _sweep.cpp, _mesh.cpp and _simulate.cpp.
+// Of case_checks_plan.cpp, _select.cpp, _sweep.cpp, _mesh.cpp, _simulate.cpp and _execute.cpp.
 extern const CheckKind kPlanKind;
 extern const CheckKind kStepsKind;
 extern const CheckKind kRelationKind;
@@ -139,6 +139,7 @@ extern const CheckKind kRulesKind;
 extern const CheckKind kSweepKind;
 extern const CheckKind kMeshKind;
 extern const CheckKind kSimulateKind;
+extern const CheckKind kExecuteKind;
 extern const CheckKind kLayoutKind;
 extern const CheckKind kLocalKind;
 extern const CheckKind kChunksKind;
@@ -148,7 +149,7 @@ struct PlannedCheck {
   const CheckKind* kind = nullptr;
   std::string name;  // empty: its label
   Scene scene;
-  std::unique_ptr<Check> check;  // null when the kind is not in this version
+  std::unique_ptr<Check> check;
   nlohmann::json expect = nlohmann::json::object();
   int digits = 17;
 };
@@ -163,6 +164,9 @@ struct PlannedCheck {
 [[nodiscard]] std::string candidate_text(const std::vector<Placements>& outputs,
                                          const std::vector<Placements>& inputs);
 [[nodiscard]] FollowCandidate parse_candidate(std::string_view text, int mesh_ndim);
+// Its two sides: the texts of the outputs, then of the inputs. Throws TextError.
+[[nodiscard]] std::pair<std::vector<std::string_view>, std::vector<std::string_view>> split_sides(
+    std::string_view kind, std::string_view text);
 struct RowText {
   Row row;
   std::size_t outputs = 1;

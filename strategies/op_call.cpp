@@ -110,6 +110,36 @@ int normalize_dim(std::int64_t dim, int ndim, std::string_view op) {
   return static_cast<int>(dim < 0 ? dim + range : dim);
 }
 
+ReducedDims ReducedDims::of(const OpCall& call, int ndim) {
+  ReducedDims dims;
+  dims.keepdim = call.boolean_arg(1, false);
+  const auto listed = call.integers_arg(0);
+  dims.reduced.assign(static_cast<std::size_t>(ndim), !listed);
+  for (const std::int64_t dim : listed.value_or(std::vector<std::int64_t>())) {
+    const int d = normalize_dim(dim, ndim, call.op);
+    if (ndim > 0) dims.reduced[static_cast<std::size_t>(d)] = true;
+  }
+  return dims;
+}
+
+int ReducedDims::output_dim(int dim) const {
+  int out = 0;
+  for (int i = 0; i < dim; ++i) out += !reduced[static_cast<std::size_t>(i)] || keepdim ? 1 : 0;
+  return out;
+}
+
+Shape ReducedDims::output_shape(const Shape& input) const {
+  Shape shape;
+  for (std::size_t i = 0; i < input.size(); ++i) {
+    if (!reduced[i]) {
+      shape.push_back(input[i]);
+    } else if (keepdim) {
+      shape.push_back(1);
+    }
+  }
+  return shape;
+}
+
 Shape broadcast_shape(std::span<const TensorSpec* const> tensors, std::string_view op) {
   Shape shape;
   for (const TensorSpec* tensor : tensors) {

@@ -153,16 +153,21 @@ std::string simulation_text(const Simulated& simulated, const SimulateArguments&
   std::string out = plan.path() + "\n";
   if (!simulated.ran()) return out + "  refused: " + simulated.refused + "\n";
   out += data_text(simulated);
-  TextTable table({"step", "collective", "change", "moved", "us", "waited", "largest error"});
+  const bool waits = simulated.time.simulated_ranks > 1;
+  std::vector<std::string> header = {"step", "collective", "change", "moved", "us"};
+  if (waits) header.emplace_back("waited");
+  header.emplace_back("largest error");
+  TextTable table(header);
   for (std::size_t i = 0; i < plan.steps.size(); ++i) {
     const PlanStep& step = plan.steps[i];
-    table.add({std::to_string(i + 1), std::string(to_string(step.collective)),
-               step.from.text() + "->" + step.to.text(),
-               format_bytes(static_cast<double>(simulated.bytes_moved[i])),
-               format_fixed(step.price.total.value(), 3),
-               format_fixed(simulated.time.kernels[i].wait_us, 3),
-               simulated.data ? format_double(simulated.data->steps[i].verification.max_abs_error)
-                              : "-"});
+    std::vector<std::string> row = {std::to_string(i + 1), std::string(to_string(step.collective)),
+                                    step.from.text() + "->" + step.to.text(),
+                                    format_bytes(static_cast<double>(simulated.bytes_moved[i])),
+                                    format_fixed(step.price.total.value(), 3)};
+    if (waits) row.push_back(format_fixed(simulated.time.kernels[i].wait_us, 3));
+    row.push_back(
+        simulated.data ? format_double(simulated.data->steps[i].verification.max_abs_error) : "-");
+    table.add(row);
   }
   if (!plan.steps.empty()) out += table.text();
   const auto moved = static_cast<double>(simulated.all_bytes_moved());

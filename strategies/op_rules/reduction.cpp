@@ -42,50 +42,20 @@ const TensorSpec& only_input(const OpCall& call) {
   return *tensors[0];
 }
 
-struct Reduction {
-  std::vector<bool> reduced;  // by input dim
-  bool keepdim = false;
-
-  // Output dim of an input dim that is not reduced.
-  [[nodiscard]] int output_dim(int dim) const {
-    int out = 0;
-    for (int i = 0; i < dim; ++i) out += !reduced[static_cast<std::size_t>(i)] || keepdim ? 1 : 0;
-    return out;
-  }
-};
-
-// --args: the dims (absent or null: all), then keepdim.
-Reduction reduction_of(const OpCall& call) {
-  const int ndim = only_input(call).meta.ndim();
-  Reduction reduction;
-  reduction.keepdim = call.boolean_arg(1, false);
-  const auto dims = call.integers_arg(0);
-  reduction.reduced.assign(static_cast<std::size_t>(ndim), !dims);
-  for (const std::int64_t dim : dims.value_or(std::vector<std::int64_t>())) {
-    const int d = normalize_dim(dim, ndim, call.op);
-    if (ndim > 0) reduction.reduced[static_cast<std::size_t>(d)] = true;
-  }
-  return reduction;
+ReducedDims reduction_of(const OpCall& call) {
+  return ReducedDims::of(call, only_input(call).meta.ndim());
 }
 
 std::vector<TensorMeta> reduction_outputs(const OpCall& call) {
-  const Reduction reduction = reduction_of(call);
+  const ReducedDims reduction = reduction_of(call);
   const TensorMeta& in = only_input(call).meta;
-  TensorMeta out{.dtype = in.dtype, .shape = {}, .strides = {}};
-  for (std::size_t i = 0; i < in.shape.size(); ++i) {
-    if (!reduction.reduced[i]) {
-      out.shape.push_back(in.shape[i]);
-    } else if (reduction.keepdim) {
-      out.shape.push_back(1);
-    }
-  }
-  return {out};
+  return {TensorMeta{.dtype = in.dtype, .shape = reduction.output_shape(in.shape), .strides = {}}};
 }
 
 // Shards of reduced dims and partials of another op are gathered first where the reduction is not
 // linear on them.
 std::vector<FollowCandidate> follow_reduction(const OpCall& call, const DeviceMesh& mesh) {
-  const Reduction reduction = reduction_of(call);
+  const ReducedDims reduction = reduction_of(call);
   const TensorSpec& in = only_input(call);
   const ReduceOp op = reduce_op_of(call.op);
   bool linear = true;
@@ -124,7 +94,7 @@ std::vector<FollowCandidate> follow_reduction(const OpCall& call, const DeviceMe
 }
 
 Rows reduction_rows(const OpCall& call, const OpRule&) {
-  const Reduction reduction = reduction_of(call);
+  const ReducedDims reduction = reduction_of(call);
   const Placement partial = Placement::partial(reduce_op_of(call.op));
   Rows rows;
   for (int d = 0; d < only_input(call).meta.ndim(); ++d) {
@@ -140,7 +110,7 @@ Rows reduction_rows(const OpCall& call, const OpRule&) {
 
 // An average of local averages is the average only where every shard has as many rows.
 bool mean_is_even(const OpCall& call, std::span<const Placements> inputs, const DeviceMesh& mesh) {
-  const Reduction reduction = reduction_of(call);
+  const ReducedDims reduction = reduction_of(call);
   const Shape& shape = only_input(call).meta.shape;
   for (int d = 0; d < static_cast<int>(shape.size()); ++d) {
     if (reduction.reduced[static_cast<std::size_t>(d)] &&

@@ -234,5 +234,47 @@ TEST(Executor, MakesTheSameBytesOnAnyNumberOfThreads) {
   }
 }
 
+// pytorch/pytorch#191828: no plan has this step, a caller may ask for it.
+TEST(Executor, PutsShardsAmongZerosOnRequest) {
+  for (const char* from : {"S(0)", "S(1)", "_S(0,2)"}) {
+    const Executor executor = executor_on("3", {.shard_to_partial = true});
+    DistributedTensor tensor = distributed(executor, "f32[7,4]", from);
+    EXPECT_EQ(executor.run_step(step_of(from, "P(sum)", 0, "P(sum)", 1), tensor).bytes_moved, 0);
+    EXPECT_TRUE(executor.verify(tensor).verified) << executor.verify(tensor).mismatch;
+    for (const HostTensor& local : tensor.locals) EXPECT_EQ(local.shape(), (Shape{7, 4}));
+  }
+}
+
+TEST(Executor, AssemblesWhatItsRanksHold) {
+  for (const char* layout : {"S(0)P", "P(avg)S(1)", "RS(0)", "S(0)[1]S(0)[0]", "P(max)P(max)"}) {
+    const Executor executor = executor_on("2x3");
+    const DistributedTensor tensor = distributed(executor, "f64[7,4]", layout);
+    EXPECT_TRUE(executor.assemble(tensor).same_bits(tensor.global)) << layout;
+  }
+}
+
+// Row 1 of rank 0 and row 0 of rank 1 count as zeros.
+TEST(Executor, MasksRowsBeforeTheyAreAdded) {
+  const Executor executor = executor_on("2");
+  DistributedTensor tensor = distributed(executor, "f32[2,2]", "P(sum)");
+  tensor.layout = Layout::parse("MP", 1);
+  for (std::size_t rank = 0; rank < 2; ++rank) {
+    HostTensor local = HostTensor::make(executor.memory(), DType::kF32, {2, 2});
+    HostTensor mask = HostTensor::make(executor.memory(), DType::kB8, {2});
+    for (std::int64_t i = 0; i < 4; ++i) set_element(local, i, static_cast<double>(10 * rank) + 1);
+    set_element(mask, 0, rank == 1 ? 1 : 0);
+    set_element(mask, 1, rank == 0 ? 1 : 0);
+    tensor.locals[rank] = local;
+    tensor.masks.push_back(mask);
+  }
+  tensor.global = executor.assemble(tensor);
+  EXPECT_EQ(element_as_double(tensor.global, 0), 1);
+  EXPECT_EQ(element_as_double(tensor.global, 3), 11);
+  EXPECT_TRUE(executor.verify(tensor).verified);
+  (void)executor.run_step(step_of("MP", "R", 0, "R", 1), tensor);
+  EXPECT_TRUE(tensor.masks.empty());
+  EXPECT_TRUE(executor.verify(tensor).verified) << executor.verify(tensor).mismatch;
+}
+
 }  // namespace
 }  // namespace shardlab

@@ -144,6 +144,30 @@ INSTANTIATE_TEST_SUITE_P(
                  "sweep, mesh, layout, local, chunks, simulate, execute"},
         BadCheck{"TwoKinds", R"j([{"plan": {}, "mesh": {}}])j",
                  R"j(/0: found "plan" and "mesh"; valid: one kind of check)j"},
+        BadCheck{"ExecuteUnknownOp",
+                 R"j([{"execute": {"mesh": "2", "op": "aten.lu", "placements": "R|R",
+                       "inputs": ["f32[2]"]}, "expect": {}}])j",
+                 "/0/execute/op: found \"aten.lu\"; valid: an op with a reference kernel "
+                 "(strategies/op_kernels)"},
+        BadCheck{"ExecuteOtherNumberOfInputs",
+                 R"j([{"execute": {"mesh": "2", "op": "aten.mm", "placements": "R|R,R",
+                       "inputs": ["f32[2]"]}, "expect": {}}])j",
+                 "/0/execute/inputs: found 1 tensors; valid: 2, as many as \"placements\" has "
+                 "inputs"},
+        BadCheck{"ExecuteTooFewLocals",
+                 R"j([{"execute": {"mesh": "2", "op": "aten.abs", "placements": "R|S(0)",
+                       "inputs": [{"tensor": "f32[2]", "locals": [[1]]}]}, "expect": {}}])j",
+                 "/0/execute/inputs/0/locals: found 1 arrays; valid: one for each of the 2 ranks"},
+        BadCheck{"ExecuteTooManyNumbers",
+                 R"j([{"execute": {"mesh": "2", "op": "aten.abs", "placements": "R|S(0)",
+                       "inputs": [{"tensor": "f32[2]", "locals": [[1], [2, 3]]}]},
+                       "expect": {}}])j",
+                 "/0/execute/inputs/0/locals/1: found 2 numbers; valid: 1"},
+        BadCheck{"ExecuteShardOfNoDim",
+                 R"j([{"execute": {"mesh": "2", "op": "aten.abs", "placements": "R|S(1)",
+                       "inputs": ["f32[2]"]}, "expect": {}}])j",
+                 "/0/execute/inputs/0: layout \"S(1)\": at position 0: expected shards of tensor "
+                 "dims 0 to 0, found S(1)"},
         BadCheck{"NotAnObject", R"j([7])j", "/0: found 7; valid: an object"},
         BadCheck{"Key", R"j([{"plan": {"from": "R", "to": "R"}, "expectt": {}}])j",
                  "/0/expectt: unknown key (did you mean \"expect\"?); valid: plan, name, digits, "
@@ -510,13 +534,25 @@ INSTANTIATE_TEST_SUITE_P(
                      "expect": {"path": "S(0)->R", "verified": true, "max_abs_error": 0,
                      "replicas_bitwise_equal": true, "bytes_moved": 12, "communicating": 1,
                      "local": [1, 2, 3], "mismatch": "", "refused": "", "notes": []}})j",
-                 R"j({"local": [1, 3, 2]})j"}),
+                 R"j({"local": [1, 3, 2]})j"},
+        KindCase{"Execute",
+                 R"j({"execute": {"mesh": "2", "op": "aten.mm.default", "args": [],
+                     "placements": "P(sum)|S(1),S(0)", "to": "R", "rank": 1,
+                     "inputs": [{"tensor": "f32[2,2]", "values": [[0, 1], [2, 3]]}, "f32[2,2]"]},
+                     "expect": {"result": [2, 3, 6, 11], "local": [2, 3, 6, 11],
+                     "verified": true, "max_abs_error": 0, "steps": 1, "mismatch": ""}})j",
+                 R"j({"result": [2, 3, 6, 12]})j"},
+        KindCase{"ExecuteError",
+                 R"j({"execute": {"mesh": "2", "op": "aten.mm.default", "placements": "R|R,R",
+                     "inputs": ["f32[2,2]", "f32[3,2]"]},
+                     "error": "aten.mm.default: shapes do not fit mk,kn->mn"})j",
+                 ""}),
     [](const auto& test) { return std::string(test.param.name); });
 
 TEST(CheckKinds, EveryOneIsTestedAbove) {
-  const std::set<std::string_view> tested = {"plan",  "steps",  "select",  "policy",
-                                             "rules", "sweep",  "mesh",    "layout",
-                                             "local", "chunks", "simulate"};
+  const std::set<std::string_view> tested = {"plan",  "steps",  "select",   "policy",
+                                             "rules", "sweep",  "mesh",     "layout",
+                                             "local", "chunks", "simulate", "execute"};
   for (const case_checks::CheckKind& kind : case_checks::all_check_kinds()) {
     if (kind.read == nullptr || kind.name == "relation") continue;
     EXPECT_TRUE(tested.contains(kind.name)) << kind.name;
@@ -605,20 +641,12 @@ TEST(Case, SimulateRunsOnVirtualRanks) {
   for (const auto& check : report.checks) EXPECT_TRUE(check.ok) << check.what();
 }
 
-TEST(Case, WhatNeedsExecutionOfOpsIsSkipped) {
+TEST(Case, ExecuteRunsAnOpInGivenLayouts) {
   const CaseReport report = report_of(
-      R"j([{"chunks": {"extent": 2, "chunks": 2}, "expect": {"sizes": [1, 1]}},
-           {"execute": {"op": "mm"}, "expect": {}}])j");
-  EXPECT_EQ(to_string(report.status), "skip");
-  EXPECT_EQ(report.skipped, "execute: ops are not run on virtual ranks yet");
-  EXPECT_EQ(report.checks.size(), 1U);
-}
-
-TEST(Case, AFailureCountsMoreThanASkip) {
-  const CaseReport report =
-      report_of(R"j([{"chunks": {"extent": 2, "chunks": 2}, "expect": {"sizes": [2, 0]}},
-                     {"execute": {}, "expect": {}}])j");
-  EXPECT_EQ(to_string(report.status), "fail");
+      R"j([{"execute": {"op": "aten.max.default", "placements": "P(sum)|P(sum)",
+                        "inputs": [{"tensor": "f32[2]", "locals": [[1, -3], [-2, 5]]}]},
+            "expect": {"verified": false, "result": [6], "mismatch": "found 6, expected 2"}}])j");
+  for (const auto& check : report.checks) EXPECT_TRUE(check.ok) << check.what() << check.got;
 }
 
 TEST(Case, ShowsWhatItsSelectionsAndPlansSaw) {

@@ -1,0 +1,40 @@
+// Runs one op on virtual ranks: its local kernel on every rank's shards, and the same kernel on the
+// whole tensors as the judge.
+//
+//   OpExecution done = execute_op(executor, call, inputs, {Layout::parse("P(sum)", 1)});
+//   done.outputs[0], done.verified, done.mismatch
+//
+// The layouts are taken as given: whether an op may be run in them is what the execution shows. The
+// judge assembles the inputs from their shards (in double precision), so it judges the op and not
+// how its inputs came there.
+//
+// An output is right when each element is at most 2 u M from the judge's: u the dtype's unit
+// roundoff, M the largest sum of magnitudes of one element's contributions. A kernel rounds once, by
+// u of each contribution; the judge's value, which the comparison rounds, has the other. Integers
+// must be equal.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "sim/executor.h"
+#include "strategies/op_kernel.h"
+
+namespace shardlab {
+
+struct OpExecution {
+  // In their layouts, with the judge's values as global. Empty when a rank's kernel failed.
+  std::vector<DistributedTensor> outputs;
+  bool verified = false;
+  double max_abs_error = 0.0;
+  std::string mismatch;  // the first one: output, rank, element, found, expected; or what failed
+};
+
+// `inputs`: the op's tensors in order, lists flattened. Throws InputError: no kernel for the op,
+// inputs that it can't take as a whole, memory.
+[[nodiscard]] OpExecution execute_op(const Executor& executor, const OpCall& call,
+                                     std::span<const DistributedTensor> inputs,
+                                     std::span<const Layout> outputs);
+
+}  // namespace shardlab

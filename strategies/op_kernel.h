@@ -1,0 +1,82 @@
+// Reference kernels: what an op computes from the local tensors of one rank, slow and obvious.
+//
+//   const OpKernel* kernel = find_op_kernel("aten.mm.default");
+//   kernel->run({.call = call, .memory = memory, .inputs = locals}).outputs
+//
+// Kernels compute in double precision and round each result once to its dtype, so that a local
+// result is off by at most one unit roundoff. Exceptions are where PyTorch's result is exact too:
+// integers, copies, comparisons. An op's in-place, out and foreach forms share a kernel: it is found
+// by the name without them ("add" for aten.add.Tensor, aten.add_.Tensor, aten.add.out and a child of
+// aten._foreach_add.List).
+//
+// To add a kernel: one row in op_kernels/<family>.cpp. Semantics: PyTorch 2.13.0, torch.<op>.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "sim/host_tensor.h"
+#include "strategies/op_call.h"
+
+namespace shardlab {
+
+// Global indices of the rows that a local tensor holds, by dim.
+using RowLists = std::vector<std::vector<std::int64_t>>;
+
+struct LocalCall {
+  const OpCall& call;  // the op, its arguments that are not tensors, the global shapes
+  HostMemory& memory;
+  std::span<const HostTensor> inputs;         // local; tensor lists flattened; with `out`, if any
+  std::span<const RowLists> input_rows = {};  // by input
+  std::span<const Shape> output_shapes = {};  // local, as the outputs' layouts have them
+};
+
+struct LocalResult {
+  std::vector<HostTensor> outputs;
+  // Of an embedding: b8 in the shape of the indices, true where the row is another rank's. Empty
+  // otherwise.
+  HostTensor mask;
+};
+
+struct OpKernel {
+  std::string_view name;  // without "aten.", "_foreach_", a trailing "_" and the overload
+  LocalResult (*run)(const LocalCall& call, const OpKernel& kernel) = nullptr;
+  // Of pointwise kernels: one element from its operands, tensors first, then numbers.
+  double (*element)(std::span<const double> operands) = nullptr;
+  std::size_t operands = 0;
+  enum class Result : std::uint8_t {
+    kAsFirst,        // the dtype of the first tensor
+    kAsSecond,       // of the second
+    kTruth,          // b8
+    kFloatingPoint,  // of the first, which must be floating point
+  };
+  Result result = Result::kAsFirst;
+};
+
+struct OpKernelFamily {
+  std::span<const OpKernel> kernels;
+};
+
+// All families, sorted by file name.
+[[nodiscard]] std::span<const OpKernelFamily* const> all_op_kernels();
+// The kernel of an op, or null.
+[[nodiscard]] const OpKernel* find_op_kernel(std::string_view op);
+// Throws InputError when there is none.
+[[nodiscard]] LocalResult run_op_kernel(const LocalCall& call);
+
+// -- For kernels -----------------------------------------------------------------------------
+
+[[nodiscard]] std::vector<double> as_doubles(const HostTensor& tensor);
+// Rounded to the dtype; integers towards zero.
+[[nodiscard]] HostTensor from_doubles(HostMemory& memory, DType dtype, const Shape& shape,
+                                      std::span<const double> values);
+// In elements, row-major; 0 where the extent is 1 and the dim is broadcast.
+[[nodiscard]] Shape row_major_strides(const Shape& shape);
+
+}  // namespace shardlab
+
+#define OP_KERNELS(id)                         \
+  extern const OpKernelFamily op_kernels_##id; \
+  constinit const OpKernelFamily op_kernels_##id

@@ -1,0 +1,153 @@
+// Kernels that move elements: joins, views, lookups; and numbers drawn by their place.
+#include <algorithm>
+
+#include "costmodel/error.h"
+#include "sim/counter_hash.h"
+#include "sim/tensor_kernels.h"
+#include "strategies/op_kernel.h"
+
+namespace shardlab {
+namespace {
+
+const HostTensor& first_of(const LocalCall& local) {
+  if (local.inputs.empty()) throw InputError(local.call.op + ": takes at least one tensor");
+  return local.inputs[0];
+}
+
+// One after the other along `dim` of `shape`.
+HostTensor joined(const LocalCall& local, int dim, Shape shape,
+                  const std::vector<HostTensor>& parts) {
+  std::int64_t& rows = shape[static_cast<std::size_t>(dim)];
+  rows = 0;
+  for (const HostTensor& part : parts) rows += part.extent(dim);
+  HostTensor out = HostTensor::make(local.memory, parts[0].dtype(), shape);
+  Shape offset(shape.size(), 0);
+  for (const HostTensor& part : parts) {
+    copy_box(part, Shape(shape.size(), 0), out, offset, part.shape());
+    offset[static_cast<std::size_t>(dim)] += part.extent(dim);
+  }
+  return out;
+}
+
+LocalResult run_cat(const LocalCall& local, const OpKernel&) {
+  const HostTensor& first = first_of(local);
+  const int dim = normalize_dim(local.call.integer_arg(0, 0), first.ndim(), local.call.op);
+  return {{joined(local, dim, first.shape(), {local.inputs.begin(), local.inputs.end()})}, {}};
+}
+
+LocalResult run_stack(const LocalCall& local, const OpKernel&) {
+  const HostTensor& first = first_of(local);
+  const int dim = normalize_dim(local.call.integer_arg(0, 0), first.ndim() + 1, local.call.op);
+  Shape shape = first.shape();
+  shape.insert(shape.begin() + dim, 1);
+  std::vector<HostTensor> parts;
+  for (const HostTensor& input : local.inputs) parts.push_back(input.reshape(shape));
+  return {{joined(local, dim, shape, parts)}, {}};
+}
+
+// The elements in row-major order, in the shape that --args begin with; on a rank, in the shape that
+// the output's layout gives it.
+LocalResult run_view(const LocalCall& local, const OpKernel&) {
+  const HostTensor& input = first_of(local);
+  Shape shape;
+  if (!local.output_shapes.empty()) {
+    shape = local.output_shapes[0];
+  } else {
+    const auto extents = local.call.integers_arg(0);
+    if (!extents || extents->size() > kMaxTensorDims) {
+      throw InputError(local.call.op + ": --args must begin with the shape");
+    }
+    shape.assign(extents->begin(), extents->end());
+  }
+  std::int64_t elements = 1;
+  for (const std::int64_t extent : shape) {
+    elements = extent <= 0 ? 0 : saturating_product(elements, extent);
+  }
+  if (elements != input.elements()) {
+    throw InputError(local.call.op + ": a tensor of " + std::to_string(input.elements()) +
+                     " elements can't be seen as one of " + std::to_string(elements));
+  }
+  return {{input.reshape(shape)}, {}};
+}
+
+// embedding(weight [V, ...], indices): rows of the weight. Of a row-sharded weight each rank looks up
+// what it has: lookups of others give row 0 and are masked, as DTensor's mask partial does.
+LocalResult run_embedding(const LocalCall& local, const OpKernel&) {
+  if (local.inputs.size() != 2 || local.inputs[0].ndim() < 1) {
+    throw InputError(local.call.op + ": takes a weight and indices");
+  }
+  const HostTensor& weight = local.inputs[0];
+  const HostTensor& indices = local.inputs[1];
+  const std::int64_t total = local.call.tensors()[0]->meta.shape[0];
+  std::vector<std::int64_t> held;
+  if (!local.input_rows.empty()) held = local.input_rows[0][0];
+  const bool whole = local.input_rows.empty() || std::ssize(held) == total;
+  HostTensor mask = HostTensor::make(local.memory, DType::kB8, indices.shape());
+  std::vector<std::int64_t> rows;
+  const bool empty = weight.extent(0) == 0;
+  for (std::int64_t i = 0; i < indices.elements(); ++i) {
+    const auto index = static_cast<std::int64_t>(element_as_double(indices, i));
+    if (index < 0 || index >= total) {
+      throw InputError(local.call.op + ": index " + std::to_string(index) + "; valid: 0 to " +
+                       std::to_string(total - 1));
+    }
+    const auto found = std::find(held.begin(), held.end(), index);
+    const bool mine = whole || found != held.end();
+    set_element(mask, i, mine ? 0.0 : 1.0);
+    rows.push_back(whole ? index : mine ? found - held.begin() : 0);
+  }
+  Shape shape = indices.shape();
+  shape.insert(shape.end(), weight.shape().begin() + 1, weight.shape().end());
+  HostTensor out = empty ? zeros(local.memory, weight.dtype(), shape)
+                         : select_rows(local.memory, weight, 0, rows).reshape(shape);
+  return {{std::move(out)}, mask};
+}
+
+// Numbers in (0, 1) by their global index, the same whatever the layout. --args: the seed.
+LocalResult run_rand_like(const LocalCall& local, const OpKernel&) {
+  const HostTensor& input = first_of(local);
+  const auto seed = static_cast<std::uint64_t>(local.call.integer_arg(0, 0));
+  const Shape& global = local.call.tensors()[0]->meta.shape;
+  std::vector<double> values(static_cast<std::size_t>(input.elements()));
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    auto rest = static_cast<std::int64_t>(i);
+    std::int64_t place = 0;
+    std::int64_t stride = 1;
+    for (std::size_t d = global.size(); d-- > 0;) {
+      const std::int64_t row = rest % input.shape()[d];
+      rest /= input.shape()[d];
+      const bool known = !local.input_rows.empty();
+      place += stride * (known ? local.input_rows[0][d][static_cast<std::size_t>(row)] : row);
+      stride *= global[d];
+    }
+    const std::uint64_t hash = counter_hash(seed, static_cast<std::uint64_t>(place), 1);
+    values[i] = (static_cast<double>(hash >> 42U) + 0.5) * 0x1p-22;  // exact in f32
+  }
+  return {{from_doubles(local.memory, input.dtype(), input.shape(), values)}, {}};
+}
+
+// To another dtype: the first of --args.
+LocalResult run_to_copy(const LocalCall& local, const OpKernel&) {
+  const HostTensor& input = first_of(local);
+  const std::string name = local.call.args.empty() || !local.call.args[0].is_string()
+                               ? ""
+                               : local.call.args[0].get<std::string>();
+  const std::optional<DType> dtype = dtype_from_name(name);
+  if (!dtype || !holds_data(*dtype)) {
+    throw InputError(local.call.op +
+                     ": --args must begin with a dtype: " + std::string(kDTypeNames));
+  }
+  return {{from_doubles(local.memory, *dtype, input.shape(), as_doubles(input))}, {}};
+}
+
+constexpr OpKernel kKernels[] = {
+    {.name = "_to_copy", .run = run_to_copy},    {.name = "cat", .run = run_cat},
+    {.name = "embedding", .run = run_embedding}, {.name = "rand_like", .run = run_rand_like},
+    {.name = "stack", .run = run_stack},         {.name = "view", .run = run_view},
+};
+
+}  // namespace
+
+OP_KERNELS(tensor){kKernels};
+
+}  // namespace shardlab
