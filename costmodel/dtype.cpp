@@ -57,4 +57,19 @@ double unit_roundoff(DType dtype) {
   }
 }
 
+double underflow_error(DType dtype) {
+  switch (dtype) {
+    case DType::kF64:
+      return 0x1p-1074;
+    case DType::kF32:
+      return 0x1p-150;
+    case DType::kF16:
+      return 0x1p-25;
+    case DType::kBF16:
+      return 0x1p-134;
+    default:
+      return 0.0;
+  }
+}
+
 }  // namespace shardlab

@@ -30,6 +30,8 @@ enum class DType : std::uint8_t {
 // Half of the distance from 1 to the next number, relative; 0 for types that are not f64, f32, f16
 // or bf16. (IEEE 754; bf16 has 8 significant bits.)
 [[nodiscard]] double unit_roundoff(DType dtype);
+// Half of the least subnormal number (of f64, that number): the error of a result too small for u.
+[[nodiscard]] double underflow_error(DType dtype);
 
 inline constexpr std::string_view kDTypeNames =
     "f64 f32 f16 bf16 f8e4m3 f8e5m2 i64 i32 i16 i8 u8 b8";

@@ -40,6 +40,12 @@ class InputError : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+// The question is a good one, but its answer needs more than a limit that the caller set.
+class LimitError : public InputError {
+ public:
+  using InputError::InputError;
+};
+
 // The input is bad: the file (or option) it came from, the JSON pointer or line in it, what was
 // found and what is valid.
 class ConfigError : public std::runtime_error {

@@ -76,6 +76,8 @@ int main(int argc, char** argv) {
     return report("", error, kBadInput);
   } catch (const TextError& error) {
     return report("", error, kUsage);
+  } catch (const LimitError& error) {
+    return report("", error, kBadInput);
   } catch (const InputError& error) {
     return report("", error, kUsage);
   } catch (const EnvironmentError& error) {

@@ -20,11 +20,11 @@ DeviceMesh with_flattened(DeviceMesh mesh, const std::vector<std::string>& flatt
 
 }  // namespace
 
-void RedistributionArguments::add_options(CLI::App& command) {
+void RedistributionArguments::add_options(CLI::App& command, bool required) {
   command.add_option("--mesh", mesh, "8x8, or dp=8,tp=8")->required();
-  command.add_option("--tensor", tensor, "bf16[8192,4096]")->required();
-  command.add_option("--from", from, "layout now, e.g. S(0)R")->required();
-  command.add_option("--to", to, "layout wanted")->required();
+  command.add_option("--tensor", tensor, "bf16[8192,4096]")->required(required);
+  command.add_option("--from", from, "layout now, e.g. S(0)R")->required(required);
+  command.add_option("--to", to, "layout wanted")->required(required);
   command.add_option("--stack", stack, "shipped name or path")->capture_default_str();
   command.add_option("--planner", planner, "instead of the stack's")
       ->check(one_of({"greedy", "graph"}));

@@ -30,7 +30,8 @@ struct RedistributionArguments {
   std::int64_t rank = 0;
 
   // --mesh, --tensor, --from, --to, --stack, --planner, --flatten, --rank. Keeps references.
-  void add_options(CLI::App& command);
+  // --mesh is required, the next three where it is said.
+  void add_options(CLI::App& command, bool required = true);
   // Throws InputError: the option, what was found, what is valid.
   [[nodiscard]] RedistributionQuestion read() const;
 };

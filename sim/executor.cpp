@@ -16,9 +16,6 @@ namespace {
 
 std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 
-// Half of the least subnormal number of f16; the other types do not get near theirs.
-double underflow(DType dtype) { return dtype == DType::kF16 ? 0x1p-25 : 0.0; }
-
 // Rows of each tensor dim that a coordinate holds, as global indices.
 using RowLists = std::vector<std::vector<std::int64_t>>;
 RowLists rows_of(const TensorMeta& meta, const Layout& layout, const DeviceMesh& mesh,
@@ -423,7 +420,7 @@ StepExecution Executor::run_step(const PlanStep& step, DistributedTensor& tensor
     const bool norm = step.from.kind() == Placement::Kind::kNormPartial;
     const double steps = static_cast<double>(size) + (norm ? 8.0 : 2.0);
     tensor.tolerance += steps * (unit_roundoff(tensor.meta.dtype) * tensor.magnitude +
-                                 underflow(tensor.meta.dtype));
+                                 underflow_error(tensor.meta.dtype));
   }
   return execution;
 }

@@ -34,7 +34,7 @@ std::shared_ptr<std::byte> HostMemory::allocate(std::int64_t bytes) {
   {
     const std::lock_guard lock(mutex_);
     if (bytes > limit_bytes_ - in_use_bytes_) {
-      throw InputError("the data of the virtual ranks needs " +
+      throw LimitError("the data of the virtual ranks needs " +
                        format_bytes(static_cast<double>(bytes)) + " beside the " +
                        format_bytes(static_cast<double>(in_use_bytes_)) + " in use; the limit is " +
                        format_bytes(static_cast<double>(limit_bytes_)) +
@@ -58,7 +58,7 @@ std::shared_ptr<std::byte> HostMemory::allocate(std::int64_t bytes) {
     if (!block) {
       const std::lock_guard lock(mutex_);
       in_use_bytes_ -= bytes;
-      throw InputError(
+      throw LimitError(
           "this machine has no " + format_bytes(static_cast<double>(bytes)) +
           " for the data of the virtual ranks; valid: a smaller limit, tensor or mesh, "
           "or shapes only");

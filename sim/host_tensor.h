@@ -26,7 +26,7 @@ class HostMemory : public std::enable_shared_from_this<HostMemory> {
  public:
   [[nodiscard]] static std::shared_ptr<HostMemory> make(std::int64_t limit_bytes);
 
-  // Throws InputError past the limit: what was asked, what is in use, the limit, what to do.
+  // Throws LimitError past the limit: what was asked, what is in use, the limit, what to do.
   [[nodiscard]] std::shared_ptr<std::byte> allocate(std::int64_t bytes);
   [[nodiscard]] std::int64_t limit_bytes() const { return limit_bytes_; }
   [[nodiscard]] std::int64_t in_use_bytes() const;
@@ -50,7 +50,8 @@ class HostMemory : public std::enable_shared_from_this<HostMemory> {
 class HostTensor {
  public:
   HostTensor() = default;
-  // Uninitialised. Throws InputError: past the memory's limit, or a dtype that data can't have.
+  // Uninitialised. Throws LimitError past the memory's limit, InputError for a dtype that data can't
+  // have.
   [[nodiscard]] static HostTensor make(HostMemory& memory, DType dtype, const Shape& shape);
 
   [[nodiscard]] DType dtype() const { return dtype_; }

@@ -303,7 +303,7 @@ SimulationResult Simulator::run(const Schedule& schedule) const {
   const std::int64_t per_rank = 96 + 12 * std::ssize(schedule.kernels);
   const std::int64_t needed = saturating_product(folds ? 1 : mesh_.size(), per_rank);
   if (needed > options_.memory_limit_bytes) {
-    throw InputError("straggler model " + options_.slowdown.text() +
+    throw LimitError("straggler model " + options_.slowdown.text() +
                      " treats ranks differently, so each of the " + std::to_string(mesh_.size()) +
                      " ranks needs its clocks: " + format_bytes(static_cast<double>(needed)) +
                      " in all, past the limit of " +

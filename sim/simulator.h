@@ -107,7 +107,7 @@ class Simulator {
   // Throws InputError: a slow host that the mesh does not reach.
   Simulator(DeviceMesh mesh, const Topology& topology, const SimulationOptions& options);
 
-  // Throws InputError: a price that is no time, memory past the limit.
+  // Throws InputError: a price that is no time; LimitError: memory past the limit.
   [[nodiscard]] SimulationResult run(const Schedule& schedule) const;
 
  private:

@@ -58,6 +58,8 @@ LocalResults run_locally(const Executor& executor, const OpCall& call,
                                                .inputs = locals,
                                                .input_rows = found->first.second,
                                                .output_shapes = local_shapes}));
+    } catch (const LimitError&) {
+      throw;
     } catch (const InputError& error) {
       results.failure = "rank " + std::to_string(executor.ranks()[i]) + ": " + error.what();
       return results;
@@ -98,7 +100,12 @@ Verification judged(const Executor& executor, DistributedTensor& output) {
   }
   if (is_floating_point(output.meta.dtype)) {
     output.magnitude = magnitude_of(executor, output);
-    output.tolerance = 2 * unit_roundoff(output.meta.dtype) * output.magnitude;
+    double ranks = 1.0;
+    for (int m = 0; m < output.layout.ndim(); ++m) {
+      if (output.layout[m].is_partial()) ranks *= static_cast<double>(executor.mesh().size(m));
+    }
+    output.tolerance = (ranks + 1) * (unit_roundoff(output.meta.dtype) * output.magnitude +
+                                      underflow_error(output.meta.dtype));
   }
   return executor.verify(output);
 }

@@ -8,10 +8,10 @@
 // judge assembles the inputs from their shards (in double precision), so it judges the op and not
 // how its inputs came there.
 //
-// An output is right when each element is at most 2 u M from the judge's: u the dtype's unit
-// roundoff, M the largest sum of magnitudes of one element's contributions. A kernel rounds once, by
-// u of each contribution; the judge's value, which the comparison rounds, has the other. Integers
-// must be equal.
+// An output is right when each element is at most (n + 1) u M from the judge's: n contributions to
+// it, u the dtype's unit roundoff, M the largest sum of their magnitudes (of a product: the product).
+// A kernel rounds each contribution once; the judge's value, as the comparison rounds it, has the
+// last u. Integers must be equal.
 #pragma once
 
 #include <span>

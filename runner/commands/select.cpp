@@ -6,6 +6,7 @@
 
 #include "costmodel/text.h"
 #include "runner/commands/commands.h"
+#include "runner/op_arguments.h"
 #include "runner/terminal.h"
 #include "strategies/evaluator.h"
 
@@ -13,10 +14,8 @@ namespace shardlab {
 namespace {
 
 struct SelectArguments {
-  std::string op;
+  OpArguments op;
   std::string mesh;
-  std::vector<std::string> inputs;
-  std::string args;
   std::string stack = "dtensor-2.13";
   std::string search;
   std::string order;
@@ -131,37 +130,12 @@ std::string selection_text(const Selection& selection, Reasons& reasons) {
   return out;
 }
 
-OpCall call_of(const SelectArguments& arguments, const DeviceMesh& mesh, RuleSet rules) {
-  OpCall call;
-  call.op = std::string(find_op_rule(arguments.op, rules).op);
-  for (std::size_t i = 0; i < arguments.inputs.size(); ++i) {
-    std::string_view input = arguments.inputs[i];
-    if (input.starts_with(" [")) input.remove_prefix(1);  // see with_whole_lists()
-    const std::string option =
-        arguments.inputs.size() == 1 ? "--inputs" : "--inputs, text " + std::to_string(i + 1);
-    call.inputs.push_back(
-        parse_option(option, [&] { return OpCall::parse_input(input, mesh.ndim()); }));
-  }
-  if (!arguments.args.empty()) {
-    try {
-      call.args = parse_json(arguments.args, "--args");
-    } catch (const ConfigError& error) {
-      throw InputError(error.what());
-    }
-    if (!call.args.is_array()) {
-      throw InputError("--args: found " + describe_json(call.args) +
-                       "; valid: a JSON array, such as [1,false]");
-    }
-  }
-  return call;
-}
-
 void run_select(const SelectArguments& arguments, Session& session) {
   const ConfigStore store = session.store();
   const Topology topology = store.topology(session.topology);
   StackEvaluator evaluator(store.stack(arguments.stack), topology);
   const DeviceMesh mesh = parse_option("--mesh", [&] { return DeviceMesh::parse(arguments.mesh); });
-  const OpCall call = call_of(arguments, mesh, evaluator.stack().rules);
+  const OpCall call = arguments.op.read(mesh, evaluator.stack().rules);
   SelectOptions options;
   if (!arguments.search.empty()) options.search = search_from_name(arguments.search);
   if (!arguments.order.empty()) {
@@ -212,16 +186,8 @@ void add_select_command(CLI::App& app, Session& session) {
                                          "candidates and choice for one op\n"
                                          "  shardlab select --op aten.mm.default --mesh 2 --inputs "
                                          "\"f32[16,16] S(0)\" \"f32[16,16] R\"");
-  command->add_option("--op", arguments->op, "aten.mm.default, or mm")->required();
+  arguments->op.add_options(*command, true);
   command->add_option("--mesh", arguments->mesh, "8x8, or dp=8,tp=8")->required();
-  command
-      ->add_option(
-          "--inputs", arguments->inputs,
-          "one text per tensor argument: \"f32[8,8] S(0)R\", or a list \"[f32[8] R; f32[8] R]\"")
-      ->required();
-  command->add_option(
-      "--args", arguments->args,
-      "JSON array of the positional arguments that are not tensors, e.g. [1,false]");
   command->add_option("--stack", arguments->stack, "shipped name or path")->capture_default_str();
   command->add_option("--search", arguments->search, "instead of the stack's")
       ->check(one_of({"full", "dijkstra", "exact"}));

@@ -1,278 +1,319 @@
-// shardlab simulate: one redistribution, run on virtual ranks with real bytes and in virtual time.
-#include <chrono>
-#include <fstream>
-#include <numeric>
-#include <optional>
+// shardlab simulate: a redistribution or an op, run on virtual ranks with real bytes and in virtual
+// time; or a program, every op in turn, in virtual time.
+#include <algorithm>
 
 #include "costmodel/text.h"
 #include "runner/commands/commands.h"
+#include "runner/op_arguments.h"
+#include "runner/read_json.h"
 #include "runner/redistribution.h"
-#include "runner/terminal.h"
-#include "runner/trace.h"
-#include "sim/executor.h"
-#include "sim/simulator.h"
-#include "sim/traffic.h"
-#include "strategies/evaluator.h"
+#include "runner/simulation.h"
+#include "strategies/expansion.h"
+#include "strategies/program.h"
 
 namespace shardlab {
 namespace {
 
 struct SimulateArguments {
-  RedistributionArguments redistribution;
-  std::string data = "on";
-  std::string values = "whole";
-  std::string reduction = "ring";
-  bool domains_first = false;
-  std::string memory = "8GiB";
-  std::string straggler = "none";
-  int repetitions = 100;
-  std::string trace;
-  std::int64_t trace_ranks = 64;
+  RedistributionArguments redistribution;  // --mesh and --stack are of all three
+  OpArguments op;
+  std::string program;
+  std::vector<std::string> pins;
+  std::string pin_inputs;
+  SimulationArguments simulation;
 };
-
-// Clock readings; the rates tell how fast this machine simulated, not how fast the devices are.
-struct WallTimes {
-  double distribute_ms = 0.0;
-  double run_ms = 0.0;    // with verification
-  double clock_ms = 0.0;  // virtual time
-};
-
-// A plan, and what came of it: in data where data was on, and in time.
-struct Simulated {
-  const Plan& plan;
-  const DeviceMesh& mesh;
-  std::string refused;                    // why it does not run; empty when it does
-  std::optional<ExecutionResult> data;    // not where refused
-  SimulationResult time;                  // likewise
-  std::vector<std::int64_t> bytes_moved;  // by step
-  WallTimes wall;
-
-  [[nodiscard]] bool ran() const { return refused.empty(); }
-  [[nodiscard]] std::int64_t all_bytes_moved() const {
-    return std::accumulate(bytes_moved.begin(), bytes_moved.end(), std::int64_t{0});
-  }
-};
-
-double milliseconds_since(std::chrono::steady_clock::time_point begin) {
-  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin)
-      .count();
-}
 
 nlohmann::json text_or_null(const std::string& text) {
   return text.empty() ? nlohmann::json(nullptr) : nlohmann::json(text);
 }
 
-nlohmann::json quantiles_json(const Simulated& simulated, const Quantiles& quantiles) {
-  if (!simulated.ran()) return {{"p50", nullptr}, {"p95", nullptr}, {"max", nullptr}};
-  return {{"p50", quantiles.p50}, {"p95", quantiles.p95}, {"max", quantiles.max}};
+const std::string& reason_against(const Plan& plan) {
+  return plan.impossible.empty() ? plan.unexecutable : plan.impossible;
 }
 
-nlohmann::json simulation_json(const Simulated& simulated, const SimulateArguments& arguments,
-                               const Session& session) {
-  const Plan& plan = simulated.plan;
-  nlohmann::json steps = nlohmann::json::array();
-  for (std::size_t i = 0; simulated.ran() && i < plan.steps.size(); ++i) {
-    const PlanStep& step = plan.steps[i];
-    const KernelTimes& times = simulated.time.kernels[i];
-    steps.push_back({{"collective", to_string(step.collective)},
-                     {"mesh_dims", std::vector<int>(step.mesh_dims.begin(), step.mesh_dims.end())},
-                     {"from", step.from.text()},
-                     {"to", step.to.text()},
-                     {"after", step.after.text()},
-                     {"price_us", finite_or_null(step.price.total.value())},
-                     {"end_us", quantiles_json(simulated, times.end_us)},
-                     {"wait_us", times.wait_us},
-                     {"bytes_moved", simulated.bytes_moved[i]},
-                     {"verified", nullptr},
-                     {"max_abs_error", nullptr}});
-    if (!simulated.data) continue;
-    const Verification& verification = simulated.data->steps[i].verification;
-    steps.back()["verified"] = verification.verified;
-    steps.back()["max_abs_error"] = finite_or_null(verification.max_abs_error);
+// -- A redistribution ----------------------------------------------------------------------------
+
+void simulate_redistribution(const SimulateArguments& arguments, StackEvaluator& evaluator,
+                             Session& session) {
+  const auto& [mesh, meta, from, to, options] = arguments.redistribution.read();
+  const Plan plan = evaluator.on(mesh).plan(meta, from, to, options);
+  Simulation simulation(arguments.simulation, mesh, evaluator.topology(), session);
+  simulation.refuse(reason_against(plan));
+  if (!simulation.is_refused() && simulation.has_data()) {
+    const Executor executor = simulation.executor();
+    const StopWatch distributing;
+    DistributedTensor tensor = executor.distribute(meta, plan.start, simulation.data());
+    const double distribute_ms = distributing.ms();
+    const StopWatch running;
+    const ExecutionResult result = executor.run(plan, tensor);
+    simulation.note_wall(distribute_ms, running.ms());
+    simulation.note_replicas(result.replicas_bitwise_equal);
+    (void)simulation.add(plan, &result, {});
+  } else if (!simulation.is_refused()) {
+    (void)simulation.add(plan, nullptr, {});
   }
-  nlohmann::json json = {
-      {"mesh", simulated.mesh.text()},
-      {"tensor", plan.meta.text()},
-      {"path", plan.path()},
-      {"ranks", simulated.mesh.size()},
-      {"data", arguments.data == "on"},
-      {"verified", nullptr},
-      {"mismatch", nullptr},
-      {"max_abs_error", nullptr},
-      {"replicas_bitwise_equal", nullptr},
-      {"price_us", plan.impossible.empty() ? finite_or_null(plan.price.total.value())
-                                           : nlohmann::json(nullptr)},
-      {"impossible", text_or_null(plan.impossible)},
-      {"unexecutable", text_or_null(plan.unexecutable)},
-      {"straggler", arguments.straggler},
-      {"repetitions", simulated.time.repetitions},
-      {"simulated_ranks", simulated.time.simulated_ranks},
-      {"events", simulated.time.events},
-      {"time_us", quantiles_json(simulated, simulated.time.time_us)},
-      {"bytes_moved", simulated.all_bytes_moved()},
-      {"steps", steps},
-      {"notes", nlohmann::json::array()}};
-  if (!simulated.ran()) json["verified"] = false;
-  if (simulated.data) {
-    json["verified"] = simulated.data->verified;
-    json["mismatch"] = text_or_null(simulated.data->mismatch);
-    json["max_abs_error"] = finite_or_null(simulated.data->max_abs_error);
-    json["replicas_bitwise_equal"] = simulated.data->replicas_bitwise_equal;
-    json["notes"] = simulated.data->notes;
-  }
-  if (!session.no_timing) {
-    const WallTimes& wall = simulated.wall;
-    json["timing"] = {{"wall_ms", wall.distribute_ms + wall.run_ms + wall.clock_ms},
-                      {"distribute_ms", wall.distribute_ms},
-                      {"run_ms", wall.run_ms},
-                      {"clock_ms", wall.clock_ms}};
-  }
-  return json;
+  simulation.finish({{"tensor", meta.text()},
+                     {"path", plan.path()},
+                     {"price_us", plan.impossible.empty() ? finite_or_null(plan.price.total.value())
+                                                          : nlohmann::json(nullptr)},
+                     {"impossible", text_or_null(plan.impossible)},
+                     {"unexecutable", text_or_null(plan.unexecutable)}},
+                    plan.path() + "\n", session);
 }
 
-std::string data_text(const Simulated& simulated) {
-  const std::string ranks = "  " + std::to_string(simulated.mesh.size()) + " ranks";
-  if (!simulated.data) return ranks + ": shapes only, no data\n";
-  const ExecutionResult& data = *simulated.data;
-  return ranks + ": " + (data.verified ? "every element is right" : "WRONG: " + data.mismatch) +
-         ", largest error " + format_double(data.max_abs_error) + "; replicas are " +
-         (data.replicas_bitwise_equal ? "bitwise equal" : "NOT bitwise equal") + "\n";
+// -- An op ---------------------------------------------------------------------------------------
+
+// One op as a stack runs it: its choice, and what brings each input into it.
+struct ChosenOp {
+  OpCall call;
+  const OpRule& rule;
+  Candidate choice;
+  std::vector<Plan> plans;
+  std::string refused;
+};
+
+ChosenOp choose(StackEvaluator& evaluator, const DeviceMesh& mesh, const OpCall& call) {
+  ChosenOp op{.call = call,
+              .rule = find_op_rule(call.op, evaluator.stack().rules),
+              .choice = evaluator.select(call, mesh).choice,
+              .plans = {},
+              .refused = {}};
+  const auto tensors = call.tensors();
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    op.plans.push_back(
+        evaluator.on(mesh).plan(tensors[i]->meta, tensors[i]->layout, Layout(op.choice.inputs[i])));
+    const std::string& reason = reason_against(op.plans.back());
+    if (!reason.empty() && op.refused.empty()) {
+      op.refused = "input " + std::to_string(i) + ", " + tensors[i]->layout.text() + " to " +
+                   Layout(op.choice.inputs[i]).text() + ": " + reason;
+    }
+  }
+  return op;
 }
 
-std::string time_text(const SimulationResult& time, const SimulateArguments& arguments) {
-  std::string out = "  done after " + format_fixed(time.time_us.p50, 3) + " us";
-  if (time.repetitions == 1) return out;
-  return out + " (p50; p95 " + format_fixed(time.time_us.p95, 3) + ", max " +
-         format_fixed(time.time_us.max, 3) + ", of " + std::to_string(time.repetitions) +
-         " repetitions with " + arguments.straggler + ")";
+std::string sides_text(const Candidate& choice) {
+  const auto joined = [](const std::vector<Placements>& layouts) {
+    std::string out;
+    for (const Placements& p : layouts) out += (out.empty() ? "" : ", ") + Layout(p).text();
+    return out;
+  };
+  return joined(choice.inputs) + " -> " + joined(choice.outputs);
 }
 
-std::string simulation_text(const Simulated& simulated, const SimulateArguments& arguments,
-                            const Session& session) {
-  const Plan& plan = simulated.plan;
-  std::string out = plan.path() + "\n";
-  if (!simulated.ran()) return out + "  refused: " + simulated.refused + "\n";
-  out += data_text(simulated);
-  const bool waits = simulated.time.simulated_ranks > 1;
-  std::vector<std::string> header = {"step", "collective", "change", "moved", "us"};
-  if (waits) header.emplace_back("waited");
-  header.emplace_back("largest error");
-  TextTable table(header);
-  for (std::size_t i = 0; i < plan.steps.size(); ++i) {
-    const PlanStep& step = plan.steps[i];
-    std::vector<std::string> row = {std::to_string(i + 1), std::string(to_string(step.collective)),
-                                    step.from.text() + "->" + step.to.text(),
-                                    format_bytes(static_cast<double>(simulated.bytes_moved[i])),
-                                    format_fixed(step.price.total.value(), 3)};
-    if (waits) row.push_back(format_fixed(simulated.time.kernels[i].wait_us, 3));
-    row.push_back(
-        simulated.data ? format_double(simulated.data->steps[i].verification.max_abs_error) : "-");
-    table.add(row);
+nlohmann::json choice_json(const ChosenOp& op) {
+  nlohmann::json inputs = nlohmann::json::array();
+  const auto tensors = op.call.tensors();
+  for (std::size_t i = 0; i < op.plans.size(); ++i) {
+    inputs.push_back({{"tensor", tensors[i]->meta.text()},
+                      {"from", tensors[i]->layout.text()},
+                      {"to", Layout(op.choice.inputs[i]).text()},
+                      {"path", op.plans[i].path()}});
   }
-  if (!plan.steps.empty()) out += table.text();
-  const auto moved = static_cast<double>(simulated.all_bytes_moved());
-  out += time_text(simulated.time, arguments) + ", " + format_bytes(moved) + " moved\n";
-  if (simulated.data) {
-    for (const std::string& note : simulated.data->notes) out += "  note: " + note + "\n";
+  nlohmann::json outputs = nlohmann::json::array();
+  const std::vector<TensorMeta> metas = op.rule.outputs(op.call);
+  for (std::size_t o = 0; o < metas.size(); ++o) {
+    outputs.push_back(
+        {{"tensor", metas[o].text()}, {"layout", Layout(op.choice.outputs[o]).text()}});
   }
-  if (session.no_timing) return out;
-  if (!simulated.data) {
-    return out + "  simulated in " + format_fixed(simulated.wall.clock_ms, 1) + " ms, " +
-           std::to_string(simulated.time.simulated_ranks) + " of " +
-           std::to_string(simulated.mesh.size()) + " ranks with a clock of their own\n";
-  }
-  return out + "  simulated in " + format_fixed(simulated.wall.run_ms, 1) + " ms, " +
-         format_fixed(moved / 1e6 / simulated.wall.run_ms, 2) + " GB/s moved and verified\n";
+  return {{"op", op.call.op}, {"inputs", inputs}, {"outputs", outputs}};
 }
 
-// The plan in data. Sets everything but the time.
-void run_data(Simulated& simulated, const SimulateArguments& arguments, const Topology& topology,
-              std::int64_t memory, const Session& session) {
-  const Plan& plan = simulated.plan;
-  const Executor executor(simulated.mesh, topology,
-                          {.reduction = {.order = *reduction_order_from_name(arguments.reduction),
-                                         .domains_first = arguments.domains_first},
-                           .memory_limit_bytes = memory,
-                           .threads = session.threads()});
-  const DataOptions data{
-      .seed = session.seed,
-      .values = arguments.values == "uniform" ? DataValues::kUniform : DataValues::kWholeNumbers};
-  auto begin = std::chrono::steady_clock::now();
-  DistributedTensor tensor = executor.distribute(plan.meta, plan.start, data);
-  simulated.wall.distribute_ms = milliseconds_since(begin);
-  begin = std::chrono::steady_clock::now();
-  simulated.data = executor.run(plan, tensor);
-  simulated.wall.run_ms = milliseconds_since(begin);
-  for (const StepExecution& step : simulated.data->steps) {
-    simulated.bytes_moved.push_back(step.bytes_moved);
-  }
+double kernel_us(const StackEvaluator& evaluator, const DeviceMesh& mesh, const ChosenOp& op) {
+  if (evaluator.stack().compute_model.entry->name == "none") return 0.0;
+  return evaluator.compute_us(op.rule, op.call, mesh, op.choice.inputs, op.choice.outputs);
 }
 
-// The plan's bytes, from shapes alone.
-void count_bytes(Simulated& simulated) {
-  Layout before = simulated.plan.start;
-  for (const PlanStep& step : simulated.plan.steps) {
-    simulated.bytes_moved.push_back(bytes_moved(step, before, simulated.plan.meta, simulated.mesh));
-    before = step.after;
+// Whole tensors, their redistributions, the local kernels and what they make. Returns what the
+// executor found, by input, and the op's result.
+struct OpData {
+  std::vector<ExecutionResult> moves;
+  OpExecution execution;
+};
+
+OpData run_op_data(Simulation& simulation, const ChosenOp& op) {
+  const Executor executor = simulation.executor();
+  OpData data;
+  const StopWatch distributing;
+  std::vector<DistributedTensor> tensors;
+  const auto specs = op.call.tensors();
+  for (std::size_t i = 0; i < specs.size(); ++i) {
+    DataOptions options = simulation.data();
+    options.seed += i;
+    tensors.push_back(executor.distribute(specs[i]->meta, op.plans[i].start, options));
   }
+  const double distribute_ms = distributing.ms();
+  const StopWatch running;
+  for (std::size_t i = 0; i < specs.size(); ++i) {
+    data.moves.push_back(executor.run(op.plans[i], tensors[i]));
+  }
+  std::vector<Layout> outputs;
+  for (const Placements& placements : op.choice.outputs) outputs.emplace_back(placements);
+  data.execution = execute_op(executor, op.call, tensors, outputs);
+  bool equal = true;
+  for (const DistributedTensor& output : data.execution.outputs) {
+    equal = equal && executor.replicas_bitwise_equal(output);
+  }
+  simulation.note_replicas(equal);
+  simulation.note_wall(distribute_ms, running.ms());
+  return data;
 }
 
-void run_clocks(Simulated& simulated, const SimulateArguments& arguments, const Topology& topology,
-                std::int64_t memory, const Session& session) {
-  const auto begin = std::chrono::steady_clock::now();
-  Schedule schedule;
-  (void)add_plan(schedule, simulated.plan, {});
-  const Slowdown slowdown =
-      parse_option("--straggler", [&] { return Slowdown::parse(arguments.straggler); });
-  const Simulator simulator(
-      simulated.mesh, topology,
-      {.slowdown = slowdown,
-       .seed = session.seed,
-       .repetitions = arguments.repetitions,
-       .threads = session.threads(),
-       .memory_limit_bytes = memory,
-       .traced_ranks =
-           arguments.trace.empty() ? 0 : traced_ranks(schedule, arguments.trace_ranks)});
-  simulated.time = simulator.run(schedule);
-  simulated.wall.clock_ms = milliseconds_since(begin);
-  if (arguments.trace.empty()) return;
-  std::ofstream out(arguments.trace, std::ios::binary);
-  write_trace(out, simulated.plan.meta.text() + " " + simulated.plan.path(), simulated.mesh,
-              topology, schedule, simulated.time.timeline);
-  out.close();
-  if (!out) throw EnvironmentError("--trace: " + arguments.trace + " can't be written");
+void simulate_op(const SimulateArguments& arguments, StackEvaluator& evaluator, Session& session) {
+  const DeviceMesh mesh =
+      parse_option("--mesh", [&] { return DeviceMesh::parse(arguments.redistribution.mesh); });
+  const OpCall call = arguments.op.read(mesh, evaluator.stack().rules);
+  if (find_op_rule(call.op, evaluator.stack().rules).is_foreach()) {
+    throw InputError("--op: " + call.op +
+                     " is many ops, selected one by one; valid: the op of one element");
+  }
+  const ChosenOp op = choose(evaluator, mesh, call);
+  Simulation simulation(arguments.simulation, mesh, evaluator.topology(), session);
+  simulation.refuse(op.refused);
+  std::optional<OpData> data;
+  if (!simulation.is_refused() && simulation.has_data()) data = run_op_data(simulation, op);
+  std::vector<int> ready;
+  for (std::size_t i = 0; !simulation.is_refused() && i < op.plans.size(); ++i) {
+    for (const int kernel :
+         simulation.add(op.plans[i], data ? &data->moves[i] : nullptr, {}, {{"input", i}})) {
+      ready.push_back(kernel);
+    }
+  }
+  if (!simulation.is_refused()) {
+    (void)simulation.add(call.op, kernel_us(evaluator, mesh, op), data ? &data->execution : nullptr,
+                         ready);
+  }
+  simulation.finish(choice_json(op), call.text() + "\n  " + sides_text(op.choice) + "\n", session);
+}
+
+// -- A program -----------------------------------------------------------------------------------
+
+// Layouts of the nodes that nothing before them decides: pinned, else replicated.
+std::vector<Layout> pinned_layouts(const SimulateArguments& arguments, const Program& program,
+                                   const DeviceMesh& mesh) {
+  std::vector<Layout> layouts(program.nodes.size(), Layout::replicated(mesh.ndim()));
+  const auto layout_of = [&](const std::string& option, std::string_view text, std::size_t node) {
+    return parse_option(
+        option, [&] { return parse_layout(text, mesh.ndim(), program.nodes[node].outputs.at(0)); });
+  };
+  for (std::size_t i = 0; !arguments.pin_inputs.empty() && i < program.nodes.size(); ++i) {
+    if (program.nodes[i].kind == NodeKind::kInput) {
+      layouts[i] = layout_of("--pin-inputs", arguments.pin_inputs, i);
+    }
+  }
+  for (const std::string& pin : arguments.pins) {
+    const std::size_t equals = pin.rfind('=');
+    const auto node = program.find(pin.substr(0, equals));
+    if (equals == std::string::npos || !node || !program.nodes[*node].is_source() ||
+        program.nodes[*node].outputs.empty()) {
+      throw InputError("--pin: found \"" + pin +
+                       "\"; valid: NAME=LAYOUT with the name of a parameter, buffer, input or "
+                       "tangent of the program");
+    }
+    layouts[*node] = layout_of("--pin", std::string_view(pin).substr(equals + 1), *node);
+  }
+  return layouts;
+}
+
+void simulate_program(const SimulateArguments& arguments, StackEvaluator& evaluator,
+                      Session& session) {
+  const DeviceMesh mesh =
+      parse_option("--mesh", [&] { return DeviceMesh::parse(arguments.redistribution.mesh); });
+  const Program program =
+      Program::from_json(read_json_file(arguments.program), {arguments.program, ""});
+  const std::vector<Layout> pinned = pinned_layouts(arguments, program, mesh);
+  SimulationArguments shapes = arguments.simulation;
+  shapes.data = "off";
+  Simulation simulation(shapes, mesh, evaluator.topology(), session);
+  // By node: the layouts of its outputs, and the kernels that they wait for.
+  std::vector<std::vector<Layout>> layouts(program.nodes.size());
+  std::vector<std::vector<int>> ready(program.nodes.size());
+  double priced_us = 0.0;
+  std::size_t ops = 0;
+  for (std::size_t n = 0; n < program.nodes.size() && !simulation.is_refused(); ++n) {
+    const ProgramNode& node = program.nodes[n];
+    layouts[n].assign(node.outputs.size(), pinned[n]);
+    if (!node.computes()) {
+      for (const ProgramInput& input : node.inputs) {
+        for (const ValueRef& value : input.values) {
+          ready[n].insert(ready[n].end(), ready[value.node].begin(), ready[value.node].end());
+        }
+      }
+      continue;
+    }
+    ++ops;
+    OpCall call;
+    call.op = node.op;
+    call.args = node.args;
+    std::vector<ValueRef> values;
+    for (const ProgramInput& input : node.inputs) {
+      TensorArg& arg = call.inputs.emplace_back();
+      arg.is_list = input.is_list;
+      for (const ValueRef& value : input.values) {
+        arg.tensors.push_back(
+            {program.nodes[value.node].outputs[value.output], layouts[value.node][value.output]});
+        values.push_back(value);
+      }
+    }
+    const nlohmann::json place = {{"node", node.name}};
+    try {
+      call.op = std::string(find_op_rule(call.op, evaluator.stack().rules).op);
+      const ChosenOp op = choose(evaluator, mesh, call);
+      if (!op.refused.empty()) {
+        simulation.refuse("node " + node.name + ": " + op.refused);
+        break;
+      }
+      if (op.choice.outputs.size() != node.outputs.size()) {
+        throw InputError("the program gives it " + std::to_string(node.outputs.size()) +
+                         " outputs; valid: " + std::to_string(op.choice.outputs.size()));
+      }
+      std::vector<int> after;
+      for (std::size_t i = 0; i < values.size(); ++i) {
+        nlohmann::json input_place = place;
+        input_place["input"] = i;
+        for (const int kernel :
+             simulation.add(op.plans[i], nullptr, ready[values[i].node], input_place)) {
+          after.push_back(kernel);
+        }
+        priced_us += op.plans[i].executed_price().total.value();
+      }
+      const double compute_us = kernel_us(evaluator, mesh, op);
+      priced_us += compute_us;
+      ready[n] = {simulation.add(call.op, compute_us, nullptr, after, place)};
+      for (std::size_t o = 0; o < node.outputs.size(); ++o) {
+        layouts[n][o] = Layout(op.choice.outputs[o]);
+      }
+    } catch (const InputError& error) {
+      throw ConfigError(arguments.program, "/nodes/" + std::to_string(n),
+                        "node " + node.name + ": " + error.what());
+    }
+  }
+  simulation.finish({{"program", program.name}, {"ops", ops}, {"price_us", priced_us}},
+                    program.name + ": " + std::to_string(ops) + " ops on " + mesh.text() + ", " +
+                        evaluator.stack().name + "\n",
+                    session);
 }
 
 void run_simulate(const SimulateArguments& arguments, Session& session) {
   const ConfigStore store = session.store();
-  const auto& [mesh, meta, from, to, options] = arguments.redistribution.read();
-  const auto memory = static_cast<std::int64_t>(
-      parse_option("--memory", [&] { return parse_bytes(arguments.memory); }));
-  const Topology topology = store.topology(session.topology);
-  StackEvaluator evaluator(store.stack(arguments.redistribution.stack), topology);
-  const Plan plan = evaluator.on(mesh).plan(meta, from, to, options);
-  Simulated simulated{.plan = plan,
-                      .mesh = mesh,
-                      .refused = plan.impossible.empty() ? plan.unexecutable : plan.impossible,
-                      .data = {},
-                      .time = {},
-                      .bytes_moved = {},
-                      .wall = {}};
-  if (simulated.ran()) {
-    if (arguments.data == "on") {
-      run_data(simulated, arguments, topology, memory, session);
-    } else {
-      count_bytes(simulated);
-    }
-    run_clocks(simulated, arguments, topology, memory, session);
+  const RedistributionArguments& move = arguments.redistribution;
+  const bool moves = !move.tensor.empty() || !move.from.empty() || !move.to.empty();
+  const bool runs_op = !arguments.op.op.empty() || !arguments.op.inputs.empty();
+  const int kinds = (moves ? 1 : 0) + (runs_op ? 1 : 0) + (arguments.program.empty() ? 0 : 1);
+  const bool complete =
+      moves ? !move.tensor.empty() && !move.from.empty() && !move.to.empty()
+            : !runs_op || (!arguments.op.op.empty() && !arguments.op.inputs.empty());
+  if (kinds != 1 || !complete) {
+    throw InputError(
+        "simulate: valid: a redistribution (--tensor, --from and --to), an op (--op and --inputs), "
+        "or the file of a program; one of them");
   }
-  if (session.json()) {
-    session.print(simulation_json(simulated, arguments, session));
+  StackEvaluator evaluator(store.stack(move.stack), store.topology(session.topology));
+  if (!arguments.program.empty()) {
+    simulate_program(arguments, evaluator, session);
+  } else if (runs_op) {
+    simulate_op(arguments, evaluator, session);
   } else {
-    session.print(simulation_text(simulated, arguments, session));
-  }
-  if (!simulated.ran() || (simulated.data && !simulated.data->verified)) {
-    session.exit_code = kGateSaidNo;
+    simulate_redistribution(arguments, evaluator, session);
   }
 }
 
@@ -282,41 +323,24 @@ void add_simulate_command(CLI::App& app, Session& session) {
   auto arguments = std::make_shared<SimulateArguments>();
   CLI::App* command = app.add_subcommand(
       "simulate",
-      "run one redistribution on virtual ranks, with real bytes and in virtual time\n"
+      "run a redistribution or an op on virtual ranks, with real bytes and in virtual time; or a\n"
+      "program, in virtual time\n"
       "  shardlab simulate --mesh 2x4 --tensor \"f32[13,8]\" --from \"S(0)P\" "
-      "--to \"RS(1)\" --stack dtensor-v3");
-  arguments->redistribution.add_options(*command);
+      "--to \"RS(1)\" --stack dtensor-v3\n"
+      "  shardlab simulate --mesh 4 --op aten.mm.default --inputs \"f32[8,8] S(1)\" \"f32[8,8] "
+      "R\"");
+  command->add_option("program", arguments->program, "file of a program (shardlab/program/1)");
+  arguments->redistribution.add_options(*command, false);
+  arguments->op.add_options(*command, false);
   command
-      ->add_option("--values", arguments->values,
-                   "whole numbers, exact in every dtype; or uniform in (-1,1), whose sums round")
-      ->check(one_of({"whole", "uniform"}))
-      ->capture_default_str();
-  command
-      ->add_option("--reduction", arguments->reduction,
-                   "the order in which a group's contributions are combined")
-      ->check(one_of({"ring", "tree", "flat"}))
-      ->capture_default_str();
-  command->add_flag("--domains-first", arguments->domains_first,
-                    "combine the ranks of one NVLink domain first");
-  command->add_option("--memory", arguments->memory, "most bytes of tensor data, or of clocks")
-      ->capture_default_str();
-  command
-      ->add_option("--data", arguments->data,
-                   "off: shapes only; ranks that are alike are simulated once, up to 2^40 ranks")
-      ->check(one_of({"on", "off"}))
-      ->capture_default_str();
-  command
-      ->add_option("--straggler", arguments->straggler,
-                   "who is slow: " + std::string(kSlowdownForms))
-      ->capture_default_str();
-  command->add_option("--repetitions", arguments->repetitions, "runs of a random straggler model")
-      ->check(integer_from(1, 1000000))
-      ->capture_default_str();
-  command->add_option("--trace", arguments->trace,
-                      "write a Chrome trace of the first repetition, for ui.perfetto.dev");
-  command->add_option("--trace-ranks", arguments->trace_ranks, "most ranks that the trace shows")
-      ->check(integer_from(1, 4096))
-      ->capture_default_str();
+      ->add_option("--pin", arguments->pins,
+                   "of a program: NAME=LAYOUT of a parameter, buffer, input or tangent, else "
+                   "replicated; once per node")
+      ->take_all()
+      ->allow_extra_args(false);
+  command->add_option("--pin-inputs", arguments->pin_inputs,
+                      "of a program: the layout of its nodes of kind input");
+  arguments->simulation.add_options(*command);
   add_topology_option(*command, session);
   add_common_options(*command, session);
   command->callback([arguments, &session] { run_simulate(*arguments, session); });

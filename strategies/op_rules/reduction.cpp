@@ -121,6 +121,18 @@ bool mean_is_even(const OpCall& call, std::span<const Placements> inputs, const 
   return true;
 }
 
+// A shard without rows has no maximum: PyTorch's kernels refuse an empty reduced dim.
+bool every_shard_has_rows(const OpCall& call, std::span<const Placements> inputs,
+                          const DeviceMesh& mesh) {
+  const ReducedDims reduction = reduction_of(call);
+  const Shape& shape = only_input(call).meta.shape;
+  for (int d = 0; d < static_cast<int>(shape.size()); ++d) {
+    if (!reduction.reduced[static_cast<std::size_t>(d)]) continue;
+    if (local_extents(shape, d, Layout(inputs[0]), mesh).front() == 0) return false;
+  }
+  return true;
+}
+
 double elements(std::span<const Shape> local, const OpCall&) {
   double product = 1.0;
   for (const std::int64_t extent : local[0]) product *= static_cast<double>(extent);
@@ -182,6 +194,11 @@ constexpr OpRule as_mean_rows(std::string_view op) {
   rule.filter = mean_is_even;
   return rule;
 }
+constexpr OpRule as_extreme_rows(std::string_view op) {
+  OpRule rule = as_rows(op);
+  rule.filter = every_shard_has_rows;
+  return rule;
+}
 constexpr OpRule followed_softmax(std::string_view op) {
   return {.op = op,
           .sets = kFollow,
@@ -201,17 +218,17 @@ constexpr OpRule softmax_as_rows(std::string_view op) {
 
 constexpr OpRule kRules[] = {
     followed("aten.amax.default"),
-    as_rows("aten.amax.default"),
+    as_extreme_rows("aten.amax.default"),
     followed("aten.amin.default"),
-    as_rows("aten.amin.default"),
+    as_extreme_rows("aten.amin.default"),
     followed("aten.max.default"),
-    as_rows("aten.max.default"),
+    as_extreme_rows("aten.max.default"),
     followed("aten.mean.default"),
     as_mean_rows("aten.mean.default"),
     followed("aten.mean.dim"),
     as_mean_rows("aten.mean.dim"),
     followed("aten.min.default"),
-    as_rows("aten.min.default"),
+    as_extreme_rows("aten.min.default"),
     followed("aten.nansum.default"),
     followed("aten.prod.default"),
     as_rows("aten.prod.default"),

@@ -13,6 +13,7 @@ struct BadCommand {
   const char* name;
   Words words;
   const char* message;
+  int exit_code = 2;
 };
 void PrintTo(const BadCommand& command, std::ostream* out) { *out << join(command.words, " "); }
 
@@ -42,7 +43,7 @@ TEST_P(BadCommandLine, IsAnsweredWordForWord) {
   folder.write("legacy.json", R"({"base": "dtensor-v3", "rules": "dtensor-legacy"})");
   const ProcessResult result = run_shardlab(GetParam().words, folder.path());
   EXPECT_FALSE(result.timed_out);
-  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_EQ(result.exit_code, GetParam().exit_code);
   EXPECT_EQ(result.out, "");
   EXPECT_EQ(result.err, "shardlab: " + with_lists(GetParam().message) + "\n");
 }
@@ -412,7 +413,8 @@ INSTANTIATE_TEST_SUITE_P(
                    "--memory: size \"1e30\": at position 0: expected 0 to 2^53 bytes"},
         BadCommand{"DataBeyondTheMemory", simulate_of("2", "f32[1024,1024]", {"--memory", "1MiB"}),
                    "the data of the virtual ranks needs 4 MiB beside the 0 B in use; the limit is "
-                   "1 MiB; valid: a larger limit, a smaller tensor or mesh, or shapes only"},
+                   "1 MiB; valid: a larger limit, a smaller tensor or mesh, or shapes only",
+                   3},
         BadCommand{"TooManyRanksForData", simulate_of("1048576", "f32[8]"),
                    "data for 1048576 ranks of mesh 1048576; valid: at most 65536 ranks (or shapes "
                    "only: --data off)"},
@@ -431,7 +433,8 @@ INSTANTIATE_TEST_SUITE_P(
                         {"--data", "off", "--straggler", "jitter:0.1", "--memory", "1MiB"}),
             "straggler model jitter:0.1 treats ranks differently, so each of the 1048576 "
             "ranks needs its clocks: 108 MiB in all, past the limit of 1 MiB; valid: a higher "
-            "limit, fewer ranks, or none or percent:P"},
+            "limit, fewer ranks, or none or percent:P",
+            3},
         BadCommand{"NoRepetitions", simulate_of("2", "f32[8]", {"--repetitions", "0"}),
                    "simulate: --repetitions: found \"0\"; valid: an integer from 1 to 1000000"},
         BadCommand{"UnknownReduction", simulate_of("2", "f32[8]", {"--reduction", "nvls"}),

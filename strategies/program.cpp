@@ -1,0 +1,177 @@
+#include "strategies/program.h"
+
+#include <array>
+#include <charconv>
+#include <map>
+
+#include "costmodel/error.h"
+#include "costmodel/text.h"
+
+namespace shardlab {
+namespace {
+
+constexpr std::array<std::string_view, 7> kKinds = {"op",      "parameter", "buffer",  "input",
+                                                    "tangent", "output",    "gradient"};
+constexpr std::array<std::string_view, 2> kPhases = {"forward", "backward"};
+
+template <class Enum>
+Enum read_word(ObjectReader& reader, std::string_view key, std::string_view fallback,
+               std::span<const std::string_view> words) {
+  const std::string word = reader.text_or(key, fallback);
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    if (words[i] == word) return static_cast<Enum>(i);
+  }
+  reader.place(key).fail("found \"" + word + "\"" + did_you_mean(word, words) +
+                         "; valid: " + join(words));
+}
+
+TensorMeta read_meta(const nlohmann::json& json, const JsonPlace& place) {
+  ObjectReader reader(json, place);
+  std::string text = reader.text("dtype") + "[";
+  const nlohmann::json& shape = reader.array("shape");
+  constexpr std::int64_t kMostExtent = std::int64_t{1} << 53U;
+  for (std::size_t i = 0; i < shape.size(); ++i) {
+    text += (i > 0 ? "," : "") +
+            std::to_string(json_integer(shape[i], reader.place("shape").at(i), 0, kMostExtent));
+  }
+  TensorMeta meta;
+  try {
+    meta = TensorMeta::parse(text + "]");
+  } catch (const TextError& error) {
+    place.fail(error.what());
+  }
+  if (const nlohmann::json* strides = reader.find("stride")) {
+    const JsonPlace at = reader.place("stride");
+    if (json_array(*strides, at).size() != meta.shape.size()) {
+      at.fail("found " + std::to_string(strides->size()) +
+              " strides; valid: " + std::to_string(meta.shape.size()) + ", one for each dim");
+    }
+    for (std::size_t i = 0; i < strides->size(); ++i) {
+      meta.strides.push_back(json_integer((*strides)[i], at.at(i), 0, kMostExtent));
+    }
+    if (meta.is_contiguous()) meta.strides.clear();
+  }
+  reader.finish();
+  return meta;
+}
+
+// Nodes that stand so far, by name.
+using Names = std::map<std::string, std::size_t, std::less<>>;
+
+ValueRef read_value(const nlohmann::json& json, const JsonPlace& place, const Names& names,
+                    const std::vector<ProgramNode>& nodes) {
+  const std::string text = json_text(json, place);
+  ValueRef value;
+  auto found = names.find(text);
+  const std::size_t colon = text.rfind(':');
+  if (found == names.end() && colon != std::string::npos) {
+    const char* end = text.data() + text.size();
+    const auto [stop, error] = std::from_chars(text.data() + colon + 1, end, value.output);
+    if (error == std::errc() && stop == end) {
+      found = names.find(std::string_view(text).substr(0, colon));
+    }
+  }
+  if (found == names.end()) {
+    place.fail("found \"" + text + "\"; valid: the name of an earlier node, or NAME:OUTPUT");
+  }
+  value.node = found->second;
+  const std::size_t outputs = nodes[value.node].outputs.size();
+  if (value.output >= outputs) {
+    place.fail("found \"" + text + "\"; valid: " + nodes[value.node].name + " has " +
+               std::to_string(outputs) + (outputs == 1 ? " output" : " outputs"));
+  }
+  return value;
+}
+
+ProgramNode read_node(const nlohmann::json& json, const JsonPlace& place, const Names& names,
+                      const std::vector<ProgramNode>& nodes) {
+  ObjectReader reader(json, place);
+  ProgramNode node;
+  node.name = reader.text("name");
+  if (node.name.empty()) reader.place("name").fail("found \"\"; valid: a name");
+  if (names.contains(node.name)) {
+    reader.place("name").fail("found \"" + node.name + "\" a second time; valid: a new name");
+  }
+  node.kind = read_word<NodeKind>(reader, "kind", "op", kKinds);
+  node.phase = read_word<Phase>(reader, "phase", "forward", kPhases);
+  if (node.computes()) {
+    node.op = reader.text("op");
+  } else if (const nlohmann::json* op = reader.find("op"); op != nullptr && !op->is_null()) {
+    node.op = json_text(*op, reader.place("op"));
+  }
+  if (const nlohmann::json* inputs = reader.find("inputs")) {
+    const JsonPlace at = reader.place("inputs");
+    for (std::size_t i = 0; i < json_array(*inputs, at).size(); ++i) {
+      ProgramInput& input = node.inputs.emplace_back();
+      input.is_list = (*inputs)[i].is_array();
+      if (!input.is_list) {
+        input.values.push_back(read_value((*inputs)[i], at.at(i), names, nodes));
+        continue;
+      }
+      for (std::size_t j = 0; j < (*inputs)[i].size(); ++j) {
+        input.values.push_back(read_value((*inputs)[i][j], at.at(i).at(j), names, nodes));
+      }
+    }
+    if (node.is_source() && !node.inputs.empty()) {
+      at.fail("found inputs of a node of kind " + std::string(to_string(node.kind)) +
+              "; valid: none");
+    }
+  }
+  if (const nlohmann::json* args = reader.find("args")) {
+    ObjectReader args_reader(*args, reader.place("args"));
+    if (const nlohmann::json* positional = args_reader.find("positional")) {
+      node.args = json_array(*positional, args_reader.place("positional"));
+    }
+    args_reader.finish();
+  }
+  const nlohmann::json& outputs = reader.array("outputs");
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    node.outputs.push_back(read_meta(outputs[i], reader.place("outputs").at(i)));
+  }
+  reader.finish();
+  return node;
+}
+
+}  // namespace
+
+std::string_view to_string(NodeKind kind) { return kKinds[static_cast<std::size_t>(kind)]; }
+std::string_view to_string(Phase phase) { return kPhases[static_cast<std::size_t>(phase)]; }
+
+Program Program::from_json(const nlohmann::json& json, const JsonPlace& place) {
+  ObjectReader reader(json, place);
+  reader.expect_schema("shardlab/program/1");
+  Program program;
+  program.name = reader.text("name");
+  program.source = reader.text_or("source", "");
+  const nlohmann::json& nodes = reader.array("nodes");
+  Names names;
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    program.nodes.push_back(read_node(nodes[i], reader.place("nodes").at(i), names, program.nodes));
+    names.emplace(program.nodes.back().name, i);
+  }
+  if (nodes.empty()) reader.place("nodes").fail("found an empty array; valid: at least one node");
+  if (const nlohmann::json* pairs = reader.find("pairs")) {
+    const JsonPlace at = reader.place("pairs");
+    for (std::size_t i = 0; i < json_array(*pairs, at).size(); ++i) {
+      const JsonPlace pair_place = at.at(i);
+      if (json_array((*pairs)[i], pair_place).size() != 2) {
+        pair_place.fail("found " + std::to_string((*pairs)[i].size()) + " names; valid: 2");
+      }
+      const auto node = [&](std::size_t k) {
+        return read_value((*pairs)[i][k], pair_place.at(k), names, program.nodes).node;
+      };
+      program.pairs.emplace_back(node(0), node(1));
+    }
+  }
+  reader.finish();
+  return program;
+}
+
+std::optional<std::size_t> Program::find(std::string_view node) const {
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    if (nodes[i].name == node) return i;
+  }
+  return std::nullopt;
+}
+
+}  // namespace shardlab

@@ -1,0 +1,82 @@
+// Programs: a graph of ops on tensors with shapes, each node after those it reads.
+//
+//   {"schema": "shardlab/program/1", "name": ..., "source": ...,
+//    "nodes": [{"name": "x", "kind": "input", "outputs": [{"dtype": "bf16", "shape": [8, 16]}]},
+//              {"name": "w", "kind": "parameter", "outputs": [...]},
+//              {"name": "y", "kind": "op", "op": "aten.mm.default", "inputs": ["x", "w"],
+//               "outputs": [...], "phase": "forward"}],
+//    "pairs": [["w", "grad_w"]]}
+//
+// An input is a node's name, its first output; "name:1" is its second; an array of them is a tensor
+// list. `args` is {"positional": [...]}: the op's arguments that are not tensors, in order. `phase`
+// is forward unless said otherwise. Outputs and gradients name what leaves the program and compute
+// nothing. Immutable.
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "costmodel/json_reader.h"
+#include "sim/tensor_spec.h"
+
+namespace shardlab {
+
+enum class NodeKind : std::uint8_t {
+  kOp,
+  kParameter,
+  kBuffer,
+  kInput,
+  kTangent,
+  kOutput,
+  kGradient
+};
+[[nodiscard]] std::string_view to_string(NodeKind kind);
+enum class Phase : std::uint8_t { kForward, kBackward };
+[[nodiscard]] std::string_view to_string(Phase phase);
+
+// One output of an earlier node.
+struct ValueRef {
+  std::size_t node = 0;
+  std::size_t output = 0;
+  friend bool operator==(const ValueRef&, const ValueRef&) = default;
+};
+
+struct ProgramInput {
+  std::vector<ValueRef> values;
+  bool is_list = false;
+};
+
+struct ProgramNode {
+  std::string name;
+  NodeKind kind = NodeKind::kOp;
+  Phase phase = Phase::kForward;
+  std::string op;  // of kOp
+  std::vector<ProgramInput> inputs;
+  nlohmann::json args = nlohmann::json::array();
+  std::vector<TensorMeta> outputs;
+
+  [[nodiscard]] bool computes() const { return kind == NodeKind::kOp; }
+  // Has a layout of its own, which nothing before it decides.
+  [[nodiscard]] bool is_source() const {
+    return kind != NodeKind::kOp && kind != NodeKind::kOutput && kind != NodeKind::kGradient;
+  }
+};
+
+struct Program {
+  std::string name;
+  std::string source;
+  std::vector<ProgramNode> nodes;
+  std::vector<std::pair<std::size_t, std::size_t>> pairs;
+
+  // Throws ConfigError: unknown keys, names, kinds and dtypes, a name that stands twice, a node that
+  // reads what comes later, an op without a name, outputs past a tensor's bounds.
+  [[nodiscard]] static Program from_json(const nlohmann::json& json, const JsonPlace& place);
+  [[nodiscard]] std::optional<std::size_t> find(std::string_view node) const;
+};
+
+}  // namespace shardlab

@@ -1,0 +1,15 @@
+// Sample calls of every op that has a rule, for tests over the whole table.
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include "strategies/op_call.h"
+
+namespace shardlab::testing_support {
+
+// Calls with small shapes in several layouts each: what occurs among the inputs decides which rows
+// there are. Some of them an op may refuse (another number of tensors).
+std::vector<OpCall> sample_calls(std::string_view op, int mesh_ndim);
+
+}  // namespace shardlab::testing_support
