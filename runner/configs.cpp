@@ -23,6 +23,8 @@ std::string kind_name(ConfigKind kind) {
       return "suite";
     case ConfigKind::kRegression:
       return "regression";
+    case ConfigKind::kProgram:
+      return "program";
   }
   return "";
 }
@@ -104,6 +106,8 @@ std::string_view folder_of(ConfigKind kind) {
       return "suites";
     case ConfigKind::kRegression:
       return "regressions";
+    case ConfigKind::kProgram:
+      return "programs";
   }
   return "";
 }
@@ -243,6 +247,11 @@ Topology ConfigStore::topology(const std::string& name, std::int64_t devices_per
 Suite ConfigStore::suite(const std::string& name) const {
   const fs::path path = find(ConfigKind::kSuite, name);
   return Suite::from_json(read_json_file(path), {path.string(), ""});
+}
+
+Program ConfigStore::program(const std::string& name) const {
+  const fs::path path = find(ConfigKind::kProgram, name);
+  return Program::from_json(read_json_file(path), {path.string(), ""});
 }
 
 void expect_new_suite(const std::vector<Suite>& suites) {

@@ -16,6 +16,7 @@
 
 #include "costmodel/topology.h"
 #include "runner/read_json.h"
+#include "strategies/program.h"
 #include "strategies/stack.h"
 #include "strategies/suite.h"
 
@@ -36,7 +37,7 @@ struct Override {
   [[nodiscard]] static Override parse(std::string_view text);  // throws TextError
 };
 
-enum class ConfigKind : std::uint8_t { kStack, kTopology, kSuite, kRegression };
+enum class ConfigKind : std::uint8_t { kStack, kTopology, kSuite, kRegression, kProgram };
 [[nodiscard]] std::string_view folder_of(ConfigKind kind);
 
 class ConfigStore {
@@ -59,6 +60,7 @@ class ConfigStore {
   // A shipped topology with this many devices a host.
   [[nodiscard]] Topology topology(const std::string& name, std::int64_t devices_per_host) const;
   [[nodiscard]] Suite suite(const std::string& name) const;
+  [[nodiscard]] Program program(const std::string& name) const;
   [[nodiscard]] const std::vector<Override>& overrides() const { return overrides_; }
 
  private:

@@ -1,5 +1,6 @@
 #include "runner/simulation.h"
 
+#include <algorithm>
 #include <fstream>
 #include <utility>
 
@@ -221,13 +222,18 @@ nlohmann::json Simulation::json(nlohmann::json document) const {
 
 std::string Simulation::table() const {
   const bool waits = time_.simulated_ranks > 1;
-  std::vector<std::string> header = {"step", "collective", "change", "moved", "us"};
+  const bool has_ops = std::any_of(steps_.begin(), steps_.end(),
+                                   [](const Step& step) { return step.json.contains("op"); });
+  std::vector<std::string> header = {"step", has_ops ? "kernel" : "collective", "change", "moved",
+                                     "us"};
   if (waits) header.emplace_back("waited");
   if (has_data()) header.emplace_back("largest error");
   TextTable table(header);
   for (std::size_t i = 0; i < steps_.size(); ++i) {
     const Step& step = steps_[i];
-    std::vector<std::string> row = {std::to_string(i + 1), step.name, step.change,
+    const std::string node =
+        step.json.contains("node") ? step.json["node"].get<std::string>() + ": " : "";
+    std::vector<std::string> row = {std::to_string(i + 1), node + step.name, step.change,
                                     format_bytes(static_cast<double>(step.bytes_moved)),
                                     format_fixed(step.price_us, 3)};
     if (waits) {

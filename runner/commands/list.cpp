@@ -71,7 +71,8 @@ std::vector<Item> items_of(std::string_view what, const ConfigStore& store) {
   if (what == "ops") return op_items();
   if (what == "suites") return config_items(store, ConfigKind::kSuite);
   if (what == "regressions") return config_items(store, ConfigKind::kRegression);
-  return {};  // programs, measurements: none are shipped yet
+  if (what == "programs") return config_items(store, ConfigKind::kProgram);
+  return {};  // measurements: none are shipped yet
 }
 
 void run_list(const std::string& what, Session& session) {
@@ -186,6 +187,9 @@ void describe_config(ConfigKind kind, const std::string& name, Session& session)
     // Read in full, so that what is printed is valid.
     if (kind == ConfigKind::kSuite) static_cast<void>(Suite::from_json(json, {path.string(), ""}));
     if (kind == ConfigKind::kRegression) static_cast<void>(Case::parse(json, {path.string(), ""}));
+    if (kind == ConfigKind::kProgram) {
+      static_cast<void>(Program::from_json(json, {path.string(), ""}));
+    }
     session.print(json);
   }
 }
@@ -238,6 +242,7 @@ void run_describe(const std::string& what, const std::string& name, Session& ses
   if (what == "topology") return describe_config(ConfigKind::kTopology, name, session);
   if (what == "suite") return describe_config(ConfigKind::kSuite, name, session);
   if (what == "regression") return describe_config(ConfigKind::kRegression, name, session);
+  if (what == "program") return describe_config(ConfigKind::kProgram, name, session);
   throw InputError("no " + what + " is shipped yet");
 }
 

@@ -5,7 +5,6 @@
 #include "costmodel/text.h"
 #include "runner/commands/commands.h"
 #include "runner/op_arguments.h"
-#include "runner/read_json.h"
 #include "runner/redistribution.h"
 #include "runner/simulation.h"
 #include "strategies/expansion.h"
@@ -214,12 +213,11 @@ std::vector<Layout> pinned_layouts(const SimulateArguments& arguments, const Pro
   return layouts;
 }
 
-void simulate_program(const SimulateArguments& arguments, StackEvaluator& evaluator,
-                      Session& session) {
+void simulate_program(const SimulateArguments& arguments, const ConfigStore& store,
+                      StackEvaluator& evaluator, Session& session) {
   const DeviceMesh mesh =
       parse_option("--mesh", [&] { return DeviceMesh::parse(arguments.redistribution.mesh); });
-  const Program program =
-      Program::from_json(read_json_file(arguments.program), {arguments.program, ""});
+  const Program program = store.program(arguments.program);
   const std::vector<Layout> pinned = pinned_layouts(arguments, program, mesh);
   SimulationArguments shapes = arguments.simulation;
   shapes.data = "off";
@@ -305,11 +303,11 @@ void run_simulate(const SimulateArguments& arguments, Session& session) {
   if (kinds != 1 || !complete) {
     throw InputError(
         "simulate: valid: a redistribution (--tensor, --from and --to), an op (--op and --inputs), "
-        "or the file of a program; one of them");
+        "or a program; one of them");
   }
   StackEvaluator evaluator(store.stack(move.stack), store.topology(session.topology));
   if (!arguments.program.empty()) {
-    simulate_program(arguments, evaluator, session);
+    simulate_program(arguments, store, evaluator, session);
   } else if (runs_op) {
     simulate_op(arguments, evaluator, session);
   } else {
@@ -329,7 +327,8 @@ void add_simulate_command(CLI::App& app, Session& session) {
       "--to \"RS(1)\" --stack dtensor-v3\n"
       "  shardlab simulate --mesh 4 --op aten.mm.default --inputs \"f32[8,8] S(1)\" \"f32[8,8] "
       "R\"");
-  command->add_option("program", arguments->program, "file of a program (shardlab/program/1)");
+  command->add_option("program", arguments->program,
+                      "a program: shipped name or path (shardlab/program/1)");
   arguments->redistribution.add_options(*command, false);
   arguments->op.add_options(*command, false);
   command

@@ -304,6 +304,80 @@ TEST(SimulateCommand, JitterIsTheSameForAnyNumberOfThreads) {
   EXPECT_LT(one["time_us"]["p95"], one["time_us"]["max"]);
 }
 
+TEST(SimulateCommand, RunsAnOp) {
+  const json document = json_of({"simulate", "--mesh", "2x2", "--op", "aten.mm.default", "--inputs",
+                                 "f32[8,6] S(1)P", "f32[6,4] RR", "--stack", "shardlab"});
+  expect_keys(document, {"ranks", "verified", "max_abs_error", "replicas_bitwise_equal", "time_us",
+                         "bytes_moved", "steps", "op", "inputs", "outputs"});
+  EXPECT_EQ(document["verified"], true);
+  EXPECT_EQ(document["max_abs_error"], 0.0);
+  EXPECT_EQ(document["steps"].back()["op"], "aten.mm.default");
+  EXPECT_EQ(document["inputs"].size(), 2U);
+  EXPECT_EQ(document["inputs"][0]["from"], "S(1)P(sum)");
+  double priced = 0.0;
+  for (const json& step : document["steps"]) priced += step["price_us"].get<double>();
+  EXPECT_GT(priced, 7.0);
+  EXPECT_LE(document["time_us"]["max"].get<double>(), priced + 1e-5);
+}
+
+// Rank 2 of 3 has no rows of 4, and no kernel finds a maximum among none.
+TEST(SimulateCommand, AnOpThatFailsOnARankIsAGate) {
+  const Words words = {"simulate", "--mesh",      "3",       "--op",        "aten.amax.default",
+                       "--inputs", "f32[4] S(0)", "--stack", "dtensor-2.13"};
+  const ProcessResult result = run_shardlab(words);
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_NE(
+      result.out.find("WRONG: aten.amax.default: rank 2: aten.amax.default of an empty tensor "
+                      "has no result"),
+      std::string::npos)
+      << result.out;
+}
+
+constexpr const char* kProgram = R"({"schema": "shardlab/program/1", "name": "mlp", "nodes": [
+    {"name": "x", "kind": "input", "outputs": [{"dtype": "bf16", "shape": [512, 64]}]},
+    {"name": "w1", "kind": "parameter", "outputs": [{"dtype": "bf16", "shape": [64, 256]}]},
+    {"name": "w2", "kind": "parameter", "outputs": [{"dtype": "bf16", "shape": [256, 64]}]},
+    {"name": "h", "op": "aten.mm.default", "inputs": ["x", "w1"],
+     "outputs": [{"dtype": "bf16", "shape": [512, 256]}]},
+    {"name": "y", "op": "aten.mm.default", "inputs": ["h", "w2"],
+     "outputs": [{"dtype": "bf16", "shape": [512, 64]}]},
+    {"name": "z", "op": "aten.relu.default", "inputs": ["y"],
+     "outputs": [{"dtype": "bf16", "shape": [512, 64]}]},
+    {"name": "out", "kind": "output", "inputs": ["z"], "outputs": []}]})";
+
+TEST(SimulateCommand, RunsAProgramInVirtualTime) {
+  const TemporaryFolder folder;
+  folder.write("mlp.json", kProgram);
+  const ProcessResult result =
+      run_shardlab({"simulate", "mlp.json", "--mesh", "2x4", "--pin-inputs", "S(0)R", "--pin",
+                    "w1=RS(1)", "--pin", "w2=RS(0)", "--stack", "shardlab", "--format", "json"},
+                   folder.path());
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  const json document = json::parse(result.out);
+  EXPECT_EQ(document["ops"], 3);
+  EXPECT_EQ(document["verified"], nullptr);
+  // Megatron's pair of products: one reduction, after the second.
+  std::vector<std::string> steps;
+  for (const json& step : document["steps"]) {
+    steps.push_back(step["node"].get<std::string>() + " " + step["collective"].get<std::string>());
+  }
+  EXPECT_EQ(steps, (std::vector<std::string>{"h local", "y local", "z reduce_scatter", "z local"}));
+  EXPECT_GT(document["bytes_moved"], 0);
+  EXPECT_NEAR(document["time_us"]["max"].get<double>(), document["price_us"].get<double>(), 1e-5);
+}
+
+TEST(SimulateCommand, SaysWhichNodeOfAProgramCantRun) {
+  const TemporaryFolder folder;
+  std::string broken = kProgram;
+  broken.replace(broken.find("aten.relu.default"), 17, "aten.rely.default");
+  folder.write("mlp.json", broken);
+  const ProcessResult result =
+      run_shardlab({"simulate", "mlp.json", "--mesh", "2x4"}, folder.path());
+  EXPECT_EQ(result.exit_code, 3);
+  EXPECT_EQ(result.err.substr(0, 72),
+            "shardlab: mlp.json:/nodes/5: node z: unknown op \"aten.rely.default\" (did");
+}
+
 TEST(SimulateCommand, WritesATraceThatIsTheSameEveryTime) {
   const std::filesystem::path folder = std::filesystem::path(testing::TempDir()) / "shardlab_trace";
   std::filesystem::create_directories(folder);
