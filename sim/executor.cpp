@@ -391,7 +391,10 @@ StepExecution Executor::run_step(const PlanStep& step, DistributedTensor& tensor
       work.size(), options_.threads, [] { return std::make_unique<int>(0); },
       [&](int&, std::size_t w) {
         const auto& groups = work[w].groups;
-        const FakeGroup group(*memory_, options_.reduction, work[w].domains);
+        // Threads that other groups leave.
+        const int threads =
+            options_.threads / static_cast<int>(std::min<std::size_t>(work.size(), 1000));
+        const FakeGroup group(*memory_, options_.reduction, work[w].domains, std::max(threads, 1));
         const std::size_t runs = options_.copy_replicas ? groups.size() : 1;
         for (std::size_t g = 0; g < runs; ++g) {
           std::vector<HostTensor> members;

@@ -3,16 +3,20 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <memory>
 #include <string>
 
 #include "costmodel/error.h"
+#include "sim/parallel.h"
 #include "sim/tensor_kernels.h"
 
 namespace shardlab {
 namespace {
 
 // Elements that are reduced at a time: the running sums of a tree's levels stay in the first cache.
-constexpr std::int64_t kBlock = 2048;
+constexpr std::int64_t kBlock = 8192;
+// Starting a thread takes as long as copying a few hundred KiB.
+constexpr std::int64_t kBytesPerThread = std::int64_t{1} << 22U;
 
 struct OrderName {
   std::string_view name;
@@ -60,6 +64,13 @@ Shape row_offset(const Shape& shape, int dim, std::int64_t row) {
 
 }  // namespace
 
+template <class Work>
+void FakeGroup::for_each_member(std::int64_t bytes, Work&& work) const {
+  parallel_for(
+      at(size()), bytes < kBytesPerThread ? 1 : threads_, [] { return std::make_unique<int>(0); },
+      [&](int&, std::size_t member) { work(static_cast<std::int64_t>(member)); });
+}
+
 std::string_view to_string(ReductionOrder order) {
   for (const OrderName& row : kOrders) {
     if (row.order == order) return row.name;
@@ -104,7 +115,7 @@ HostTensor FakeGroup::all_gather(std::span<const HostTensor> shards,
   }
   HostTensor whole = padding_comes_through ? zeros(memory_, shards[0].dtype(), shape)
                                            : HostTensor::make(memory_, shards[0].dtype(), shape);
-  for (std::int64_t i = 0; i < size(); ++i) {
+  for_each_member(whole.bytes(), [&](std::int64_t i) {
     const HostTensor& shard = shards[at(i)];
     for (const Run& run : runs_of(sharding, size(), i)) {
       const std::int64_t rows =
@@ -112,7 +123,7 @@ HostTensor FakeGroup::all_gather(std::span<const HostTensor> shards,
       copy_box(shard, row_offset(shape, dim, run.local), whole, row_offset(shape, dim, run.whole),
                with_extent(shard.shape(), dim, rows));
     }
-  }
+  });
   return whole;
 }
 
@@ -223,15 +234,14 @@ HostTensor FakeGroup::all_reduce(std::span<const HostTensor> contributions, Redu
   }
   HostTensor sum = HostTensor::make(memory_, first.dtype(), first.shape());
   const std::int64_t elements = first.elements();
-  // Without chunks, or for orders that do not depend on them: one.
-  const std::int64_t chunks = options_.order == ReductionOrder::kRing ? size() : 1;
   std::byte* out = sum.writable();
-  for (std::int64_t c = 0; c < chunks; ++c) {
-    const Chunk part = chunk_of(elements, chunks, c);
-    if (part.size == 0) continue;
+  // Only the ring's order depends on the chunk.
+  for_each_member(first.bytes() * size(), [&](std::int64_t c) {
+    const Chunk part = chunk_of(elements, size(), c);
+    if (part.size == 0) return;
     reduce_range(contributions, op, divisor, program_of_chunk(c), part.offset, part.size,
                  out + part.offset * itemsize(first.dtype()));
-  }
+  });
   return sum;
 }
 
@@ -249,9 +259,8 @@ std::vector<HostTensor> FakeGroup::reduce_scatter(std::span<const HostTensor> co
   std::int64_t inside = 1;   // elements of one row
   for (int d = 0; d < first.ndim(); ++d) (d < dim ? outside : inside) *= first.extent(d);
   if (first.extent(dim) > 0) inside /= first.extent(dim);
-  std::vector<HostTensor> shards;
-  shards.reserve(at(size()));
-  for (std::int64_t r = 0; r < size(); ++r) {
+  std::vector<HostTensor> shards(at(size()));
+  for_each_member(first.bytes() * size(), [&](std::int64_t r) {
     const auto runs = runs_of(sharding, size(), r);
     const std::int64_t rows = rows_in(runs);
     HostTensor shard =
@@ -265,8 +274,8 @@ std::vector<HostTensor> FakeGroup::reduce_scatter(std::span<const HostTensor> co
                      out + (o * rows + run.local) * inside * itemsize(first.dtype()));
       }
     }
-    shards.push_back(std::move(shard));
-  }
+    shards[at(r)] = std::move(shard);
+  });
   return shards;
 }
 
@@ -274,9 +283,8 @@ std::vector<HostTensor> FakeGroup::all_to_all(std::span<const HostTensor> shards
                                               const DimSharding& from,
                                               const DimSharding& to) const {
   SHARDLAB_CHECK(std::ssize(shards) == size(), std::ssize(shards), " shards of ", size());
-  std::vector<HostTensor> results;
-  results.reserve(at(size()));
-  for (std::int64_t r = 0; r < size(); ++r) {
+  std::vector<HostTensor> results(at(size()));
+  for_each_member(shards[0].bytes() * size(), [&](std::int64_t r) {
     const auto kept = runs_of(to, size(), r);
     Shape shape = with_extent(shards[0].shape(), from.dim, from.extent);
     shape[at(to.dim)] = rows_in(kept);
@@ -303,8 +311,8 @@ std::vector<HostTensor> FakeGroup::all_to_all(std::span<const HostTensor> shards
         }
       }
     }
-    results.push_back(std::move(result));
-  }
+    results[at(r)] = std::move(result);
+  });
   return results;
 }
 

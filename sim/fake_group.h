@@ -62,9 +62,10 @@ struct DimSharding {
 
 class FakeGroup {
  public:
-  // `domains`: the NVLink domain of each member.
-  FakeGroup(HostMemory& memory, const ReductionOptions& options, std::vector<std::int64_t> domains)
-      : memory_(memory), options_(options), domains_(std::move(domains)) {}
+  // `domains`: the NVLink domain of each member. Results do not depend on the number of threads.
+  FakeGroup(HostMemory& memory, const ReductionOptions& options, std::vector<std::int64_t> domains,
+            int threads = 1)
+      : memory_(memory), options_(options), domains_(std::move(domains)), threads_(threads) {}
 
   [[nodiscard]] std::int64_t size() const { return std::ssize(domains_); }
 
@@ -113,7 +114,12 @@ class FakeGroup {
 
   HostMemory& memory_;
   ReductionOptions options_;
+  // Calls work(member) for all of them, on several threads where that many bytes are worth it.
+  template <class Work>
+  void for_each_member(std::int64_t bytes, Work&& work) const;
+
   std::vector<std::int64_t> domains_;
+  int threads_;
 };
 
 // Rows of the whole that a member holds both as one shard and as the other. Assumes one tensor dim.
