@@ -284,6 +284,8 @@ std::vector<HostTensor> FakeGroup::all_to_all(std::span<const HostTensor> shards
                                               const DimSharding& to) const {
   SHARDLAB_CHECK(std::ssize(shards) == size(), std::ssize(shards), " shards of ", size());
   std::vector<HostTensor> results(at(size()));
+  std::vector<std::vector<Run>> held(at(size()));
+  for (std::int64_t i = 0; i < size(); ++i) held[at(i)] = runs_of(from, size(), i);
   for_each_member(shards[0].bytes() * size(), [&](std::int64_t r) {
     const auto kept = runs_of(to, size(), r);
     Shape shape = with_extent(shards[0].shape(), from.dim, from.extent);
@@ -291,7 +293,7 @@ std::vector<HostTensor> FakeGroup::all_to_all(std::span<const HostTensor> shards
     HostTensor result = HostTensor::make(memory_, shards[0].dtype(), shape);
     for (std::int64_t i = 0; i < size(); ++i) {
       const HostTensor& shard = shards[at(i)];
-      for (const Run& had : runs_of(from, size(), i)) {
+      for (const Run& had : held[at(i)]) {
         for (const Run& keep : kept) {
           Shape source = row_offset(shape, from.dim, had.local);
           Shape target = row_offset(shape, from.dim, had.whole);

@@ -4,6 +4,8 @@
 //       256 MiB over all ranks' larger buffers together, every member's result written; the rate
 //       counts bytes written (of a reduce_scatter: bytes read)
 //   BM_GatherShared/<ranks>   S(0)->R of 4 MiB where replicas share one buffer
+//   BM_ReduceScatterShared, BM_AllToAllShared/<ranks>   P->S(0) of 4 MiB a rank, S(0)->S(1) of 4 MiB
+//   BM_Swap/<ranks>           S(0)S(1)->S(1)S(0) of 4 MiB on a square mesh: planned and run
 //   BM_Copy                   memcpy of 256 MiB
 #include <benchmark/benchmark.h>
 
@@ -11,6 +13,8 @@
 #include <vector>
 
 #include "sim/executor.h"
+#include "strategies/evaluator.h"
+#include "tests/support/reference_stacks.h"
 #include "tests/support/reference_topology.h"
 
 namespace shardlab {
@@ -65,6 +69,34 @@ void BM_GatherShared(benchmark::State& state) {
   move(state, "S(0)", "R", bytes, false, bytes);
 }
 BENCHMARK(BM_GatherShared)->Arg(64)->UseRealTime();
+
+void BM_ReduceScatterShared(benchmark::State& state) {
+  const std::int64_t bytes = std::int64_t{4} << 20U;
+  move(state, "P(sum)", "S(0)", bytes, false, bytes * state.range(0));
+}
+BENCHMARK(BM_ReduceScatterShared)->Arg(64)->UseRealTime();
+
+void BM_AllToAllShared(benchmark::State& state) {
+  const std::int64_t bytes = std::int64_t{4} << 20U;
+  move(state, "S(0)", "S(1)", bytes, false, bytes);
+}
+BENCHMARK(BM_AllToAllShared)->Arg(64)->UseRealTime();
+
+void BM_Swap(benchmark::State& state) {
+  const Topology topology = testing_support::topology_with(8);
+  StackEvaluator evaluator(testing_support::stack_with("dtensor-2.13"), topology);
+  const DeviceMesh mesh = DeviceMesh::make({state.range(0), state.range(0)});
+  const Executor executor(mesh, topology, {.verify_each_step = false});
+  const TensorMeta meta = TensorMeta::parse("f32[1024,1024]");
+  const DistributedTensor tensor = executor.distribute(meta, Layout::parse("S(0)S(1)", 2), {});
+  for (auto _ : state) {
+    const Plan plan = evaluator.on(mesh).plan(meta, tensor.layout, Layout::parse("S(1)S(0)", 2));
+    DistributedTensor result = tensor;
+    for (const PlanStep& step : plan.steps) (void)executor.run_step(step, result);
+    benchmark::DoNotOptimize(result.locals.front().data());
+  }
+}
+BENCHMARK(BM_Swap)->Arg(8)->UseRealTime();
 
 void BM_Copy(benchmark::State& state) {
   const std::vector<std::byte> from(kBytes, std::byte{1});
