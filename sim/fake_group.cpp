@@ -359,6 +359,12 @@ HostTensor FakeGroup::chunk(const HostTensor& tensor, const DimSharding& shardin
   return select_rows(memory_, tensor, sharding.dim, rows);
 }
 
+HostTensor FakeGroup::broadcast(std::span<const HostTensor> tensors, std::int64_t root) const {
+  SHARDLAB_CHECK(std::ssize(tensors) == size() && root >= 0 && root < size(), "root ", root, " of ",
+                 size());
+  return tensors[at(root)];
+}
+
 std::vector<HostTensor> FakeGroup::scatter(const HostTensor& tensor,
                                            const DimSharding& sharding) const {
   std::vector<HostTensor> shards;

@@ -87,6 +87,8 @@ class FakeGroup {
   // Bytes of an all_to_all's results that their members had in their shards already.
   [[nodiscard]] std::int64_t bytes_kept(std::span<const HostTensor> results,
                                         const DimSharding& from, const DimSharding& to) const;
+  // The root's tensor: every member's result.
+  [[nodiscard]] HostTensor broadcast(std::span<const HostTensor> tensors, std::int64_t root) const;
   // Each member's shard of the root's tensor: scatter; without communication, a local chunk.
   [[nodiscard]] std::vector<HostTensor> scatter(const HostTensor& tensor,
                                                 const DimSharding& sharding) const;

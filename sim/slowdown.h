@@ -51,6 +51,8 @@ class Slowdown {
     std::int64_t host;
     bool leaves_host;  // a collective with members on other hosts
   };
+  friend bool operator==(const Slowdown&, const Slowdown&) = default;
+
   // How long one rank takes for a kernel of this price, `transfer` of which are bytes on the wire.
   [[nodiscard]] Micros time(Micros price, Micros transfer, const Draw& draw) const;
 

@@ -8,6 +8,7 @@
 #include "costmodel/error.h"
 #include "runner/configs.h"
 #include "strategies/case.h"
+#include "strategies/program.h"
 #include "strategies/questionnaire.h"
 #include "strategies/suite.h"
 #include "strategies/ties.h"
@@ -120,13 +121,63 @@ void suite(const json& document) {
   }
 }
 
+// Ops on a few ranks and elements: those are run as well.
+bool only_executes_small(const json& document) {
+  for (const json& check : document["checks"]) {
+    if (!check.contains("execute")) return false;
+    for (const json& input : check["execute"]["inputs"]) {
+      const std::string text =
+          input.is_string() ? input.get<std::string>() : input["tensor"].get<std::string>();
+      double elements = 1;
+      for (const std::int64_t extent : TensorMeta::parse(text).shape) {
+        elements *= static_cast<double>(extent);
+      }
+      if (elements > 1000) return false;
+    }
+    const auto ranks = [](const json& scene) {
+      return scene.contains("mesh") && scene["mesh"].is_string()
+                 ? DeviceMesh::parse(scene["mesh"].get<std::string>()).size()
+                 : 1;
+    };
+    if (ranks(check["execute"]) > 16 || ranks(document["setup"]) > 16) return false;
+  }
+  return true;
+}
+
 void regression(const json& document) {
   const Case value = Case::parse(document, kPlace);
   FUZZ_CHECK(value.is_named(value.id()), value.id());
   static_cast<void>(value.setup_text());
+  if (!only_executes_small(document)) return;
+  const CaseSources sources{
+      .stack =
+          [](const json& choice, const JsonPlace& place) {
+            return Stack::from_json(
+                choice.is_string() ? shipped_stack_json(choice.get<std::string>()) : choice, place,
+                shipped_stack_json);
+          },
+      .topology = [](const std::string&, std::optional<std::int64_t>) { return h100(); }};
+  try {
+    static_cast<void>(value.run(sources, std::nullopt));
+  } catch (const InputError&) {  // a limit
+  }
 }
 
-constexpr std::array<void (*)(const json&), 4> kKinds = {stack, topology, suite, regression};
+void program(const json& document) {
+  const Program value = Program::from_json(document, kPlace);
+  for (std::size_t n = 0; n < value.nodes.size(); ++n) {
+    FUZZ_CHECK(value.find(value.nodes[n].name) == n, value.nodes[n].name);
+    for (const ProgramInput& input : value.nodes[n].inputs) {
+      for (const ValueRef& ref : input.values) {
+        FUZZ_CHECK(ref.node < n && ref.output < value.nodes[ref.node].outputs.size(),
+                   value.nodes[n].name);
+      }
+    }
+  }
+}
+
+constexpr std::array<void (*)(const json&), 5> kKinds = {stack, topology, suite, regression,
+                                                         program};
 
 }  // namespace
 }  // namespace shardlab::testing_support

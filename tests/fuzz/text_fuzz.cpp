@@ -8,6 +8,7 @@
 #include "costmodel/error.h"
 #include "costmodel/text.h"
 #include "runner/configs.h"
+#include "sim/slowdown.h"
 #include "strategies/op_call.h"
 #include "strategies/selection.h"
 #include "tests/fuzz/fuzz.h"
@@ -107,9 +108,13 @@ void override_of(std::string_view text, int /*mesh_ndim*/) {
   FUZZ_CHECK(again.value == value.value, json);
 }
 
-constexpr std::array<void (*)(std::string_view, int), 10> kForms = {
-    placement, layout,   mesh,  tensor,      tensor_and_layout,
-    size,      op_input, order, override_of, flattened};
+void straggler(std::string_view text, int /*mesh_ndim*/) {
+  round_trip(text, Slowdown::parse, text_of<Slowdown>);
+}
+
+constexpr std::array<void (*)(std::string_view, int), 11> kForms = {
+    placement, layout, mesh,        tensor,    tensor_and_layout, size,
+    op_input,  order,  override_of, flattened, straggler};
 
 }  // namespace
 }  // namespace shardlab::testing_support

@@ -55,6 +55,11 @@ TEST_F(FakeGroupTest, ScatterGivesChunksThatAreShortOrEmptyAtTheEnd) {
   EXPECT_EQ(shards[3].shape(), (Shape{0}));
 }
 
+TEST_F(FakeGroupTest, BroadcastSharesTheRootsBytes) {
+  const std::vector<HostTensor> tensors = {counting(DType::kI32, {2}), counting(DType::kI32, {3})};
+  EXPECT_TRUE(group(2).broadcast(tensors, 1).shares_bytes_with(tensors[1]));
+}
+
 TEST_F(FakeGroupTest, StridedShardsAreChunksOfChunks) {
   const auto shards =
       group(4).scatter(counting(DType::kI32, {9}), {.dim = 0, .extent = 9, .factor = 2});
