@@ -55,6 +55,8 @@ class Simulation {
           const nlohmann::json& place = nlohmann::json::object());
   // Of the result: do ranks that ought to hold the same bytes hold them?
   void note_replicas(bool equal) { replicas_equal_ = equal; }
+  // What a reader of the result should know.
+  void note(std::string text) { notes_.push_back(std::move(text)); }
   // Wall time that went into data.
   void note_wall(double distribute_ms, double run_ms);
 

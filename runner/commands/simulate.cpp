@@ -32,6 +32,22 @@ const std::string& reason_against(const Plan& plan) {
 
 // -- A redistribution ----------------------------------------------------------------------------
 
+// Of replicas that differ although they ought to be equal: could one reduction replace several?
+std::string about_merging(const Plan& plan) {
+  std::string out =
+      "replicas differ: groups that reduce one after the other round in orders of their "
+      "own; ";
+  if (plan.warnings.empty()) return out + "no merge applies to these steps";
+  for (std::size_t i = 0; i < plan.warnings.size(); ++i) {
+    const MergeWarning& warning = plan.warnings[i];
+    std::string dims;
+    for (const int m : warning.mesh_dims) dims += (dims.empty() ? "" : ",") + std::to_string(m);
+    out += (i > 0 ? "; " : "") + std::to_string(warning.steps) + " steps over mesh dims " + dims +
+           " are not merged (" + warning.reason + ")";
+  }
+  return out;
+}
+
 void simulate_redistribution(const SimulateArguments& arguments, StackEvaluator& evaluator,
                              Session& session) {
   const auto& [mesh, meta, from, to, options] = arguments.redistribution.read();
@@ -48,6 +64,7 @@ void simulate_redistribution(const SimulateArguments& arguments, StackEvaluator&
     simulation.note_wall(distribute_ms, running.ms());
     simulation.note_replicas(result.replicas_bitwise_equal);
     (void)simulation.add(plan, &result, {});
+    if (!result.replicas_bitwise_equal) simulation.note(about_merging(plan));
   } else if (!simulation.is_refused()) {
     (void)simulation.add(plan, nullptr, {});
   }

@@ -399,7 +399,12 @@ TEST(SimulateCommand, SaysWhetherReplicasAreEqual) {
   const Words words = {"simulate", "--mesh",   "a=8,b=5,c=1", "--tensor",
                        "bf16[64]", "--from",   "PPR",         "--to",
                        "RRR",      "--values", "uniform",     "--domains-first"};
-  EXPECT_EQ(json_of(words)["replicas_bitwise_equal"], false);
+  const json apart = json_of(words);
+  EXPECT_EQ(apart["replicas_bitwise_equal"], false);
+  EXPECT_EQ(
+      apart["notes"][0],
+      "replicas differ: groups that reduce one after the other round in orders of their own; 2 "
+      "steps over mesh dims 0,1 are not merged (no_flattened_mesh)");
   Words merged = words;
   merged.insert(merged.end(), {"--flatten", "a,b"});
   EXPECT_EQ(json_of(merged)["replicas_bitwise_equal"], true);
