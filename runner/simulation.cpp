@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <fstream>
+#include <limits>
 #include <utility>
 
 #include "costmodel/text.h"
@@ -83,6 +84,15 @@ DataOptions Simulation::data() const {
       .values = arguments_.values == "uniform" ? DataValues::kUniform : DataValues::kWholeNumbers};
 }
 
+void Simulation::refuse(const std::string& reason) {
+  refused_ = reason;
+  if (reason.empty()) return;
+  schedule_ = {};
+  steps_.clear();
+  notes_.clear();
+  bytes_moved_ = 0;
+}
+
 void Simulation::judge(bool verified, double max_abs_error, const std::string& mismatch) {
   if (!verified && verified_) {
     verified_ = false;
@@ -96,7 +106,9 @@ std::vector<int> Simulation::add(const Plan& plan, const ExecutionResult* result
   const auto first = static_cast<int>(std::ssize(schedule_.kernels));
   after = add_plan(schedule_, plan, std::move(after));
   Layout before = plan.start;
-  for (std::size_t i = 0; i < plan.steps.size(); ++i) {
+  // The executor stops where shapes go wrong.
+  const std::size_t done = result != nullptr ? result->steps.size() : plan.steps.size();
+  for (std::size_t i = 0; i < done; ++i) {
     const PlanStep& step = plan.steps[i];
     Step shown;
     shown.kernel = first + static_cast<int>(i);
@@ -117,7 +129,8 @@ std::vector<int> Simulation::add(const Plan& plan, const ExecutionResult* result
       shown.max_abs_error = result->steps[i].verification.max_abs_error;
       shown.json["verified"] = result->steps[i].verification.verified;
     }
-    bytes_moved_ += shown.bytes_moved;
+    constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
+    bytes_moved_ += std::min(shown.bytes_moved, kMost - bytes_moved_);
     before = step.after;
     steps_.push_back(std::move(shown));
   }

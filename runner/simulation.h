@@ -41,8 +41,8 @@ class Simulation {
   [[nodiscard]] Executor executor() const;
   [[nodiscard]] DataOptions data() const;
 
-  // Why nothing runs. Nothing else is added then.
-  void refuse(std::string reason) { refused_ = std::move(reason); }
+  // Why nothing runs, unless empty: what was added before is dropped.
+  void refuse(const std::string& reason);
   [[nodiscard]] bool is_refused() const { return !refused_.empty(); }
 
   // The steps of a plan that runs, once `after` is done; `result` is what the executor made of it,

@@ -107,10 +107,9 @@ std::int64_t traced_ranks(const Schedule& schedule, std::int64_t wanted) {
 
 void write_trace(std::ostream& stream, const std::string& title, const DeviceMesh& mesh,
                  const Topology& topology, const Schedule& schedule, const Timeline& timeline) {
-  const std::vector<std::int64_t> ranks = mesh.ranks();
   std::map<std::int64_t, Thread> threads;  // by index into the mesh
   for (const std::int64_t index : timeline.rank_indices) {
-    const std::int64_t rank = ranks[static_cast<std::size_t>(index)];
+    const std::int64_t rank = mesh.rank(index);
     threads[index] = {rank / topology.devices_per_host(), rank};
   }
   const Json about = {{"title", title},
@@ -122,7 +121,7 @@ void write_trace(std::ostream& stream, const std::string& title, const DeviceMes
   EventWriter out(stream);
   write_names(out, threads);
   std::map<std::pair<int, std::int64_t>, std::vector<const TimelineSpan*>> collectives;
-  std::map<std::pair<std::int64_t, Picoseconds>, std::int64_t> changes;  // bytes in flight
+  std::map<std::pair<std::int64_t, Picoseconds>, double> changes;  // bytes in flight
   for (const TimelineSpan& span : timeline.spans) {
     const ScheduledKernel& kernel = schedule.kernels[static_cast<std::size_t>(span.kernel)];
     const Thread& thread = threads.at(span.rank_index);
@@ -130,7 +129,7 @@ void write_trace(std::ostream& stream, const std::string& title, const DeviceMes
     if (kernel.mesh_dims.empty()) continue;
     collectives[{span.kernel, first_member(mesh, kernel.mesh_dims, span.rank_index)}].push_back(
         &span);
-    const std::int64_t bytes = std::llround(kernel.full_bytes);
+    const double bytes = std::round(kernel.full_bytes);
     changes[{thread.host, span.started}] += bytes;
     changes[{thread.host, span.ended}] -= bytes;
   }
@@ -157,9 +156,9 @@ void write_trace(std::ostream& stream, const std::string& title, const DeviceMes
       out.write(arrow);
     }
   }
-  std::map<std::int64_t, std::int64_t> in_flight;
+  std::map<std::int64_t, double> in_flight;
   for (const auto& [place, change] : changes) {
-    std::int64_t& bytes = in_flight[place.first];
+    double& bytes = in_flight[place.first];
     bytes += change;
     out.write({{"ph", "C"},
                {"name", "bytes in flight"},

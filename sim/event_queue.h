@@ -23,12 +23,12 @@ using Picoseconds = std::int64_t;
 
 inline constexpr double kPicosecondsPerMicro = 1e6;
 
-// The nearest whole picosecond: the only place where simulated time is rounded. Throws InputError
+// The nearest whole picosecond: the only place where simulated time is rounded. Throws LimitError
 // for what is no time of at most a day.
 [[nodiscard]] inline Picoseconds to_picoseconds(Micros time) {
   constexpr double kDay = 24 * 3600 * 1e6;
   if (!(time.value() >= 0.0 && time.value() <= kDay)) {
-    throw InputError("a kernel of " + std::to_string(time.value()) +
+    throw LimitError("a kernel of " + std::to_string(time.value()) +
                      " us can't be simulated; valid: 0 us to one day (8.64e10 us)");
   }
   return std::llround(time.value() * kPicosecondsPerMicro);

@@ -100,6 +100,21 @@ std::vector<std::int64_t> ranks_of(const DeviceMesh& mesh) {
 
 }  // namespace
 
+void expect_layout(const TensorMeta& meta, const Layout& layout) {
+  for (const Placement& p : layout.placements) {
+    if (p.is_shard_like() && p.dim() >= meta.ndim()) {
+      throw InputError(layout.text() + " of " + meta.text() + ": " + p.text() +
+                       " names a dim that it lacks");
+    }
+    const bool norm = p.kind() == Placement::Kind::kNormPartial;
+    if ((p.is_partial() && !reduces(p.reduce_op(), meta.dtype)) ||
+        (norm && !is_floating_point(meta.dtype))) {
+      throw InputError(p.text() + " of " + std::string(to_string(meta.dtype)) +
+                       " does not exist: no reduction of that type");
+    }
+  }
+}
+
 Executor::Executor(DeviceMesh mesh, const Topology& topology, const ExecutionOptions& options)
     : mesh_(std::move(mesh)),
       domain_devices_(topology.domain_devices()),
@@ -170,18 +185,12 @@ DistributedTensor Executor::distribute(const TensorMeta& meta, const Layout& lay
   SHARDLAB_CHECK(layout.ndim() == mesh_.ndim(), layout.text(), " on ", mesh_.text());
   const PartialDims partial(layout, mesh_);
   for (const Placement& p : layout.placements) {
-    if (p.kind() == Placement::Kind::kMaskPartial) {
-      throw InputError(
-          "a mask partial comes from an embedding: data for it can't be made up; valid: R, S, _S, "
-          "P and NP");
-    }
-    const bool norm = p.kind() == Placement::Kind::kNormPartial;
-    if ((p.is_partial() && !reduces(p.reduce_op(), meta.dtype)) ||
-        (norm && !is_floating_point(meta.dtype))) {
-      throw InputError(p.text() + " of " + std::string(to_string(meta.dtype)) +
-                       " does not exist: no reduction of that type");
-    }
+    if (p.kind() != Placement::Kind::kMaskPartial) continue;
+    throw InputError(
+        "a mask partial comes from an embedding: data for it can't be made up; valid: R, S, _S, "
+        "P and NP");
   }
+  expect_layout(meta, layout);
   SHARDLAB_CHECK(!has_mixed_partials(layout.placements), layout.text());
   DistributedTensor tensor;
   tensor.meta = meta;
@@ -190,41 +199,49 @@ DistributedTensor Executor::distribute(const TensorMeta& meta, const Layout& lay
   tensor.locals.resize(ranks_.size());
   const double unit = is_floating_point(meta.dtype) ? exact_unit(meta.dtype) : 1.0;
   const Contributions contributions(partial, meta.dtype, data, unit);
-  // By the coordinate without the replicated mesh dims.
-  std::map<Coordinate, std::size_t> done;
+  // The ranks whose contributions make up one shard, by its coordinate; replicas share theirs.
+  std::map<Coordinate, std::vector<std::size_t>> shards;
   for (std::size_t i = 0; i < ranks_.size(); ++i) {
-    const Coordinate key =
-        without(coordinates_[i], [&](int m) { return layout[m].is_replicate(); });
-    const auto [found, is_new] = done.emplace(key, i);
-    if (!is_new) {
-      tensor.locals[i] = tensor.locals[found->second];
-      continue;
-    }
-    const RowLists rows = rows_of(meta, layout, mesh_, coordinates_[i]);
+    shards[without(coordinates_[i], [&](int m) { return !layout[m].is_shard_like(); })].push_back(
+        i);
+  }
+  for (const auto& [coordinate, members] : shards) {
+    const RowLists rows = rows_of(meta, layout, mesh_, coordinate);
     if (!partial.any()) {
-      tensor.locals[i] = take(*memory_, tensor.global, rows);
+      const HostTensor shard = take(*memory_, tensor.global, rows);
+      for (const std::size_t i : members) tensor.locals[i] = shard;
       continue;
     }
-    HostTensor local = HostTensor::make(*memory_, meta.dtype, shape_of(rows));
-    const std::int64_t mine = partial.index_of(coordinates_[i], mesh_);
+    // By index among the contributions; of integers that are averaged, which contribute the value.
+    std::vector<HostTensor> parts(at(partial.ranks));
+    std::vector<bool> first(at(partial.ranks), false);
+    for (const std::size_t i : members) {
+      const auto mine = at(partial.index_of(coordinates_[i], mesh_));
+      if (parts[mine].data() == nullptr) {
+        parts[mine] = HostTensor::make(*memory_, meta.dtype, shape_of(rows));
+        first[mine] = partial.is_first_of_sums(coordinates_[i], layout);
+      }
+    }
     const bool by_place = !is_floating_point(meta.dtype) && partial.averaged > 1;
-    const bool first = partial.is_first_of_sums(coordinates_[i], layout);
     std::vector<double> all(at(partial.ranks));
     for_each_element(meta.shape, rows, [&](std::int64_t here, std::int64_t whole) {
       const double value = element_as_double(tensor.global, whole);
-      if (by_place) {  // integers that are averaged: every average is over equal values
-        set_element(local, here, first ? value : 0.0);
-        tensor.magnitude = std::max(tensor.magnitude, std::abs(value));
-        return;
+      double sum = std::abs(value);
+      if (by_place) {  // every average is over equal values
+        for (std::size_t k = 0; k < all.size(); ++k) all[k] = first[k] ? value : 0.0;
+      } else {
+        const double lost = contributions.fill(static_cast<std::uint64_t>(whole), value, all);
+        tensor.tolerance = std::max(tensor.tolerance, lost);
+        sum = 0.0;
+        for (const double x : all) sum += std::abs(x);
+        sum /= static_cast<double>(partial.averaged);
       }
-      const double lost = contributions.fill(static_cast<std::uint64_t>(whole), value, all);
-      tensor.tolerance = std::max(tensor.tolerance, lost);
-      set_element(local, here, all[at(mine)]);
-      double sum = 0.0;
-      for (const double x : all) sum += std::abs(x);
-      tensor.magnitude = std::max(tensor.magnitude, sum / static_cast<double>(partial.averaged));
+      tensor.magnitude = std::max(tensor.magnitude, sum);
+      for (std::size_t k = 0; k < all.size(); ++k) set_element(parts[k], here, all[k]);
     });
-    tensor.locals[i] = std::move(local);
+    for (const std::size_t i : members) {
+      tensor.locals[i] = parts[at(partial.index_of(coordinates_[i], mesh_))];
+    }
   }
   for (std::int64_t i = 0; i < tensor.global.elements(); ++i) {
     tensor.magnitude = std::max(tensor.magnitude, std::abs(element_as_double(tensor.global, i)));
@@ -447,7 +464,14 @@ ExecutionResult Executor::run(const Plan& plan, DistributedTensor& tensor) const
     }
     result.bytes_moved += step.bytes_moved;
     result.bytes_written += step.bytes_written;
+    const bool stops = !last && !has_local_shapes(tensor);
+    if (stops && !options_.verify_each_step) {
+      step.verification = verify(tensor);
+      result.failed_step = static_cast<int>(s);
+      result.mismatch = step.verification.mismatch;
+    }
     result.steps.push_back(std::move(step));
+    if (stops) break;
   }
   for (const auto& [name, held] :
        {std::pair(&plan.from, &plan.start), std::pair(&plan.to, &std::as_const(tensor.layout))}) {
@@ -462,6 +486,16 @@ ExecutionResult Executor::run(const Plan& plan, DistributedTensor& tensor) const
   if (result.mismatch.empty()) result.mismatch = end.mismatch;
   result.replicas_bitwise_equal = replicas_bitwise_equal(tensor);
   return result;
+}
+
+bool Executor::has_local_shapes(const DistributedTensor& tensor) const {
+  for (std::size_t i = 0; i < ranks_.size(); ++i) {
+    if (tensor.locals[i].shape() !=
+        local_shape(tensor.meta.shape, tensor.layout, mesh_, coordinates_[i])) {
+      return false;
+    }
+  }
+  return true;
 }
 
 bool Executor::same_rows(const TensorMeta& meta, const Layout& a, const Layout& b) const {
@@ -513,9 +547,12 @@ Verification Executor::verify(const DistributedTensor& tensor) const {
   const auto judge = [&](std::size_t i, std::int64_t whole, double found, double expected) {
     const bool same = found == expected || (std::isnan(found) && std::isnan(expected));
     const double error = same ? 0.0 : std::abs(found - expected);
-    if (error <= verification.max_abs_error && error <= tolerance) return;
+    const double allowed = tensor.tolerances.data() == nullptr
+                               ? tolerance
+                               : tolerance + element_as_double(tensor.tolerances, whole);
+    if (error <= verification.max_abs_error && error <= allowed) return;
     verification.max_abs_error = std::max(verification.max_abs_error, error);
-    if (error <= tolerance) return;
+    if (error <= allowed) return;
     verification.verified = false;
     if (!verification.mismatch.empty()) return;
     verification.mismatch = "rank " + std::to_string(ranks_[i]) + ", element " +

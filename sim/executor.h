@@ -61,8 +61,14 @@ struct DistributedTensor {
   // By index into the mesh, the shape being the locals' leading dims; empty otherwise.
   std::vector<HostTensor> masks = {};
   double magnitude = 0.0;  // largest sum of magnitudes of one element's contributions
-  double tolerance = 0.0;  // what rounding may have done so far
+  double tolerance = 0.0;  // what rounding may have done so far, to any element
+  // On top, by element: f64 in the shape of `global`, or empty.
+  HostTensor tolerances = {};
 };
+
+// Throws InputError for a layout that no tensor of this dtype and rank can have: a shard of a dim
+// that it lacks, a reduction that its dtype lacks.
+void expect_layout(const TensorMeta& meta, const Layout& layout);
 
 struct Verification {
   bool verified = true;
@@ -109,7 +115,7 @@ class Executor {
                                              HostTensor global, const DataOptions& data) const;
 
   // Assumes a tensor in plan.start. A plan that is impossible or unexecutable is refused, and
-  // nothing moves.
+  // nothing moves. Stops after a step that leaves shards of a wrong shape.
   [[nodiscard]] ExecutionResult run(const Plan& plan, DistributedTensor& tensor) const;
   // One step, without verification. Throws InputError for a change that no collective makes.
   [[nodiscard]] StepExecution run_step(const PlanStep& step, DistributedTensor& tensor) const;
@@ -144,6 +150,7 @@ class Executor {
                                       std::span<const HostTensor> members) const;
   // The locals with masked rows set to zero.
   [[nodiscard]] std::vector<HostTensor> masked(const DistributedTensor& tensor) const;
+  [[nodiscard]] bool has_local_shapes(const DistributedTensor& tensor) const;
   [[nodiscard]] bool same_rows(const TensorMeta& meta, const Layout& a, const Layout& b) const;
   // Whole numbers that stay whole when an average and then a partition divide them on each mesh dim:
   // multiples of the squares of its size's odd part (a power of two divides exactly). 1 where the

@@ -285,12 +285,20 @@ std::vector<HostTensor> FakeGroup::all_to_all(std::span<const HostTensor> shards
   SHARDLAB_CHECK(std::ssize(shards) == size(), std::ssize(shards), " shards of ", size());
   std::vector<HostTensor> results(at(size()));
   std::vector<std::vector<Run>> held(at(size()));
-  for (std::int64_t i = 0; i < size(); ++i) held[at(i)] = runs_of(from, size(), i);
+  // A planner that takes an outer shard for the inner one leaves shards of another size than their
+  // group rank's: what they lack comes as zeros, as padding does.
+  bool fits = true;
+  for (std::int64_t i = 0; i < size(); ++i) {
+    held[at(i)] = runs_of(from, size(), i);
+    fits = fits && shards[at(i)].extent(from.dim) == rows_in(held[at(i)]) &&
+           (from.dim == to.dim || shards[at(i)].extent(to.dim) == to.extent);
+  }
   for_each_member(shards[0].bytes() * size(), [&](std::int64_t r) {
     const auto kept = runs_of(to, size(), r);
     Shape shape = with_extent(shards[0].shape(), from.dim, from.extent);
     shape[at(to.dim)] = rows_in(kept);
-    HostTensor result = HostTensor::make(memory_, shards[0].dtype(), shape);
+    HostTensor result = fits ? HostTensor::make(memory_, shards[0].dtype(), shape)
+                             : zeros(memory_, shards[0].dtype(), shape);
     for (std::int64_t i = 0; i < size(); ++i) {
       const HostTensor& shard = shards[at(i)];
       for (const Run& had : held[at(i)]) {
@@ -308,6 +316,10 @@ std::vector<HostTensor> FakeGroup::all_to_all(std::span<const HostTensor> shards
             source[at(to.dim)] = keep.whole;
             target[at(to.dim)] = keep.local;
             box[at(to.dim)] = keep.count;
+          }
+          for (const int dim : {from.dim, to.dim}) {
+            box[at(dim)] =
+                std::clamp<std::int64_t>(shard.extent(dim) - source[at(dim)], 0, box[at(dim)]);
           }
           copy_box(shard, source, result, target, box);
         }

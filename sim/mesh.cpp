@@ -306,6 +306,19 @@ std::vector<std::int64_t> DeviceMesh::coordinate(std::int64_t rank_index) const 
   return coordinate;
 }
 
+std::int64_t DeviceMesh::rank(std::int64_t rank_index) const {
+  SHARDLAB_CHECK(rank_index >= 0 && rank_index < size(), "rank ", rank_index, " of ", size());
+  std::int64_t rank = 0;
+  for (std::size_t i = dims_.size(); i-- > 0;) {
+    const std::vector<LayoutMode>& modes = dims_[i].modes();
+    for (auto mode = modes.rbegin(); mode != modes.rend(); ++mode) {
+      rank += rank_index % mode->size * mode->stride;
+      rank_index /= mode->size;
+    }
+  }
+  return rank;
+}
+
 GroupSpan DeviceMesh::span(int mesh_dim, const Topology& topology) const {
   std::int64_t walk = 1;
   for (int i = ndim() - 1; i >= mesh_dim; --i) walk *= size(i);

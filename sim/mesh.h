@@ -104,6 +104,7 @@ class DeviceMesh {
   // Ranks of the mesh, row-major, and the coordinate of the i-th of them.
   [[nodiscard]] std::vector<std::int64_t> ranks() const;
   [[nodiscard]] std::vector<std::int64_t> coordinate(std::int64_t index) const;
+  [[nodiscard]] std::int64_t rank(std::int64_t index) const;
 
   // What one communicator along a mesh dim (or along a flattened layout) spans on a topology; the
   // worst group counts.

@@ -47,6 +47,9 @@ std::string why_unexecutable(const PlanStep& step) {
              " can't be built: only sum, avg, max and min partition a value";
     }
   }
+  if (step.from.is_strided() && step.to.is_partial()) {
+    return step.from.text() + "->" + step.to.text() + " can't run: a shard can't become a partial";
+  }
   if (step.from.is_partial() && step.to.is_partial()) {
     return step.from.text() + "->" + step.to.text() +
            " is refused by the executor since pytorch/pytorch#172041";

@@ -4,7 +4,9 @@
 #include <array>
 #include <cmath>
 #include <limits>
+#include <map>
 #include <memory>
+#include <set>
 #include <utility>
 
 #include "costmodel/error.h"
@@ -59,11 +61,15 @@ struct Script {
   const Schedule& schedule;
   const Slowdown& slowdown;
   Ranks ranks;
-  std::vector<Groups> groups;  // by kernel
+  std::vector<Groups> groups;
+  std::vector<std::size_t> groups_of;  // by kernel: which of them are its groups
   std::array<std::vector<int>, kStreams> by_stream;
   std::vector<int> turn;             // by kernel: its place in its stream
   std::vector<Picoseconds> alike;    // by kernel, where all ranks take the same time
   std::vector<std::int64_t> traced;  // simulated ranks on the timeline, ascending
+  [[nodiscard]] const Groups& groups_of_kernel(int kernel) const {
+    return groups[groups_of[at(kernel)]];
+  }
   [[nodiscard]] int kernels() const { return static_cast<int>(schedule.kernels.size()); }
 };
 
@@ -143,7 +149,7 @@ class Repetition {
   void arrive(int kernel, std::int64_t rank, int stream, Picoseconds now) {
     busy_[at(rank)][at(stream)] = true;
     if (!slot_.empty() && slot_[at(rank)] >= 0) arrivals_[at(slot_[at(rank)])][at(kernel)] = now;
-    const Groups& groups = script_.groups[at(kernel)];
+    const Groups& groups = script_.groups_of_kernel(kernel);
     const auto members = std::ssize(groups.offsets);
     const std::int64_t first = groups.first_member(rank);
     if (members > 1) {
@@ -159,7 +165,7 @@ class Repetition {
     }
     const Picoseconds time = time_of(kernel, first);
     if (time > std::numeric_limits<Picoseconds>::max() - now) {
-      throw InputError("the simulated time passes 106 days, the most that its clocks can show");
+      throw LimitError("the simulated time passes 106 days, the most that its clocks can show");
     }
     queue_.push(now + time, {kernel, first});
     if (slot_.empty()) return;
@@ -173,7 +179,7 @@ class Repetition {
   [[nodiscard]] Picoseconds time_of(int kernel, std::int64_t first) const {
     if (!script_.alike.empty()) return script_.alike[at(kernel)];
     const ScheduledKernel& scheduled = script_.schedule.kernels[at(kernel)];
-    const std::vector<std::int64_t>& offsets = script_.groups[at(kernel)].offsets;
+    const std::vector<std::int64_t>& offsets = script_.groups_of_kernel(kernel).offsets;
     const auto host = [&](std::int64_t offset) { return script_.ranks.host[at(first + offset)]; };
     const bool leaves_host = std::any_of(offsets.begin(), offsets.end(), [&](std::int64_t offset) {
       return host(offset) != host(0);
@@ -193,7 +199,7 @@ class Repetition {
 
   void finish(int kernel, std::int64_t first, Picoseconds now) {
     const auto stream = at(static_cast<std::int64_t>(script_.schedule.kernels[at(kernel)].stream));
-    const std::vector<std::int64_t>& offsets = script_.groups[at(kernel)].offsets;
+    const std::vector<std::int64_t>& offsets = script_.groups_of_kernel(kernel).offsets;
     ends_[at(kernel)] = now;  // events come in order of time
     for (const std::int64_t offset : offsets) {
       const std::int64_t rank = first + offset;
@@ -281,12 +287,16 @@ Quantiles quantiles_of(std::vector<double> values) {
 Simulator::Simulator(DeviceMesh mesh, const Topology& topology, const SimulationOptions& options)
     : mesh_(std::move(mesh)), devices_per_host_(topology.devices_per_host()), options_(options) {
   SHARDLAB_CHECK(options_.repetitions >= 1, options_.repetitions);
-  const std::int64_t hosts = (mesh_.world_size() + devices_per_host_ - 1) / devices_per_host_;
-  if (options_.slowdown.host() >= hosts) {
-    throw InputError("straggler model " + options_.slowdown.text() + ": mesh " + mesh_.text() +
-                     " has no host " + std::to_string(options_.slowdown.host()) + "; valid: 0 to " +
-                     std::to_string(hosts - 1));
-  }
+}
+
+void Simulator::expect_host(const std::vector<std::int64_t>& hosts) const {
+  const Slowdown::Kind kind = options_.slowdown.kind();
+  if (kind != Slowdown::Kind::kHost && kind != Slowdown::Kind::kLink) return;
+  const std::set<std::int64_t> reached(hosts.begin(), hosts.end());
+  if (reached.contains(options_.slowdown.host())) return;
+  throw InputError("straggler model " + options_.slowdown.text() + ": mesh " + mesh_.text() +
+                   " has no host " + std::to_string(options_.slowdown.host()) + "; valid: " +
+                   std::to_string(*reached.begin()) + " to " + std::to_string(*reached.rbegin()));
 }
 
 SimulationResult Simulator::run(const Schedule& schedule) const {
@@ -295,20 +305,31 @@ SimulationResult Simulator::run(const Schedule& schedule) const {
                 .slowdown = options_.slowdown,
                 .ranks = {},
                 .groups = {},
+                .groups_of = {},
                 .by_stream = {},
                 .turn = {},
                 .alike = {},
                 .traced = {}};
+  const int repetitions = options_.slowdown.is_random() ? options_.repetitions : 1;
+  const std::int64_t kernels = std::ssize(schedule.kernels);
   // A rank's books, one event, and its part in every meeting that may be open.
-  const std::int64_t per_rank = 96 + 12 * std::ssize(schedule.kernels);
-  const std::int64_t needed = saturating_product(folds ? 1 : mesh_.size(), per_rank);
-  if (needed > options_.memory_limit_bytes) {
-    throw LimitError("straggler model " + options_.slowdown.text() +
-                     " treats ranks differently, so each of the " + std::to_string(mesh_.size()) +
-                     " ranks needs its clocks: " + format_bytes(static_cast<double>(needed)) +
-                     " in all, past the limit of " +
-                     format_bytes(static_cast<double>(options_.memory_limit_bytes)) +
-                     "; valid: a higher limit, fewer ranks, or none or percent:P");
+  const std::int64_t per_rank = 96 + 12 * kernels;
+  const std::int64_t per_run = saturating_product(folds ? 1 : mesh_.size(), per_rank);
+  // What each repetition leaves: a kernel's end and wait, twice while they are sorted.
+  const std::int64_t results =
+      saturating_product(32 * std::max<std::int64_t>(kernels, 1), repetitions);
+  if (per_run > options_.memory_limit_bytes || results > options_.memory_limit_bytes - per_run) {
+    const auto text = [](std::int64_t bytes) { return format_bytes(static_cast<double>(bytes)); };
+    std::string needs = text(results) + " for " + std::to_string(repetitions) + " repetitions of " +
+                        std::to_string(kernels) + " kernels";
+    if (!folds) {
+      needs = "each of the " + std::to_string(mesh_.size()) +
+              " ranks needs clocks of its own under " + options_.slowdown.text() + ": " +
+              text(per_run) + ", and " + needs;
+    }
+    throw LimitError(needs + "; the limit is " + text(options_.memory_limit_bytes) +
+                     "; valid: a higher limit, fewer " +
+                     (folds ? "repetitions" : "ranks or repetitions, or none or percent:P"));
   }
   if (folds) {
     script.ranks.global = {0};
@@ -318,15 +339,21 @@ SimulationResult Simulator::run(const Schedule& schedule) const {
   for (const std::int64_t rank : script.ranks.global) {
     script.ranks.host.push_back(rank / devices_per_host_);
   }
+  expect_host(script.ranks.host);
+  std::map<MeshDims, std::size_t> groups;
   for (int k = 0; k < script.kernels(); ++k) {
     const ScheduledKernel& kernel = schedule.kernels[at(k)];
     std::vector<int>& stream = script.by_stream[at(static_cast<std::int64_t>(kernel.stream))];
     script.turn.push_back(static_cast<int>(stream.size()));
     stream.push_back(k);
-    script.groups.push_back(folds ? Groups() : groups_of(mesh_, kernel.mesh_dims));
-    const Picoseconds time =
-        to_picoseconds(options_.slowdown.time(kernel.price, kernel.transfer, {}));
-    if (options_.slowdown.treats_ranks_alike()) script.alike.push_back(time);
+    const auto [known, is_new] =
+        groups.emplace(folds ? MeshDims() : kernel.mesh_dims, script.groups.size());
+    if (is_new) script.groups.push_back(groups_of(mesh_, known->first));
+    script.groups_of.push_back(known->second);
+    if (options_.slowdown.treats_ranks_alike()) {
+      script.alike.push_back(
+          to_picoseconds(options_.slowdown.time(kernel.price, kernel.transfer, {})));
+    }
   }
   script.traced =
       folds ? std::vector<std::int64_t>{0} : spread(mesh_.size(), options_.traced_ranks);
@@ -336,12 +363,11 @@ SimulationResult Simulator::run(const Schedule& schedule) const {
     std::vector<double> waits;
     std::uint64_t events = 0;
   };
-  const int repetitions = options_.slowdown.is_random() ? options_.repetitions : 1;
   std::vector<Outcome> outcomes(at(repetitions));
   SimulationResult result;
   std::vector<TimelineSpan> spans;
-  const auto fitting = static_cast<int>(
-      std::clamp<std::int64_t>(options_.memory_limit_bytes / needed, 1, options_.threads));
+  const auto fitting = static_cast<int>(std::clamp<std::int64_t>(
+      (options_.memory_limit_bytes - results) / per_run, 1, options_.threads));
   parallel_for(
       at(repetitions), fitting, [] { return std::make_unique<int>(0); },
       [&](int&, std::size_t i) {

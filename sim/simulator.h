@@ -104,13 +104,14 @@ struct SimulationResult {
 
 class Simulator {
  public:
-  // Throws InputError: a slow host that the mesh does not reach.
   Simulator(DeviceMesh mesh, const Topology& topology, const SimulationOptions& options);
 
-  // Throws InputError: a price that is no time; LimitError: memory past the limit.
+  // Throws InputError: a slow host that the mesh does not reach; LimitError: memory past the limit, a kernel or a run longer than clocks can show.
   [[nodiscard]] SimulationResult run(const Schedule& schedule) const;
 
  private:
+  void expect_host(const std::vector<std::int64_t>& hosts) const;
+
   DeviceMesh mesh_;
   std::int64_t devices_per_host_;
   SimulationOptions options_;

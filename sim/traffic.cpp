@@ -2,11 +2,15 @@
 
 #include <algorithm>
 #include <map>
+#include <string>
 
+#include "costmodel/error.h"
 #include "sim/fake_group.h"
 
 namespace shardlab {
 namespace {
+
+constexpr std::int64_t kMostEnumerated = std::int64_t{1} << 22U;
 
 // A function of a coordinate that changes at few places: where it changes, and by how much.
 using Changes = std::map<std::int64_t, std::int64_t>;
@@ -76,7 +80,15 @@ std::int64_t elements_kept(const PlanStep& step, const Layout& others, const Ten
   std::int64_t kept = 0;
   if (from == to) {
     for (const auto& [extent, count] : whole(from)) {
-      for (std::int64_t i = 0; i < members; ++i) {
+      const std::int64_t with_rows = std::min(members, extent);  // the others' shards are empty
+      if (with_rows > kMostEnumerated) {
+        throw LimitError(
+            "the bytes of an exchange between strided shards of one tensor dim are "
+            "counted rank by rank: " +
+            std::to_string(with_rows) + " ranks with rows; valid: at most " +
+            std::to_string(kMostEnumerated));
+      }
+      for (std::int64_t i = 0; i < with_rows; ++i) {
         kept += count * rows_kept(DimSharding::of(step.from, extent),
                                   DimSharding::of(step.to, extent), members, i);
       }
@@ -116,7 +128,7 @@ std::int64_t bytes_moved(const PlanStep& step, const Layout& before, const Tenso
     members *= mesh.size(m);
     others.placements[static_cast<std::size_t>(m)] = Placement::replicate();
   }
-  if (members == 1 || step.from == step.to || step.from.is_replicate()) return 0;
+  if (members == 1 || step.from == step.to || step.collective == Collective::kLocal) return 0;
   // The tensors that groups have between their members, all groups together.
   std::int64_t groups = 1;
   for (int m = 0; m < mesh.ndim(); ++m) {

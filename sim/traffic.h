@@ -7,7 +7,8 @@
 //
 // Groups need not be enumerated: shards of a tensor dim partition it, so extents sum to the whole
 // over the mesh dims that shard it, and every other mesh dim counts as often as it has ranks. Only
-// an all_to_all of uneven shards needs the distribution of the extents.
+// an all_to_all of uneven shards needs the distribution of the extents; between two kinds of shards
+// of one tensor dim it is counted rank by rank.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +17,8 @@
 
 namespace shardlab {
 
-// `before`: the layout in which the step finds the tensor. At most 2^63 - 1 (more is that).
+// `before`: the layout in which the step finds the tensor. At most 2^63 - 1 (more is that). Throws
+// LimitError where it would have to look at more than 2^22 ranks.
 [[nodiscard]] std::int64_t bytes_moved(const PlanStep& step, const Layout& before,
                                        const TensorMeta& meta, const DeviceMesh& mesh);
 

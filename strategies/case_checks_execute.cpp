@@ -164,6 +164,7 @@ class ExecuteCheck final : public Check {
     if (!done.outputs.empty()) {
       DistributedTensor& output = done.outputs[0];
       if (to_) {
+        expect_layout(output.meta, *to_);
         const Plan plan = bench.evaluator().on(mesh_).plan(output.meta, output.layout, *to_);
         const std::string& refused = plan.impossible.empty() ? plan.unexecutable : plan.impossible;
         if (!refused.empty()) throw InputError(refused);
@@ -199,6 +200,7 @@ class ExecuteCheck final : public Check {
           input.meta, input.layout,
           from_doubles(executor.memory(), input.meta.dtype, input.meta.shape, values), {});
     }
+    expect_layout(input.meta, input.layout);
     DistributedTensor tensor;
     tensor.meta = input.meta;
     tensor.layout = input.layout;

@@ -114,7 +114,7 @@ ReducedDims ReducedDims::of(const OpCall& call, int ndim) {
   ReducedDims dims;
   dims.keepdim = call.boolean_arg(1, false);
   const auto listed = call.integers_arg(0);
-  dims.reduced.assign(static_cast<std::size_t>(ndim), !listed);
+  dims.reduced.assign(static_cast<std::size_t>(ndim), !listed || listed->empty());
   for (const std::int64_t dim : listed.value_or(std::vector<std::int64_t>())) {
     const int d = normalize_dim(dim, ndim, call.op);
     if (ndim > 0) dims.reduced[static_cast<std::size_t>(d)] = true;

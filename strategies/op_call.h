@@ -46,7 +46,7 @@ struct OpCall {
 // -ndim <= dim < ndim, made non-negative. Throws InputError naming the op.
 [[nodiscard]] int normalize_dim(std::int64_t dim, int ndim, std::string_view op);
 
-// What a reduction reduces: `args` are the dims (absent or null: all), then keepdim.
+// What a reduction reduces: `args` are the dims (absent, null or empty: all), then keepdim.
 struct ReducedDims {
   std::vector<bool> reduced;  // by input dim
   bool keepdim = false;

@@ -31,33 +31,41 @@ LocalResults run_locally(const Executor& executor, const OpCall& call,
                          std::span<const DistributedTensor> inputs,
                          std::span<const HostTensor> expected, std::span<const Layout> outputs) {
   LocalResults results;
-  using Key = std::pair<std::vector<const std::byte*>, std::vector<RowLists>>;
-  std::map<Key, std::size_t> known;
+  const auto is_shared = [&](int m) {
+    const auto replicates = [&](const Layout& layout) { return !layout[m].is_shard_like(); };
+    return std::all_of(outputs.begin(), outputs.end(), replicates) &&
+           std::all_of(inputs.begin(), inputs.end(),
+                       [&](const DistributedTensor& input) { return replicates(input.layout); });
+  };
+  std::map<std::pair<std::vector<const std::byte*>, Coordinate>, std::size_t> known;
   for (std::size_t i = 0; i < executor.coordinates().size(); ++i) {
-    const auto& coordinate = executor.coordinates()[i];
-    Key key;
-    std::vector<HostTensor> locals;
-    std::vector<Shape> local_shapes;
-    for (const DistributedTensor& input : inputs) {
-      locals.push_back(input.locals[i]);
-      key.first.push_back(input.locals[i].data());
-      key.second.push_back(rows_of(input, executor.mesh(), coordinate));
+    Coordinate coordinate = executor.coordinates()[i];
+    for (std::size_t m = 0; m < coordinate.size(); ++m) {
+      if (is_shared(static_cast<int>(m))) coordinate[m] = 0;
     }
-    for (std::size_t o = 0; o < expected.size(); ++o) {
-      local_shapes.push_back(
-          local_shape(expected[o].shape(), outputs[o], executor.mesh(), coordinate));
-    }
-    const auto [found, is_new] = known.emplace(std::move(key), i);
+    std::vector<const std::byte*> bytes;
+    for (const DistributedTensor& input : inputs) bytes.push_back(input.locals[i].data());
+    const auto [found, is_new] = known.emplace(std::pair(std::move(bytes), coordinate), i);
     if (!is_new) {
       results.by_rank.push_back(results.by_rank[found->second]);
       continue;
+    }
+    std::vector<HostTensor> locals;
+    std::vector<RowLists> rows;
+    std::vector<Shape> shapes;
+    for (const DistributedTensor& input : inputs) {
+      locals.push_back(input.locals[i]);
+      rows.push_back(rows_of(input, executor.mesh(), coordinate));
+    }
+    for (std::size_t o = 0; o < expected.size(); ++o) {
+      shapes.push_back(local_shape(expected[o].shape(), outputs[o], executor.mesh(), coordinate));
     }
     try {
       results.by_rank.push_back(run_op_kernel({.call = call,
                                                .memory = executor.memory(),
                                                .inputs = locals,
-                                               .input_rows = found->first.second,
-                                               .output_shapes = local_shapes}));
+                                               .input_rows = rows,
+                                               .output_shapes = shapes}));
     } catch (const LimitError&) {
       throw;
     } catch (const InputError& error) {
@@ -68,46 +76,51 @@ LocalResults run_locally(const Executor& executor, const OpCall& call,
   return results;
 }
 
-// The largest sum of magnitudes that one element's contributions have.
-double magnitude_of(const Executor& executor, const DistributedTensor& tensor) {
+// By element, the sum of the magnitudes of its contributions, or its own; 0 where that is not finite.
+std::vector<double> magnitudes_of(const Executor& executor, const DistributedTensor& tensor) {
+  const auto magnitude = [](double value) { return std::isfinite(value) ? std::abs(value) : 0.0; };
   DistributedTensor magnitudes = tensor;
   std::map<const std::byte*, HostTensor> known;
   for (HostTensor& local : magnitudes.locals) {
-    HostTensor& slot = known[local.data()];
-    if (slot.data() == nullptr) {
+    const auto [slot, is_new] = known.try_emplace(local.data());
+    if (is_new) {
       std::vector<double> values = as_doubles(local);
-      for (double& value : values) value = std::isfinite(value) ? std::abs(value) : 0.0;
-      slot = from_doubles(executor.memory(), local.dtype(), local.shape(), values);
+      for (double& value : values) value = magnitude(value);
+      slot->second = from_doubles(executor.memory(), local.dtype(), local.shape(), values);
     }
-    local = slot;
+    local = slot->second;
   }
-  double most = 0.0;
-  for (const double value : as_doubles(executor.assemble(magnitudes))) {
-    most = std::max(most, value);
+  std::vector<double> sums = as_doubles(executor.assemble(magnitudes));
+  const std::vector<double> expected = as_doubles(tensor.global);
+  for (std::size_t i = 0; i < sums.size(); ++i) {
+    sums[i] = std::max(magnitude(sums[i]), magnitude(expected[i]));
   }
-  for (const double value : as_doubles(tensor.global)) {
-    if (std::isfinite(value)) most = std::max(most, std::abs(value));
-  }
-  return most;
+  return sums;
 }
 
-// Sets the tolerance, once the shapes are right.
-Verification judged(const Executor& executor, DistributedTensor& output) {
+void set_tolerances(const Executor& executor, DistributedTensor& output) {
+  double ranks = 1.0;
+  for (int m = 0; m < output.layout.ndim(); ++m) {
+    if (output.layout[m].is_partial()) ranks *= static_cast<double>(executor.mesh().size(m));
+  }
+  std::vector<double> tolerances = magnitudes_of(executor, output);
+  for (double& each : tolerances) {
+    output.magnitude = std::max(output.magnitude, each);
+    each = (ranks + 1) *
+           (unit_roundoff(output.meta.dtype) * each + underflow_error(output.meta.dtype));
+  }
+  output.tolerances =
+      from_doubles(executor.memory(), DType::kF64, output.global.shape(), tolerances);
+}
+
+bool has_local_shapes(const Executor& executor, const DistributedTensor& output) {
   for (std::size_t i = 0; i < output.locals.size(); ++i) {
-    const Shape shape =
-        local_shape(output.meta.shape, output.layout, executor.mesh(), executor.coordinates()[i]);
-    if (output.locals[i].shape() != shape) return executor.verify(output);
-  }
-  if (is_floating_point(output.meta.dtype)) {
-    output.magnitude = magnitude_of(executor, output);
-    double ranks = 1.0;
-    for (int m = 0; m < output.layout.ndim(); ++m) {
-      if (output.layout[m].is_partial()) ranks *= static_cast<double>(executor.mesh().size(m));
+    if (output.locals[i].shape() !=
+        local_shape(output.meta.shape, output.layout, executor.mesh(), executor.coordinates()[i])) {
+      return false;
     }
-    output.tolerance = (ranks + 1) * (unit_roundoff(output.meta.dtype) * output.magnitude +
-                                      underflow_error(output.meta.dtype));
   }
-  return executor.verify(output);
+  return true;
 }
 
 }  // namespace
@@ -135,6 +148,7 @@ OpExecution execute_op(const Executor& executor, const OpCall& call,
     output.global = expected[o];
     output.meta.dtype = results.by_rank[0].outputs[o].dtype();
     output.meta.shape = expected[o].shape();
+    expect_layout(output.meta, output.layout);
     bool masks = false;
     for (const Placement& p : outputs[o].placements) {
       masks = masks || p.kind() == Placement::Kind::kMaskPartial;
@@ -146,12 +160,18 @@ OpExecution execute_op(const Executor& executor, const OpCall& call,
     if (!output.masks.empty() && output.masks.size() != output.locals.size()) {
       throw InputError(call.op + ": only some ranks have a mask");
     }
-    const Verification verification = judged(executor, output);
+    const bool fits = has_local_shapes(executor, output);
+    if (fits && is_floating_point(output.meta.dtype)) set_tolerances(executor, output);
+    const Verification verification = executor.verify(output);
     execution.max_abs_error = std::max(execution.max_abs_error, verification.max_abs_error);
     if (!verification.verified && execution.verified) {
       execution.verified = false;
       execution.mismatch =
           (outputs.size() > 1 ? "output " + std::to_string(o) + ", " : "") + verification.mismatch;
+    }
+    if (!fits) {
+      execution.outputs.clear();
+      return execution;
     }
     execution.outputs.push_back(std::move(output));
   }

@@ -9,7 +9,7 @@
 // how its inputs came there.
 //
 // An output is right when each element is at most (n + 1) u M from the judge's: n contributions to
-// it, u the dtype's unit roundoff, M the largest sum of their magnitudes (of a product: the product).
+// it, u the dtype's unit roundoff, M the sum of their magnitudes (of a product: the product).
 // A kernel rounds each contribution once; the judge's value, as the comparison rounds it, has the
 // last u. Integers must be equal.
 #pragma once
@@ -24,7 +24,8 @@
 namespace shardlab {
 
 struct OpExecution {
-  // In their layouts, with the judge's values as global. Empty when a rank's kernel failed.
+  // In their layouts, with the judge's values as global. Empty when a rank's
+  // kernel failed or its result has a shape that the layout does not give it.
   std::vector<DistributedTensor> outputs;
   bool verified = false;
   double max_abs_error = 0.0;
@@ -32,7 +33,7 @@ struct OpExecution {
 };
 
 // `inputs`: the op's tensors in order, lists flattened. Throws InputError: no kernel for the op,
-// inputs that it can't take as a whole, memory.
+// inputs that it can't take as a whole, an output layout that its result can't have; LimitError.
 [[nodiscard]] OpExecution execute_op(const Executor& executor, const OpCall& call,
                                      std::span<const DistributedTensor> inputs,
                                      std::span<const Layout> outputs);

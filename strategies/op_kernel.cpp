@@ -1,5 +1,7 @@
 #include "strategies/op_kernel.h"
 
+#include <algorithm>
+#include <array>
 #include <cmath>
 #include <string>
 
@@ -10,9 +12,19 @@
 namespace shardlab {
 namespace {
 
+// Overloads that compute something else than the op of that name.
+constexpr std::array<std::string_view, 8> kOthers = {"all.dims",   "any.dims",        "max.dim",
+                                                     "max.other",  "min.dim",         "min.other",
+                                                     "pow.Scalar", "where.ScalarSelf"};
+
+std::string_view without_aten(std::string_view op) {
+  if (op.starts_with("aten.")) op.remove_prefix(5);
+  return op;
+}
+
 // "add" of "aten._foreach_add_.List".
 std::string_view base_of(std::string_view op) {
-  if (op.starts_with("aten.")) op.remove_prefix(5);
+  op = without_aten(op);
   op = op.substr(0, op.find('.'));
   constexpr std::string_view kForeach = "_foreach_";
   if (op.starts_with(kForeach)) op.remove_prefix(kForeach.size());
@@ -24,6 +36,7 @@ std::string_view base_of(std::string_view op) {
 
 const OpKernel* find_op_kernel(std::string_view op) {
   const std::string_view base = base_of(op);
+  if (std::find(kOthers.begin(), kOthers.end(), without_aten(op)) != kOthers.end()) return nullptr;
   for (const OpKernelFamily* family : all_op_kernels()) {
     for (const OpKernel& kernel : family->kernels) {
       if (kernel.name == base) return &kernel;
@@ -54,13 +67,20 @@ HostTensor from_doubles(HostMemory& memory, DType dtype, const Shape& shape,
   SHARDLAB_CHECK(tensor.elements() == std::ssize(values), tensor.elements(), " elements from ",
                  values.size());
   for (std::size_t i = 0; i < values.size(); ++i) {
-    if (!is_floating_point(dtype) && !(std::abs(values[i]) < 0x1p63)) {
+    if (!is_floating_point(dtype) && dtype != DType::kB8 && !(std::abs(values[i]) <= 0x1p53)) {
       throw InputError("a result of " + format_double(values[i]) + " does not fit " +
                        std::string(to_string(dtype)));
     }
     set_element(tensor, static_cast<std::int64_t>(i), values[i]);
   }
   return tensor;
+}
+
+void expect_room(std::string_view op, std::int64_t elements, const HostMemory& memory) {
+  if (elements <= memory.limit_bytes() / 8) return;
+  throw LimitError(std::string(op) + ": its kernel would need " + std::to_string(elements) +
+                   " doubles; valid: smaller tensors, or a limit of more than " +
+                   format_bytes(static_cast<double>(memory.limit_bytes())));
 }
 
 Shape row_major_strides(const Shape& shape) {

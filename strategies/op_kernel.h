@@ -4,8 +4,8 @@
 //   kernel->run({.call = call, .memory = memory, .inputs = locals}).outputs
 //
 // Kernels compute in double precision and round each result once to its dtype, so that a local
-// result is off by at most one unit roundoff. Exceptions are where PyTorch's result is exact too:
-// integers, copies, comparisons. An op's in-place, out and foreach forms share a kernel: it is found
+// result is off by at most one unit roundoff. Integers are exact below 2^53 and refused beyond, and
+// keep their dtype where PyTorch widens (sums of integers) or promotes. An op's in-place, out and foreach forms share a kernel: it is found
 // by the name without them ("add" for aten.add.Tensor, aten.add_.Tensor, aten.add.out and a child of
 // aten._foreach_add.List).
 //
@@ -46,11 +46,13 @@ struct OpKernel {
   // Of pointwise kernels: one element from its operands, tensors first, then numbers.
   double (*element)(std::span<const double> operands) = nullptr;
   std::size_t operands = 0;
+  std::size_t optional = 0;  // the last so many of them: numbers that may be absent
   enum class Result : std::uint8_t {
     kAsFirst,        // the dtype of the first tensor
     kAsSecond,       // of the second
     kTruth,          // b8
     kFloatingPoint,  // of the first, which must be floating point
+    kInteger,        // of the first; all must be integers or b8
   };
   Result result = Result::kAsFirst;
 };
@@ -72,8 +74,11 @@ struct OpKernelFamily {
 // Rounded to the dtype; integers towards zero.
 [[nodiscard]] HostTensor from_doubles(HostMemory& memory, DType dtype, const Shape& shape,
                                       std::span<const double> values);
-// In elements, row-major; 0 where the extent is 1 and the dim is broadcast.
+// In elements, row-major.
 [[nodiscard]] Shape row_major_strides(const Shape& shape);
+// Kernels work on doubles beside the tensors' own memory. Throws LimitError when so many of them
+// pass its limit.
+void expect_room(std::string_view op, std::int64_t elements, const HostMemory& memory);
 
 }  // namespace shardlab
 

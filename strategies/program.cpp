@@ -58,8 +58,11 @@ TensorMeta read_meta(const nlohmann::json& json, const JsonPlace& place) {
 // Nodes that stand so far, by name.
 using Names = std::map<std::string, std::size_t, std::less<>>;
 
+// Whether outputs and gradients may be named: they leave the program, nothing reads them.
+enum class Leaving : std::uint8_t { kNo, kYes };
+
 ValueRef read_value(const nlohmann::json& json, const JsonPlace& place, const Names& names,
-                    const std::vector<ProgramNode>& nodes) {
+                    const std::vector<ProgramNode>& nodes, Leaving may_leave = Leaving::kNo) {
   const std::string text = json_text(json, place);
   ValueRef value;
   auto found = names.find(text);
@@ -76,6 +79,11 @@ ValueRef read_value(const nlohmann::json& json, const JsonPlace& place, const Na
   }
   value.node = found->second;
   const std::size_t outputs = nodes[value.node].outputs.size();
+  if (may_leave == Leaving::kNo && !nodes[value.node].computes() &&
+      !nodes[value.node].is_source()) {
+    place.fail("found \"" + text + "\", of kind " + std::string(to_string(nodes[value.node].kind)) +
+               "; valid: a node that does not leave the program");
+  }
   if (value.output >= outputs) {
     place.fail("found \"" + text + "\"; valid: " + nodes[value.node].name + " has " +
                std::to_string(outputs) + (outputs == 1 ? " output" : " outputs"));
@@ -96,6 +104,7 @@ ProgramNode read_node(const nlohmann::json& json, const JsonPlace& place, const 
   node.phase = read_word<Phase>(reader, "phase", "forward", kPhases);
   if (node.computes()) {
     node.op = reader.text("op");
+    if (node.op.empty()) reader.place("op").fail("found \"\"; valid: an op");
   } else if (const nlohmann::json* op = reader.find("op"); op != nullptr && !op->is_null()) {
     node.op = json_text(*op, reader.place("op"));
   }
@@ -128,6 +137,11 @@ ProgramNode read_node(const nlohmann::json& json, const JsonPlace& place, const 
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     node.outputs.push_back(read_meta(outputs[i], reader.place("outputs").at(i)));
   }
+  if (node.is_source() && node.outputs.size() != 1) {
+    reader.place("outputs").fail("found " + std::to_string(node.outputs.size()) +
+                                 "; valid: 1 of a node of kind " +
+                                 std::string(to_string(node.kind)));
+  }
   reader.finish();
   return node;
 }
@@ -158,7 +172,8 @@ Program Program::from_json(const nlohmann::json& json, const JsonPlace& place) {
         pair_place.fail("found " + std::to_string((*pairs)[i].size()) + " names; valid: 2");
       }
       const auto node = [&](std::size_t k) {
-        return read_value((*pairs)[i][k], pair_place.at(k), names, program.nodes).node;
+        return read_value((*pairs)[i][k], pair_place.at(k), names, program.nodes, Leaving::kYes)
+            .node;
       };
       program.pairs.emplace_back(node(0), node(1));
     }

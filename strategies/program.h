@@ -9,8 +9,9 @@
 //
 // An input is a node's name, its first output; "name:1" is its second; an array of them is a tensor
 // list. `args` is {"positional": [...]}: the op's arguments that are not tensors, in order. `phase`
-// is forward unless said otherwise. Outputs and gradients name what leaves the program and compute
-// nothing. Immutable.
+// is forward unless said otherwise. Outputs and gradients name what leaves the program: they compute
+// nothing, and nothing reads them. Parameters, buffers, inputs and tangents have one output each.
+// Immutable.
 #pragma once
 
 #include <cstdint>
@@ -74,7 +75,7 @@ struct Program {
   std::vector<std::pair<std::size_t, std::size_t>> pairs;
 
   // Throws ConfigError: unknown keys, names, kinds and dtypes, a name that stands twice, a node that
-  // reads what comes later, an op without a name, outputs past a tensor's bounds.
+  // reads what comes later or has left the program, an op without a name, outputs past a tensor's bounds.
   [[nodiscard]] static Program from_json(const nlohmann::json& json, const JsonPlace& place);
   [[nodiscard]] std::optional<std::size_t> find(std::string_view node) const;
 };

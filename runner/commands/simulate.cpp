@@ -1,6 +1,7 @@
 // shardlab simulate: a redistribution or an op, run on virtual ranks with real bytes and in virtual
 // time; or a program, every op in turn, in virtual time.
 #include <algorithm>
+#include <set>
 
 #include "costmodel/text.h"
 #include "runner/commands/commands.h"
@@ -20,6 +21,11 @@ struct SimulateArguments {
   std::vector<std::string> pins;
   std::string pin_inputs;
   SimulationArguments simulation;
+  // Options of one kind of run, and its word; "data" are those of redistributions and ops.
+  std::vector<std::pair<const CLI::Option*, std::string>> options;
+  const CLI::Option* data = nullptr;
+
+  [[nodiscard]] bool asks_for_data() const { return data->count() > 0 && simulation.data == "on"; }
 };
 
 nlohmann::json text_or_null(const std::string& text) {
@@ -89,6 +95,9 @@ struct ChosenOp {
 };
 
 ChosenOp choose(StackEvaluator& evaluator, const DeviceMesh& mesh, const OpCall& call) {
+  if (find_op_rule(call.op, evaluator.stack().rules).is_foreach()) {
+    throw InputError(call.op + " is many ops, selected one by one; valid: the op of one element");
+  }
   ChosenOp op{.call = call,
               .rule = find_op_rule(call.op, evaluator.stack().rules),
               .choice = evaluator.select(call, mesh).choice,
@@ -178,10 +187,6 @@ void simulate_op(const SimulateArguments& arguments, StackEvaluator& evaluator, 
   const DeviceMesh mesh =
       parse_option("--mesh", [&] { return DeviceMesh::parse(arguments.redistribution.mesh); });
   const OpCall call = arguments.op.read(mesh, evaluator.stack().rules);
-  if (find_op_rule(call.op, evaluator.stack().rules).is_foreach()) {
-    throw InputError("--op: " + call.op +
-                     " is many ops, selected one by one; valid: the op of one element");
-  }
   const ChosenOp op = choose(evaluator, mesh, call);
   Simulation simulation(arguments.simulation, mesh, evaluator.topology(), session);
   simulation.refuse(op.refused);
@@ -216,6 +221,7 @@ std::vector<Layout> pinned_layouts(const SimulateArguments& arguments, const Pro
       layouts[i] = layout_of("--pin-inputs", arguments.pin_inputs, i);
     }
   }
+  std::set<std::size_t> pinned;
   for (const std::string& pin : arguments.pins) {
     const std::size_t equals = pin.rfind('=');
     const auto node = program.find(pin.substr(0, equals));
@@ -225,9 +231,28 @@ std::vector<Layout> pinned_layouts(const SimulateArguments& arguments, const Pro
                        "\"; valid: NAME=LAYOUT with the name of a parameter, buffer, input or "
                        "tangent of the program");
     }
+    if (!pinned.insert(*node).second) {
+      throw InputError("--pin: node " + program.nodes[*node].name + " is pinned twice");
+    }
     layouts[*node] = layout_of("--pin", std::string_view(pin).substr(equals + 1), *node);
   }
   return layouts;
+}
+
+// What the program says of an op's outputs, and what the op makes of its inputs.
+void expect_outputs(const ProgramNode& node, const std::vector<TensorMeta>& made) {
+  const auto text = [](const std::vector<TensorMeta>& metas) {
+    std::string out;
+    for (const TensorMeta& meta : metas) out += (out.empty() ? "" : ", ") + meta.text();
+    return out.empty() ? "none" : out;
+  };
+  bool equal = node.outputs.size() == made.size();
+  for (std::size_t o = 0; equal && o < made.size(); ++o) {
+    equal = node.outputs[o].shape == made[o].shape && node.outputs[o].dtype == made[o].dtype;
+  }
+  if (!equal) {
+    throw InputError("its outputs are said to be " + text(node.outputs) + "; valid: " + text(made));
+  }
 }
 
 void simulate_program(const SimulateArguments& arguments, const ConfigStore& store,
@@ -236,6 +261,9 @@ void simulate_program(const SimulateArguments& arguments, const ConfigStore& sto
       parse_option("--mesh", [&] { return DeviceMesh::parse(arguments.redistribution.mesh); });
   const Program program = store.program(arguments.program);
   const std::vector<Layout> pinned = pinned_layouts(arguments, program, mesh);
+  if (arguments.asks_for_data()) {
+    throw InputError("--data: found \"on\"; valid: off, a program runs without data");
+  }
   SimulationArguments shapes = arguments.simulation;
   shapes.data = "off";
   Simulation simulation(shapes, mesh, evaluator.topology(), session);
@@ -243,7 +271,9 @@ void simulate_program(const SimulateArguments& arguments, const ConfigStore& sto
   std::vector<std::vector<Layout>> layouts(program.nodes.size());
   std::vector<std::vector<int>> ready(program.nodes.size());
   double priced_us = 0.0;
-  std::size_t ops = 0;
+  const auto ops = static_cast<std::size_t>(
+      std::count_if(program.nodes.begin(), program.nodes.end(),
+                    [](const ProgramNode& node) { return node.computes(); }));
   for (std::size_t n = 0; n < program.nodes.size() && !simulation.is_refused(); ++n) {
     const ProgramNode& node = program.nodes[n];
     layouts[n].assign(node.outputs.size(), pinned[n]);
@@ -255,7 +285,6 @@ void simulate_program(const SimulateArguments& arguments, const ConfigStore& sto
       }
       continue;
     }
-    ++ops;
     OpCall call;
     call.op = node.op;
     call.args = node.args;
@@ -277,10 +306,7 @@ void simulate_program(const SimulateArguments& arguments, const ConfigStore& sto
         simulation.refuse("node " + node.name + ": " + op.refused);
         break;
       }
-      if (op.choice.outputs.size() != node.outputs.size()) {
-        throw InputError("the program gives it " + std::to_string(node.outputs.size()) +
-                         " outputs; valid: " + std::to_string(op.choice.outputs.size()));
-      }
+      expect_outputs(node, op.rule.outputs(call));
       std::vector<int> after;
       for (std::size_t i = 0; i < values.size(); ++i) {
         nlohmann::json input_place = place;
@@ -302,7 +328,9 @@ void simulate_program(const SimulateArguments& arguments, const ConfigStore& sto
                         "node " + node.name + ": " + error.what());
     }
   }
-  simulation.finish({{"program", program.name}, {"ops", ops}, {"price_us", priced_us}},
+  const nlohmann::json price =
+      simulation.is_refused() ? nlohmann::json(nullptr) : nlohmann::json(priced_us);
+  simulation.finish({{"program", program.name}, {"ops", ops}, {"price_us", price}},
                     program.name + ": " + std::to_string(ops) + " ops on " + mesh.text() + ", " +
                         evaluator.stack().name + "\n",
                     session);
@@ -321,6 +349,14 @@ void run_simulate(const SimulateArguments& arguments, Session& session) {
     throw InputError(
         "simulate: valid: a redistribution (--tensor, --from and --to), an op (--op and --inputs), "
         "or a program; one of them");
+  }
+  const std::string kind = moves ? "a redistribution" : runs_op ? "an op" : "a program";
+  for (const auto& [option, belongs] : arguments.options) {
+    if (option->count() == 0 || kind.ends_with(belongs) ||
+        (belongs == "data" && arguments.program.empty())) {
+      continue;
+    }
+    throw InputError(option->get_name() + ": not for " + kind);
   }
   StackEvaluator evaluator(store.stack(move.stack), store.topology(session.topology));
   if (!arguments.program.empty()) {
@@ -346,7 +382,7 @@ void add_simulate_command(CLI::App& app, Session& session) {
       "R\"");
   command->add_option("program", arguments->program,
                       "a program: shipped name or path (shardlab/program/1)");
-  arguments->redistribution.add_options(*command, false);
+  arguments->redistribution.add_options(*command, RedistributionArguments::For::kSimulate);
   arguments->op.add_options(*command, false);
   command
       ->add_option("--pin", arguments->pins,
@@ -359,6 +395,16 @@ void add_simulate_command(CLI::App& app, Session& session) {
   arguments->simulation.add_options(*command);
   add_topology_option(*command, session);
   add_common_options(*command, session);
+  arguments->data = command->get_option("--data");
+  for (const auto& [names, belongs] : {std::pair<std::vector<std::string>, std::string>(
+                                           {"--planner", "--flatten"}, "redistribution"),
+                                       {{"--args"}, "op"},
+                                       {{"--pin", "--pin-inputs"}, "program"},
+                                       {{"--values", "--reduction", "--domains-first"}, "data"}}) {
+    for (const std::string& name : names) {
+      arguments->options.emplace_back(command->get_option(name), belongs);
+    }
+  }
   command->callback([arguments, &session] { run_simulate(*arguments, session); });
 }
 

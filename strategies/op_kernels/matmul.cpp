@@ -13,7 +13,9 @@ struct Letters {
   Shape extents;
   [[nodiscard]] std::int64_t product() const {
     std::int64_t product = 1;
-    for (const std::int64_t extent : extents) product *= extent;
+    for (const std::int64_t extent : extents) {
+      product = extent == 0 ? 0 : saturating_product(product, extent);
+    }
     return product;
   }
 };
@@ -47,7 +49,7 @@ struct Product {
 };
 
 Product multiply(const EinsumEquation& equation, std::span<const HostTensor> inputs,
-                 const OpCall& call) {
+                 const OpCall& call, const HostMemory& memory) {
   std::vector<Shape> shapes;
   for (const HostTensor& input : inputs) shapes.push_back(input.shape());
   static_cast<void>(equation.extents(shapes, call.op));
@@ -81,6 +83,9 @@ Product multiply(const EinsumEquation& equation, std::span<const HostTensor> inp
     all.extents.insert(all.extents.end(), z.extents.begin(), z.extents.end());
     return all;
   };
+  expect_room(call.op, join(batch, rows, columns).product(), memory);
+  expect_room(call.op, join(batch, rows, contracted).product(), memory);
+  expect_room(call.op, join(batch, contracted, columns).product(), memory);
   const std::vector<double> left =
       arranged(as_doubles(inputs[0]), a, shapes[0], join(batch, rows, contracted));
   const std::vector<double> right =
@@ -120,7 +125,7 @@ template <Text kEquation>
 LocalResult run_product(const LocalCall& local, const OpKernel&) {
   const EinsumEquation equation = EinsumEquation::parse(kEquation.text);
   expect_inputs(local, equation.inputs().size());
-  const Product product = multiply(equation, local.inputs, local.call);
+  const Product product = multiply(equation, local.inputs, local.call, local.memory);
   return {{from_doubles(local.memory, local.inputs[0].dtype(), product.shape, product.values)}, {}};
 }
 
@@ -128,9 +133,15 @@ LocalResult run_product(const LocalCall& local, const OpKernel&) {
 template <Text kEquation>
 LocalResult run_biased_product(const LocalCall& local, const OpKernel&) {
   expect_inputs(local, 3);
-  Product product =
-      multiply(EinsumEquation::parse(kEquation.text), local.inputs.subspan(1), local.call);
+  Product product = multiply(EinsumEquation::parse(kEquation.text), local.inputs.subspan(1),
+                             local.call, local.memory);
   const HostTensor& bias = local.inputs[0];
+  bool broadcasts = bias.shape().size() <= product.shape.size();
+  for (std::size_t d = 0; broadcasts && d < bias.shape().size(); ++d) {
+    const std::int64_t extent = product.shape[product.shape.size() - bias.shape().size() + d];
+    broadcasts = bias.shape()[d] == 1 || bias.shape()[d] == extent;
+  }
+  if (!broadcasts) throw InputError(local.call.op + ": the bias does not broadcast to the product");
   const std::vector<double> values = as_doubles(bias);
   const Shape strides = row_major_strides(bias.shape());
   const std::size_t missing = product.shape.size() - bias.shape().size();
@@ -154,7 +165,7 @@ LocalResult run_einsum(const LocalCall& local, const OpKernel&) {
   }
   const EinsumEquation equation = EinsumEquation::parse(local.call.args[0].get<std::string>());
   expect_inputs(local, equation.inputs().size());
-  const Product product = multiply(equation, local.inputs, local.call);
+  const Product product = multiply(equation, local.inputs, local.call, local.memory);
   return {{from_doubles(local.memory, local.inputs[0].dtype(), product.shape, product.values)}, {}};
 }
 

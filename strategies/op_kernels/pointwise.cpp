@@ -16,14 +16,20 @@ using Result = OpKernel::Result;
 
 constexpr double kNone = std::numeric_limits<double>::quiet_NaN();  // a number that is absent
 
-// The numbers among the arguments; null is "none".
-std::vector<double> numbers_of(const OpCall& call, std::size_t count) {
+// The numbers that follow the tensors.
+std::vector<double> numbers_of(const OpCall& call, const OpKernel& kernel, std::size_t tensors) {
+  const std::size_t count = kernel.operands - tensors;
+  if (call.args.size() > count) {
+    throw InputError(call.op + ": found " + std::to_string(call.args.size()) +
+                     " arguments in --args; valid: at most " + std::to_string(count));
+  }
   std::vector<double> numbers;
   for (std::size_t i = 0; i < count; ++i) {
     const bool absent = i >= call.args.size() || call.args[i].is_null();
-    if (!absent && !call.args[i].is_number()) {
+    const bool optional = tensors + i >= kernel.operands - kernel.optional;
+    if (absent ? !optional : !call.args[i].is_number()) {
       throw InputError(call.op + ": argument " + std::to_string(i + 1) + " of --args: found " +
-                       describe_json(call.args[i]) + "; valid: a number");
+                       (absent ? "nothing" : describe_json(call.args[i])) + "; valid: a number");
     }
     numbers.push_back(absent ? kNone : call.args[i].get<double>());
   }
@@ -42,6 +48,13 @@ DType dtype_of(const OpKernel& kernel, std::span<const HostTensor> tensors, cons
                          " would be floating point; valid: floating point tensors");
       }
       break;
+    case Result::kInteger:
+      for (const HostTensor& tensor : tensors) {
+        if (!is_floating_point(tensor.dtype())) continue;
+        throw InputError(call.op + " of " + std::string(to_string(tensor.dtype())) +
+                         "; valid: integers and b8");
+      }
+      break;
     case Result::kAsFirst:
       break;
   }
@@ -55,7 +68,7 @@ LocalResult run_pointwise(const LocalCall& local, const OpKernel& kernel) {
     throw InputError(local.call.op + ": takes at most " + std::to_string(kernel.operands) +
                      " tensors, found " + std::to_string(tensors.size()));
   }
-  const std::vector<double> numbers = numbers_of(local.call, kernel.operands - tensors.size());
+  const std::vector<double> numbers = numbers_of(local.call, kernel, tensors.size());
   std::vector<TensorSpec> specs(tensors.size());
   std::vector<const TensorSpec*> shown;
   for (std::size_t i = 0; i < tensors.size(); ++i) {
@@ -64,7 +77,10 @@ LocalResult run_pointwise(const LocalCall& local, const OpKernel& kernel) {
   }
   const Shape shape = broadcast_shape(shown, local.call.op);
   std::int64_t elements = 1;
-  for (const std::int64_t extent : shape) elements *= extent;
+  for (const std::int64_t extent : shape) {
+    elements = extent == 0 ? 0 : saturating_product(elements, extent);
+  }
+  expect_room(local.call.op, elements, local.memory);
   // Where each operand's element stands, for an index of the common shape.
   std::vector<std::vector<double>> values;
   std::vector<Shape> strides;
@@ -77,6 +93,7 @@ LocalResult run_pointwise(const LocalCall& local, const OpKernel& kernel) {
     own.insert(own.begin(), shape.size() - own.size(), 0);
     strides.push_back(own);
   }
+  const DType dtype = dtype_of(kernel, tensors, local.call);
   std::vector<double> operands(kernel.operands);
   std::copy(numbers.begin(), numbers.end(), operands.begin() + std::ssize(tensors));
   std::vector<double> results(static_cast<std::size_t>(elements));
@@ -92,18 +109,19 @@ LocalResult run_pointwise(const LocalCall& local, const OpKernel& kernel) {
     }
     results[static_cast<std::size_t>(i)] = kernel.element(operands);
   }
-  return {{from_doubles(local.memory, dtype_of(kernel, tensors, local.call), shape, results)}, {}};
+  return {{from_doubles(local.memory, dtype, shape, results)}, {}};
 }
 
 double sigmoid(double x) { return 1.0 / (1.0 + std::exp(-x)); }
 double normal_cdf(double x) { return 0.5 * std::erfc(-x / std::numbers::sqrt2); }
-double sign(double x) { return x > 0.0 ? 1.0 : x < 0.0 ? -1.0 : x; }
+double sign(double x) { return x > 0.0 ? 1.0 : x < 0.0 ? -1.0 : 0.0; }
 double limited(double x, double low, double high) {
   if (!std::isnan(low)) x = std::max(x, low);
   if (!std::isnan(high)) x = std::min(x, high);
   return x;
 }
 double log_sum(double a, double b, double base) {
+  if (std::isnan(a) || std::isnan(b)) return kNone;
   const double most = std::max(a, b);
   if (std::isinf(most)) return most;
   return most + std::log1p(std::pow(base, std::min(a, b) - most)) / std::log(base);
@@ -138,13 +156,19 @@ constexpr OpKernel kKernels[] = {
     row("addcmul", 3, [](Operands x) { return x[0] + x[1] * x[2]; }),
     floating("asinh", 1, [](Operands x) { return std::asinh(x[0]); }),
     floating("atan", 1, [](Operands x) { return std::atan(x[0]); }),
-    row("bitwise_and", 2,
+    row(
+        "bitwise_and", 2,
         [](Operands x) {
           return static_cast<double>(static_cast<std::int64_t>(x[0]) &
                                      static_cast<std::int64_t>(x[1]));
-        }),
+        },
+        Result::kInteger),
     row("ceil", 1, [](Operands x) { return std::ceil(x[0]); }),
-    row("clamp", 3, [](Operands x) { return limited(x[0], x[1], x[2]); }),
+    {.name = "clamp",
+     .run = run_pointwise,
+     .element = [](Operands x) { return limited(x[0], x[1], x[2]); },
+     .operands = 3,
+     .optional = 2},
     row("clamp_max", 2, [](Operands x) { return smaller(x[0], x[1]); }),
     row("clamp_min", 2, [](Operands x) { return larger(x[0], x[1]); }),
     row("copy", 2, [](Operands x) { return x[1]; }),

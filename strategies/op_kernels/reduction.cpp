@@ -16,6 +16,15 @@ void expect_inputs(const LocalCall& local, std::size_t least, std::size_t most) 
                    std::to_string(local.inputs.size()));
 }
 
+void expect_floating(const LocalCall& local) {
+  const DType dtype = local.inputs[0].dtype();
+  if (is_floating_point(dtype)) return;
+  throw InputError(local.call.op + " of " + std::string(to_string(dtype)) +
+                   " would be floating point; valid: floating point tensors");
+}
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
 // The elements that each output element reduces, in row-major order of the reduced dims.
 struct Folds {
   Shape output;
@@ -33,7 +42,10 @@ Folds folds_of(const LocalCall& local) {
   const Shape kept = flat.output_shape(input.shape());
   const Shape strides = row_major_strides(kept);
   std::int64_t count = 1;
-  for (const std::int64_t extent : kept) count *= extent;
+  for (const std::int64_t extent : kept) {
+    count = extent == 0 ? 0 : saturating_product(count, extent);
+  }
+  expect_room(local.call.op, saturating_product(count, 4), local.memory);
   folds.elements.resize(static_cast<std::size_t>(count));
   const std::vector<double> values = as_doubles(input);
   for (std::size_t i = 0; i < values.size(); ++i) {
@@ -53,10 +65,7 @@ using Fold = double (*)(std::span<const double>);
 template <Fold kFold>
 LocalResult run_fold(const LocalCall& local, const OpKernel& kernel) {
   const DType dtype = local.inputs[0].dtype();
-  if (kernel.result == OpKernel::Result::kFloatingPoint && !is_floating_point(dtype)) {
-    throw InputError(local.call.op + " of " + std::string(to_string(dtype)) +
-                     " would be floating point; valid: floating point tensors");
-  }
+  if (kernel.result == OpKernel::Result::kFloatingPoint) expect_floating(local);
   const Folds folds = folds_of(local);
   std::vector<double> results;
   for (const std::vector<double>& elements : folds.elements) {
@@ -89,15 +98,19 @@ double product(std::span<const double> x) {
   for (const double v : x) total *= v;
   return total;
 }
+// NaN is above and below all numbers, as in PyTorch.
+bool is_less(double a, double b) { return a < b || (std::isnan(b) && !std::isnan(a)); }
+// The order in which the smallest, or NaN, is the last.
+bool is_greater_or_nan(double a, double b) { return a > b || (std::isnan(b) && !std::isnan(a)); }
 double largest(std::span<const double> x) {
-  return x.empty() ? kNothing : *std::max_element(x.begin(), x.end());
+  return x.empty() ? kNothing : *std::max_element(x.begin(), x.end(), is_less);
 }
 double smallest(std::span<const double> x) {
-  return x.empty() ? kNothing : *std::min_element(x.begin(), x.end());
+  return x.empty() ? kNothing : *std::max_element(x.begin(), x.end(), is_greater_or_nan);
 }
 double place_of_largest(std::span<const double> x) {
   return x.empty() ? kNothing
-                   : static_cast<double>(std::max_element(x.begin(), x.end()) - x.begin());
+                   : static_cast<double>(std::max_element(x.begin(), x.end(), is_less) - x.begin());
 }
 double all(std::span<const double> x) {
   return std::all_of(x.begin(), x.end(), [](double v) { return v != 0.0; }) ? 1.0 : 0.0;
@@ -107,10 +120,12 @@ double any(std::span<const double> x) {
 }
 
 // The first of --args is the dim.
-template <bool kLog>
+enum class Softmax : std::uint8_t { kPlain, kLog, kSafe };
+template <Softmax kKind>
 LocalResult run_softmax(const LocalCall& local, const OpKernel&) {
   expect_inputs(local, 1, 1);
   const HostTensor& input = local.inputs[0];
+  expect_floating(local);
   const int dim = normalize_dim(local.call.integer_arg(0, -1), input.ndim(), local.call.op);
   std::vector<double> values = as_doubles(input);
   const std::int64_t extent = input.ndim() == 0 ? 1 : input.extent(dim);
@@ -126,14 +141,17 @@ LocalResult run_softmax(const LocalCall& local, const OpKernel&) {
     double total = 0.0;
     for (std::int64_t i = 0; i < extent; ++i) total += std::exp(at(i) - most);
     for (std::int64_t i = 0; i < extent; ++i) {
-      at(i) = kLog ? at(i) - most - std::log(total) : std::exp(at(i) - most) / total;
+      at(i) =
+          kKind == Softmax::kLog ? at(i) - most - std::log(total) : std::exp(at(i) - most) / total;
+      // The safe one makes zeros of a row that is all minus infinity.
+      if (kKind == Softmax::kSafe && most == -kInfinity) at(i) = 0.0;
     }
   }
   return {{from_doubles(local.memory, input.dtype(), input.shape(), values)}, {}};
 }
 
-// nll_loss_forward(log_probabilities [N,C], target [N], weight [C] or none; reduction): the loss and
-// the total weight. Reduction 1 is the mean, weighted; 2 the sum.
+// nll_loss_forward(log_probabilities [N,C], target [N], weight [C] or none; reduction, ignored
+// target): the loss and the total weight. Reduction 1 is the mean, weighted; 2 the sum.
 LocalResult run_nll_loss(const LocalCall& local, const OpKernel&) {
   expect_inputs(local, 2, 3);
   const HostTensor& scores = local.inputs[0];
@@ -141,7 +159,14 @@ LocalResult run_nll_loss(const LocalCall& local, const OpKernel&) {
   if (scores.ndim() != 2 || target.ndim() != 1 || scores.extent(0) != target.extent(0)) {
     throw InputError(local.call.op + ": takes scores [N,C] and a target [N]");
   }
+  const auto classes_of = scores.extent(1);
+  const bool weighs = local.inputs.size() == 3;
+  if (is_floating_point(target.dtype()) ||
+      (weighs && local.inputs[2].shape() != Shape{classes_of})) {
+    throw InputError(local.call.op + ": takes whole numbers as target and a weight [C]");
+  }
   const std::int64_t reduction = local.call.integer_arg(0, 1);
+  const auto ignored = static_cast<double>(local.call.integer_arg(1, -100));
   if (reduction != 1 && reduction != 2) {
     throw InputError(local.call.op + ": reduction " + std::to_string(reduction) +
                      "; valid: 1 (mean) or 2 (sum)");
@@ -155,6 +180,7 @@ LocalResult run_nll_loss(const LocalCall& local, const OpKernel&) {
   double loss = 0.0;
   double total = 0.0;
   for (std::size_t i = 0; i < classes.size(); ++i) {
+    if (classes[i] == ignored) continue;
     if (!(classes[i] >= 0.0 && classes[i] < static_cast<double>(weights.size()))) {
       throw InputError(local.call.op + ": a target out of range");
     }
@@ -169,9 +195,9 @@ LocalResult run_nll_loss(const LocalCall& local, const OpKernel&) {
 }
 
 constexpr OpKernel kKernels[] = {
-    {.name = "_log_softmax", .run = run_softmax<true>},
-    {.name = "_safe_softmax", .run = run_softmax<false>},
-    {.name = "_softmax", .run = run_softmax<false>},
+    {.name = "_log_softmax", .run = run_softmax<Softmax::kLog>},
+    {.name = "_safe_softmax", .run = run_softmax<Softmax::kSafe>},
+    {.name = "_softmax", .run = run_softmax<Softmax::kPlain>},
     {.name = "all", .run = run_fold<all>, .result = OpKernel::Result::kTruth},
     {.name = "amax", .run = run_fold<largest>},
     {.name = "amin", .run = run_fold<smallest>},

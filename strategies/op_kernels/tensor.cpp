@@ -9,17 +9,29 @@
 namespace shardlab {
 namespace {
 
+constexpr std::int64_t kMostExtent = std::int64_t{1} << 53U;
+
 const HostTensor& first_of(const LocalCall& local) {
   if (local.inputs.empty()) throw InputError(local.call.op + ": takes at least one tensor");
   return local.inputs[0];
 }
 
-// One after the other along `dim` of `shape`.
-HostTensor joined(const LocalCall& local, int dim, Shape shape,
-                  const std::vector<HostTensor>& parts) {
+// One after the other along `dim`.
+HostTensor joined(const LocalCall& local, int dim, const std::vector<HostTensor>& parts) {
+  Shape shape = parts[0].shape();
   std::int64_t& rows = shape[static_cast<std::size_t>(dim)];
   rows = 0;
-  for (const HostTensor& part : parts) rows += part.extent(dim);
+  for (const HostTensor& part : parts) {
+    bool fits = part.dtype() == parts[0].dtype() && part.ndim() == parts[0].ndim();
+    for (int d = 0; fits && d < part.ndim(); ++d) {
+      fits = d == dim || part.extent(d) == parts[0].extent(d);
+    }
+    if (!fits) {
+      throw InputError(local.call.op + ": tensors of one dtype whose shapes differ in dim " +
+                       std::to_string(dim) + " only");
+    }
+    rows += part.extent(dim);
+  }
   HostTensor out = HostTensor::make(local.memory, parts[0].dtype(), shape);
   Shape offset(shape.size(), 0);
   for (const HostTensor& part : parts) {
@@ -32,17 +44,24 @@ HostTensor joined(const LocalCall& local, int dim, Shape shape,
 LocalResult run_cat(const LocalCall& local, const OpKernel&) {
   const HostTensor& first = first_of(local);
   const int dim = normalize_dim(local.call.integer_arg(0, 0), first.ndim(), local.call.op);
-  return {{joined(local, dim, first.shape(), {local.inputs.begin(), local.inputs.end()})}, {}};
+  if (first.ndim() == 0) throw InputError(local.call.op + ": tensors of at least one dim");
+  return {{joined(local, dim, {local.inputs.begin(), local.inputs.end()})}, {}};
 }
 
 LocalResult run_stack(const LocalCall& local, const OpKernel&) {
   const HostTensor& first = first_of(local);
   const int dim = normalize_dim(local.call.integer_arg(0, 0), first.ndim() + 1, local.call.op);
-  Shape shape = first.shape();
-  shape.insert(shape.begin() + dim, 1);
+  if (first.ndim() == kMaxTensorDims) throw InputError(local.call.op + ": too many dims");
   std::vector<HostTensor> parts;
-  for (const HostTensor& input : local.inputs) parts.push_back(input.reshape(shape));
-  return {{joined(local, dim, shape, parts)}, {}};
+  for (const HostTensor& input : local.inputs) {
+    if (input.shape() != first.shape()) {
+      throw InputError(local.call.op + ": tensors of one shape");
+    }
+    Shape shape = input.shape();
+    shape.insert(shape.begin() + dim, 1);
+    parts.push_back(input.reshape(shape));
+  }
+  return {{joined(local, dim, parts)}, {}};
 }
 
 // The elements in row-major order, in the shape that --args begin with; on a rank, in the shape that
@@ -58,11 +77,26 @@ LocalResult run_view(const LocalCall& local, const OpKernel&) {
       throw InputError(local.call.op + ": --args must begin with the shape");
     }
     shape.assign(extents->begin(), extents->end());
+    // One -1 stands for what the others leave.
+    const auto open = std::find(shape.begin(), shape.end(), -1);
+    std::int64_t others = 1;
+    for (auto extent = shape.begin(); extent != shape.end(); ++extent) {
+      if (extent == open) continue;
+      if (*extent < 0 || *extent > kMostExtent) {
+        throw InputError(local.call.op + ": found an extent of " + std::to_string(*extent) +
+                         "; valid: 0 to 2^53, or one -1");
+      }
+      others = *extent == 0 ? 0 : saturating_product(others, *extent);
+    }
+    if (open != shape.end()) *open = others == 0 ? 0 : input.elements() / others;
   }
   std::int64_t elements = 1;
+  std::int64_t capacity = 1;
   for (const std::int64_t extent : shape) {
-    elements = extent <= 0 ? 0 : saturating_product(elements, extent);
+    elements = extent == 0 ? 0 : saturating_product(elements, extent);
+    capacity = saturating_product(capacity, std::max<std::int64_t>(extent, 1));
   }
+  if (capacity > kMostExtent) throw InputError(local.call.op + ": extents past 2^53 elements");
   if (elements != input.elements()) {
     throw InputError(local.call.op + ": a tensor of " + std::to_string(input.elements()) +
                      " elements can't be seen as one of " + std::to_string(elements));
@@ -79,9 +113,17 @@ LocalResult run_embedding(const LocalCall& local, const OpKernel&) {
   const HostTensor& weight = local.inputs[0];
   const HostTensor& indices = local.inputs[1];
   const std::int64_t total = local.call.tensors()[0]->meta.shape[0];
-  std::vector<std::int64_t> held;
-  if (!local.input_rows.empty()) held = local.input_rows[0][0];
-  const bool whole = local.input_rows.empty() || std::ssize(held) == total;
+  if (is_floating_point(indices.dtype()) || indices.dtype() == DType::kB8) {
+    throw InputError(local.call.op + ": indices of " + std::string(to_string(indices.dtype())) +
+                     "; valid: integers");
+  }
+  // Where the rank has a global row; -1 where it has not.
+  std::vector<std::int64_t> place(static_cast<std::size_t>(total), -1);
+  const bool whole = local.input_rows.empty();
+  for (std::int64_t i = 0; i < weight.extent(0); ++i) {
+    const std::int64_t row = whole ? i : local.input_rows[0][0][static_cast<std::size_t>(i)];
+    place[static_cast<std::size_t>(row)] = i;
+  }
   HostTensor mask = HostTensor::make(local.memory, DType::kB8, indices.shape());
   std::vector<std::int64_t> rows;
   const bool empty = weight.extent(0) == 0;
@@ -91,10 +133,9 @@ LocalResult run_embedding(const LocalCall& local, const OpKernel&) {
       throw InputError(local.call.op + ": index " + std::to_string(index) + "; valid: 0 to " +
                        std::to_string(total - 1));
     }
-    const auto found = std::find(held.begin(), held.end(), index);
-    const bool mine = whole || found != held.end();
-    set_element(mask, i, mine ? 0.0 : 1.0);
-    rows.push_back(whole ? index : mine ? found - held.begin() : 0);
+    const std::int64_t found = place[static_cast<std::size_t>(index)];
+    set_element(mask, i, found >= 0 ? 0.0 : 1.0);
+    rows.push_back(std::max<std::int64_t>(found, 0));
   }
   Shape shape = indices.shape();
   shape.insert(shape.end(), weight.shape().begin() + 1, weight.shape().end());

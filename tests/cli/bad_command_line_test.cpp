@@ -431,9 +431,9 @@ INSTANTIATE_TEST_SUITE_P(
             "ClocksBeyondTheMemory",
             simulate_of("1048576", "f32[8]",
                         {"--data", "off", "--straggler", "jitter:0.1", "--memory", "1MiB"}),
-            "straggler model jitter:0.1 treats ranks differently, so each of the 1048576 "
-            "ranks needs its clocks: 108 MiB in all, past the limit of 1 MiB; valid: a higher "
-            "limit, fewer ranks, or none or percent:P",
+            "each of the 1048576 ranks needs clocks of its own under jitter:0.1: 108 MiB, and "
+            "3.1 KiB for 100 repetitions of 1 kernels; the limit is 1 MiB; valid: a higher "
+            "limit, fewer ranks or repetitions, or none or percent:P",
             3},
         BadCommand{"NoRepetitions", simulate_of("2", "f32[8]", {"--repetitions", "0"}),
                    "simulate: --repetitions: found \"0\"; valid: an integer from 1 to 1000000"},

@@ -366,6 +366,39 @@ TEST(SimulateCommand, RunsAProgramInVirtualTime) {
   EXPECT_NEAR(document["time_us"]["max"].get<double>(), document["price_us"].get<double>(), 1e-5);
 }
 
+TEST(SimulateCommand, RefusesAProgramWithAnImpossibleNode) {
+  const ProcessResult result =
+      run_shardlab({"simulate", "mlp", "--mesh", "2x4", "--pin", "down=P(product)R", "--stack",
+                    "dtensor-v0", "--format", "json"});
+  EXPECT_EQ(result.exit_code, 1);
+  const json document = json::parse(result.out);
+  EXPECT_EQ(document["verified"], false);
+  EXPECT_EQ(document["steps"].size(), 0U);
+  EXPECT_EQ(document["price_us"], nullptr);
+  EXPECT_TRUE(document["refused"].get<std::string>().starts_with("node ")) << document["refused"];
+}
+
+// A traced rank is found without listing 2^40 of them.
+TEST(SimulateCommand, TracesAMeshOfAnySize) {
+  const TemporaryFolder folder;
+  const ProcessResult result = run_shardlab(
+      {"simulate", "--mesh", "1048576x1048576", "--tensor", "f32[8,8]", "--from", "S(0)R", "--to",
+       "RR", "--data", "off", "--trace", "trace.json", "--trace-ranks", "4"},
+      folder.path());
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+}
+
+// The greedy planner of v0 exchanges an outer shard under an inner one: what shards lack is zeros,
+// the same in every run.
+TEST(SimulateCommand, WrongShardsAreTheSameInEveryRun) {
+  const Words words = {"simulate", "--mesh", "3x4",      "--tensor", "f32[1,7]",   "--from",
+                       "_S(1,2)R", "--to",   "S(0)S(1)", "--stack",  "dtensor-v0", "--no-timing"};
+  const ProcessResult once = run_shardlab(words);
+  EXPECT_EQ(once.exit_code, 1);
+  EXPECT_NE(once.out.find("element [0,1]: found 0, expected"), std::string::npos) << once.out;
+  EXPECT_EQ(run_shardlab(words).out, once.out);
+}
+
 TEST(SimulateCommand, SaysWhichNodeOfAProgramCantRun) {
   const TemporaryFolder folder;
   std::string broken = kProgram;

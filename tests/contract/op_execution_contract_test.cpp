@@ -17,8 +17,13 @@ namespace {
 
 using namespace testing_support;
 
-// Numbers that the samples leave out.
+// Numbers and dtypes that the samples leave out.
 bool complete(OpCall& call, const OpKernel& kernel) {
+  if (kernel.result == OpKernel::Result::kInteger) {
+    for (TensorArg& arg : call.inputs) {
+      for (TensorSpec& tensor : arg.tensors) tensor.meta.dtype = DType::kI32;
+    }
+  }
   if (kernel.element == nullptr) return true;
   const std::size_t tensors = call.tensors().size() - (call.op.ends_with("out") ? 1 : 0);
   if (tensors > kernel.operands) return false;

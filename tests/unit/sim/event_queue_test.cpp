@@ -55,7 +55,7 @@ TEST(Picoseconds, AreRoundedToTheNearest) {
 TEST(Picoseconds, RefuseWhatIsNoTime) {
   for (const double us : {-1.0, 8.65e10, std::numeric_limits<double>::infinity(),
                           std::numeric_limits<double>::quiet_NaN()}) {
-    EXPECT_THROW((void)to_picoseconds(Micros(us)), InputError) << us;
+    EXPECT_THROW((void)to_picoseconds(Micros(us)), LimitError) << us;
   }
 }
 

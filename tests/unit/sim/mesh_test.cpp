@@ -296,5 +296,17 @@ TEST(Mesh, EqualityLooksAtDimsNamesAndWorld) {
                DeviceMesh::parse("a=2,b=4").slice(Names{"b"}));
 }
 
+TEST(DeviceMesh, FindsOneRankWithoutListingAll) {
+  const DeviceMesh root = DeviceMesh::parse("a=2,b=3,c=4");
+  const std::vector<std::string> outer_and_inner = {"a", "c"};
+  for (const DeviceMesh& mesh :
+       {root, root.slice(outer_and_inner), root.flatten(outer_and_inner).flattened("a_c")}) {
+    const std::vector<std::int64_t> ranks = mesh.ranks();
+    for (std::size_t i = 0; i < ranks.size(); ++i) {
+      EXPECT_EQ(mesh.rank(static_cast<std::int64_t>(i)), ranks[i]) << mesh.text();
+    }
+  }
+}
+
 }  // namespace
 }  // namespace shardlab

@@ -170,19 +170,47 @@ TEST(Simulator, FoldsAMillionRanksThatAreAlikeAndBoundsTheMemoryOfOthers) {
   const SimulationResult folded = simulated("1024x1024", schedule, "percent:50");
   EXPECT_EQ(folded.simulated_ranks, 1);
   EXPECT_EQ(folded.time_us.max, 30);
-  const std::string message = message_of<InputError>([&] {
+  const std::string message = message_of<LimitError>([&] {
     (void)simulated("1024x1024", schedule, "jitter:0.1", {.memory_limit_bytes = 1 << 20});
   });
   EXPECT_EQ(
       message,
-      "straggler model jitter:0.1 treats ranks differently, so each of the 1048576 ranks needs "
-      "its clocks: 120 MiB in all, past the limit of 1 MiB; valid: a higher limit, fewer "
-      "ranks, or none or percent:P");
+      "each of the 1048576 ranks needs clocks of its own under jitter:0.1: 120 MiB, and 64 B for 1 "
+      "repetitions of 2 kernels; the limit is 1 MiB; valid: a higher limit, fewer ranks or "
+      "repetitions, or none or percent:P");
 }
 
 TEST(Simulator, RefusesAHostThatTheMeshDoesNotReach) {
   EXPECT_EQ(message_of<InputError>([] { (void)simulated("2x4", {}, "host:2:2"); }),
             "straggler model host:2:2: mesh 2x4 has no host 2; valid: 0 to 1");
+}
+
+TEST(Simulator, CountsWhatRepetitionsLeaveAsMemory) {
+  const std::string message = message_of<LimitError>([] {
+    (void)simulated("4", schedule_of({compute(1)}), "jitter:0.1",
+                    {.repetitions = 100000, .memory_limit_bytes = 1 << 20});
+  });
+  EXPECT_TRUE(
+      message.starts_with("each of the 4 ranks needs clocks of its own under jitter:0.1: "
+                          "432 B, and 3.1 MiB for 100000 repetitions of 1 kernels"))
+      << message;
+}
+
+// Ranks 0, 2, 4, 6 of 8 on hosts of 4; a slice that stays on host 0 has no host 1.
+TEST(Simulator, KnowsTheHostsOfASlice) {
+  const DeviceMesh root = DeviceMesh::parse("a=2,b=2,c=2");
+  const Schedule schedule = schedule_of({compute(5)});
+  const Topology topology = topology_with(4);
+  const auto run = [&](const std::vector<std::string>& axes) {
+    return Simulator(root.slice(axes), topology, {.slowdown = Slowdown::parse("host:1:2")})
+        .run(schedule)
+        .time_us.max;
+  };
+  EXPECT_EQ(run({"a", "b"}), 10);
+  EXPECT_EQ(message_of<InputError>([&] {
+              (void)run({"b", "c"});
+            }),
+            "straggler model host:1:2: mesh b=2,c=2 has no host 1; valid: 0 to 0");
 }
 
 TEST(Simulator, AnEmptyScheduleTakesNoTime) {

@@ -82,6 +82,16 @@ INSTANTIATE_TEST_SUITE_P(
                    node("x", R"("kind": "input")") + "," +
                        node("w", R"("kind": "parameter", "inputs": ["x"])"),
                    "/1/inputs: found inputs of a node of kind parameter; valid: none"},
+        BadProgram{
+            "ReadsWhatHasLeft",
+            node("x", R"("kind": "input")") + "," +
+                node("o", R"("kind": "output", "inputs": ["x"])") + "," +
+                node("y", R"("op": "aten.abs", "inputs": ["o"])"),
+            "/2/inputs/0: found \"o\", of kind output; valid: a node that does not leave the "
+            "program"},
+        BadProgram{"InputOfTwoTensors", R"({"name": "x", "kind": "input", "outputs": []})",
+                   "/0/outputs: found 0; valid: 1 of a node of kind input"},
+        BadProgram{"NoOp", node("y", R"("op": "")"), "/0/op: found \"\"; valid: an op"},
         BadProgram{"DType", R"({"name": "x", "kind": "input",
                                 "outputs": [{"dtype": "f31", "shape": []}]})",
                    "/0/outputs/0: tensor \"f31[]\": at position 0: expected a dtype: f64 f32 f16 "
