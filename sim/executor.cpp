@@ -191,6 +191,12 @@ DistributedTensor Executor::distribute(const TensorMeta& meta, const Layout& lay
         "P and NP");
   }
   expect_layout(meta, layout);
+  for (const std::int64_t extent : meta.shape) {  // the books list the rows of each dim
+    if (extent <= options_.memory_limit_bytes / 64) continue;
+    throw LimitError("the rows of " + meta.text() + " can't be listed within " +
+                     format_bytes(static_cast<double>(options_.memory_limit_bytes)) +
+                     "; valid: a larger limit, a smaller tensor, or shapes only");
+  }
   SHARDLAB_CHECK(!has_mixed_partials(layout.placements), layout.text());
   DistributedTensor tensor;
   tensor.meta = meta;

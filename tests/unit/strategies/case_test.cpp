@@ -649,6 +649,29 @@ TEST(Case, ExecuteRunsAnOpInGivenLayouts) {
   for (const auto& check : report.checks) EXPECT_TRUE(check.ok) << check.what() << check.got;
 }
 
+TEST(Case, ALargeElementHidesNoWrongOneBesideIt) {
+  const CaseReport report = report_of(
+      R"j([{"execute": {"op": "aten.relu.default", "placements": "P(sum)|P(sum)",
+                        "inputs": [{"tensor": "f32[3]", "locals": [[1e9, 5, -7], [0, -7, 5]]}]},
+            "expect": {"verified": false, "max_abs_error": 5}},
+           {"execute": {"op": "aten.cat.default", "args": [0], "placements": "S(0)|S(0),S(0)",
+                        "inputs": [{"tensor": "f32[2]", "values": [1e9, 1]},
+                                   {"tensor": "f32[2]", "values": [50, -3]}]},
+            "expect": {"verified": false, "mismatch": "element [1]: found 50, expected 1"}}])j");
+  for (const auto& check : report.checks) EXPECT_TRUE(check.ok) << check.what() << check.got;
+}
+
+TEST(Case, WhatHasTheWrongShapeIsNotMovedOn) {
+  const CaseReport report = report_of(
+      R"j([{"execute": {"op": "aten.embedding.default", "placements": "MP|S(1),R", "to": "R",
+                        "inputs": ["f32[5,2]", {"tensor": "i64[2]", "values": [0, 2]}]},
+            "expect": {"verified": false, "result": null,
+                       "mismatch": "rank 0: found f32[2,1], expected f32[2,2]"}},
+           {"execute": {"op": "aten.neg.default", "placements": "S(3)|R", "inputs": ["f32[2]"]},
+            "error": "S(3) of f32[2]: S(3) names a dim that it lacks"}])j");
+  for (const auto& check : report.checks) EXPECT_TRUE(check.ok) << check.what() << check.got;
+}
+
 TEST(Case, ShowsWhatItsSelectionsAndPlansSaw) {
   const CaseReport report = report_of(
       R"j([{"select": {"op": "aten.mul.Tensor", "mesh": "4",

@@ -1,0 +1,194 @@
+// Reference kernels where they could differ from PyTorch: NaN, infinity, empty dims, absent and left
+// over arguments. Expected values are PyTorch 2.13.0's.
+#include "strategies/op_kernel.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "costmodel/error.h"
+#include "tests/support/reference_messages.h"
+
+namespace shardlab {
+namespace {
+
+using testing_support::message_of;
+
+constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+constexpr double kInf = std::numeric_limits<double>::infinity();
+
+struct Operand {
+  std::string meta;
+  std::vector<double> values;
+};
+
+std::vector<std::vector<double>> computed(const std::string& op, const std::vector<Operand>& inputs,
+                                          const char* args = "[]") {
+  const auto memory = HostMemory::make(std::int64_t{1} << 24U);
+  OpCall call;
+  call.op = op;
+  call.args = nlohmann::json::parse(args);
+  std::vector<HostTensor> tensors;
+  for (const Operand& input : inputs) {
+    const TensorMeta meta = TensorMeta::parse(input.meta);
+    tensors.push_back(from_doubles(*memory, meta.dtype, meta.shape, input.values));
+    call.inputs.push_back({.tensors = {{meta, Layout::replicated(1)}}, .is_list = false});
+  }
+  std::vector<std::vector<double>> outputs;
+  for (const HostTensor& output :
+       run_op_kernel({.call = call, .memory = *memory, .inputs = tensors}).outputs) {
+    outputs.push_back(as_doubles(output));
+  }
+  return outputs;
+}
+
+struct KernelCase {
+  const char* name;
+  const char* op;
+  std::vector<Operand> inputs;
+  const char* args;
+  std::vector<double> expected;
+};
+void PrintTo(const KernelCase& c, std::ostream* out) { *out << c.name; }
+class OpKernelValue : public testing::TestWithParam<KernelCase> {};
+
+TEST_P(OpKernelValue, IsPyTorchs) {
+  const std::vector<double> found =
+      computed(GetParam().op, GetParam().inputs, GetParam().args).front();
+  ASSERT_EQ(found.size(), GetParam().expected.size());
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    if (std::isnan(GetParam().expected[i])) {
+      EXPECT_TRUE(std::isnan(found[i])) << i << ": " << found[i];
+    } else {
+      EXPECT_DOUBLE_EQ(found[i], GetParam().expected[i]) << i;
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All, OpKernelValue,
+    testing::Values(
+        KernelCase{"MaxOfNan", "aten.max.default", {{"f64[3]", {1, kNan, 2}}}, "[]", {kNan}},
+        KernelCase{"MinOfNan", "aten.min.default", {{"f64[3]", {1, kNan, 2}}}, "[]", {kNan}},
+        KernelCase{"MinOfNumbers", "aten.amin.default", {{"f64[3]", {1, -4, 2}}}, "[]", {-4}},
+        KernelCase{"ArgmaxOfNan", "aten.argmax.default", {{"f64[3]", {1, kNan, 2}}}, "[]", {1}},
+        KernelCase{"SignOfNan", "aten.sign.default", {{"f64[3]", {-2, kNan, 0}}}, "[]", {-1, 0, 0}},
+        KernelCase{"RoundIsToEven",
+                   "aten.round.default",
+                   {{"f64[3]", {0.5, 1.5, -2.5}}},
+                   "[]",
+                   {0, 2, -2}},
+        KernelCase{"LogaddexpOfNan",
+                   "aten.logaddexp.default",
+                   {{"f64[1]", {1}}, {"f64[1]", {kNan}}},
+                   "[]",
+                   {kNan}},
+        KernelCase{"LogaddexpOfInfinity",
+                   "aten.logaddexp.default",
+                   {{"f64[1]", {kInf}}, {"f64[1]", {1}}},
+                   "[]",
+                   {kInf}},
+        KernelCase{"ClampWithoutMin",
+                   "aten.clamp.default",
+                   {{"f64[3]", {1, 2, 3}}},
+                   "[null, 2]",
+                   {1, 2, 2}},
+        KernelCase{"SafeSoftmaxOfNothing",
+                   "aten._safe_softmax.default",
+                   {{"f64[2,2]", {-kInf, -kInf, 1, 1}}},
+                   "[1]",
+                   {0, 0, 0.5, 0.5}},
+        KernelCase{"SumOverNoDimsIsOverAll",
+                   "aten.sum.dim_IntList",
+                   {{"f64[2,2]", {1, 2, 3, 4}}},
+                   "[[]]",
+                   {10}},
+        KernelCase{"SumKeepsDims",
+                   "aten.sum.dim_IntList",
+                   {{"f64[2,3]", {1, 2, 3, 4, 5, 6}}},
+                   "[[-1], true]",
+                   {6, 15}},
+        KernelCase{"MeanOfNothing", "aten.mean.default", {{"f64[0]", {}}}, "[]", {kNan}},
+        KernelCase{"Broadcasts",
+                   "aten.sub.Tensor",
+                   {{"f64[2,1]", {1, 2}}, {"f64[3]", {1, 2, 3}}},
+                   "[]",
+                   {0, -1, -2, 1, 0, -1}},
+        KernelCase{"NumberFirst", "aten.rsub.Scalar", {{"f64[2]", {1, 2}}}, "[10]", {9, 8}},
+        KernelCase{"Addmm",
+                   "aten.addmm.default",
+                   {{"f64[2]", {10, 20}}, {"f64[2,2]", {1, 2, 3, 4}}, {"f64[2,2]", {1, 0, 0, 1}}},
+                   "[]",
+                   {11, 22, 13, 24}},
+        KernelCase{"EinsumTransposes",
+                   "aten.einsum.default",
+                   {{"f64[2,2]", {1, 2, 3, 4}}},
+                   R"(["ij->ji"])",
+                   {1, 3, 2, 4}},
+        KernelCase{"ViewInfersOne",
+                   "aten.view.default",
+                   {{"f64[2,3]", {1, 2, 3, 4, 5, 6}}},
+                   "[[3, -1]]",
+                   {1, 2, 3, 4, 5, 6}},
+        KernelCase{"Stack",
+                   "aten.stack.default",
+                   {{"f64[2]", {1, 2}}, {"f64[2]", {3, 4}}},
+                   "[1]",
+                   {1, 3, 2, 4}},
+        KernelCase{"CatOfNegativeDim",
+                   "aten.cat.default",
+                   {{"f64[2,1]", {1, 2}}, {"f64[2,2]", {3, 4, 5, 6}}},
+                   "[-1]",
+                   {1, 3, 4, 2, 5, 6}},
+        KernelCase{"NllIgnoresATarget",
+                   "aten.nll_loss_forward.default",
+                   {{"f64[2,3]", {0, 1, 2, 3, 4, 5}}, {"i64[2]", {-100, 1}}},
+                   "[1, -100]",
+                   {-4}},
+        KernelCase{"Where",
+                   "aten.where.self",
+                   {{"b8[2]", {1, 0}}, {"f64[2]", {1, 2}}, {"f64[2]", {3, 4}}},
+                   "[]",
+                   {1, 4}}),
+    [](const auto& test) { return std::string(test.param.name); });
+
+TEST(OpKernel, RefusesWhatItWouldGetWrong) {
+  const auto error = [](const std::string& op, const std::vector<Operand>& inputs,
+                        const char* args = "[]") {
+    return message_of<InputError>([&] { (void)computed(op, inputs, args); });
+  };
+  EXPECT_EQ(error("aten.add.Tensor", {{"f32[1]", {1}}}),
+            "aten.add.Tensor: argument 1 of --args: found nothing; valid: a number");
+  EXPECT_EQ(error("aten.add.Tensor", {{"f32[1]", {1}}, {"f32[1]", {1}}}, "[2]"),
+            "aten.add.Tensor: found 1 arguments in --args; valid: at most 0");
+  EXPECT_EQ(error("aten.cat.default", {{"f32[1]", {1}}, {"f64[1]", {1}}}, "[0]"),
+            "aten.cat.default: tensors of one dtype whose shapes differ in dim 0 only");
+  EXPECT_EQ(error("aten.stack.default", {{"f32[1]", {1}}, {"f32[2]", {1, 2}}}, "[0]"),
+            "aten.stack.default: tensors of one shape");
+  EXPECT_EQ(
+      error("aten.addmm.default", {{"f32[3]", {1, 2, 3}}, {"f32[1,1]", {1}}, {"f32[1,2]", {1, 2}}}),
+      "aten.addmm.default: the bias does not broadcast to the product");
+  EXPECT_EQ(error("aten.embedding.default", {{"f32[2]", {1, 2}}, {"i64[1]", {2}}}),
+            "aten.embedding.default: index 2; valid: 0 to 1");
+  EXPECT_EQ(error("aten.bitwise_and.Tensor", {{"f32[1]", {1}}, {"f32[1]", {1}}}),
+            "aten.bitwise_and.Tensor of f32; valid: integers and b8");
+  EXPECT_EQ(error("aten.exp.default", {{"i64[1]", {1}}}),
+            "aten.exp.default of i64 would be floating point; valid: floating point tensors");
+  EXPECT_EQ(error("aten.mul.Scalar", {{"i64[1]", {0x1p52}}}, "[4]"),
+            "a result of 18014398509481984 does not fit i64");
+  EXPECT_EQ(error("aten.lu.default", {{"f32[1]", {1}}}),
+            "aten.lu.default has no reference kernel, so it can't be executed");
+  for (const char* op : {"aten.max.dim", "aten.max.other", "aten.pow.Scalar"}) {
+    EXPECT_EQ(find_op_kernel(op), nullptr) << op;
+  }
+  EXPECT_EQ(message_of<LimitError>([&] {
+              (void)computed("aten.mm.default", {{"f32[4000,1]", std::vector<double>(4000)},
+                                                 {"f32[1,4000]", std::vector<double>(4000)}});
+            }),
+            "aten.mm.default: its kernel would need 16000000 doubles; valid: smaller tensors, or a "
+            "limit of more than 16 MiB");
+}
+
+}  // namespace
+}  // namespace shardlab
