@@ -20,8 +20,7 @@ DeviceMesh with_flattened(DeviceMesh mesh, const std::vector<std::string>& flatt
 
 }  // namespace
 
-void RedistributionArguments::add_options(CLI::App& command, For user) {
-  const bool required = user == For::kPlan;
+void RedistributionArguments::add_options(CLI::App& command, bool required) {
   command.add_option("--mesh", mesh, "8x8, or dp=8,tp=8")->required();
   command.add_option("--tensor", tensor, "bf16[8192,4096]")->required(required);
   command.add_option("--from", from, "layout now, e.g. S(0)R")->required(required);
@@ -34,7 +33,6 @@ void RedistributionArguments::add_options(CLI::App& command, For user) {
                   "axes of a registered flattened mesh, e.g. \"dp,tp\"; once per mesh")
       ->take_all()
       ->allow_extra_args(false);
-  if (user != For::kPlan) return;
   command.add_option("--rank", rank, "whose logical shapes to show")
       ->check(integer_from(0, (std::uint64_t{1} << 40) - 1))
       ->capture_default_str();

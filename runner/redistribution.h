@@ -29,10 +29,9 @@ struct RedistributionArguments {
   std::vector<std::string> flatten;
   std::int64_t rank = 0;
 
-  // --mesh, --tensor, --from, --to, --stack, --planner, --flatten. Keeps references. For `plan` the
-  // first four are required and there is --rank; `simulate` has other things to run.
-  enum class For : std::uint8_t { kPlan, kSimulate };
-  void add_options(CLI::App& command, For user);
+  // --mesh, --tensor, --from, --to, --stack, --planner, --flatten, --rank. Keeps references. --mesh
+  // is required, the next three where it is said.
+  void add_options(CLI::App& command, bool required);
   // Throws InputError: the option, what was found, what is valid.
   [[nodiscard]] RedistributionQuestion read() const;
 };

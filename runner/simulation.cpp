@@ -124,6 +124,8 @@ std::vector<int> Simulation::add(const Plan& plan, const ExecutionResult* result
          {"from", step.from.text()},
          {"to", step.to.text()},
          {"after", step.after.text()},
+         {"logical_shape",
+          std::vector<std::int64_t>(step.logical_shape.begin(), step.logical_shape.end())},
          {"verified", nullptr}});
     if (result != nullptr) {
       shown.max_abs_error = result->steps[i].verification.max_abs_error;

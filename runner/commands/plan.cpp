@@ -138,7 +138,7 @@ void add_plan_command(CLI::App& app, Session& session) {
                                          "plan and price one redistribution\n"
                                          "  shardlab plan --mesh 2x4 --tensor bf16[8192,4096] "
                                          "--from \"S(0)R\" --to \"RS(1)\" --stack dtensor-v3");
-  arguments->add_options(*command, RedistributionArguments::For::kPlan);
+  arguments->add_options(*command, true);
   add_topology_option(*command, session);
   add_common_options(*command, session);
   command->callback([arguments, &session] { run_plan(*arguments, session); });

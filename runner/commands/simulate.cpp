@@ -382,7 +382,7 @@ void add_simulate_command(CLI::App& app, Session& session) {
       "R\"");
   command->add_option("program", arguments->program,
                       "a program: shipped name or path (shardlab/program/1)");
-  arguments->redistribution.add_options(*command, RedistributionArguments::For::kSimulate);
+  arguments->redistribution.add_options(*command, false);
   arguments->op.add_options(*command, false);
   command
       ->add_option("--pin", arguments->pins,
@@ -397,7 +397,7 @@ void add_simulate_command(CLI::App& app, Session& session) {
   add_common_options(*command, session);
   arguments->data = command->get_option("--data");
   for (const auto& [names, belongs] : {std::pair<std::vector<std::string>, std::string>(
-                                           {"--planner", "--flatten"}, "redistribution"),
+                                           {"--planner", "--flatten", "--rank"}, "redistribution"),
                                        {{"--args"}, "op"},
                                        {{"--pin", "--pin-inputs"}, "program"},
                                        {{"--values", "--reduction", "--domains-first"}, "data"}}) {
