@@ -93,7 +93,7 @@ TensorSpec TensorSpec::parse(std::string_view text, int mesh_ndim) {
   TextCursor cursor("tensor and layout", text);
   TensorSpec spec;
   spec.meta = parse_meta(cursor);
-  if (cursor.at_end()) {
+  if (cursor.at_end() && mesh_ndim > 0) {  // on no mesh dims, nothing says where
     cursor.fail("a layout of " + std::to_string(mesh_ndim) +
                 (mesh_ndim == 1 ? " placement" : " placements") + " after the tensor, such as " +
                 Layout::replicated(mesh_ndim).text());

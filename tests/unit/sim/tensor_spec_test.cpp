@@ -356,5 +356,10 @@ TEST(EvenlyShardable, NeedsTheExtentDividedByEveryPrefix) {
   EXPECT_FALSE(even(10, "_S(0,3)R"));
 }
 
+TEST(TensorSpec, OfNoMeshDimsReadsBackWhatItPrints) {
+  const TensorSpec spec = TensorSpec::parse("f16[96],", 0);
+  EXPECT_EQ(TensorSpec::parse(spec.text(), 0), spec);
+}
+
 }  // namespace
 }  // namespace shardlab
