@@ -28,6 +28,23 @@ constexpr std::array<DTypeRow, 12> kRows = {{
 
 const DTypeRow& row(DType dtype) { return kRows[static_cast<std::size_t>(dtype)]; }
 
+struct Rounding {
+  DType dtype;
+  double unit_roundoff;
+  double underflow_error;
+};
+constexpr std::array<Rounding, 4> kRoundings = {{{DType::kF64, 0x1p-53, 0x1p-1074},
+                                                 {DType::kF32, 0x1p-24, 0x1p-150},
+                                                 {DType::kF16, 0x1p-11, 0x1p-25},
+                                                 {DType::kBF16, 0x1p-8, 0x1p-134}}};
+
+Rounding rounding_of(DType dtype) {
+  for (const Rounding& row : kRoundings) {
+    if (row.dtype == dtype) return row;
+  }
+  return {dtype, 0.0, 0.0};
+}
+
 }  // namespace
 
 int itemsize(DType dtype) { return row(dtype).itemsize; }
@@ -42,34 +59,7 @@ std::optional<DType> dtype_from_name(std::string_view name) {
   return std::nullopt;
 }
 
-double unit_roundoff(DType dtype) {
-  switch (dtype) {
-    case DType::kF64:
-      return 0x1p-53;
-    case DType::kF32:
-      return 0x1p-24;
-    case DType::kF16:
-      return 0x1p-11;
-    case DType::kBF16:
-      return 0x1p-8;
-    default:
-      return 0.0;
-  }
-}
-
-double underflow_error(DType dtype) {
-  switch (dtype) {
-    case DType::kF64:
-      return 0x1p-1074;
-    case DType::kF32:
-      return 0x1p-150;
-    case DType::kF16:
-      return 0x1p-25;
-    case DType::kBF16:
-      return 0x1p-134;
-    default:
-      return 0.0;
-  }
-}
+double unit_roundoff(DType dtype) { return rounding_of(dtype).unit_roundoff; }
+double underflow_error(DType dtype) { return rounding_of(dtype).underflow_error; }
 
 }  // namespace shardlab
