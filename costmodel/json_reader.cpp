@@ -151,4 +151,8 @@ void ObjectReader::finish() const {
   }
 }
 
+nlohmann::json text_or_null(const std::string& text) {
+  return text.empty() ? nlohmann::json(nullptr) : nlohmann::json(text);
+}
+
 }  // namespace shardlab

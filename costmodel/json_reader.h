@@ -77,5 +77,7 @@ class ObjectReader {
 [[nodiscard]] std::string describe_json(const nlohmann::json& json);
 // A JSON number for a finite double, null for infinities and NaN (which JSON lacks).
 [[nodiscard]] nlohmann::json finite_or_null(double value);
+// A JSON text, null for an empty one.
+[[nodiscard]] nlohmann::json text_or_null(const std::string& text);
 
 }  // namespace shardlab

@@ -11,14 +11,6 @@
 #include "sim/traffic.h"
 
 namespace shardlab {
-namespace {
-
-nlohmann::json text_or_null(const std::string& text) {
-  return text.empty() ? nlohmann::json(nullptr) : nlohmann::json(text);
-}
-
-}  // namespace
-
 void SimulationArguments::add_options(CLI::App& command) {
   command
       .add_option("--data", data,

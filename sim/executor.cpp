@@ -16,17 +16,6 @@ namespace {
 
 std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 
-// Rows of each tensor dim that a coordinate holds, as global indices.
-using RowLists = std::vector<std::vector<std::int64_t>>;
-RowLists rows_of(const TensorMeta& meta, const Layout& layout, const DeviceMesh& mesh,
-                 const Coordinate& coordinate) {
-  RowLists rows;
-  for (int d = 0; d < meta.ndim(); ++d) {
-    rows.push_back(local_rows(meta.shape, d, layout, mesh, coordinate));
-  }
-  return rows;
-}
-
 Shape shape_of(const RowLists& rows) {
   Shape shape;
   for (const auto& list : rows) shape.push_back(std::ssize(list));

@@ -124,6 +124,8 @@ class Executor {
   // precision. f64 where the tensor is floating point.
   [[nodiscard]] HostTensor assemble(const DistributedTensor& tensor) const;
 
+  // Has every rank's tensor the shape that the layout gives it?
+  [[nodiscard]] bool has_local_shapes(const DistributedTensor& tensor) const;
   // Do the locals stand for the global tensor?
   [[nodiscard]] Verification verify(const DistributedTensor& tensor) const;
   // Do all ranks that ought to hold the same bytes hold them? Ranks that differ only in coordinates
@@ -150,7 +152,6 @@ class Executor {
                                       std::span<const HostTensor> members) const;
   // The locals with masked rows set to zero.
   [[nodiscard]] std::vector<HostTensor> masked(const DistributedTensor& tensor) const;
-  [[nodiscard]] bool has_local_shapes(const DistributedTensor& tensor) const;
   [[nodiscard]] bool same_rows(const TensorMeta& meta, const Layout& a, const Layout& b) const;
   // Whole numbers that stay whole when an average and then a partition divide them on each mesh dim:
   // multiples of the squares of its size's odd part (a power of two divides exactly). 1 where the

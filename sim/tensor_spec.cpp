@@ -181,6 +181,15 @@ std::vector<std::int64_t> local_rows(const Shape& shape, int dim, const Layout& 
   return rows;
 }
 
+RowLists rows_of(const TensorMeta& meta, const Layout& layout, const DeviceMesh& mesh,
+                 std::span<const std::int64_t> coordinate) {
+  RowLists rows;
+  for (int d = 0; d < meta.ndim(); ++d) {
+    rows.push_back(local_rows(meta.shape, d, layout, mesh, coordinate));
+  }
+  return rows;
+}
+
 std::vector<std::int64_t> local_extents(const Shape& shape, int dim, const Layout& layout,
                                         const DeviceMesh& mesh) {
   std::set<std::int64_t> extents = {shape[static_cast<std::size_t>(dim)]};

@@ -84,6 +84,10 @@ enum class StridedVariant : std::uint8_t { kChunkOfChunks, kUnflatten };
 [[nodiscard]] std::vector<std::int64_t> local_rows(const Shape& shape, int dim,
                                                    const Layout& layout, const DeviceMesh& mesh,
                                                    std::span<const std::int64_t> coordinate);
+// The same of every tensor dim.
+using RowLists = std::vector<std::vector<std::int64_t>>;
+[[nodiscard]] RowLists rows_of(const TensorMeta& meta, const Layout& layout, const DeviceMesh& mesh,
+                               std::span<const std::int64_t> coordinate);
 // The extents of tensor dim `dim` that ranks hold, each once.
 [[nodiscard]] std::vector<std::int64_t> local_extents(const Shape& shape, int dim,
                                                       const Layout& layout, const DeviceMesh& mesh);

@@ -11,15 +11,6 @@
 namespace shardlab {
 namespace {
 
-RowLists rows_of(const DistributedTensor& tensor, const DeviceMesh& mesh,
-                 std::span<const std::int64_t> coordinate) {
-  RowLists rows;
-  for (int d = 0; d < tensor.meta.ndim(); ++d) {
-    rows.push_back(local_rows(tensor.meta.shape, d, tensor.layout, mesh, coordinate));
-  }
-  return rows;
-}
-
 // Results of the local kernels, by index into the mesh.
 struct LocalResults {
   std::vector<LocalResult> by_rank;
@@ -55,7 +46,7 @@ LocalResults run_locally(const Executor& executor, const OpCall& call,
     std::vector<Shape> shapes;
     for (const DistributedTensor& input : inputs) {
       locals.push_back(input.locals[i]);
-      rows.push_back(rows_of(input, executor.mesh(), coordinate));
+      rows.push_back(rows_of(input.meta, input.layout, executor.mesh(), coordinate));
     }
     for (std::size_t o = 0; o < expected.size(); ++o) {
       shapes.push_back(local_shape(expected[o].shape(), outputs[o], executor.mesh(), coordinate));
@@ -113,16 +104,6 @@ void set_tolerances(const Executor& executor, DistributedTensor& output) {
       from_doubles(executor.memory(), DType::kF64, output.global.shape(), tolerances);
 }
 
-bool has_local_shapes(const Executor& executor, const DistributedTensor& output) {
-  for (std::size_t i = 0; i < output.locals.size(); ++i) {
-    if (output.locals[i].shape() !=
-        local_shape(output.meta.shape, output.layout, executor.mesh(), executor.coordinates()[i])) {
-      return false;
-    }
-  }
-  return true;
-}
-
 }  // namespace
 
 OpExecution execute_op(const Executor& executor, const OpCall& call,
@@ -160,7 +141,7 @@ OpExecution execute_op(const Executor& executor, const OpCall& call,
     if (!output.masks.empty() && output.masks.size() != output.locals.size()) {
       throw InputError(call.op + ": only some ranks have a mask");
     }
-    const bool fits = has_local_shapes(executor, output);
+    const bool fits = executor.has_local_shapes(output);
     if (fits && is_floating_point(output.meta.dtype)) set_tolerances(executor, output);
     const Verification verification = executor.verify(output);
     execution.max_abs_error = std::max(execution.max_abs_error, verification.max_abs_error);

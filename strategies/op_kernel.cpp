@@ -53,6 +53,13 @@ LocalResult run_op_kernel(const LocalCall& call) {
   return kernel->run(call, *kernel);
 }
 
+void expect_inputs(const LocalCall& local, std::size_t least, std::size_t most) {
+  if (local.inputs.size() >= least && local.inputs.size() <= most) return;
+  throw InputError(local.call.op + ": takes " + std::to_string(least) +
+                   (least == most ? "" : " or " + std::to_string(most)) + " tensors, found " +
+                   std::to_string(local.inputs.size()));
+}
+
 std::vector<double> as_doubles(const HostTensor& tensor) {
   std::vector<double> values(static_cast<std::size_t>(tensor.elements()));
   for (std::size_t i = 0; i < values.size(); ++i) {

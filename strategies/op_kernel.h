@@ -22,14 +22,11 @@
 
 namespace shardlab {
 
-// Global indices of the rows that a local tensor holds, by dim.
-using RowLists = std::vector<std::vector<std::int64_t>>;
-
 struct LocalCall {
   const OpCall& call;  // the op, its arguments that are not tensors, the global shapes
   HostMemory& memory;
   std::span<const HostTensor> inputs;         // local; tensor lists flattened; with `out`, if any
-  std::span<const RowLists> input_rows = {};  // by input
+  std::span<const RowLists> input_rows = {};  // by input: global indices of its rows
   std::span<const Shape> output_shapes = {};  // local, as the outputs' layouts have them
 };
 
@@ -70,6 +67,8 @@ struct OpKernelFamily {
 
 // -- For kernels -----------------------------------------------------------------------------
 
+// Throws InputError for another number of tensors.
+void expect_inputs(const LocalCall& local, std::size_t least, std::size_t most);
 [[nodiscard]] std::vector<double> as_doubles(const HostTensor& tensor);
 // Rounded to the dtype; integers towards zero.
 [[nodiscard]] HostTensor from_doubles(HostMemory& memory, DType dtype, const Shape& shape,

@@ -37,9 +37,6 @@ nlohmann::json step_json(const PlanStep& step) {
 nlohmann::json optional_json(const std::optional<double>& value) {
   return value ? nlohmann::json(*value) : nlohmann::json(nullptr);
 }
-nlohmann::json reason_json(const std::string& reason) {
-  return reason.empty() ? nlohmann::json(nullptr) : nlohmann::json(reason);
-}
 
 std::string mesh_dims_text(const MeshDims& dims) {
   std::string text;
@@ -120,8 +117,8 @@ void run_plan(const RedistributionArguments& arguments, Session& session) {
                                                           : nlohmann::json(nullptr)},
                      {"parts_us", parts_json(plan.price)},
                      {"executed_us", finite_or_null(plan.executed_price().total.value())},
-                     {"impossible", reason_json(plan.impossible)},
-                     {"unexecutable", reason_json(plan.unexecutable)},
+                     {"impossible", text_or_null(plan.impossible)},
+                     {"unexecutable", text_or_null(plan.unexecutable)},
                      {"optimal_paths", plan.optimal_paths},
                      {"warnings", warnings},
                      {"bounds",

@@ -28,10 +28,6 @@ struct SimulateArguments {
   [[nodiscard]] bool asks_for_data() const { return data->count() > 0 && simulation.data == "on"; }
 };
 
-nlohmann::json text_or_null(const std::string& text) {
-  return text.empty() ? nlohmann::json(nullptr) : nlohmann::json(text);
-}
-
 const std::string& reason_against(const Plan& plan) {
   return plan.impossible.empty() ? plan.unexecutable : plan.impossible;
 }

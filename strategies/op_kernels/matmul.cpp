@@ -115,16 +115,10 @@ struct Text {
   }
 };
 
-void expect_inputs(const LocalCall& local, std::size_t count) {
-  if (local.inputs.size() == count) return;
-  throw InputError(local.call.op + ": takes " + std::to_string(count) + " tensors, found " +
-                   std::to_string(local.inputs.size()));
-}
-
 template <Text kEquation>
 LocalResult run_product(const LocalCall& local, const OpKernel&) {
   const EinsumEquation equation = EinsumEquation::parse(kEquation.text);
-  expect_inputs(local, equation.inputs().size());
+  expect_inputs(local, equation.inputs().size(), equation.inputs().size());
   const Product product = multiply(equation, local.inputs, local.call, local.memory);
   return {{from_doubles(local.memory, local.inputs[0].dtype(), product.shape, product.values)}, {}};
 }
@@ -132,7 +126,7 @@ LocalResult run_product(const LocalCall& local, const OpKernel&) {
 // The bias is broadcast and added.
 template <Text kEquation>
 LocalResult run_biased_product(const LocalCall& local, const OpKernel&) {
-  expect_inputs(local, 3);
+  expect_inputs(local, 3, 3);
   Product product = multiply(EinsumEquation::parse(kEquation.text), local.inputs.subspan(1),
                              local.call, local.memory);
   const HostTensor& bias = local.inputs[0];
@@ -164,7 +158,7 @@ LocalResult run_einsum(const LocalCall& local, const OpKernel&) {
     throw InputError(local.call.op + ": --args must begin with the equation");
   }
   const EinsumEquation equation = EinsumEquation::parse(local.call.args[0].get<std::string>());
-  expect_inputs(local, equation.inputs().size());
+  expect_inputs(local, equation.inputs().size(), equation.inputs().size());
   const Product product = multiply(equation, local.inputs, local.call, local.memory);
   return {{from_doubles(local.memory, local.inputs[0].dtype(), product.shape, product.values)}, {}};
 }

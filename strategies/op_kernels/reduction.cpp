@@ -9,13 +9,6 @@
 namespace shardlab {
 namespace {
 
-void expect_inputs(const LocalCall& local, std::size_t least, std::size_t most) {
-  if (local.inputs.size() >= least && local.inputs.size() <= most) return;
-  throw InputError(local.call.op + ": takes " + std::to_string(least) +
-                   (least == most ? "" : " or " + std::to_string(most)) + " tensors, found " +
-                   std::to_string(local.inputs.size()));
-}
-
 void expect_floating(const LocalCall& local) {
   const DType dtype = local.inputs[0].dtype();
   if (is_floating_point(dtype)) return;
