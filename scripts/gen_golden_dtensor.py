@@ -50,6 +50,9 @@ import sys
 from itertools import chain, product
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+import golden_ops  # noqa: E402
+
 TORCH_VERSION = "2.13.0"
 SCHEMA = "shardlab/golden-dtensor/1"
 MAX_FILE_BYTES = 1_350_000
@@ -102,7 +105,9 @@ def layout_text(spec):
 
 
 def input_text(value):
-    """A DTensorSpec, or a list of them."""
+    """A DTensorSpec, a list of them, or None."""
+    if value is None:
+        return "none"
     if isinstance(value, (list, tuple)):
         return f"[{'; '.join(map(input_text, value))}]"
     return f"{tensor_text(value.shape, value.tensor_meta.dtype)} {layout_text(value)}"
@@ -462,55 +467,6 @@ def make_transition_cases(oracle, kind, arguments):
 # ---- Selections ------------------------------------------------------------------------------------
 
 
-def operands(questions, op):
-    """What `op` accepts: [shape or list of shapes, for each tensor], [positional other arguments]."""
-    rng = questions.rng
-    sizes = [1, 2, 3, 4, 5, 6, 8, 8, 12, 16, 16, 17, 64, 128, 1024, 4096]
-    m, n, k, b = (rng.choice(sizes) for _ in range(4))
-    shape = [rng.choice(sizes[:-1]) for _ in range(rng.choice([1, 2, 2, 3]))]
-    dim = rng.randrange(len(shape))
-    name, _, overload = op.removeprefix("aten.").partition(".")
-    products = {"mm": [[m, k], [k, n]], "bmm": [[b, m, k], [b, k, n]],
-                "dot": [[m], [m]], "mv": [[m, k], [k]]}
-    if name in products:
-        return products[name], []
-    if name == "addmm":
-        return [rng.choice([[m, n], [n], [1, n], [m, 1]]), [m, k], [k, n]], []
-    if name == "baddbmm":
-        return [rng.choice([[b, m, n], [1, m, n], [b, 1, n], [m, n]]), [b, m, k], [b, k, n]], []
-    if name.startswith("_foreach_"):
-        shapes = [rng.choices([2, 4, 8, 9], k=rng.choice([1, 2])) for _ in range(rng.randint(1, 3))]
-        return [shapes, shapes] if overload == "List" else [shapes], []
-    if name in ("cat", "stack"):
-        others = [list(shape) for _ in range(rng.randint(1, 2))]
-        if name == "cat":
-            others[0][dim] = rng.choice([1, 3, 8])
-        return [[shape, *others]], [dim] if rng.random() < 0.8 or dim else []
-    if name in ("sum", "mean", "amax") and (overload != "default" or name == "amax"):
-        dims = sorted(rng.sample(range(len(shape)), rng.randint(1, len(shape))))
-        dims = [d - len(shape) if rng.random() < 0.2 else d for d in dims]
-        return [shape], [dims, rng.random() < 0.5] if rng.random() < 0.8 else [dims]
-    if name in ("_softmax", "_log_softmax"):
-        return [shape], [rng.choice([dim, dim - len(shape)]), False]
-    if overload == "Scalar" or (overload == "Tensor" and name[-1] != "_" and rng.random() < 0.12):
-        return [shape], [rng.choice([2.0, -0.5])]
-    if overload == "Tensor" or name in ("maximum", "minimum"):
-        other = shape[rng.randrange(len(shape) + 1) :] if rng.random() < 0.25 else list(shape)
-        other = [1 if rng.random() < 0.12 else extent for extent in other]
-        return ([other, shape] if name[-1] != "_" and rng.random() < 0.15 else [shape, other]), []
-    return [shape], []
-
-
-OPS = {  # how often each op is asked, relative to the others
-    "mm": 8, "addmm": 4, "bmm": 3, "baddbmm": 3, "dot": 1, "mv": 1,
-    "add.Tensor": 5, "sub.Tensor": 2, "mul.Tensor": 5, "div.Tensor": 3, "mul.Scalar": 2,
-    "add_.Tensor": 3, "mul_.Tensor": 3, "relu": 2, "neg": 2, "exp": 2, "abs": 1, "gelu": 1, "sqrt": 1,
-    "maximum": 2, "minimum": 2, "sum": 2, "sum.dim_IntList": 3, "mean": 2, "mean.dim": 2, "amax": 2,
-    "_softmax": 2, "_log_softmax": 2, "cat": 3, "stack": 2,
-    "_foreach_add.List": 2, "_foreach_mul.List": 2, "_foreach_neg": 1,
-}
-
-
 def fnv1a(text):
     value = 0xCBF29CE484222325
     for byte in text.encode():
@@ -520,11 +476,12 @@ def fnv1a(text):
 
 def outputs_of(candidate):
     specs = candidate.output_specs
-    return [layout_text(s) for s in (specs if isinstance(specs, (tuple, list)) else [specs])]
+    specs = specs if isinstance(specs, (tuple, list)) else [specs]
+    return [layout_text(s) for s in specs if s is not None]  # None: an output that is masked off
 
 
 def inputs_of(candidate):
-    return [layout_text(s) for s in candidate.input_specs]
+    return [layout_text(s) for s in candidate.input_specs if s is not None]
 
 
 def describe(strategy, schema, inputs, specified):
@@ -554,16 +511,51 @@ def describe(strategy, schema, inputs, specified):
                      "total_us": finite(sum(chain.from_iterable(chosen.redistribute_cost)))}
 
 
+def bind(torch, overload, inputs, args):
+    """Positional and keyword arguments of a call: `inputs` are its tensor arguments in order (None is
+    one that is not given), `args` its other arguments in order, keyword-only ones last."""
+    inputs, args, positional, keywords = list(inputs), list(args), [], {}
+    for parameter in overload._schema.arguments:
+        is_tensor = "Tensor" in str(parameter.type)
+        optional = parameter.has_default_value() or "Optional" in str(parameter.type)
+        if is_tensor and inputs:
+            value = inputs.pop(0)
+        elif args and not (is_tensor and optional):
+            value = args.pop(0)
+            if isinstance(value, str) and value in DTYPES:
+                value = getattr(torch, DTYPES[value])
+            if value is None and parameter.has_default_value():
+                value = parameter.default_value
+        elif parameter.has_default_value():
+            value = parameter.default_value
+        else:
+            value = None
+        if not parameter.kwarg_only:
+            positional.append(value)
+        elif value is not None:
+            keywords[parameter.name] = value
+    if inputs or args:
+        raise ValueError(f"{overload}: too many arguments, {inputs} {args} are left")
+    parameters = overload._schema.arguments
+    while positional and not isinstance(positional[-1], (list, torch.Tensor)):
+        parameter = parameters[len(positional) - 1]
+        if not parameter.has_default_value() or positional[-1] != parameter.default_value:
+            break
+        positional.pop()
+    return tuple(positional), keywords
+
+
 def ask_selection(oracle, op, inputs, args):
-    """`inputs`: a DTensorSpec, or a list of them, for each tensor argument."""
+    """`inputs`: a DTensorSpec, a list of them (None among them), or None for each tensor argument."""
     from torch.distributed.tensor._op_schema import OpSchema, TupleStrategy
 
     packet, overload = op.removeprefix("aten.").split(".")
     overload = getattr(getattr(oracle.torch.ops.aten, packet), overload)
     info = oracle.propagator.op_to_schema_info.get(overload)
     info = info or oracle.propagator.op_to_schema_info_for_single_dim_strategy.get(overload)
-    schema = OpSchema(overload, (*inputs, *args), {}, schema_info=info)
+    schema = OpSchema(overload, *bind(oracle.torch, overload, inputs, args), schema_info=info)
     flat = [s for value in inputs for s in (value if isinstance(value, list) else [value])]
+    flat = [s for s in flat if s is not None]
     kinds = {getattr(p, "split_factor", 1) for s in flat for p in s.placements if hasattr(p, "dim")}
     by_rows = overload in oracle.propagator.op_single_dim_strategy_funcs
     specified = (len(kinds) < 2 or not by_rows) and packet != "mv"
@@ -574,7 +566,8 @@ def ask_selection(oracle, op, inputs, args):
         if isinstance(strategy, TupleStrategy):
             children = []
             for index, child in enumerate(strategy.children):
-                own = [layout_text(value[index]) for value in inputs]
+                lists = [value for value in inputs if value]
+                own = [layout_text(v[index] if isinstance(v, list) else v) for v in lists]
                 children.append(describe(child, None, own, specified))
             return {"children": children}
         return describe(strategy, schema, list(map(layout_text, flat)), specified)
@@ -589,21 +582,28 @@ def ask_selection(oracle, op, inputs, args):
 def make_selection_cases(oracle, arguments):
     questions = Questions(arguments.seed, arguments.strided == "opaque")
     rng, cases = questions.rng, []
+    ops = golden_ops.ops_of(arguments.family)
     while len(cases) < arguments.count:
         mesh = questions.mesh()
         devices_per_host = rng.choice(arguments.devices_per_host)
-        name = rng.choices(list(OPS), list(OPS.values()))[0]
+        name = rng.choices(list(ops), [weight for weight, _ in ops.values()])[0]
         op = f"aten.{name}" if "." in name else f"aten.{name}.default"
         dtype = rng.choice(["f32", "f32", "bf16"])
-        shapes, args = operands(questions, op)
+        drawn = ops[name][1](rng, *(op.removeprefix("aten.").split(".")))
+        tensors, args = drawn
         rank = 0 if arguments.rank is None else arguments.rank % math.prod(mesh)
         oracle.enter(mesh, devices_per_host, rank)
 
-        def draw(shape):
+        def draw(tensor):
+            if tensor is None:
+                return None
+            if isinstance(tensor, golden_ops.TensorList):
+                return [draw(element) for element in tensor]
+            own, shape = tensor if isinstance(tensor, tuple) else (dtype, tensor)
             weights = (0, 1, 0) if rng.random() < 0.15 else (45, 40, 15)
-            return oracle.spec((dtype, shape), questions.layout(mesh, len(shape), weights))
+            return oracle.spec((own, shape), questions.layout(mesh, len(shape), weights))
 
-        inputs = [list(map(draw, s)) if s and isinstance(s[0], list) else draw(s) for s in shapes]
+        inputs = list(map(draw, tensors))
         answer = ask_selection(oracle, op, inputs, args)
         if answer is not None:
             cases.append({"op": op, "mesh": mesh_text(mesh), "devices_per_host": devices_per_host,
@@ -631,6 +631,7 @@ def write(kind, cases, arguments, torch_version):
     head = {"schema": SCHEMA, "kind": kind, "torch": torch_version,
             "arguments": arguments.text, "date": arguments.date}
     stem = kind + ("_opaque_strided" if arguments.strided == "opaque" else "")
+    stem += f"_{arguments.family}" if kind == "selections" and arguments.family else ""
     files = list(parts(cases))
     for number, lines in enumerate(files, 1):
         text = json.dumps(head)[:-1] + ', "cases": [\n' + ",\n".join(lines) + "\n]}\n"
@@ -652,6 +653,7 @@ def parse_arguments(argv):
     option = parser.add_argument
     option("--kind", choices=(*KINDS, "all"), default="all", help="which questions (default all)")
     option("--count", type=int, default=200, metavar="N", help="cases of each kind (default 200)")
+    option("--family", choices=golden_ops.families(), help="selections of these ops only")
     option("--seed", type=int, metavar="S", help="default 1; with --random a fresh one")
     option("--random", action="store_true", help="leave out the cases that never change")
     option("--rank", default="0", help="who asks, modulo the mesh size, or 'any' (default 0)")
@@ -668,6 +670,7 @@ def parse_arguments(argv):
     arguments.text = " ".join(
         f"--{name.replace('_', '-')} {getattr(arguments, name)}"
         for name in ("kind", "count", "seed", "rank", "devices_per_host", "strided"))
+    arguments.text += f" --family {arguments.family}" * bool(arguments.family)
     arguments.text += " --random" * arguments.random
     arguments.rank = None if arguments.rank == "any" else int(arguments.rank)
     arguments.devices_per_host = [int(h) for h in arguments.devices_per_host.split(",")]

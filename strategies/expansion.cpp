@@ -429,7 +429,7 @@ Expansion expand(const OpRule& rule, const OpCall& call, const DeviceMesh& mesh)
 std::size_t foreach_size(const OpCall& call) {
   std::size_t size = 0;
   for (const TensorArg& arg : call.inputs) {
-    if (!arg.is_list) continue;
+    if (!arg.is_list || arg.tensors.empty()) continue;
     if (size != 0 && arg.tensors.size() != size) {
       throw InputError(call.op + ": tensor lists of one length, found " + std::to_string(size) +
                        " and " + std::to_string(arg.tensors.size()));
@@ -443,7 +443,13 @@ std::size_t foreach_size(const OpCall& call) {
 OpCall foreach_child(const OpCall& call, std::size_t index) {
   OpCall child{.op = call.op, .inputs = {}, .args = call.args};
   for (const TensorArg& arg : call.inputs) {
-    child.inputs.push_back({.tensors = {arg.is_list ? arg.tensors[index] : arg.tensors[0]}});
+    TensorArg& own = child.inputs.emplace_back(arg);
+    own.is_list = false;
+    if (arg.is_list && !arg.tensors.empty()) own.tensors = {arg.tensors[index]};
+  }
+  // A list of numbers, one an element.
+  for (nlohmann::json& arg : child.args) {
+    if (arg.is_array() && index < arg.size()) arg = nlohmann::json(arg[index]);
   }
   return child;
 }

@@ -165,7 +165,7 @@ class Expansion {
 // missing. Throws InputError when a row has not one entry per output and input.
 [[nodiscard]] Rows fill_rows(const Rows& rows, std::size_t outputs, const OpCall& call);
 
-// The call of one element of a foreach op.
+// The call of one element of a foreach op; of an array among its arguments it gets its own number.
 [[nodiscard]] OpCall foreach_child(const OpCall& call, std::size_t index);
 [[nodiscard]] std::size_t foreach_size(const OpCall& call);  // throws InputError
 

@@ -25,30 +25,42 @@ std::optional<std::int64_t> as_integer(const nlohmann::json& value) {
   return value.get<std::int64_t>();
 }
 
+constexpr std::string_view kBlanks = " \t\n\r";
+
+bool is_none(std::string_view text) {
+  const std::size_t begin = text.find_first_not_of(kBlanks);
+  if (begin == std::string_view::npos) return false;
+  return text.substr(begin, text.find_last_not_of(kBlanks) - begin + 1) == "none";
+}
+
 }  // namespace
 
 TensorArg OpCall::parse_input(std::string_view text, int mesh_ndim) {
   TensorArg arg;
-  const std::size_t begin = text.find_first_not_of(" \t\n\r");
+  const std::size_t begin = text.find_first_not_of(kBlanks);
+  if (is_none(text)) return arg;
   if (begin == std::string_view::npos || text[begin] != '[') {
     arg.tensors.push_back(TensorSpec::parse(text, mesh_ndim));
     return arg;
   }
   arg.is_list = true;
-  const std::size_t end = text.find_last_not_of(" \t\n\r");
+  const std::size_t end = text.find_last_not_of(kBlanks);
   if (text[end] != ']' || end == begin) {
     throw TextError("tensor list", text, end + 1, "\"]\" at the end of a tensor list");
   }
   std::string_view rest = text.substr(begin + 1, end - begin - 1);
-  if (rest.find_first_not_of(" \t\n\r") == std::string_view::npos) {
+  if (rest.find_first_not_of(kBlanks) == std::string_view::npos) {
     throw TextError("tensor list", text, begin + 1, "a tensor, such as [f32[8,8] R; f32[8,8] R]");
   }
   while (true) {
     const std::size_t semicolon = rest.find(';');
-    arg.tensors.push_back(TensorSpec::parse(rest.substr(0, semicolon), mesh_ndim));
+    const std::string_view element = rest.substr(0, semicolon);
+    arg.given.push_back(!is_none(element));
+    if (arg.given.back()) arg.tensors.push_back(TensorSpec::parse(element, mesh_ndim));
     if (semicolon == std::string_view::npos) break;
     rest = rest.substr(semicolon + 1);
   }
+  if (arg.tensors.size() == arg.given.size()) arg.given.clear();
   return arg;
 }
 
@@ -60,15 +72,46 @@ boost::container::small_vector<const TensorSpec*, 4> OpCall::tensors() const {
   return all;
 }
 
+std::string TensorArg::text() const {
+  if (is_absent()) return "none";
+  if (!is_list) return tensors[0].text();
+  std::string out;
+  const std::size_t count = given.empty() ? tensors.size() : given.size();
+  for (std::size_t position = 0, next = 0; position < count; ++position) {
+    const bool is_given = given.empty() || given[position];
+    out += (position > 0 ? "; " : "[") + (is_given ? tensors[next++].text() : "none");
+  }
+  return out + "]";
+}
+
+const TensorSpec* OpCall::tensor(std::size_t i) const {
+  if (i >= inputs.size() || inputs[i].is_absent()) return nullptr;
+  if (inputs[i].is_list) {
+    throw InputError(op + ": tensor argument " + std::to_string(i) +
+                     ": found a tensor list; valid: a tensor");
+  }
+  return &inputs[i].tensors[0];
+}
+
+const TensorSpec& OpCall::required_tensor(std::size_t i) const {
+  const TensorSpec* found = tensor(i);
+  if (found == nullptr) {
+    throw InputError(op + ": tensor argument " + std::to_string(i) + " is missing");
+  }
+  return *found;
+}
+
+std::size_t OpCall::position(std::size_t i) const {
+  std::size_t before = 0;
+  for (std::size_t j = 0; j < std::min(i, inputs.size()); ++j) before += inputs[j].tensors.size();
+  return before;
+}
+
 std::string OpCall::text() const {
   std::string out = op + "(";
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     if (i > 0) out += ", ";
-    if (inputs[i].is_list) out += "[";
-    for (std::size_t j = 0; j < inputs[i].tensors.size(); ++j) {
-      out += (j > 0 ? "; " : "") + inputs[i].tensors[j].text();
-    }
-    if (inputs[i].is_list) out += "]";
+    out += inputs[i].text();
   }
   for (const nlohmann::json& arg : args) out += ", " + arg.dump();
   return out + ")";
@@ -85,6 +128,18 @@ bool OpCall::boolean_arg(std::size_t i, bool fallback) const {
   if (i >= args.size() || args[i].is_null()) return fallback;
   if (!args[i].is_boolean()) fail_arg(*this, i, "true or false");
   return args[i].get<bool>();
+}
+
+double OpCall::number_arg(std::size_t i, double fallback) const {
+  if (i >= args.size() || args[i].is_null()) return fallback;
+  if (!args[i].is_number()) fail_arg(*this, i, "a number");
+  return args[i].get<double>();
+}
+
+std::string OpCall::text_arg(std::size_t i, std::string_view fallback) const {
+  if (i >= args.size() || args[i].is_null()) return std::string(fallback);
+  if (!args[i].is_string()) fail_arg(*this, i, "a text");
+  return args[i].get<std::string>();
 }
 
 std::optional<std::vector<std::int64_t>> OpCall::integers_arg(std::size_t i) const {

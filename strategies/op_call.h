@@ -3,8 +3,9 @@
 //   OpCall call = OpCall::parse("aten.sum.dim_IntList", {"f32[8,8] S(0)R"}, args, mesh_ndim);
 //
 // Tensors are the op's tensor arguments in order, a tensor list counting as one argument; an `out=`
-// tensor comes last. `args` is a JSON array of the positional arguments that are not tensors, in
-// order.
+// tensor comes last. An optional tensor that is not given is written "none", and may be left out at
+// the end. `args` is a JSON array of the arguments that are not tensors, in the order of the op's
+// schema (so keyword-only ones last); null stands for a default, and the last may be left out.
 #pragma once
 
 #include <boost/container/small_vector.hpp>
@@ -19,8 +20,13 @@
 namespace shardlab {
 
 struct TensorArg {
-  std::vector<TensorSpec> tensors;
+  std::vector<TensorSpec> tensors;  // those that are given
   bool is_list = false;
+  // Of a list in which some are not given: which are, by position. Else empty.
+  std::vector<bool> given = {};
+
+  [[nodiscard]] bool is_absent() const { return !is_list && tensors.empty(); }
+  [[nodiscard]] std::string text() const;
   friend bool operator==(const TensorArg&, const TensorArg&) = default;
 };
 
@@ -29,16 +35,24 @@ struct OpCall {
   std::vector<TensorArg> inputs;
   nlohmann::json args = nlohmann::json::array();
 
-  // "f32[8,8] R" or "[f32[8,8] R; f32[8,8] S(0)]". Throws TextError.
+  // "f32[8,8] R", "[f32[8,8] R; f32[8,8] S(0)]" or "none", also within a list. Throws TextError.
   [[nodiscard]] static TensorArg parse_input(std::string_view text, int mesh_ndim);
 
   // All tensors, lists flattened.
   [[nodiscard]] boost::container::small_vector<const TensorSpec*, 4> tensors() const;
+  // The i-th tensor argument, null where it is not given. Throws InputError for a tensor list.
+  [[nodiscard]] const TensorSpec* tensor(std::size_t i) const;
+  // Likewise, but it must be given. Throws InputError.
+  [[nodiscard]] const TensorSpec& required_tensor(std::size_t i) const;
+  // Where the tensors of the i-th argument begin among tensors().
+  [[nodiscard]] std::size_t position(std::size_t i) const;
   [[nodiscard]] std::string text() const;  // for messages and ids
 
   // The i-th of `args`, or the fallback. Throws InputError when it has another type.
   [[nodiscard]] std::int64_t integer_arg(std::size_t i, std::int64_t fallback) const;
   [[nodiscard]] bool boolean_arg(std::size_t i, bool fallback) const;
+  [[nodiscard]] double number_arg(std::size_t i, double fallback) const;
+  [[nodiscard]] std::string text_arg(std::size_t i, std::string_view fallback) const;
   // A list of integers (or one integer); empty optional when absent or null.
   [[nodiscard]] std::optional<std::vector<std::int64_t>> integers_arg(std::size_t i) const;
 };

@@ -22,27 +22,54 @@ std::string_view without_aten(std::string_view op) {
   return op;
 }
 
-// "add" of "aten._foreach_add_.List".
-std::string_view base_of(std::string_view op) {
-  op = without_aten(op);
-  op = op.substr(0, op.find('.'));
-  constexpr std::string_view kForeach = "_foreach_";
-  if (op.starts_with(kForeach)) op.remove_prefix(kForeach.size());
-  if (op.ends_with('_')) op.remove_suffix(1);
-  return op;
-}
+// "add" and "List" of "aten._foreach_add_.List".
+struct BaseName {
+  explicit BaseName(std::string_view op) {
+    op = without_aten(op);
+    const std::size_t dot = op.find('.');
+    base = op.substr(0, dot);
+    if (dot != std::string_view::npos) overload = op.substr(dot + 1);
+    constexpr std::string_view kForeach = "_foreach_";
+    if (base.starts_with(kForeach)) base.remove_prefix(kForeach.size());
+    if (base.ends_with('_')) base.remove_suffix(1);
+  }
+  // "max.dim" is named by a kernel of that name and, where there is none, by one of the name "max".
+  [[nodiscard]] bool is_named_fully_by(std::string_view kernel) const {
+    return kernel.size() == base.size() + 1 + overload.size() && kernel.starts_with(base) &&
+           kernel[base.size()] == '.' && kernel.ends_with(overload);
+  }
+
+  std::string_view base;
+  std::string_view overload;
+};
 
 }  // namespace
 
 const OpKernel* find_op_kernel(std::string_view op) {
-  const std::string_view base = base_of(op);
-  if (std::find(kOthers.begin(), kOthers.end(), without_aten(op)) != kOthers.end()) return nullptr;
+  const BaseName name(op);
+  const OpKernel* by_base = nullptr;
   for (const OpKernelFamily* family : all_op_kernels()) {
     for (const OpKernel& kernel : family->kernels) {
-      if (kernel.name == base) return &kernel;
+      if (name.is_named_fully_by(kernel.name)) return &kernel;
+      if (kernel.name == name.base) by_base = &kernel;
     }
   }
-  return nullptr;
+  const bool other = std::find(kOthers.begin(), kOthers.end(), without_aten(op)) != kOthers.end();
+  return other ? nullptr : by_base;
+}
+
+const HostTensor* LocalCall::tensor(std::size_t i) const {
+  if (i >= call.inputs.size() || call.inputs[i].tensors.empty()) return nullptr;
+  const std::size_t position = call.position(i);
+  return position < inputs.size() ? &inputs[position] : nullptr;
+}
+
+const HostTensor& LocalCall::required_tensor(std::size_t i) const {
+  const HostTensor* found = tensor(i);
+  if (found == nullptr) {
+    throw InputError(call.op + ": tensor argument " + std::to_string(i) + " is missing");
+  }
+  return *found;
 }
 
 LocalResult run_op_kernel(const LocalCall& call) {

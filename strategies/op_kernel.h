@@ -5,9 +5,9 @@
 //
 // Kernels compute in double precision and round each result once to its dtype, so that a local
 // result is off by at most one unit roundoff. Integers are exact below 2^53 and refused beyond, and
-// keep their dtype where PyTorch widens (sums of integers) or promotes. An op's in-place, out and foreach forms share a kernel: it is found
-// by the name without them ("add" for aten.add.Tensor, aten.add_.Tensor, aten.add.out and a child of
-// aten._foreach_add.List).
+// keep their dtype where PyTorch widens (sums of integers) or promotes. An op's in-place, out and
+// foreach forms share a kernel: it is found by the name without them ("add" for aten.add.Tensor,
+// aten.add_.Tensor, aten.add.out and a child of aten._foreach_add.List).
 //
 // To add a kernel: one row in op_kernels/<family>.cpp. Semantics: PyTorch 2.13.0, torch.<op>.
 #pragma once
@@ -28,6 +28,11 @@ struct LocalCall {
   std::span<const HostTensor> inputs;         // local; tensor lists flattened; with `out`, if any
   std::span<const RowLists> input_rows = {};  // by input: global indices of its rows
   std::span<const Shape> output_shapes = {};  // local, as the outputs' layouts have them
+
+  // The i-th tensor argument (a list's first), null where it is not given.
+  [[nodiscard]] const HostTensor* tensor(std::size_t i) const;
+  // Throws InputError where it is not given.
+  [[nodiscard]] const HostTensor& required_tensor(std::size_t i) const;
 };
 
 struct LocalResult {
@@ -38,7 +43,9 @@ struct LocalResult {
 };
 
 struct OpKernel {
-  std::string_view name;  // without "aten.", "_foreach_", a trailing "_" and the overload
+  // Without "aten.", "_foreach_", a trailing "_" and the overload; with the overload ("max.dim") where
+  // the overloads of that name compute different things.
+  std::string_view name;
   LocalResult (*run)(const LocalCall& call, const OpKernel& kernel) = nullptr;
   // Of pointwise kernels: one element from its operands, tensors first, then numbers.
   double (*element)(std::span<const double> operands) = nullptr;

@@ -83,9 +83,7 @@ std::vector<std::string> Question::inputs() const {
   if (kind == Kind::kPlan) return {tensor.text() + " " + from.text() + " to " + to.text()};
   std::vector<std::string> texts;
   for (const TensorArg& arg : call.inputs) {
-    std::string text;
-    for (const TensorSpec& spec : arg.tensors) text += (text.empty() ? "" : "; ") + spec.text();
-    texts.push_back(arg.is_list ? "[" + text + "]" : text);
+    texts.push_back(arg.text());
   }
   for (const nlohmann::json& arg : call.args) texts.push_back(arg.dump());
   return texts;

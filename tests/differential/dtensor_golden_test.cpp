@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
+
 #include "runner/configs.h"
 
 namespace shardlab::testing_support {
@@ -30,7 +32,19 @@ TEST(DTensorGolden, PlansEqualPyTorchStepForStepAndMergedLikewise) {
 }
 
 TEST(DTensorGolden, StrategySetsAndChoicesEqualPyTorch) {
-  expect_equal(compare_selections(golden("selections.json")), 2'000);
+  // Of all families at once, and of single ones.
+  GoldenReport all;
+  for (const auto& entry :
+       std::filesystem::directory_iterator(SHARDLAB_SOURCE_DIR "/tests/differential/golden")) {
+    const std::string name = entry.path().filename().string();
+    if (!name.starts_with("selections")) continue;
+    GoldenReport report = compare_selections(golden(name));
+    all.compared += report.compared;
+    for (std::string& difference : report.differences) {
+      all.differences.push_back(name + ": " + std::move(difference));
+    }
+  }
+  expect_equal(all, 2'000);
 }
 
 }  // namespace

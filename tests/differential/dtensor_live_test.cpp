@@ -1,11 +1,13 @@
-// The stack dtensor-2.13 against a PyTorch 2.13.0 that runs now: 2,000 fresh random questions a
-// run, with a printed seed. Skipped where PyTorch is not installed (scripts/setup --with-oracle
+// The stack dtensor-2.13 against a PyTorch 2.13.0 that runs now: thousands of fresh random questions
+// a run, with a printed seed. Skipped where PyTorch is not installed (scripts/setup --with-oracle
 // installs it).
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <random>
+#include <tuple>
 
 #include "runner/configs.h"
 #include "tests/support/dtensor_golden.h"
@@ -30,29 +32,52 @@ std::uint64_t fresh_seed() {
   return std::random_device{}() % 1'000'000;
 }
 
-class DTensorLive : public testing::TestWithParam<std::pair<const char*, int>> {};
+struct LiveQuestions {
+  std::string kind;
+  int count;
+  std::string family = {};  // of selections
+};
+void PrintTo(const LiveQuestions& questions, std::ostream* out) {
+  *out << questions.kind << " " << questions.family;
+}
+
+// Selections family by family: scripts/golden_ops has one module for each.
+std::vector<LiveQuestions> all_questions() {
+  std::vector<LiveQuestions> all = {{"costs", 1000}, {"plans", 500}};
+  for (const auto& entry : fs::directory_iterator(SHARDLAB_SOURCE_DIR "/scripts/golden_ops")) {
+    const std::string family = entry.path().stem().string();
+    if (entry.path().extension() != ".py" || family == "__init__") continue;
+    all.push_back({"selections", 150, family});
+  }
+  std::sort(all.begin(), all.end(), [](const LiveQuestions& a, const LiveQuestions& b) {
+    return std::tie(a.kind, a.family) < std::tie(b.kind, b.family);
+  });
+  return all;
+}
+
+class DTensorLive : public testing::TestWithParam<LiveQuestions> {};
 
 TEST_P(DTensorLive, AnswersFreshRandomQuestionsAsPyTorchDoes) {
   const std::string python = oracle_python();
   if (python.empty()) {
     GTEST_SKIP() << "no PyTorch: set SHARDLAB_ORACLE_PYTHON or run scripts/setup --with-oracle";
   }
-  const auto [kind, count] = GetParam();
+  const auto& [kind, count, family] = GetParam();
   const std::uint64_t seed = fresh_seed();
-  const fs::path out = fs::temp_directory_path() /
-                       ("shardlab-live-" + std::string(kind) + "-" + std::to_string(seed) + "-" +
-                        std::to_string(std::random_device{}()) + ".json");
-  const std::string command =
-      "\"" + python +
-      "\" \"" SHARDLAB_SOURCE_DIR "/scripts/gen_golden_dtensor.py\" --random --kind " + kind +
-      " --count " + std::to_string(count) + " --seed " + std::to_string(seed) +
-      " --devices-per-host 1,1,8 --out \"" + out.string() + "\" 2>&1";
+  const fs::path out =
+      fs::temp_directory_path() / ("shardlab-live-" + kind + family + "-" + std::to_string(seed) +
+                                   "-" + std::to_string(std::random_device{}()) + ".json");
+  const std::string command = "\"" + python +
+                              "\" \"" SHARDLAB_SOURCE_DIR
+                              "/scripts/gen_golden_dtensor.py\" --random --kind " +
+                              kind + (family.empty() ? "" : " --family " + family) + " --count " +
+                              std::to_string(count) + " --seed " + std::to_string(seed) +
+                              " --devices-per-host 1,1,8 --out \"" + out.string() + "\" 2>&1";
   ASSERT_EQ(std::system(command.c_str()), 0) << command;
   const nlohmann::json file = read_json_file(out);
   fs::remove(out);
-  const std::string name(kind);
-  const GoldenReport report = name == "costs"   ? compare_costs(file)
-                              : name == "plans" ? compare_plans(file)
+  const GoldenReport report = kind == "costs"   ? compare_costs(file)
+                              : kind == "plans" ? compare_plans(file)
                                                 : compare_selections(file);
   EXPECT_GE(report.compared + report.skipped, static_cast<std::size_t>(count));
   EXPECT_EQ(report.differences.size(), 0U)
@@ -60,14 +85,12 @@ TEST_P(DTensorLive, AnswersFreshRandomQuestionsAsPyTorchDoes) {
   for (std::size_t i = 0; i < report.differences.size() && i < 8; ++i) {
     ADD_FAILURE() << report.differences[i];
   }
-  std::printf("%s: %zu compared, seed %llu\n", kind, report.compared,
+  std::printf("%s %s: %zu compared, seed %llu\n", kind.c_str(), family.c_str(), report.compared,
               static_cast<unsigned long long>(seed));
 }
 
-INSTANTIATE_TEST_SUITE_P(PyTorch, DTensorLive,
-                         testing::Values(std::pair("costs", 1000), std::pair("plans", 500),
-                                         std::pair("selections", 500)),
-                         [](const auto& test) { return std::string(test.param.first); });
+INSTANTIATE_TEST_SUITE_P(PyTorch, DTensorLive, testing::ValuesIn(all_questions()),
+                         [](const auto& test) { return test.param.kind + test.param.family; });
 
 }  // namespace
 }  // namespace shardlab::testing_support

@@ -1,0 +1,40 @@
+"""Random calls of the ops that selections are asked about, by family.
+
+A module golden_ops/<family>.py has OPS = {name: (weight, draw)}: how often an op is asked relative to
+the others of its family, and draw(rng, base, overload) -> (tensors, args). `tensors` are the op's tensor
+arguments in order: a shape (of the case's dtype), (dtype, shape), a TensorList of these, or None for one
+that is not given. `args` are its other arguments in the order of its schema, keyword-only ones last;
+None stands for a default, a dtype is written as "bf16".
+"""
+
+import importlib
+import pkgutil
+
+
+class TensorList(list):
+    """One argument that is a list of tensors."""
+
+
+SIZES = [1, 2, 3, 4, 5, 6, 8, 8, 12, 16, 16, 17, 64, 128, 1024]
+
+
+def shape_of(rng, ranks=(1, 2, 2, 3), sizes=None):
+    return [rng.choice(sizes or SIZES) for _ in range(rng.choice(ranks))]
+
+
+def dim_of(rng, shape):
+    """A dim of the shape, now and then counted from its end."""
+    dim = rng.randrange(len(shape))
+    return dim - len(shape) if rng.random() < 0.2 else dim
+
+
+def families():
+    return sorted(module.name for module in pkgutil.iter_modules(__path__))
+
+
+def ops_of(family=None):
+    """The ops of one family, or of all."""
+    ops = {}
+    for name in [family] if family else families():
+        ops |= importlib.import_module(f"golden_ops.{name}").OPS
+    return ops
