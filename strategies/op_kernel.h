@@ -59,6 +59,8 @@ struct OpKernel {
     kInteger,        // of the first; all must be integers or b8
   };
   Result result = Result::kAsFirst;
+  // Its result depends on LocalCall::output_shapes: a view's local extents, say.
+  bool needs_output_shapes = false;
 };
 
 struct OpKernelFamily {

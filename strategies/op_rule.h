@@ -85,6 +85,9 @@ struct OpRule {
   // An input that already has exactly a candidate's placements need not divide into non-empty
   // shards.
   bool allow_uneven = false;
+  // Why a combination that computes the op is no row of it; empty when there is no reason. For the
+  // proof (rule_proof.h), which shows rows without placeholders.
+  std::string_view (*excuse)(const OpCall&, const Row&) = nullptr;
   // Floating point operations of one rank's local kernel.
   Kernel kernel = Kernel::kElementwise;
   double (*flops)(std::span<const Shape> local_inputs, const OpCall&) = nullptr;

@@ -16,10 +16,11 @@ struct ValuesName {
   SampleValues kind;
   bool has_limit;
 };
-constexpr std::array<ValuesName, 5> kValuesNames = {{
+constexpr std::array<ValuesName, 6> kValuesNames = {{
     {"below", SampleValues::kBelow, true},
     {"unique", SampleValues::kUnique, true},
     {"distinct", SampleValues::kDistinct, false},
+    {"few", SampleValues::kFew, false},
     {"positive", SampleValues::kPositive, false},
     {"unit", SampleValues::kUnit, false},
 }};
@@ -93,7 +94,7 @@ class SampleReader {
       }
       return true;
     }
-    fail("values are below N, unique N, distinct, positive or unit");
+    fail("values are below N, unique N, distinct, few, positive or unit");
   }
 
   const OpSample& sample_;
@@ -145,7 +146,12 @@ std::vector<SampleCall> pointwise_calls(std::string_view op, const OpKernel& ker
           inputs.push_back(out);
           sample.values.emplace_back();
         }
-        for (std::size_t i = tensors; i < kernel.operands; ++i) sample.call.args.push_back(number);
+        if (kernel.result == OpKernel::Result::kTruth) {
+          for (SampleCall::Values& values : sample.values) values.kind = SampleValues::kFew;
+        }
+        for (std::size_t i = tensors; i < kernel.operands; ++i) {
+          sample.call.args.push_back(number + 2.5 * static_cast<double>(i - tensors));
+        }
         calls.push_back(std::move(sample));
         if (tensors == kernel.operands) break;  // no number to vary
       }

@@ -15,10 +15,12 @@ namespace shardlab {
 struct OpSample {
   std::string_view op;  // "aten.mm.default"
   // The tensor arguments, separated by "|": "f32[4,6] | [f32[6,5]; f32[6,2]] | none". A tensor's
-  // values are small whole numbers (b8: zeros and ones) unless a word follows it:
+  // values are small multiples of 1/4 other than 0 (integers: small whole numbers; b8: zeros and ones)
+  // unless a word follows it:
   //   i64[5] below 7     whole numbers from 0 to 6
   //   i64[5] unique 7    the same, all different along the last dim
   //   f32[5] distinct    whole numbers, all different
+  //   f32[5] few         -1, 0 and 1: zeros and equal elements
   //   f32[5] positive    whole numbers from 1 to 8
   //   f32[5] unit        multiples of 1/64 in (-1, 1)
   std::string_view inputs;
@@ -32,7 +34,15 @@ struct OpSampleFamily {
 // All families, sorted by file name.
 [[nodiscard]] std::span<const OpSampleFamily* const> all_op_samples();
 
-enum class SampleValues : std::uint8_t { kWhole, kBelow, kUnique, kDistinct, kPositive, kUnit };
+enum class SampleValues : std::uint8_t {
+  kWhole,
+  kBelow,
+  kUnique,
+  kDistinct,
+  kFew,
+  kPositive,
+  kUnit
+};
 
 // A sample that was read: the call, every tensor replicated, and the values of each tensor.
 struct SampleCall {

@@ -182,9 +182,12 @@ LocalResult run_to_copy(const LocalCall& local, const OpKernel&) {
 }
 
 constexpr OpKernel kKernels[] = {
-    {.name = "_to_copy", .run = run_to_copy},    {.name = "cat", .run = run_cat},
-    {.name = "embedding", .run = run_embedding}, {.name = "rand_like", .run = run_rand_like},
-    {.name = "stack", .run = run_stack},         {.name = "view", .run = run_view},
+    {.name = "_to_copy", .run = run_to_copy},
+    {.name = "cat", .run = run_cat},
+    {.name = "embedding", .run = run_embedding},
+    {.name = "rand_like", .run = run_rand_like},
+    {.name = "stack", .run = run_stack},
+    {.name = "view", .run = run_view, .needs_output_shapes = true},
 };
 
 }  // namespace

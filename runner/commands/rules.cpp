@@ -1,0 +1,205 @@
+// shardlab rules: prove sharding rules on virtual ranks.
+#include <algorithm>
+#include <array>
+
+#include "costmodel/text.h"
+#include "runner/commands/commands.h"
+#include "runner/terminal.h"
+#include "sim/mesh.h"
+#include "sim/parallel.h"
+#include "strategies/rule_proof.h"
+
+namespace shardlab {
+namespace {
+
+struct RulesArguments {
+  std::vector<std::string> ops;
+  std::string rule_set = "shardlab";
+  std::vector<std::string> meshes;
+  int samples = RuleProofOptions().data_sets;
+  bool fail_on_unsound = false;
+};
+
+RuleSet rule_set_of(const RulesArguments& arguments) {
+  const auto set = rule_set_from_name(arguments.rule_set);
+  if (!set) {
+    throw InputError("--rule-set: found \"" + arguments.rule_set +
+                     "\"; valid: " + std::string(kRuleSetNames));
+  }
+  return *set;
+}
+
+RuleProofOptions options_of(const RulesArguments& arguments) {
+  RuleProofOptions options;
+  options.data_sets = arguments.samples;
+  if (arguments.meshes.empty()) return options;
+  options.mesh_sizes.clear();
+  for (const std::string& text : arguments.meshes) {
+    const DeviceMesh mesh = parse_option("--mesh", [&] { return DeviceMesh::parse(text); });
+    if (mesh.ndim() != 1 || mesh.size() < 2 || mesh.size() > 8) {
+      throw InputError("--mesh: found " + text + "; valid: one mesh dim of 2 to 8 ranks");
+    }
+    options.mesh_sizes.push_back(mesh.size());
+  }
+  return options;
+}
+
+// The rules to prove, by op: those named, or all that can be.
+std::vector<const OpRule*> rules_of(const RulesArguments& arguments, RuleSet set) {
+  std::vector<const OpRule*> rules;
+  for (const std::string& op : arguments.ops) {
+    const OpRule& rule = find_op_rule(op, set);
+    if (!is_provable(rule)) {
+      throw InputError(std::string(rule.op) +
+                       ": no reference kernel or no sample calls, so its rules can't be proved; "
+                       "valid: the ops that `shardlab rules` lists");
+    }
+    rules.push_back(&rule);
+  }
+  if (!rules.empty()) return rules;
+  for (const OpRuleFamily* family : all_op_rules()) {
+    for (const OpRule& rule : family->rules) {
+      if ((rule.sets & set) != 0 && is_provable(rule)) rules.push_back(&rule);
+    }
+  }
+  std::sort(rules.begin(), rules.end(),
+            [](const OpRule* a, const OpRule* b) { return a->op < b->op; });
+  return rules;
+}
+
+nlohmann::json finding_json(const RuleFinding& finding) {
+  nlohmann::json json = {{"row", finding.row},
+                         {"call", finding.call},
+                         {"mesh", std::to_string(finding.mesh)},
+                         {"calls", finding.calls}};
+  if (!finding.detail.empty()) json["found"] = finding.detail;
+  if (!finding.reason.empty()) json["reason"] = finding.reason;
+  return json;
+}
+
+nlohmann::json findings_json(const std::vector<RuleFinding>& findings) {
+  nlohmann::json json = nlohmann::json::array();
+  for (const RuleFinding& finding : findings) json.push_back(finding_json(finding));
+  return json;
+}
+
+struct Totals {
+  std::size_t accepted = 0;
+  std::size_t combinations = 0;
+  std::size_t unsound = 0;
+  std::size_t missing = 0;
+  std::size_t omissions = 0;
+};
+
+Totals totals_of(const std::vector<RuleProof>& proofs) {
+  Totals totals;
+  for (const RuleProof& proof : proofs) {
+    totals.accepted += proof.accepted;
+    totals.combinations += proof.combinations;
+    totals.unsound += proof.unsound.size();
+    totals.missing += proof.missing.size();
+    totals.omissions += proof.known_omissions.size();
+  }
+  return totals;
+}
+
+std::string proofs_text(const std::vector<RuleProof>& proofs, const RulesArguments& arguments) {
+  const Totals totals = totals_of(proofs);
+  std::string text =
+      "rule set " + arguments.rule_set + ": " + std::to_string(proofs.size()) + " ops, " +
+      std::to_string(totals.accepted) + " rows, " + std::to_string(totals.unsound) + " unsound, " +
+      std::to_string(totals.missing) + " missing, " + std::to_string(totals.omissions) +
+      " known omissions (of " + std::to_string(totals.combinations) + " combinations tried)\n";
+  const bool detailed = !arguments.ops.empty();
+  TextTable table({"op", "rows", "unsound", "missing", "omissions"});
+  for (const RuleProof& proof : proofs) {
+    if (!detailed && proof.unsound.empty() && proof.missing.empty()) continue;
+    table.add({proof.op, std::to_string(proof.accepted), std::to_string(proof.unsound.size()),
+               std::to_string(proof.missing.size()), std::to_string(proof.known_omissions.size())});
+  }
+  if (detailed || totals.unsound + totals.missing > 0) text += table.text();
+  const auto add = [&](const RuleProof& proof, std::string_view kind, const RuleFinding& finding) {
+    text += "  " + std::string(kind) + " " + proof.op + "  " + finding.row + "\n    " +
+            finding.call + " on " + std::to_string(finding.mesh) + " ranks";
+    if (!finding.detail.empty()) text += ": " + finding.detail;
+    if (!finding.reason.empty()) text += ": " + finding.reason;
+    text += "\n";
+  };
+  for (const RuleProof& proof : proofs) {
+    for (const RuleFinding& finding : proof.unsound) add(proof, "unsound", finding);
+    for (const RuleFinding& finding : proof.missing) {
+      if (detailed) add(proof, "missing", finding);
+    }
+    for (const RuleFinding& finding : proof.known_omissions) {
+      if (detailed) add(proof, "omitted", finding);
+    }
+  }
+  return text;
+}
+
+void run_rules(const RulesArguments& arguments, Session& session) {
+  const RuleSet set = rule_set_of(arguments);
+  const RuleProofOptions options = options_of(arguments);
+  const std::vector<const OpRule*> rules = rules_of(arguments, set);
+  std::vector<RuleProof> proofs(rules.size());
+  Progress progress("ops", rules.size(), session.quiet);
+  parallel_for(
+      rules.size(), session.threads(), [] { return std::make_unique<char>(); },
+      [&](char&, std::size_t i) {
+        proofs[i] = prove_rule(*rules[i], options);
+        progress.advance();
+      });
+  const Totals totals = totals_of(proofs);
+  if (session.json()) {
+    nlohmann::json ops = nlohmann::json::array();
+    for (const RuleProof& proof : proofs) {
+      ops.push_back({{"op", proof.op},
+                     {"calls", proof.calls},
+                     {"combinations", proof.combinations},
+                     {"accepted", proof.accepted},
+                     {"unsound", findings_json(proof.unsound)},
+                     {"missing", findings_json(proof.missing)},
+                     {"known_omissions", findings_json(proof.known_omissions)}});
+    }
+    session.print(nlohmann::json{{"rule_set", arguments.rule_set},
+                                 {"meshes", options.mesh_sizes},
+                                 {"samples", options.data_sets},
+                                 {"rows", totals.accepted},
+                                 {"combinations", totals.combinations},
+                                 {"unsound", totals.unsound},
+                                 {"missing", totals.missing},
+                                 {"known_omissions", totals.omissions},
+                                 {"ops", ops}});
+  } else {
+    session.print(proofs_text(proofs, arguments));
+  }
+  if (arguments.fail_on_unsound && totals.unsound > 0) session.exit_code = kGateSaidNo;
+}
+
+}  // namespace
+
+void add_rules_command(CLI::App& app, Session& session) {
+  auto arguments = std::make_shared<RulesArguments>();
+  CLI::App* command = app.add_subcommand(
+      "rules",
+      "prove sharding rules on virtual ranks: rows that compute something else, right "
+      "combinations that are no rows\n  shardlab rules aten.mm.default --rule-set dtensor-2.13");
+  command->add_option("ops", arguments->ops,
+                      "ops to prove (default: all that have a reference kernel)");
+  command->add_option("--rule-set", arguments->rule_set, std::string(kRuleSetNames))
+      ->capture_default_str();
+  command
+      ->add_option("--mesh", arguments->meshes,
+                   "ranks of the mesh dim, 2 to 8; may be repeated (default: 2 and 3)")
+      ->take_all()
+      ->allow_extra_args(false);
+  command->add_option("--samples", arguments->samples, "data sets that a combination must pass")
+      ->check(integer_from(1, 1000))
+      ->capture_default_str();
+  command->add_flag("--fail-on-unsound", arguments->fail_on_unsound,
+                    "exit 1 when a row is unsound");
+  add_common_options(*command, session);
+  command->callback([arguments, &session] { run_rules(*arguments, session); });
+}
+
+}  // namespace shardlab
