@@ -238,6 +238,23 @@ class SelectCheck final : public Check {
 constexpr std::array<AnswerKey, 4> kPolicyAnswers = {
     {{"selected"}, {"ties"}, {"flips_with_order"}, {"margin_us"}}};
 
+// What a case says about its candidates.
+class ListedTies final : public TieBreaker {
+ public:
+  struct Row {
+    double collectives = 0.0;
+    double bytes = 0.0;
+    double compute_us = 0.0;
+    std::string text = {};
+  };
+  std::vector<Row> rows;
+
+  double collectives(std::size_t candidate) override { return rows[candidate].collectives; }
+  double bytes(std::size_t candidate) override { return rows[candidate].bytes; }
+  double compute_us(std::size_t candidate) override { return rows[candidate].compute_us; }
+  std::string text(std::size_t candidate) override { return rows[candidate].text; }
+};
+
 class PolicyCheck final : public Check {
  public:
   static std::unique_ptr<Check> read(const CheckSource& source) {
@@ -252,6 +269,11 @@ class PolicyCheck final : public Check {
       check->totals_.push_back(total.is_null() ? kInfinity
                                                : json_number(total, candidate.place("total_us")));
       check->keeps_.push_back(candidate.boolean_or("keeps_inputs", false) ? 1 : 0);
+      ListedTies::Row& row = check->rows_.emplace_back();
+      row.collectives = candidate.number_or("collectives", 0.0, {.min = 0.0, .max = 1e9});
+      row.bytes = candidate.number_or("bytes", 0.0, {.min = 0.0, .max = 1e30});
+      row.compute_us = candidate.number_or("compute_us", 0.0, {.min = 0.0, .max = 1e30});
+      row.text = candidate.text_or("text", "");
       candidate.finish();
     }
     if (candidates.empty()) place.fail("found an empty array; valid: at least one candidate");
@@ -277,12 +299,14 @@ class PolicyCheck final : public Check {
     const Policy policy = policy_ ? *policy_ : bench.evaluator().stack().policy;
     std::vector<double> totals;
     std::vector<std::uint8_t> keeps;
+    ListedTies breaker;
     const std::vector<std::size_t> order = order_.permutation(totals_.size());
     for (const std::size_t i : order) {
       totals.push_back(totals_[i]);
       keeps.push_back(keeps_[i]);
+      breaker.rows.push_back(rows_[i]);
     }
-    const PricedCandidates seen_by_policy{totals, keeps};
+    const PricedCandidates seen_by_policy{totals, keeps, &breaker};
     const auto margin = margin_us(totals);
     Observation seen;
     seen.answers = {{"selected", order[shardlab::select(policy, seen_by_policy)]},
@@ -295,6 +319,7 @@ class PolicyCheck final : public Check {
  private:
   std::vector<double> totals_;
   std::vector<std::uint8_t> keeps_;
+  std::vector<ListedTies::Row> rows_;
   std::optional<Policy> policy_;
   CandidateOrder order_;
 };

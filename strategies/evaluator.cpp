@@ -4,9 +4,12 @@
 #include <array>
 #include <cmath>
 #include <limits>
+#include <map>
+#include <numeric>
 
 #include "costmodel/error.h"
 #include "costmodel/text.h"
+#include "sim/traffic.h"
 
 namespace shardlab {
 namespace {
@@ -334,6 +337,93 @@ class Leaders {
   double others_ = kInfinity;
 };
 
+// What policies ask about candidates that tie. What an input's plan says is found once for each of its
+// layouts.
+class ExpansionTies final : public TieBreaker {
+ public:
+  // `seen`: the candidates by position.
+  ExpansionTies(const StackEvaluator& evaluator, Redistributor& redistributor,
+                const Expansion& expansion, const OpRule* rule, const OpCall& call,
+                std::span<const std::size_t> seen)
+      : evaluator_(evaluator),
+        redistributor_(redistributor),
+        expansion_(expansion),
+        rule_(rule),
+        call_(call),
+        seen_(seen),
+        moves_(expansion.inputs()) {}
+
+  double collectives(std::size_t candidate) override {
+    return sum(candidate, [](const Moves& moves) { return moves.collectives; });
+  }
+  double bytes(std::size_t candidate) override {
+    return sum(candidate, [](const Moves& moves) { return moves.bytes; });
+  }
+  double compute_us(std::size_t candidate) override {
+    if (rule_ == nullptr) return 0.0;
+    std::vector<Placements> inputs;
+    std::vector<Placements> outputs;
+    for (std::size_t i = 0; i < expansion_.inputs(); ++i) {
+      inputs.push_back(expansion_.input(seen_[candidate], i));
+    }
+    for (std::size_t o = 0; o < expansion_.outputs(); ++o) {
+      outputs.push_back(expansion_.output(seen_[candidate], o));
+    }
+    return evaluator_.kernel_us(*rule_, call_, redistributor_.mesh(), inputs, outputs);
+  }
+  std::string text(std::size_t candidate) override {
+    std::string text;
+    for (std::size_t i = 0; i < expansion_.inputs(); ++i) {
+      text += Layout(expansion_.input(seen_[candidate], i)).text() + " ";
+    }
+    for (std::size_t o = 0; o < expansion_.outputs(); ++o) {
+      text += Layout(expansion_.output(seen_[candidate], o)).text() + " ";
+    }
+    return text;
+  }
+
+ private:
+  struct Moves {
+    double collectives = 0.0;
+    double bytes = 0.0;
+  };
+
+  template <class Part>
+  double sum(std::size_t candidate, Part&& part) {
+    double total = 0.0;
+    for (std::size_t i = 0; i < expansion_.inputs(); ++i) {
+      total += part(moves_of(i, expansion_.code(seen_[candidate], i)));
+    }
+    return total;
+  }
+
+  const Moves& moves_of(std::size_t input, std::uint32_t code) {
+    const auto [slot, is_new] = moves_[input].try_emplace(code);
+    if (!is_new) return slot->second;
+    const TensorSpec& tensor = *call_.tensors()[input];
+    const Layout to(expansion_.input_layout(input, code));
+    const Plan plan = redistributor_.plan(tensor.meta, tensor.layout, to);
+    Layout before = plan.start;
+    for (const PlanStep& step : plan.steps) {
+      if (step.collective != Collective::kLocal) {
+        slot->second.collectives += 1.0;
+        slot->second.bytes +=
+            static_cast<double>(bytes_moved(step, before, tensor.meta, redistributor_.mesh()));
+      }
+      before = step.after;
+    }
+    return slot->second;
+  }
+
+  const StackEvaluator& evaluator_;
+  Redistributor& redistributor_;
+  const Expansion& expansion_;
+  const OpRule* rule_;
+  const OpCall& call_;
+  std::span<const std::size_t> seen_;
+  std::vector<std::map<std::uint32_t, Moves>> moves_;  // by input and code
+};
+
 // What it costs to bring one input into the layouts behind these codes (ascending).
 void price_codes(Redistributor& redistributor, const Expansion& expansion, std::size_t input,
                  const TensorSpec& tensor, std::span<const std::uint32_t> codes,
@@ -360,7 +450,12 @@ StackEvaluator::StackEvaluator(const Stack& stack, const Topology& topology)
       topology_(topology),
       collectives_(
           stack_.straggler.decorate(make_collective_model(stack_.collective_model, topology_))),
-      kernels_(make_compute_model(stack_.compute_model, topology_)) {}
+      kernels_(make_compute_model(stack_.compute_model, topology_)) {
+  if (prices_kernels() || stack_.policy != Policy::kComputeTime) return;
+  roofline_ = make_compute_model(read_model_choice("roofline", {"policy", ""}), topology_);
+}
+
+bool StackEvaluator::prices_kernels() const { return stack_.compute_model.entry->name != "none"; }
 
 Redistributor& StackEvaluator::on(const DeviceMesh& mesh) {
   // Flattened meshes belong to the key too: text() alone does not show them.
@@ -376,6 +471,19 @@ Redistributor& StackEvaluator::on(const DeviceMesh& mesh) {
 double StackEvaluator::compute_us(const OpRule& rule, const OpCall& call, const DeviceMesh& mesh,
                                   std::span<const Placements> inputs,
                                   std::span<const Placements> outputs) const {
+  return kernel_us_under(*kernels_, rule, call, mesh, inputs, outputs);
+}
+
+double StackEvaluator::kernel_us(const OpRule& rule, const OpCall& call, const DeviceMesh& mesh,
+                                 std::span<const Placements> inputs,
+                                 std::span<const Placements> outputs) const {
+  return kernel_us_under(roofline_ ? *roofline_ : *kernels_, rule, call, mesh, inputs, outputs);
+}
+
+double StackEvaluator::kernel_us_under(const ComputeModel& kernels, const OpRule& rule,
+                                       const OpCall& call, const DeviceMesh& mesh,
+                                       std::span<const Placements> inputs,
+                                       std::span<const Placements> outputs) const {
   const auto tensors = call.tensors();
   std::vector<Shape> shapes;
   KernelQuery query{.kind = rule.kernel, .dtype = tensors[0]->meta.dtype};
@@ -389,7 +497,7 @@ double StackEvaluator::compute_us(const OpRule& rule, const OpCall& call, const 
         elements(largest_local_shape(out[o].shape, outputs[o], mesh)) * itemsize(out[o].dtype);
   }
   if (rule.flops != nullptr) query.flops = rule.flops(shapes, call);
-  return kernels_->price(query).total.value();
+  return kernels.price(query).total.value();
 }
 
 Pricing StackEvaluator::price(const Expansion& expansion, const OpRule* rule, const OpCall& call,
@@ -413,8 +521,7 @@ Pricing StackEvaluator::price(const Expansion& expansion, const OpRule* rule, co
     const Expansion::CodesOf code_of = expansion.codes_of(i);
     for (std::size_t c = 0; c < code_of.size(); ++c) pricing.totals[c] += by_code[code_of[c]];
   }
-  const bool kernels = rule != nullptr && stack_.compute_model.entry->name != "none";
-  if (!kernels) return pricing;
+  if (rule == nullptr || !prices_kernels()) return pricing;
   pricing.compute_us.resize(expansion.size());
   KernelPrices kernel_prices(*rule, call, mesh, expansion, *kernels_);
   for (std::size_t c = 0; c < expansion.size(); ++c) {
@@ -448,7 +555,7 @@ Policy StackEvaluator::policy_for(const OpCall& call) const {
 
 // Policies, ties and flips look at nothing but the candidates at the minimum.
 Decision StackEvaluator::decide(const Expansion& expansion, const Pricing& pricing,
-                                const OpCall& call) const {
+                                const OpRule* rule, const OpCall& call, const DeviceMesh& mesh) {
   SHARDLAB_CHECK(expansion.size() > 0, "no candidate for ", call.op);
   const Leaders leaders(pricing.totals);
   std::vector<std::size_t> seen = leaders.indices();
@@ -467,11 +574,13 @@ Decision StackEvaluator::decide(const Expansion& expansion, const Pricing& prici
     keeps.push_back(expansion.keeps_inputs(c) ? 1 : 0);
   }
   const Policy policy = policy_for(call);
+  ExpansionTies breaker(*this, on(mesh), expansion, rule, call, seen);
+  const PricedCandidates by_policy{totals, keeps, &breaker};
   Decision decision;
-  decision.choice = candidate(expansion, pricing, seen[shardlab::select(policy, {totals, keeps})]);
+  decision.choice = candidate(expansion, pricing, seen[shardlab::select(policy, by_policy)]);
   decision.candidates = expansion.size();
   decision.ties = ties_at_minimum(totals).size();
-  decision.flips_with_order = shardlab::flips_with_order(policy, {totals, keeps});
+  decision.flips_with_order = shardlab::flips_with_order(policy, by_policy);
   if (leaders.others() < kInfinity) totals.push_back(leaders.others());
   decision.margin_us = margin_us(totals);
   return decision;
@@ -484,52 +593,125 @@ Selection StackEvaluator::select_from(const Expansion& expansion, const OpRule* 
   if (expansion.size() == 0) {
     throw InputError(call.op + ": no sharding candidate is left for " + call.text());
   }
-  const Pricing pricing = price(expansion, rule, call, mesh);
-  const std::vector<std::size_t> order =
-      options.order.value_or(stack_.order).permutation(expansion.size());
+  return select_priced(expansion, price(expansion, rule, call, mesh), rule, call, mesh,
+                       options.order.value_or(stack_.order));
+}
+
+Selection StackEvaluator::select_priced(const Expansion& expansion, const Pricing& pricing,
+                                        const OpRule* rule, const OpCall& call,
+                                        const DeviceMesh& mesh, const CandidateOrder& order) {
+  const std::vector<std::size_t> seen = order.permutation(expansion.size());
   Selection selection;
   std::vector<double> totals;
   std::vector<std::uint8_t> keeps;
-  for (const std::size_t i : order) {
+  for (const std::size_t i : seen) {
     selection.candidates.push_back(candidate(expansion, pricing, i));
     totals.push_back(pricing.totals[i]);
     keeps.push_back(expansion.keeps_inputs(i) ? 1 : 0);
   }
-  const PricedCandidates seen{totals, keeps};
+  ExpansionTies breaker(*this, on(mesh), expansion, rule, call, seen);
+  const PricedCandidates by_policy{totals, keeps, &breaker};
   const Policy policy = policy_for(call);
-  selection.selected = shardlab::select(policy, seen);
+  selection.selected = shardlab::select(policy, by_policy);
   selection.choice = selection.candidates[selection.selected];
   selection.ties = ties_at_minimum(totals);
   selection.margin_us = margin_us(totals);
-  selection.flips_with_order = shardlab::flips_with_order(policy, seen);
+  selection.flips_with_order = shardlab::flips_with_order(policy, by_policy);
+  return selection;
+}
+
+// The candidates at the minimum, as a list of their own, under the prices that the search gave them.
+Selection StackEvaluator::select_by_bounds(const OpRule& rule, const OpCall& call,
+                                           const DeviceMesh& mesh, const CandidateOrder& order,
+                                           BoundSearchOrder search) {
+  const Expansion space = prepare_expansion(rule, call, mesh);
+  const auto tensors = call.tensors();
+  std::vector<std::vector<double>> by_code;
+  for (std::size_t i = 0; i < space.inputs(); ++i) {
+    std::vector<std::uint32_t> codes(space.codes(i));
+    std::iota(codes.begin(), codes.end(), 0U);
+    std::vector<double>& prices = by_code.emplace_back(codes.size(), 0.0);
+    price_codes(on(mesh), space, i, *tensors[i], codes, prices);
+    if (stack_.transition_us == 0.0) continue;
+    for (const std::uint32_t code : codes) {
+      if (code != space.current_code(i)) prices[code] += stack_.transition_us;
+    }
+  }
+  BoundSearchInput input{.rule = rule,
+                         .call = call,
+                         .mesh = mesh,
+                         .space = space,
+                         .by_code = by_code,
+                         .compute_us = {}};
+  if (prices_kernels()) {
+    input.compute_us = [&](std::span<const Placements> inputs,
+                           std::span<const Placements> outputs) {
+      return compute_us(rule, call, mesh, inputs, outputs);
+    };
+  }
+  const BoundSearchResult found = bound_search(input, search);
+  if (found.tied.empty()) return select_from(expand(rule, call, mesh), &rule, call, mesh);
+  std::vector<FollowCandidate> candidates;
+  for (const BoundSearchResult::Found& tied : found.tied) {
+    candidates.push_back({.outputs = tied.outputs, .inputs = tied.inputs});
+  }
+  const Expansion tied = expand_candidates(candidates, call, mesh);
+  Pricing pricing;
+  for (std::size_t i = 0; i < tied.inputs(); ++i) {
+    pricing.by_code.emplace_back(tied.codes(i), std::numeric_limits<double>::quiet_NaN());
+  }
+  for (std::size_t c = 0; c < found.tied.size(); ++c) {
+    for (std::size_t i = 0; i < tied.inputs(); ++i) {
+      pricing.by_code[i][tied.code(c, i)] = found.tied[c].redistribute_us[i];
+    }
+    pricing.compute_us.push_back(found.tied[c].compute_us);
+    pricing.totals.push_back(found.tied[c].total_us);
+  }
+  Selection selection = select_priced(tied, pricing, &rule, call, mesh, order);
+  selection.margin_us = found.margin_us;
+  return selection;
+}
+
+Selection StackEvaluator::select_by_steps(const OpRule& rule, const OpCall& call,
+                                          const DeviceMesh& mesh, const SearchResult& found) const {
+  Selection selection;
+  selection.choice = {.inputs = found.inputs,
+                      .outputs = found.outputs,
+                      .redistribute_us = found.input_us,
+                      .compute_us = 0.0,
+                      .total_us = found.total_us};
+  if (prices_kernels()) {
+    // The search minimises redistribution alone; its answer's kernel is priced as everywhere.
+    selection.choice.compute_us =
+        compute_us(rule, call, mesh, selection.choice.inputs, selection.choice.outputs);
+    selection.choice.total_us += selection.choice.compute_us;
+  }
+  selection.candidates = {selection.choice};
+  selection.ties = {0};
   return selection;
 }
 
 Selection StackEvaluator::select(const OpCall& call, const DeviceMesh& mesh,
                                  const SelectOptions& options) {
   const OpRule& rule = find_op_rule(call.op, stack_.rules);
+  const SearchKind search = options.search.value_or(stack_.search);
+  const CandidateOrder order = options.order.value_or(stack_.order);
   std::string note;
-  if (options.search.value_or(stack_.search) == SearchKind::kDijkstra) {
+  if (search == SearchKind::kDijkstra && stack_.redistribution.planner == PlannerKind::kGreedy) {
     const SearchOutcome outcome =
         search_rows(rule, call, mesh, on(mesh).pricer(), {.nesting_guard = options.nesting_guard});
-    if (outcome.result) {
-      Selection selection;
-      selection.choice = {.inputs = outcome.result->inputs,
-                          .outputs = outcome.result->outputs,
-                          .redistribute_us = outcome.result->input_us,
-                          .compute_us = 0.0,
-                          .total_us = outcome.result->total_us};
-      if (stack_.compute_model.entry->name != "none") {
-        // The search minimises redistribution alone; its answer's kernel is priced as everywhere.
-        selection.choice.compute_us =
-            compute_us(rule, call, mesh, selection.choice.inputs, selection.choice.outputs);
-        selection.choice.total_us += selection.choice.compute_us;
-      }
-      selection.candidates = {selection.choice};
-      selection.ties = {0};
-      return selection;
-    }
+    if (outcome.result) return select_by_steps(rule, call, mesh, *outcome.result);
     note = outcome.fallback;
+  } else if (search != SearchKind::kFull) {
+    if (rule.rows == nullptr) {
+      note = "the op has no rows";
+    } else if (order.kind == CandidateOrder::Kind::kShuffled) {
+      note = "a shuffled order is one of all candidates";
+    } else {
+      const bool exact = search == SearchKind::kExact;
+      return select_by_bounds(rule, call, mesh, order,
+                              exact ? BoundSearchOrder::kDepthFirst : BoundSearchOrder::kBestFirst);
+    }
   }
   Selection selection = select_from(expand(rule, call, mesh), &rule, call, mesh, options);
   selection.search_note = note;

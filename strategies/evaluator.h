@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "sim/redistribute.h"
+#include "strategies/exact_search.h"
 #include "strategies/expansion.h"
 #include "strategies/op_rule.h"
 #include "strategies/search.h"
@@ -41,20 +42,20 @@ struct Candidate {
 };
 
 struct Selection {
-  // In the order in which the policy saw them. Empty after a priority-queue search, which lists
-  // only its answer.
+  // In the order in which the policy saw them. After a search that does not enumerate: those at the
+  // minimum.
   std::vector<Candidate> candidates;
   std::size_t selected = 0;
   Candidate choice;
   std::vector<std::size_t> ties;
   std::optional<double> margin_us;
   bool flips_with_order = false;
-  std::string search_note;  // why a priority-queue search fell back to full enumeration
+  std::string search_note;  // why a search fell back to full enumeration
 };
 
 struct SelectOptions {
-  std::optional<SearchKind> search;
-  std::optional<CandidateOrder> order;
+  std::optional<SearchKind> search = {};
+  std::optional<CandidateOrder> order = {};
   bool nesting_guard = true;
 };
 
@@ -89,24 +90,43 @@ class StackEvaluator {
                                       const SelectOptions& options = {});
   // The choice alone, from an expansion under this stack's rules.
   [[nodiscard]] Decision decide(const Expansion& expansion, const Pricing& pricing,
-                                const OpCall& call) const;
+                                const OpRule* rule, const OpCall& call, const DeviceMesh& mesh);
 
   [[nodiscard]] Pricing price(const Expansion& expansion, const OpRule* rule, const OpCall& call,
                               const DeviceMesh& mesh);
   [[nodiscard]] Candidate candidate(const Expansion& expansion, const Pricing& pricing,
                                     std::size_t index) const;
-  // The local kernel of an op in these layouts, for the rank with the largest shards.
+  // The local kernel of an op in these layouts, for the rank with the largest shards; under a roofline
+  // where the stack takes kernels to be free (what the policy compute-time looks at).
+  [[nodiscard]] double kernel_us(const OpRule& rule, const OpCall& call, const DeviceMesh& mesh,
+                                 std::span<const Placements> inputs,
+                                 std::span<const Placements> outputs) const;
+  // The same as the stack prices it.
   [[nodiscard]] double compute_us(const OpRule& rule, const OpCall& call, const DeviceMesh& mesh,
                                   std::span<const Placements> inputs,
                                   std::span<const Placements> outputs) const;
 
  private:
   [[nodiscard]] Policy policy_for(const OpCall& call) const;
+  [[nodiscard]] bool prices_kernels() const;
+  [[nodiscard]] Selection select_priced(const Expansion& expansion, const Pricing& pricing,
+                                        const OpRule* rule, const OpCall& call,
+                                        const DeviceMesh& mesh, const CandidateOrder& order);
+  [[nodiscard]] Selection select_by_bounds(const OpRule& rule, const OpCall& call,
+                                           const DeviceMesh& mesh, const CandidateOrder& order,
+                                           BoundSearchOrder search);
+  [[nodiscard]] Selection select_by_steps(const OpRule& rule, const OpCall& call,
+                                          const DeviceMesh& mesh, const SearchResult& found) const;
+  [[nodiscard]] double kernel_us_under(const ComputeModel& kernels, const OpRule& rule,
+                                       const OpCall& call, const DeviceMesh& mesh,
+                                       std::span<const Placements> inputs,
+                                       std::span<const Placements> outputs) const;
 
   Stack stack_;
   Topology topology_;
   std::unique_ptr<CostModel> collectives_;
   std::unique_ptr<ComputeModel> kernels_;
+  std::unique_ptr<ComputeModel> roofline_;  // for kernel_us(), where kernels_ are free
   std::map<std::string, std::unique_ptr<Redistributor>> redistributors_;
 };
 

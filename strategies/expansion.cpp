@@ -342,20 +342,15 @@ void Expansion::drop_invalid(const OpRule& rule, const OpCall& call, const Devic
   }
 }
 
-Expansion expand_rows(const Rows& rows, std::size_t outputs, const OpRule& rule, const OpCall& call,
-                      const DeviceMesh& mesh) {
+// Everything but the candidates.
+Expansion prepare_rows(const Rows& rows, std::size_t outputs, const OpCall& call,
+                       const DeviceMesh& mesh) {
   const auto inputs = call.tensors();
   Expansion expansion;
   expansion.mesh_ndim_ = mesh.ndim();
   expansion.outputs_ = outputs;
   expansion.rows_ = rows;
   expansion.tensors_.resize(outputs + inputs.size());
-  const std::uint32_t combinations = power(rows.size(), mesh.ndim());
-  if (combinations > kMaxCombinations) {
-    throw InputError(call.op + ": " + std::to_string(rows.size()) + " rows to the power of " +
-                     std::to_string(mesh.ndim()) +
-                     " mesh dims are too many to enumerate; use --search dijkstra");
-  }
   for (std::size_t t = 0; t < expansion.tensors_.size(); ++t) {
     Expansion::Tensor& tensor = expansion.tensors_[t];
     for (const Row& row : rows) {
@@ -365,9 +360,26 @@ Expansion expand_rows(const Rows& rows, std::size_t outputs, const OpRule& rule,
       }
     }
     tensor.codes = power(tensor.entries.size(), mesh.ndim());
+    if (tensor.codes > kMaxCombinations) {
+      throw InputError(call.op + ": " + std::to_string(tensor.entries.size()) +
+                       " placements to the power of " + std::to_string(mesh.ndim()) +
+                       " mesh dims are too many layouts of one tensor");
+    }
     if (t < outputs) continue;
     tensor.current = expansion.code_for(t, inputs[t - outputs]->layout.placements);
   }
+  return expansion;
+}
+
+Expansion expand_rows(const Rows& rows, std::size_t outputs, const OpRule& rule, const OpCall& call,
+                      const DeviceMesh& mesh) {
+  const std::uint32_t combinations = power(rows.size(), mesh.ndim());
+  if (combinations > kMaxCombinations) {
+    throw InputError(call.op + ": " + std::to_string(rows.size()) + " rows to the power of " +
+                     std::to_string(mesh.ndim()) +
+                     " mesh dims are too many to enumerate; use --search exact");
+  }
+  Expansion expansion = prepare_rows(rows, outputs, call, mesh);
   Expansion::PartialsTable partials;
   const int inner = (mesh.ndim() + 1) / 2;
   const Expansion::Combinations one_dim = expansion.rows_as_combinations(partials);
@@ -418,6 +430,12 @@ Expansion expand_candidates(std::span<const FollowCandidate> candidates, const O
     }
   }
   return expansion;
+}
+
+Expansion prepare_expansion(const OpRule& rule, const OpCall& call, const DeviceMesh& mesh) {
+  SHARDLAB_CHECK(rule.rows != nullptr, rule.op, " has no rows");
+  const std::size_t outputs = rule.outputs(call).size();
+  return prepare_rows(fill_rows(rule.rows(call, rule), outputs, call), outputs, call, mesh);
 }
 
 Expansion expand(const OpRule& rule, const OpCall& call, const DeviceMesh& mesh) {

@@ -28,7 +28,7 @@
 
 namespace shardlab {
 
-// More than this many combinations is an InputError: search with --search dijkstra instead.
+// More than this many combinations is an InputError: search with --search exact instead.
 inline constexpr std::uint64_t kMaxCombinations = 50'000'000;
 
 class Expansion {
@@ -110,6 +110,8 @@ class Expansion {
 
  private:
   friend Expansion expand(const OpRule& rule, const OpCall& call, const DeviceMesh& mesh);
+  friend Expansion prepare_rows(const Rows& rows, std::size_t outputs, const OpCall& call,
+                                const DeviceMesh& mesh);
   friend Expansion expand_rows(const Rows& rows, std::size_t outputs, const OpRule& rule,
                                const OpCall& call, const DeviceMesh& mesh);
   friend Expansion expand_candidates(std::span<const FollowCandidate> candidates,
@@ -154,6 +156,9 @@ class Expansion {
 // Throws InputError: inputs that the op can't take, a row of the wrong length, too many
 // combinations.
 [[nodiscard]] Expansion expand(const OpRule& rule, const OpCall& call, const DeviceMesh& mesh);
+// Rows and codes without the candidates, for searches that do without their list.
+[[nodiscard]] Expansion prepare_expansion(const OpRule& rule, const OpCall& call,
+                                          const DeviceMesh& mesh);
 // The same from rows given by the caller, without the all-replicate row unless they have it.
 [[nodiscard]] Expansion expand_rows(const Rows& rows, std::size_t outputs, const OpRule& rule,
                                     const OpCall& call, const DeviceMesh& mesh);

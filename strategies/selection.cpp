@@ -1,6 +1,7 @@
 #include "strategies/selection.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 #include <numeric>
@@ -15,7 +16,46 @@ namespace {
 
 constexpr double kSameTotal = 1e-12;
 
-bool same_total(double a, double b) { return a == b || a - b <= kSameTotal * std::abs(b); }
+struct PolicyRow {
+  Policy policy;
+  std::string_view name;
+  // Of the policies that look beyond prices: the smaller, the better.
+  double (TieBreaker::*measure)(std::size_t) = nullptr;
+  bool by_text = false;
+};
+constexpr std::array<PolicyRow, 6> kPolicies = {{
+    {Policy::kFirstListed, "first-listed"},
+    {Policy::kKeepInput, "keep-input"},
+    {Policy::kFewestCollectives, "fewest-collectives", &TieBreaker::collectives, true},
+    {Policy::kLeastBytes, "least-bytes", &TieBreaker::bytes, true},
+    {Policy::kComputeTime, "compute-time", &TieBreaker::compute_us, true},
+    {Policy::kLexicographic, "lexicographic", nullptr, true},
+}};
+
+const PolicyRow& row_of(Policy policy) { return kPolicies[static_cast<std::size_t>(policy)]; }
+
+// Of the candidates of least total: the least measure, then the first text.
+std::size_t select_by_text(const PolicyRow& row, const PricedCandidates& candidates) {
+  SHARDLAB_CHECK(candidates.tie_breaker != nullptr, row.name, " without a tie breaker");
+  TieBreaker& breaker = *candidates.tie_breaker;
+  std::vector<std::size_t> ties = ties_at_minimum(candidates.totals);
+  if (row.measure != nullptr && ties.size() > 1) {
+    std::vector<double> measures;
+    for (const std::size_t i : ties) measures.push_back((breaker.*row.measure)(i));
+    std::vector<std::size_t> least;
+    for (const std::size_t i : ties_at_minimum(measures)) least.push_back(ties[i]);
+    ties = std::move(least);
+  }
+  std::size_t first = ties.front();
+  std::string first_text = ties.size() > 1 ? breaker.text(first) : "";
+  for (std::size_t i = 1; i < ties.size(); ++i) {
+    std::string text = breaker.text(ties[i]);
+    if (text >= first_text) continue;
+    first = ties[i];
+    first_text = std::move(text);
+  }
+  return first;
+}
 
 double minimum(std::span<const double> totals) {
   double least = std::numeric_limits<double>::infinity();
@@ -25,13 +65,20 @@ double minimum(std::span<const double> totals) {
 
 }  // namespace
 
+bool is_same_total(double total, double least) {
+  return total == least || total - least <= kSameTotal * std::abs(least);
+}
+
 std::string_view to_string(Policy policy) {
-  return policy == Policy::kFirstListed ? "first-listed" : "keep-input";
+  for (const PolicyRow& row : kPolicies) {
+    if (row.policy == policy) return row.name;
+  }
+  return "";
 }
 
 std::optional<Policy> policy_from_name(std::string_view name) {
-  for (const Policy policy : {Policy::kFirstListed, Policy::kKeepInput}) {
-    if (to_string(policy) == name) return policy;
+  for (const PolicyRow& row : kPolicies) {
+    if (row.name == name) return row.policy;
   }
   return std::nullopt;
 }
@@ -39,6 +86,7 @@ std::optional<Policy> policy_from_name(std::string_view name) {
 std::size_t select(Policy policy, const PricedCandidates& candidates) {
   const auto totals = candidates.totals;
   SHARDLAB_CHECK(!totals.empty(), "no candidate to select from");
+  if (row_of(policy).by_text) return select_by_text(row_of(policy), candidates);
   const auto first_least =
       static_cast<std::size_t>(std::min_element(totals.begin(), totals.end()) - totals.begin());
   if (policy == Policy::kFirstListed || totals.size() == 1) return first_least;
@@ -61,7 +109,7 @@ std::vector<std::size_t> ties_at_minimum(std::span<const double> totals) {
   const double least = minimum(totals);
   std::vector<std::size_t> ties;
   for (std::size_t i = 0; i < totals.size(); ++i) {
-    if (same_total(totals[i], least)) ties.push_back(i);
+    if (is_same_total(totals[i], least)) ties.push_back(i);
   }
   return ties;
 }
@@ -70,7 +118,7 @@ std::optional<double> margin_us(std::span<const double> totals) {
   const double least = minimum(totals);
   double next = std::numeric_limits<double>::infinity();
   for (const double total : totals) {
-    if (!same_total(total, least)) next = std::min(next, total);
+    if (!is_same_total(total, least)) next = std::min(next, total);
   }
   if (next == std::numeric_limits<double>::infinity()) return std::nullopt;
   return next - least;
@@ -78,7 +126,7 @@ std::optional<double> margin_us(std::span<const double> totals) {
 
 bool flips_with_order(Policy policy, const PricedCandidates& candidates) {
   const auto totals = candidates.totals;
-  if (totals.size() < 2) return false;
+  if (totals.size() < 2 || row_of(policy).by_text) return false;
   // A policy compares bit for bit, so only equal totals can swap.
   const double least = minimum(totals);
   const auto at_least = static_cast<std::size_t>(std::count(totals.begin(), totals.end(), least));

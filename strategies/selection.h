@@ -5,31 +5,63 @@
 //   keep-input     a negative total first (the least); else, among totals of exactly 0, the last
 //                  candidate that leaves every input as it is, else the first of them; else the
 //                  first candidate of least total (#161882)
-// Source: PyTorch 2.13.0, _sharding_prop.py, _select_min_cost_strategy.
+//   fewest-collectives  among the candidates of least total, the one whose inputs need the fewest
+//                  collectives
+//   least-bytes    ... whose inputs move the fewest bytes between ranks, all ranks together
+//   compute-time   ... whose local kernel is fastest (the tie-break discussed in #172282)
+//   lexicographic  ... whose layouts come first as text: inputs, then outputs
+// The last four do not depend on the order of the candidates: what ties there too is decided by
+// text. Source: PyTorch 2.13.0, _sharding_prop.py, _select_min_cost_strategy.
 #pragma once
 
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
 namespace shardlab {
 
-enum class Policy : std::uint8_t { kFirstListed, kKeepInput };
+enum class Policy : std::uint8_t {
+  kFirstListed,
+  kKeepInput,
+  kFewestCollectives,
+  kLeastBytes,
+  kComputeTime,
+  kLexicographic
+};
 [[nodiscard]] std::string_view to_string(Policy policy);
 [[nodiscard]] std::optional<Policy> policy_from_name(std::string_view name);
-inline constexpr std::string_view kPolicyNames = "first-listed, keep-input";
+inline constexpr std::string_view kPolicyNames =
+    "first-listed, keep-input, fewest-collectives, least-bytes, compute-time, lexicographic";
+
+// What the policies that look beyond prices ask about candidates at the minimum, by position.
+class TieBreaker {
+ public:
+  TieBreaker() = default;
+  TieBreaker(const TieBreaker&) = delete;
+  TieBreaker& operator=(const TieBreaker&) = delete;
+  virtual ~TieBreaker() = default;
+
+  [[nodiscard]] virtual double collectives(std::size_t candidate) = 0;
+  [[nodiscard]] virtual double bytes(std::size_t candidate) = 0;
+  [[nodiscard]] virtual double compute_us(std::size_t candidate) = 0;
+  [[nodiscard]] virtual std::string text(std::size_t candidate) = 0;
+};
 
 // Candidates as a policy sees them, in the order in which it sees them.
 struct PricedCandidates {
   std::span<const double> totals;              // microseconds; infinity is impossible
   std::span<const std::uint8_t> keeps_inputs;  // 1: no input changes its placements
+  TieBreaker* tie_breaker = nullptr;           // not null for the last four policies
 };
 
 // Index of the chosen candidate. Assumes at least one.
 [[nodiscard]] std::size_t select(Policy policy, const PricedCandidates& candidates);
 
+// Whether a total ties with the least one: not above it by more than 1e-12 relative.
+[[nodiscard]] bool is_same_total(double total, double least);
 // Candidates at the minimum: equal to 1e-12 relative (sums of the same prices in another order).
 [[nodiscard]] std::vector<std::size_t> ties_at_minimum(std::span<const double> totals);
 // From the minimum to the best total that differs from it; none when all are equal or the others

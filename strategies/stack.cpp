@@ -44,8 +44,13 @@ constexpr std::array<NameRow<MergeMode>, 3> kMerges = {
 constexpr std::array<NameRow<SearchKind>, 3> kSearches = {{{"full", SearchKind::kFull},
                                                            {"dijkstra", SearchKind::kDijkstra},
                                                            {"exact", SearchKind::kExact}}};
-constexpr std::array<NameRow<Policy>, 2> kPolicies = {
-    {{"first-listed", Policy::kFirstListed}, {"keep-input", Policy::kKeepInput}}};
+constexpr std::array<NameRow<Policy>, 6> kPolicies = {
+    {{"first-listed", Policy::kFirstListed},
+     {"keep-input", Policy::kKeepInput},
+     {"fewest-collectives", Policy::kFewestCollectives},
+     {"least-bytes", Policy::kLeastBytes},
+     {"compute-time", Policy::kComputeTime},
+     {"lexicographic", Policy::kLexicographic}}};
 constexpr std::array<NameRow<RuleSet>, 3> kRuleSets = {
     {{"dtensor-2.13", kDTensor213}, {"dtensor-legacy", kDTensorLegacy}, {"shardlab", kShardlab}}};
 

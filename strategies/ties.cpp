@@ -30,7 +30,7 @@ void audit_call(const OpCall& call, const DeviceMesh& mesh, StackEvaluator& eval
   if (!expansion.in_place_error().empty()) throw InputError(expansion.in_place_error());
   if (expansion.size() == 0) throw InputError(call.op + ": no sharding candidate is left");
   const Pricing pricing = evaluator.price(expansion, &rule, call, mesh);
-  const Decision decision = evaluator.decide(expansion, pricing, call);
+  const Decision decision = evaluator.decide(expansion, pricing, &rule, call, mesh);
   const std::string choice = choice_text(decision.choice.inputs, decision.choice.outputs);
   item.choice += (item.choice.empty() ? "" : "; ") + choice;
   item.total_us += decision.choice.total_us;

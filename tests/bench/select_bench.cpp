@@ -23,7 +23,7 @@ void select(benchmark::State& state, const std::string& op) {
       const OpRule& rule = find_op_rule(call.op, stack.rules);
       const Expansion expansion = expand(rule, call, questions.mesh);
       const Pricing pricing = evaluator.price(expansion, &rule, call, questions.mesh);
-      const Decision decision = evaluator.decide(expansion, pricing, call);
+      const Decision decision = evaluator.decide(expansion, pricing, &rule, call, questions.mesh);
       candidates = decision.candidates;
       benchmark::DoNotOptimize(decision.choice.total_us);
     });

@@ -213,7 +213,8 @@ INSTANTIATE_TEST_SUITE_P(
                 "shuffled:SEED"},
         BadFile{"UnknownPolicy", kStack, stack_with(R"({"policy": "keep-inputs"})"),
                 "bad.json:/policy: found \"keep-inputs\" (did you mean \"keep-input\"?); valid: "
-                "first-listed, keep-input"},
+                "first-listed, keep-input, fewest-collectives, least-bytes, compute-time, "
+                "lexicographic"},
         BadFile{"FlagOfAnotherType", kStack, stack_with(R"({"merge_checks_all_gather": "yes"})"),
                 "bad.json:/merge_checks_all_gather: found \"yes\"; valid: true or false"},
         BadFile{"NegativeTransitionPrice", kStack, stack_with(R"({"transition_us": -1})"),

@@ -243,7 +243,8 @@ INSTANTIATE_TEST_SUITE_P(
         BadCheck{"Policy",
                  R"j([{"policy": {"candidates": [{"total_us": 1}], "policy": "best"},
                      "expect": {"ties": 1}}])j",
-                 "/0/policy/policy: found \"best\"; valid: first-listed, keep-input"},
+                 "/0/policy/policy: found \"best\"; valid: first-listed, keep-input, "
+                 "fewest-collectives, least-bytes, compute-time, lexicographic"},
         BadCheck{"Law", R"j([{"sweep": {"law": "triangel"}, "expect": {"violated": 0}}])j",
                  "/0/sweep/law: found \"triangel\" (did you mean \"triangle\"?); valid: search, "
                  "reach, triangle, graph, merged_gather, strided"},

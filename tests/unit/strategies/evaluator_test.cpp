@@ -322,8 +322,8 @@ TEST(Evaluator, DecideAgreesWithSelect) {
       const OpCall call = call_of("aten.mul.Tensor", inputs, 2);
       const OpRule& rule = find_op_rule(call.op, kDTensor213);
       const Expansion expansion = expand(rule, call, mesh);
-      const Decision decision =
-          evaluator.decide(expansion, evaluator.price(expansion, &rule, call, mesh), call);
+      const Decision decision = evaluator.decide(
+          expansion, evaluator.price(expansion, &rule, call, mesh), &rule, call, mesh);
       const Selection selection = evaluator.select(call, mesh);
       EXPECT_EQ(layouts_text(decision.choice.outputs, decision.choice.inputs),
                 layouts_text(selection.choice.outputs, selection.choice.inputs));
@@ -374,6 +374,33 @@ TEST(Evaluator, AStragglerSlowsCollectivesOnly) {
   const Layout s = Layout::parse("S(0)", 1);
   const Layout r = Layout::parse("R", 1);
   EXPECT_EQ(slow.on(mesh).cost_us(meta, s, r), 2 * plain.on(mesh).cost_us(meta, s, r));
+}
+
+// mul of P(max) and R on four ranks, where three candidates cost one all-reduce (R03): no order
+// decides under the policies that look at the candidates.
+TEST(StackEvaluator, PoliciesDecideTheTieOfR03) {
+  struct Case {
+    const char* policy;
+    const char* choice;  // outputs|inputs
+  };
+  const DeviceMesh mesh = DeviceMesh::parse("4");
+  const OpCall call = call_of("aten.mul.Tensor", {"f32[8,8] P(max)", "f32[8,8] R"}, 1);
+  for (const Case& c :
+       {Case{"first-listed", "R|R,R"}, Case{"fewest-collectives", "P(avg)|R,P(avg)"},
+        Case{"least-bytes", "P(avg)|R,P(avg)"}, Case{"compute-time", "P(avg)|R,P(avg)"},
+        Case{"lexicographic", "P(avg)|R,P(avg)"}}) {
+    for (const char* order : {"listed", "reversed", "shuffled:7"}) {
+      const bool by_order = std::string_view(c.policy) == "first-listed";
+      if (by_order && std::string_view(order) != "listed") continue;
+      nlohmann::json patch = {{"policy", c.policy}, {"order", order}};
+      StackEvaluator evaluator(stack_with("dtensor-v3", patch.dump()), topology_with(1));
+      const Selection selection = evaluator.select(call, mesh);
+      EXPECT_EQ(layouts_text(selection.choice.outputs, selection.choice.inputs), c.choice)
+          << c.policy << " " << order;
+      EXPECT_EQ(selection.ties.size(), 3U);
+      EXPECT_EQ(selection.flips_with_order, by_order) << c.policy;
+    }
+  }
 }
 
 }  // namespace

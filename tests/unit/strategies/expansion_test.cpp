@@ -258,7 +258,7 @@ TEST(Expansion, TooManyCombinationsAreAnErrorWithAWayOut) {
                "2x2x2x2x2x2x2x2"),
       InputError,
       "aten.add.Tensor: 10 rows to the power of 8 mesh dims are too many to enumerate; "
-      "use --search dijkstra");
+      "use --search exact");
 }
 
 // -- Follow rules

@@ -204,5 +204,46 @@ TEST(CandidateOrder, AShuffleIsTheSameOnEveryMachine) {
             (std::vector<std::size_t>{1, 3, 0, 4, 5, 2}));
 }
 
+// The policies that look beyond prices: four candidates at the minimum, one that is dearer.
+class ListedTies final : public TieBreaker {
+ public:
+  double collectives(std::size_t candidate) override {
+    return std::vector<double>{3, 1, 2, 1, 0}[candidate];
+  }
+  double bytes(std::size_t candidate) override {
+    return std::vector<double>{100, 400, 50, 400, 0}[candidate];
+  }
+  double compute_us(std::size_t candidate) override {
+    return std::vector<double>{7.5, 9, 9, 2, 0}[candidate];
+  }
+  std::string text(std::size_t candidate) override {
+    return std::vector<std::string>{"S(1)", "S(0)", "R", "P(sum)", "P(avg)"}[candidate];
+  }
+};
+
+TEST(Policies, TiesAreBrokenByWhatThePolicyIsNamedAfter) {
+  const std::vector<double> totals = {5, 5, 5, 5, 6};
+  const std::vector<std::uint8_t> keeps = {0, 0, 0, 0, 1};
+  ListedTies ties;
+  const PricedCandidates candidates{totals, keeps, &ties};
+  EXPECT_EQ(select(Policy::kFewestCollectives, candidates), 3U);  // of two with one, the first text
+  EXPECT_EQ(select(Policy::kLeastBytes, candidates), 2U);
+  EXPECT_EQ(select(Policy::kComputeTime, candidates), 3U);
+  EXPECT_EQ(select(Policy::kLexicographic, candidates), 3U);
+  for (const Policy policy : {Policy::kFewestCollectives, Policy::kLeastBytes, Policy::kComputeTime,
+                              Policy::kLexicographic}) {
+    EXPECT_FALSE(flips_with_order(policy, candidates)) << to_string(policy);
+  }
+}
+
+TEST(Policies, EveryNameIsReadBack) {
+  for (const Policy policy : {Policy::kFirstListed, Policy::kKeepInput, Policy::kFewestCollectives,
+                              Policy::kLeastBytes, Policy::kComputeTime, Policy::kLexicographic}) {
+    EXPECT_EQ(policy_from_name(to_string(policy)), policy);
+    EXPECT_NE(kPolicyNames.find(to_string(policy)), std::string_view::npos);
+  }
+  EXPECT_FALSE(policy_from_name("cheapest").has_value());
+}
+
 }  // namespace
 }  // namespace shardlab

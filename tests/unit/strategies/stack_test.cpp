@@ -150,7 +150,8 @@ INSTANTIATE_TEST_SUITE_P(
                    "shuffled:SEED"},
         StackError{"UnknownPolicy", R"({"policy": "keep_input"})",
                    "s.json:/policy: found \"keep_input\" (did you mean \"keep-input\"?); valid: "
-                   "first-listed, keep-input"},
+                   "first-listed, keep-input, fewest-collectives, least-bytes, compute-time, "
+                   "lexicographic"},
         StackError{"UnknownSearch", R"({"search": "astar"})",
                    "s.json:/search: found \"astar\"; valid: full, dijkstra, exact"},
         StackError{"NegativeTransition", R"({"transition_us": -1})",
