@@ -1,5 +1,6 @@
 #include "sim/redistribute.h"
 
+#include <algorithm>
 #include <limits>
 
 #include "costmodel/error.h"
@@ -55,6 +56,18 @@ std::string why_unexecutable(const PlanStep& step) {
            " is refused by the executor since pytorch/pytorch#172041";
   }
   return "";
+}
+
+// Whether a step makes a partial that neither end has.
+bool visits_foreign_partial(const Layout& from, const Layout& to,
+                            std::span<const GraphMove> moves) {
+  const auto has = [](const Layout& layout, const Placement& p) {
+    return std::find(layout.placements.begin(), layout.placements.end(), p) !=
+           layout.placements.end();
+  };
+  return std::any_of(moves.begin(), moves.end(), [&](const GraphMove& move) {
+    return move.to.is_partial() && !has(from, move.to) && !has(to, move.to);
+  });
 }
 
 }  // namespace
@@ -190,21 +203,22 @@ void Redistributor::costs_us(const TensorMeta& meta, const Layout& from, std::sp
     }
     graph_.explore(meta, from, targets);
   }
-  // Lookups first: a search of its own for a strided target ends the exploration.
-  for (const bool looked_up : {true, false}) {
-    for (std::size_t i = 0; i < to.size(); ++i) {
-      if ((explore && !to[i].has_strided()) != looked_up) continue;
-      const Shortcut quick = shortcut(from, to[i]);
-      if (quick.taken) {
-        out[i] = quick.cost_us;
-      } else if (looked_up) {
-        const GraphSearchResult result = graph_.path_to(to[i]);
-        out[i] = result.found ? moves_cost_us(meta, from, result.moves) : kInfinity;
-      } else {
-        out[i] = cost_us(meta, from, to[i]);
-      }
+  // Lookups first: a search of its own ends the exploration.
+  std::vector<std::size_t> alone;
+  for (std::size_t i = 0; i < to.size(); ++i) {
+    const Shortcut quick = shortcut(from, to[i]);
+    if (quick.taken) {
+      out[i] = quick.cost_us;
+    } else if (!explore || to[i].has_strided()) {
+      alone.push_back(i);
+    } else {
+      const GraphSearchResult result = graph_.path_to(to[i]);
+      out[i] = result.found ? moves_cost_us(meta, from, result.moves) : kInfinity;
+      // The way may lead over a partial that only another target has.
+      if (visits_foreign_partial(from, to[i], result.moves)) alone.push_back(i);
     }
   }
+  for (const std::size_t i : alone) out[i] = cost_us(meta, from, to[i]);
 }
 
 void Redistributor::add_greedy_steps(Plan& plan, std::int64_t rank) const {

@@ -445,14 +445,26 @@ void price_codes(Redistributor& redistributor, const Expansion& expansion, std::
 
 }  // namespace
 
-StackEvaluator::StackEvaluator(const Stack& stack, const Topology& topology)
-    : stack_(stack),
-      topology_(topology),
-      collectives_(
-          stack_.straggler.decorate(make_collective_model(stack_.collective_model, topology_))),
-      kernels_(make_compute_model(stack_.compute_model, topology_)) {
+StackEvaluator::StackEvaluator(const Stack& stack, const Topology& topology,
+                               const CostFactors* factors)
+    : stack_(stack), topology_(topology) {
+  std::unique_ptr<CostModel> collectives =
+      make_collective_model(stack_.collective_model, topology_);
+  if (factors == nullptr) {
+    kernels_ = make_compute_model(stack_.compute_model, topology_);
+  } else {
+    collectives = with_factors(std::move(collectives), *factors);
+    auto floored = std::make_unique<FlooredKernels>(stack_.compute_model, topology_, *factors);
+    floored_ = floored.get();
+    kernels_ = std::move(floored);
+  }
+  collectives_ = stack_.straggler.decorate(std::move(collectives));
   if (prices_kernels() || stack_.policy != Policy::kComputeTime) return;
   roofline_ = make_compute_model(read_model_choice("roofline", {"policy", ""}), topology_);
+}
+
+std::vector<double> StackEvaluator::take_thresholds() {
+  return floored_ == nullptr ? std::vector<double>() : floored_->take_thresholds();
 }
 
 bool StackEvaluator::prices_kernels() const { return stack_.compute_model.entry->name != "none"; }

@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "costmodel/cost_factors.h"
 #include "sim/redistribute.h"
 #include "strategies/exact_search.h"
 #include "strategies/expansion.h"
@@ -70,7 +71,10 @@ struct Decision {
 
 class StackEvaluator {
  public:
-  StackEvaluator(const Stack& stack, const Topology& topology);
+  // `factors`, if any, scale the models' prices; they are kept by reference and may change, if
+  // forget_prices() follows.
+  StackEvaluator(const Stack& stack, const Topology& topology,
+                 const CostFactors* factors = nullptr);
   StackEvaluator(const StackEvaluator&) = delete;
   StackEvaluator& operator=(const StackEvaluator&) = delete;
 
@@ -79,6 +83,11 @@ class StackEvaluator {
   [[nodiscard]] Redistributor& on(const DeviceMesh& mesh);
   [[nodiscard]] const CostModel& collective_model() const { return *collectives_; }
   [[nodiscard]] const ComputeModel& compute_model() const { return *kernels_; }
+  // Once factors have changed: planners remember prices.
+  void forget_prices() { redistributors_.clear(); }
+  // With factors: those of the launch floor at which kernels priced since then leave it.
+  void forget_thresholds() { static_cast<void>(take_thresholds()); }
+  [[nodiscard]] std::vector<double> take_thresholds();
 
   // Throws InputError: unknown op, inputs that it can't take, an in-place op whose input would have
   // to move.
@@ -126,6 +135,7 @@ class StackEvaluator {
   Topology topology_;
   std::unique_ptr<CostModel> collectives_;
   std::unique_ptr<ComputeModel> kernels_;
+  FlooredKernels* floored_ = nullptr;       // kernels_, where there are factors
   std::unique_ptr<ComputeModel> roofline_;  // for kernel_us(), where kernels_ are free
   std::map<std::string, std::unique_ptr<Redistributor>> redistributors_;
 };

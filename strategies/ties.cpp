@@ -24,7 +24,7 @@ TieItem audit_plan(const Question& question, StackEvaluator& evaluator) {
 }
 
 void audit_call(const OpCall& call, const DeviceMesh& mesh, StackEvaluator& evaluator,
-                double within_percent, TieItem& item) {
+                double within_percent, PriceFlips* flips, TieItem& item) {
   const OpRule& rule = find_op_rule(call.op, evaluator.stack().rules);
   const Expansion expansion = expand(rule, call, mesh);
   if (!expansion.in_place_error().empty()) throw InputError(expansion.in_place_error());
@@ -36,6 +36,12 @@ void audit_call(const OpCall& call, const DeviceMesh& mesh, StackEvaluator& eval
   item.total_us += decision.choice.total_us;
   item.candidates = std::max(item.candidates, decision.candidates);
   if (!(decision.choice.total_us < kInfinity)) return;
+  if (flips != nullptr) {
+    for (PriceFlip& flip : flips->of(call, mesh)) {  // the first of them happens first
+      if (!item.flip || flip.distance() < item.flip->distance()) item.flip = std::move(flip);
+      break;
+    }
+  }
   const double limit = decision.choice.total_us * (1 + within_percent / 100.0);
   std::size_t near = 0;
   for (const double total : pricing.totals) near += total <= limit ? 1U : 0U;
@@ -55,15 +61,17 @@ void audit_call(const OpCall& call, const DeviceMesh& mesh, StackEvaluator& eval
 
 }  // namespace
 
-TieItem audit_ties(const Question& question, StackEvaluator& evaluator, double within_percent) {
+TieItem audit_ties(const Question& question, StackEvaluator& evaluator, double within_percent,
+                   PriceFlips* flips) {
   if (question.kind == Question::Kind::kPlan) return audit_plan(question, evaluator);
   TieItem item;
   try {
     if (question.call.op.find("_foreach_") == std::string::npos) {
-      audit_call(question.call, question.mesh, evaluator, within_percent, item);
+      audit_call(question.call, question.mesh, evaluator, within_percent, flips, item);
     } else {
       for (std::size_t i = 0; i < foreach_size(question.call); ++i) {
-        audit_call(foreach_child(question.call, i), question.mesh, evaluator, within_percent, item);
+        audit_call(foreach_child(question.call, i), question.mesh, evaluator, within_percent, flips,
+                   item);
       }
     }
   } catch (const InputError& error) {

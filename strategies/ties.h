@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "strategies/evaluator.h"
+#include "strategies/price_flips.h"
 #include "strategies/stack.h"
 #include "strategies/suite.h"
 
@@ -22,14 +23,15 @@ struct TieItem {
   std::size_t near = 0;   // further ones within the given percentage of it
   std::optional<double> margin_us;
   bool order_dependent = false;
-  std::string error;  // why the question can't be asked
+  std::optional<PriceFlip> flip;  // the parameter whose change flips the choice first, if asked for
+  std::string error;              // why the question can't be asked
 };
 
 inline constexpr std::size_t kMaxListed = 8;
 
 // A redistribution's ties are the paths that share the minimum (graph planner only; the greedy
-// planner has one).
+// planner has one). `flips`: null where flips are not asked for.
 [[nodiscard]] TieItem audit_ties(const Question& question, StackEvaluator& evaluator,
-                                 double within_percent);
+                                 double within_percent, PriceFlips* flips = nullptr);
 
 }  // namespace shardlab

@@ -2,6 +2,7 @@
 #include "strategies/ties.h"
 
 #include <limits>
+#include <map>
 
 #include "costmodel/text.h"
 #include "runner/commands/commands.h"
@@ -16,6 +17,8 @@ struct TiesArguments {
   std::string stack = "dtensor-2.13";
   double within_percent = 1.0;
   bool fail_on_tie = false;
+  bool all = false;
+  bool no_flips = false;
 };
 
 struct Audit {
@@ -24,8 +27,17 @@ struct Audit {
   std::size_t exact = 0;
   std::size_t near = 0;
   std::size_t order_dependent = 0;
+  std::map<std::string, std::size_t> flips;  // choices by the parameter that flips them first
   std::size_t impossible = 0;
   std::size_t not_asked = 0;
+};
+
+// What one thread works with.
+struct Auditor {
+  Auditor(const Stack& stack, const Topology& topology)
+      : evaluator(stack, topology), flips(stack, topology) {}
+  StackEvaluator evaluator;
+  PriceFlips flips;
 };
 
 bool is_listed(const TieItem& item) {
@@ -49,9 +61,10 @@ Audit audit(const TiesArguments& arguments, const Session& session) {
   Progress progress("questions", audit.questions.size(), session.quiet);
   parallel_for(
       audit.questions.size(), session.threads(),
-      [&] { return std::make_unique<StackEvaluator>(stack, topology); },
-      [&](StackEvaluator& evaluator, std::size_t i) {
-        audit.items[i] = audit_ties(audit.questions[i], evaluator, arguments.within_percent);
+      [&] { return std::make_unique<Auditor>(stack, topology); },
+      [&](Auditor& auditor, std::size_t i) {
+        audit.items[i] = audit_ties(audit.questions[i], auditor.evaluator, arguments.within_percent,
+                                    arguments.no_flips ? nullptr : &auditor.flips);
         progress.advance();
       });
   for (const TieItem& item : audit.items) {
@@ -63,9 +76,15 @@ Audit audit(const TiesArguments& arguments, const Session& session) {
       audit.exact += item.exact > 1 ? 1U : 0U;
       audit.near += item.near > 0 ? 1U : 0U;
       audit.order_dependent += item.order_dependent ? 1U : 0U;
+      if (item.flip) ++audit.flips[std::string(item.flip->parameter)];
     }
   }
   return audit;
+}
+
+nlohmann::json flip_json(const std::optional<PriceFlip>& flip) {
+  if (!flip) return nullptr;
+  return {{"parameter", flip->parameter}, {"factor", flip->factor}, {"to", flip->to}};
 }
 
 nlohmann::json item_json(const Question& question, const TieItem& item) {
@@ -80,7 +99,14 @@ nlohmann::json item_json(const Question& question, const TieItem& item) {
           {"near_ties", item.near},
           {"margin_us", item.margin_us ? nlohmann::json(*item.margin_us) : nlohmann::json(nullptr)},
           {"order_dependent", item.order_dependent},
+          {"flip", flip_json(item.flip)},
           {"tied", item.tied}};
+}
+
+// "latency x1.25", or nothing.
+std::string flip_text(const std::optional<PriceFlip>& flip) {
+  if (!flip) return "";
+  return std::string(flip->parameter) + " x" + format_fixed(flip->factor, 3);
 }
 
 std::string audit_text(const Audit& audit, const TiesArguments& arguments) {
@@ -92,7 +118,11 @@ std::string audit_text(const Audit& audit, const TiesArguments& arguments) {
   if (audit.impossible > 0) text += ", " + std::to_string(audit.impossible) + " impossible";
   if (audit.not_asked > 0) text += ", " + std::to_string(audit.not_asked) + " not asked";
   text += "\n";
-  TextTable table({"question", "mesh", "us", "ties", "near", "order decides", "choice"});
+  for (const auto& [parameter, choices] : audit.flips) {
+    text += "  " + std::to_string(choices) + " choices flip first with " + parameter + "\n";
+  }
+  TextTable table(
+      {"question", "mesh", "us", "ties", "near", "order decides", "flips at", "choice"});
   constexpr std::size_t kShown = 40;
   std::size_t shown = 0;
   std::size_t listed = 0;
@@ -103,7 +133,8 @@ std::string audit_text(const Audit& audit, const TiesArguments& arguments) {
     ++shown;
     table.add({audit.questions[i].id, audit.questions[i].mesh.text(),
                format_fixed(item.total_us, 3), std::to_string(item.exact),
-               std::to_string(item.near), item.order_dependent ? "yes" : "no", item.choice});
+               std::to_string(item.near), item.order_dependent ? "yes" : "no", flip_text(item.flip),
+               item.choice});
   }
   if (shown > 0) text += table.text();
   if (listed > shown)
@@ -116,7 +147,7 @@ void run_ties(const TiesArguments& arguments, Session& session) {
   if (session.json()) {
     nlohmann::json items = nlohmann::json::array();
     for (std::size_t i = 0; i < result.items.size(); ++i) {
-      if (result.items[i].error.empty() && is_listed(result.items[i])) {
+      if (result.items[i].error.empty() && (arguments.all || is_listed(result.items[i]))) {
         items.push_back(item_json(result.questions[i], result.items[i]));
       }
     }
@@ -126,6 +157,7 @@ void run_ties(const TiesArguments& arguments, Session& session) {
                                  {"exact_ties", result.exact},
                                  {"near_ties", result.near},
                                  {"order_dependent", result.order_dependent},
+                                 {"flipped_first_by", result.flips},
                                  {"impossible", result.impossible},
                                  {"not_asked", result.not_asked},
                                  {"items", items}});
@@ -150,6 +182,9 @@ void add_ties_command(CLI::App& app, Session& session) {
   command->add_option("--within", arguments->within_percent, "near ties: percent above the minimum")
       ->check(number_from(0.0, 1e6))
       ->capture_default_str();
+  command->add_flag("--all", arguments->all, "list every question, not only ties");
+  command->add_flag("--no-flips", arguments->no_flips,
+                    "do not look for the parameter whose change flips each choice first");
   command->add_flag("--fail-on-tie", arguments->fail_on_tie, "exit 1 when there is an exact tie");
   add_topology_option(*command, session);
   add_common_options(*command, session);

@@ -1,0 +1,70 @@
+#include "costmodel/cost_factors.h"
+
+#include <algorithm>
+
+namespace shardlab {
+namespace {
+
+class ScaledCollectives final : public CostModel {
+ public:
+  ScaledCollectives(std::unique_ptr<CostModel> model, const CostFactors& factors)
+      : model_(std::move(model)), factors_(factors) {}
+
+  [[nodiscard]] Price price(const CollectiveQuery& query) const override {
+    Price price = model_->price(query);
+    if (!price.is_possible() || (factors_.latency == 1.0 && factors_.transfer == 1.0)) return price;
+    price.total += (factors_.latency - 1.0) * price.latency;
+    price.total += (factors_.transfer - 1.0) * price.transfer;
+    price.latency = factors_.latency * price.latency;
+    price.transfer = factors_.transfer * price.transfer;
+    return price;
+  }
+
+ private:
+  std::unique_ptr<CostModel> model_;
+  const CostFactors& factors_;
+};
+
+constexpr std::string_view kLaunch = "launch_us";
+
+bool has_launch(const ModelEntry& entry) {
+  return std::any_of(entry.params.begin(), entry.params.end(),
+                     [](const ParamSpec& param) { return param.name == kLaunch; });
+}
+
+}  // namespace
+
+std::unique_ptr<CostModel> with_factors(std::unique_ptr<CostModel> model,
+                                        const CostFactors& factors) {
+  return std::make_unique<ScaledCollectives>(std::move(model), factors);
+}
+
+FlooredKernels::FlooredKernels(const ModelChoice& choice, const Topology& topology,
+                               const CostFactors& factors)
+    : factors_(factors), model_(make_compute_model(choice, topology)) {
+  if (!has_launch(*choice.entry)) return;
+  ModelChoice without = choice;
+  without.params[std::string(kLaunch)] = 0.0;
+  without_floor_ = make_compute_model(without, topology);
+  floor_ = model_->price({.kind = Kernel::kCopy, .bytes = 1e-300}).total;
+}
+
+Price FlooredKernels::price(const KernelQuery& query) const {
+  if (without_floor_ == nullptr || (query.bytes <= 0 && query.flops <= 0)) {
+    return model_->price(query);
+  }
+  const Price work = without_floor_->price(query);
+  if (floor_.value() > 0) thresholds_.push_back(work.total.value() / floor_.value());
+  if (factors_.launch == 1.0) return model_->price(query);
+  return Price::of_compute(std::max(factors_.launch * floor_, work.total));
+}
+
+std::vector<double> FlooredKernels::take_thresholds() {
+  std::vector<double> taken = std::move(thresholds_);
+  thresholds_.clear();
+  std::sort(taken.begin(), taken.end());
+  taken.erase(std::unique(taken.begin(), taken.end()), taken.end());
+  return taken;
+}
+
+}  // namespace shardlab

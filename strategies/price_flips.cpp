@@ -1,0 +1,225 @@
+#include "strategies/price_flips.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+
+#include "costmodel/error.h"
+#include "strategies/questionnaire.h"
+
+namespace shardlab {
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+constexpr double kEqual = 1e-12;
+constexpr int kMostSteps = 64;
+
+struct Parameter {
+  std::string_view name;
+  double CostFactors::*factor;
+  bool inverse;  // what is scaled is the time, which a larger parameter makes shorter
+  double most;
+};
+constexpr std::array<Parameter, 3> kParameters = {{
+    {"latency", &CostFactors::latency, false, kMostFactor},
+    {"bandwidth", &CostFactors::transfer, true, kMostFactor},
+    {"launch_floor", &CostFactors::launch, false, kMostLaunchFactor},
+}};
+
+}  // namespace
+
+// The envelope of one question's prices.
+class PriceFlips::Search {
+ public:
+  Search(StackEvaluator& evaluator, CostFactors& factors, const OpRule& rule, const OpCall& call,
+         const DeviceMesh& mesh)
+      : evaluator_(evaluator),
+        factors_(factors),
+        rule_(rule),
+        call_(call),
+        mesh_(mesh),
+        tensors_(call.tensors()),
+        expansion_(expand(rule, call, mesh)) {
+    reset();
+    if (expansion_.size() == 0) return;
+    evaluator_.forget_thresholds();
+    const Pricing pricing = evaluator_.price(expansion_, &rule, call, mesh);
+    thresholds_ = evaluator_.take_thresholds();
+    const Decision decision = evaluator_.decide(expansion_, pricing, &rule, call, mesh);
+    if (!(decision.choice.total_us < kInfinity)) return;
+    for (std::size_t c = 0; c < expansion_.size(); ++c) {
+      const Candidate candidate = evaluator_.candidate(expansion_, pricing, c);
+      if (candidate.inputs == decision.choice.inputs &&
+          candidate.outputs == decision.choice.outputs) {
+        chosen_ = c;
+        break;
+      }
+    }
+  }
+
+  // The nearest factor on either side of 1.
+  [[nodiscard]] std::optional<PriceFlip> flip(const Parameter& parameter) {
+    if (!chosen_ || expansion_.size() < 2) return std::nullopt;
+    parameter_ = &parameter;
+    std::optional<PriceFlip> nearest;
+    for (const double limit : {parameter.most, 1.0 / parameter.most}) {
+      const std::optional<PriceFlip> found = first_flip(limit);
+      if (!found) continue;
+      if (!nearest || found->distance() < nearest->distance()) nearest = found;
+    }
+    reset();
+    if (nearest && parameter.inverse) nearest->factor = 1.0 / nearest->factor;
+    return nearest;
+  }
+
+ private:
+  // A candidate's price near one factor.
+  struct Line {
+    std::size_t candidate;
+    double at;
+    double value;
+    double slope;
+    [[nodiscard]] double operator()(double f) const { return value + slope * (f - at); }
+  };
+
+  void reset() {
+    factors_ = {};
+    evaluator_.forget_prices();
+  }
+
+  void set(double f) {
+    if (factors_.*(parameter_->factor) == f) return;
+    factors_.*(parameter_->factor) = f;
+    evaluator_.forget_prices();
+  }
+
+  [[nodiscard]] double price_of(std::size_t candidate, double f) {
+    set(f);
+    Redistributor& redistributor = evaluator_.on(mesh_);
+    double total = 0.0;
+    std::vector<Placements> inputs;
+    for (std::size_t i = 0; i < tensors_.size(); ++i) {
+      inputs.push_back(expansion_.input(candidate, i));
+      if (expansion_.code(candidate, i) == expansion_.current_code(i)) continue;
+      total += redistributor.cost_us(tensors_[i]->meta, tensors_[i]->layout, Layout(inputs[i])) +
+               evaluator_.stack().transition_us;
+    }
+    if (evaluator_.stack().compute_model.entry->name == "none") return total;
+    std::vector<Placements> outputs;
+    for (std::size_t o = 0; o < expansion_.outputs(); ++o) {
+      outputs.push_back(expansion_.output(candidate, o));
+    }
+    return total + evaluator_.compute_us(rule_, call_, mesh_, inputs, outputs);
+  }
+
+  // The line that its price follows from `f` towards `towards`.
+  [[nodiscard]] Line line_of(std::size_t candidate, double f, double towards) {
+    const double step = (towards > f ? f : -f) * 0x1p-20;
+    const double value = price_of(candidate, f);
+    return {candidate, f, value, (price_of(candidate, f + step) - value) / step};
+  }
+
+  // The cheapest candidate at `f`: the chosen one wherever it is as cheap as any.
+  [[nodiscard]] std::size_t cheapest_at(double f, double& least) {
+    set(f);
+    const Pricing pricing = evaluator_.price(expansion_, &rule_, call_, mesh_);
+    const auto first = std::min_element(pricing.totals.begin(), pricing.totals.end());
+    least = *first;
+    if (pricing.totals[*chosen_] <= least * (1.0 + kEqual)) {
+      least = pricing.totals[*chosen_];
+      return *chosen_;
+    }
+    return static_cast<std::size_t>(first - pricing.totals.begin());
+  }
+
+  [[nodiscard]] std::optional<PriceFlip> first_flip(double limit) {
+    double begin = 1.0;
+    if (parameter_->factor != &CostFactors::launch) return flip_between(begin, limit);
+    if (thresholds_.empty()) return std::nullopt;
+    std::vector<double> ends;
+    for (const double threshold : thresholds_) {
+      if (limit > 1.0 ? threshold > 1.0 && threshold < limit
+                      : threshold < 1.0 && threshold > limit) {
+        ends.push_back(threshold);
+      }
+    }
+    if (limit < 1.0) std::reverse(ends.begin(), ends.end());
+    ends.push_back(limit);
+    for (const double end : ends) {
+      if (auto found = flip_between(begin, end)) return found;
+      begin = end;
+    }
+    return std::nullopt;
+  }
+
+  // Assumes that the chosen candidate is cheapest at `begin`.
+  [[nodiscard]] std::optional<PriceFlip> flip_between(double begin, double end) {
+    Line chosen = line_of(*chosen_, begin, end);
+    double least = 0.0;
+    std::size_t winner = cheapest_at(end, least);
+    Line other = line_of(winner, end, begin);
+    for (int step = 0; step < kMostSteps; ++step) {
+      if (least >= chosen(other.at) * (1.0 - 1e-9) || chosen.slope == other.slope) {
+        return std::nullopt;  // the chosen candidate's line is the envelope all the way
+      }
+      const double meet =
+          other.at + (chosen(other.at) - other.value) / (other.slope - chosen.slope);
+      const bool between = meet > std::min(begin, other.at) && meet < std::max(begin, other.at);
+      const double at = between ? meet : begin;
+      if (!between && other.candidate != *chosen_) return found(other.candidate, at);
+      winner = cheapest_at(at, least);
+      if (least < chosen(at) * (1.0 - 1e-9)) {
+        other = line_of(winner, at, begin);
+        continue;
+      }
+      if (other.candidate != *chosen_) return found(other.candidate, at);
+      // The chosen candidate goes on, along another path.
+      begin = at;
+      chosen = other;
+      winner = cheapest_at(end, least);
+      other = line_of(winner, end, begin);
+    }
+    return std::nullopt;
+  }
+
+  [[nodiscard]] PriceFlip found(std::size_t candidate, double f) const {
+    std::vector<Placements> inputs;
+    std::vector<Placements> outputs;
+    for (std::size_t i = 0; i < expansion_.inputs(); ++i) {
+      inputs.push_back(expansion_.input(candidate, i));
+    }
+    for (std::size_t o = 0; o < expansion_.outputs(); ++o) {
+      outputs.push_back(expansion_.output(candidate, o));
+    }
+    return {parameter_->name, f, choice_text(inputs, outputs)};
+  }
+
+  StackEvaluator& evaluator_;
+  CostFactors& factors_;
+  const OpRule& rule_;
+  const OpCall& call_;
+  const DeviceMesh& mesh_;
+  boost::container::small_vector<const TensorSpec*, 4> tensors_;
+  Expansion expansion_;
+  std::optional<std::size_t> chosen_;
+  std::vector<double> thresholds_;
+  const Parameter* parameter_ = nullptr;
+};
+
+PriceFlips::PriceFlips(const Stack& stack, const Topology& topology)
+    : evaluator_(stack, topology, &factors_) {}
+
+std::vector<PriceFlip> PriceFlips::of(const OpCall& call, const DeviceMesh& mesh) {
+  Search search(evaluator_, factors_, find_op_rule(call.op, evaluator_.stack().rules), call, mesh);
+  std::vector<PriceFlip> flips;
+  for (const Parameter& parameter : kParameters) {
+    if (auto flip = search.flip(parameter)) flips.push_back(std::move(*flip));
+  }
+  std::stable_sort(flips.begin(), flips.end(), [](const PriceFlip& a, const PriceFlip& b) {
+    return a.distance() < b.distance();
+  });
+  return flips;
+}
+
+}  // namespace shardlab

@@ -1,0 +1,169 @@
+// The factor that flips a choice, against prices at many factors: up to it the choice stays the
+// cheapest, right after it another candidate is cheaper.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "costmodel/error.h"
+#include "strategies/op_sample.h"
+#include "strategies/price_flips.h"
+#include "tests/support/random_layouts.h"
+#include "tests/support/reference_stacks.h"
+#include "tests/support/reference_topology.h"
+
+namespace shardlab {
+namespace {
+
+using namespace testing_support;
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+// Prices under scaled parameters, by an evaluator of their own.
+class ScaledPrices {
+ public:
+  explicit ScaledPrices(const Stack& stack) : evaluator_(stack, topology_with(4), &factors_) {}
+
+  // How much dearer than the cheapest candidate the choice is at a factor, relatively.
+  double excess(const OpCall& call, const DeviceMesh& mesh, const std::string& choice,
+                std::string_view parameter, double factor) {
+    factors_ = {};
+    if (parameter == "latency") factors_.latency = factor;
+    if (parameter == "bandwidth") factors_.transfer = 1.0 / factor;
+    if (parameter == "launch_floor") factors_.launch = factor;
+    evaluator_.forget_prices();
+    const Selection selection = evaluator_.select(call, mesh, {.search = SearchKind::kFull});
+    double least = kInfinity;
+    double chosen = kInfinity;
+    for (const Candidate& candidate : selection.candidates) {
+      least = std::min(least, candidate.total_us);
+      if (layouts_text(candidate.outputs, candidate.inputs) == choice) {
+        chosen = std::min(chosen, candidate.total_us);
+      }
+    }
+    return least == 0.0 ? chosen : (chosen - least) / least;
+  }
+
+ private:
+  CostFactors factors_;
+  StackEvaluator evaluator_;
+};
+
+OpCall random_call(Random& random, const DeviceMesh& mesh) {
+  const std::vector<std::string> ops = {"aten.mm.default", "aten.addmm.default", "aten.add.Tensor",
+                                        "aten.bmm.default", "aten.mul.Tensor"};
+  OpCall call = random.pick(sample_calls_of(random.pick(ops), mesh.ndim())).call;
+  const std::int64_t factor = random.pick(std::vector<std::int64_t>{4, 64, 512});
+  for (TensorArg& arg : call.inputs) {
+    for (TensorSpec& tensor : arg.tensors) {
+      for (std::int64_t& extent : tensor.meta.shape) extent *= extent > 1 ? factor : 1;
+      if (tensor.meta.ndim() == 0) continue;
+      tensor.layout = random_layout(random, mesh, tensor.meta.ndim(), {.orders = false});
+    }
+  }
+  return call;
+}
+
+struct Found {
+  int flips = 0;
+  int steady = 0;
+};
+
+void check_question(const Stack& stack, const OpCall& call, const DeviceMesh& mesh, Random& random,
+                    Found& found) {
+  StackEvaluator evaluator(stack, topology_with(4));
+  PriceFlips flips(stack, topology_with(4));
+  ScaledPrices prices(stack);
+  const Selection selection = evaluator.select(call, mesh, {.search = SearchKind::kFull});
+  if (!(selection.choice.total_us < kInfinity)) return;
+  const std::string choice = layouts_text(selection.choice.outputs, selection.choice.inputs);
+  const std::string where = stack.name + " " + mesh.text() + " " + call.text() + ": " + choice;
+  const std::vector<PriceFlip> all = flips.of(call, mesh);
+  for (const std::string_view parameter : {"latency", "bandwidth", "launch_floor"}) {
+    const auto flip = std::find_if(all.begin(), all.end(),
+                                   [&](const PriceFlip& f) { return f.parameter == parameter; });
+    const double most = parameter == "launch_floor" ? kMostLaunchFactor : kMostFactor;
+    const double reach = flip == all.end() ? std::log(most) : flip->distance();
+    for (int i = 0; i < 12; ++i) {
+      const double share = static_cast<double>(random.between(-999, 999)) / 1000.0;
+      const double factor = std::exp(share * reach);
+      EXPECT_LE(prices.excess(call, mesh, choice, parameter, factor), 1e-8)
+          << parameter << " x" << factor << " of " << where;
+    }
+    if (flip == all.end()) {
+      ++found.steady;
+      continue;
+    }
+    ++found.flips;
+    const double beyond =
+        std::exp(std::log(flip->factor) * (1.0 + 1e-4) + (flip->factor < 1.0 ? -1e-6 : 1e-6));
+    const double before =
+        std::exp(std::log(flip->factor) * (1.0 + 1e-4) + (flip->factor < 1.0 ? 1e-6 : -1e-6));
+    // A flip at 1 is a tie: one of the two sides shows it.
+    const double excess =
+        std::max(prices.excess(call, mesh, choice, parameter, beyond),
+                 flip->factor == 1.0 ? prices.excess(call, mesh, choice, parameter, before) : 0.0);
+    EXPECT_GT(excess, 0.0) << parameter << " x" << flip->factor << " of " << where;
+  }
+}
+
+TEST(PriceFlips, TheChoiceIsTheCheapestUpToTheFlipAndNoFurther) {
+  Random random(611);
+  SHARDLAB_TRACE_SEED();
+  Found found;
+  const std::vector<Stack> stacks = {
+      stack_with("dtensor-2.13"),
+      stack_with("dtensor-v4"),
+      stack_with("dtensor-v3g"),
+      stack_with("alpha-beta"),
+      stack_with("dtensor-v3", R"({"straggler": {"name": "percent", "percent": 20}})"),
+      stack_with("dtensor-v3", R"({"compute_model": "roofline", "transition_us": 0.5})")};
+  for (int i = 0; i < random_cases(600); ++i) {
+    const DeviceMesh mesh = random_mesh(random, 2, 8, 32, 2);
+    const OpCall call = random_call(random, mesh);
+    try {
+      check_question(random.pick(stacks), call, mesh, random, found);
+    } catch (const InputError&) {  // shapes that do not broadcast
+    }
+    if (testing::Test::HasFailure()) return;
+  }
+  EXPECT_GT(found.flips, random_cases(600) / 4);
+  EXPECT_GT(found.steady, random_cases(600) / 4);
+}
+
+// With cheap collectives and dear copies a path over a partial can be the cheapest, but only where one
+// of its own ends has that partial: not because another target that is priced beside it has.
+TEST(PriceFlips, PricesOfManyLayoutsAreThoseOfOneAtATime) {
+  CostFactors factors{.latency = 0.3};
+  StackEvaluator evaluator(stack_with("alpha-beta"), topology_with(4), &factors);
+  const DeviceMesh mesh = DeviceMesh::parse("2x5");
+  const TensorMeta meta = TensorMeta::parse("f32[16,24]");
+  for (const char* from : {"RS(1)", "S(0)R", "P(sum)S(0)", "S(1)S(1)"}) {
+    const std::vector<Layout> to =
+        all_layouts(2, 2, {ReduceOp::kSum, ReduceOp::kAvg, ReduceOp::kMax});
+    std::vector<double> prices(to.size());
+    evaluator.on(mesh).costs_us(meta, Layout::parse(from, 2), to, prices);
+    for (std::size_t i = 0; i < to.size(); ++i) {
+      EXPECT_EQ(prices[i], evaluator.on(mesh).cost_us(meta, Layout::parse(from, 2), to[i]))
+          << from << " to " << to[i].text();
+    }
+  }
+}
+
+// mm of two inputs S(0) on 4 hosts under v3: the right one is gathered, or the left one goes through an
+// all-to-all, which v3 prices as a gather of a quarter of the bytes plus 1 us. So the gather stays
+// the cheaper one until three quarters of its transfer time are 1 us.
+TEST(PriceFlips, AFlipNamesTheParameterTheFactorAndTheChoice) {
+  PriceFlips flips(stack_with("dtensor-v3"), topology_with(1));
+  const DeviceMesh mesh = DeviceMesh::parse("4");
+  const OpCall call = call_of("aten.mm.default", {"f32[64,64] S(0)", "f32[64,64] S(0)"}, 1);
+  const std::vector<PriceFlip> all = flips.of(call, mesh);
+  ASSERT_EQ(all.size(), 1U);  // both have the latency of three hops: no factor on it matters
+  EXPECT_EQ(all[0].parameter, "bandwidth");
+  EXPECT_EQ(all[0].to, "S(1), S(0) -> P(sum)");
+  const double transfer_us = 64 * 64 * 4 / 1073741824.0 * 0.75 / (87.7 * 0.22) * 1e6;
+  EXPECT_NEAR(all[0].factor, 0.75 * transfer_us, 1e-8);
+}
+
+}  // namespace
+}  // namespace shardlab
