@@ -41,13 +41,14 @@ inline void add_alike(Rows& rows, std::size_t tensors, std::span<const Placement
   for (const Placement& partial : partials) rows.push_back(all_alike(tensors, partial));
 }
 
-// The partials that pass where every rank writes this value into its own: of a sum, no other than 0.
+// The partials that pass where every rank writes this value into its own: of a sum, no other than
+// 0.
 [[nodiscard]] inline std::span<const Placement> partials_keeping(double value) {
   const std::span<const Placement> all(kPassThrough);
   return value == 0.0 ? all : all.subspan(1);
 }
 
-// -- Variants with an `out` tensor: rules of the op itself, with the tensor that it is written to last
+// -- Variants with an `out` tensor: the op's own rules, and last the tensor that is written to
 
 // The call without `out`, of "aten.flip.default" where it is of "aten.flip.out".
 [[nodiscard]] inline OpCall without_out(const OpCall& call) {

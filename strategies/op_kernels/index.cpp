@@ -73,8 +73,8 @@ class RowsHere {
   std::vector<std::int64_t> place_;
 };
 
-// embedding(weight [V, ...], indices): rows of the weight. Of a row-sharded weight each rank looks up
-// what it has: lookups of others give row 0 and are masked, as DTensor's mask partial does.
+// embedding(weight [V, ...], indices): rows of the weight. Of a row-sharded weight each rank looks
+// up what it has: lookups of others give row 0 and are masked, as DTensor's mask partial does.
 LocalResult run_embedding(const LocalCall& local, const OpKernel&) {
   expect_operands(local, 2);
   const HostTensor& weight = local.inputs[0];
@@ -99,8 +99,8 @@ LocalResult run_embedding(const LocalCall& local, const OpKernel&) {
   return {{std::move(out)}, mask};
 }
 
-// embedding_dense_backward(grad, indices, rows, padding_idx, scale_grad_by_freq): gradients add up in
-// the rows that were looked up; a scaled one is divided by how often its row was.
+// embedding_dense_backward(grad, indices, rows, padding_idx, scale_grad_by_freq): gradients add up
+// in the rows that were looked up; a scaled one is divided by how often its row was.
 LocalResult run_embedding_backward(const LocalCall& local, const OpKernel&) {
   expect_operands(local, 2);
   const HostTensor& grad = local.inputs[0];

@@ -1,5 +1,5 @@
-// Kernels of linear algebra on small matrices: elimination with row exchanges, Cholesky factors. Each
-// matrix of a batch alone. Semantics: PyTorch 2.13.0, torch.linalg.
+// Kernels of linear algebra on small matrices: elimination with row exchanges, Cholesky factors.
+// Each matrix of a batch alone. Semantics: PyTorch 2.13.0, torch.linalg.
 #include <algorithm>
 #include <cmath>
 #include <numeric>
@@ -125,8 +125,8 @@ std::optional<Matrix> cholesky(const Matrix& a) {
   return l;
 }
 
-// One matrix after another: `work` makes the outputs' values from the inputs' matrices (a vector is a
-// column). The outputs' matrix dims are those of what it makes.
+// One matrix after another: `work` makes the outputs' values from the inputs' matrices (a vector is
+// a column). The outputs' matrix dims are those of what it makes.
 struct Part {
   Shape shape;  // without the batch
   std::vector<double> values;

@@ -1,5 +1,5 @@
-// Lookups in a table of rows, and their backward. Where the table's rows are sharded each rank looks
-// up those it has and masks the rest. Source: PyTorch 2.13.0, _ops/_embedding_ops.py
+// Lookups in a table of rows, and their backward. Where the table's rows are sharded each rank
+// looks up those it has and masks the rest. Source: PyTorch 2.13.0, _ops/_embedding_ops.py
 // (embedding_strategy, embedding_dense_backward_strategy).
 #include "costmodel/error.h"
 #include "strategies/rule_rows.h"

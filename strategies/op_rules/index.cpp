@@ -1,7 +1,8 @@
-// Lookups and writes by index. Positions are global: a dim that is indexed stays whole, except where
-// each rank looks up what it has and masks the rest. Source: PyTorch 2.13.0, _ops/_tensor_ops.py
-// (gather_strategy, scatter_strategy, scatter_add_strategy and the single-dim strategies of
-// index_select, index, index_put, index_fill, index_reduce); pull request #172350 (index_put).
+// Lookups and writes by index. Positions are global: a dim that is indexed stays whole, except
+// where each rank looks up what it has and masks the rest. Source: PyTorch 2.13.0,
+// _ops/_tensor_ops.py (gather_strategy, scatter_strategy, scatter_add_strategy and the single-dim
+// strategies of index_select, index, index_put, index_fill, index_reduce); pull request #172350
+// (index_put).
 #include <algorithm>
 
 #include "costmodel/error.h"

@@ -1,6 +1,6 @@
 // Linear algebra: matrices are the last two dims and stay whole, the dims before them are a batch;
-// solutions are linear in what is solved for. Of svd, qr and eigh PyTorch names one output, of eig it
-// has complex numbers: they are not here. Source: PyTorch 2.13.0, _ops/_math_ops.py
+// solutions are linear in what is solved for. Of svd, qr and eigh PyTorch names one output, of eig
+// it has complex numbers: they are not here. Source: PyTorch 2.13.0, _ops/_math_ops.py
 // (linalg_batch_dim_strategy, linalg_cross_strategy).
 #include <map>
 

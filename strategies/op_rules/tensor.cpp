@@ -1,6 +1,6 @@
-// Ops that join, cut and move elements. In PyTorch 2.13.0 most derive one layout from their inputs';
-// the rule set shardlab has them all as rows, with the partials that pass through. chunk is split by
-// the time DTensor sees it. Source: PyTorch 2.13.0, _ops/_tensor_ops.py (cat_strategy,
+// Ops that join, cut and move elements. In PyTorch 2.13.0 most derive one layout from their
+// inputs'; the rule set shardlab has them all as rows, with the partials that pass through. chunk
+// is split by the time DTensor sees it. Source: PyTorch 2.13.0, _ops/_tensor_ops.py (cat_strategy,
 // stack_strategy, split_strategy, gen_unbind_strategy, gen_slice_strategy, slice_backward_rules,
 // gen_slice_scatter_strategy, select_int_strategy, select_backward_strategy and the single-dim
 // strategies of roll, flip, bucketize, select_scatter, diagonal_scatter), _ops/_matrix_ops.py
@@ -232,7 +232,7 @@ void expect_source(const OpCall& call, const Shape& wanted) {
 }
 
 // -- split, unbind
-// ---------------------------------------------------------------------------------------------------
+// -------------------------------------------------------------------------------------------------
 
 int split_dim(const OpCall& call) { return dim_of(call, 1, 0, only_input(call).meta.ndim()); }
 
@@ -317,8 +317,8 @@ std::vector<TensorMeta> slice_outputs(const OpCall& call) {
   return {like(in, shape)};
 }
 
-// PyTorch sees that a slice is the whole dim where start and end, negative ones counted from the end
-// once, are exactly that: a start before the first row hides it.
+// PyTorch sees that a slice is the whole dim where start and end, negative ones counted from the
+// end once, are exactly that: a start before the first row hides it.
 bool follows_whole_slice(const OpCall& call, std::int64_t extent) {
   const auto from_end = [&](std::int64_t place) { return place < 0 ? place + extent : place; };
   const std::int64_t end = std::min(call.integer_arg(2, extent), extent);
@@ -619,8 +619,8 @@ Rows pad_rows(const OpCall& call, const OpRule& rule) {
   const TensorSpec& in = only_input(call);
   const std::vector<Padding> paddings = paddings_of(call, in.meta.shape);
   const auto is_padded = [](const Padding& p) { return p.before != 0 || p.after != 0; };
-  // Of a sum, every rank would add the value: where none is written, or 0, all partials pass. PyTorch
-  // does not tell cutting from padding.
+  // Of a sum, every rank would add the value: where none is written, or 0, all partials pass.
+  // PyTorch does not tell cutting from padding.
   const bool writes = std::any_of(paddings.begin(), paddings.end(), [&](const Padding& p) {
     return is_shardlab(rule) ? p.before > 0 || p.after > 0 : is_padded(p);
   });
