@@ -349,9 +349,15 @@ StepExecution Executor::run_step(const PlanStep& step, DistributedTensor& tensor
   const Layout before = tensor.layout;
   StepExecution execution;
   tensor.layout = step.after;
+  // Indices that become a mask partial stay whole, and replicated in the books: the lookup that they
+  // are for masks what another rank has.
+  for (int m = 0; m < before.ndim(); ++m) {
+    const bool masked_later = step.after[m].kind() == Placement::Kind::kMaskPartial;
+    if (masked_later && before[m].is_replicate()) tensor.layout.placements[at(m)] = before[m];
+  }
   std::int64_t size = 1;
   for (const int m : step.mesh_dims) size *= mesh_.size(m);
-  if (size == 1 || step.from == step.to) return execution;
+  if (size == 1 || step.from == step.to || tensor.layout == before) return execution;
   // Ranks that share the other coordinates are one group, in row-major order of the step's.
   std::map<Coordinate, std::vector<std::size_t>> by_others;
   for (std::size_t i = 0; i < ranks_.size(); ++i) {

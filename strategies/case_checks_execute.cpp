@@ -45,6 +45,7 @@ struct Input {
   // The whole; or what each rank holds. Neither: 0, 1, 2, ...
   std::optional<std::vector<double>> values;
   std::vector<std::vector<double>> locals;
+  bool is_list = false;  // the one tensor of a list
 };
 
 std::int64_t elements_of(const Shape& shape) {
@@ -93,6 +94,7 @@ Input read_input(const nlohmann::json& json, const JsonPlace& place, std::string
       expect_count(at.at(i), input.locals.back().size(), elements_of(shape));
     }
   }
+  input.is_list = reader.boolean_or("list", false);
   reader.finish();
   return input;
 }
@@ -135,7 +137,8 @@ class ExecuteCheck final : public Check {
     for (std::size_t i = 0; i < inputs.size(); ++i) {
       check->inputs_.push_back(read_input(tensors[i], inputs_place.at(i), inputs[i], check->mesh_));
       const Input& input = check->inputs_.back();
-      check->call_.inputs.push_back({.tensors = {{input.meta, input.layout}}, .is_list = false});
+      check->call_.inputs.push_back(
+          {.tensors = {{input.meta, input.layout}}, .is_list = input.is_list});
     }
     if (const nlohmann::json* to = reader.find("to")) {
       const std::string text = json_text(*to, reader.place("to"));

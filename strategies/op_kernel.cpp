@@ -110,6 +110,16 @@ HostTensor from_doubles(HostMemory& memory, DType dtype, const Shape& shape,
   return tensor;
 }
 
+std::vector<double> filled(const LocalCall& local, const Shape& shape, double value) {
+  std::int64_t elements = 1;
+  for (const std::int64_t extent : shape) {
+    elements = extent == 0 ? 0 : saturating_product(elements, extent);
+  }
+  expect_room(local.call.op, elements, local.memory);
+  std::vector<double> values(static_cast<std::size_t>(elements), value);
+  return values;
+}
+
 void expect_room(std::string_view op, std::int64_t elements, const HostMemory& memory) {
   if (elements <= memory.limit_bytes() / 8) return;
   throw LimitError(std::string(op) + ": its kernel would need " + std::to_string(elements) +

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <array>
+#include <span>
 
+#include "costmodel/error.h"
 #include "strategies/op_rule.h"
 
 namespace shardlab::rows {
@@ -14,6 +16,10 @@ inline constexpr Placement kMax = Placement::partial(ReduceOp::kMax);
 inline constexpr Placement kMin = Placement::partial(ReduceOp::kMin);
 // The partials that ops which move elements about let pass, in PyTorch's order.
 inline constexpr std::array<Placement, 4> kPassThrough = {kSum, kAvg, kMin, kMax};
+
+// All that PyTorch has, in its order.
+inline constexpr std::array<Placement, 5> kAllPartials = {kSum, kAvg, kMin, kMax,
+                                                          Placement::partial(ReduceOp::kProduct)};
 
 // ?d of a tensor, R where it lacks that dim (dim < 0).
 [[nodiscard]] constexpr RowEntry shard_or_replicate(int dim) {
@@ -28,6 +34,51 @@ inline constexpr std::array<Placement, 4> kPassThrough = {kSum, kAvg, kMin, kMax
 // Adds one row for each partial that passes through all tensors alike.
 inline void add_pass_through(Rows& rows, std::size_t tensors) {
   for (const Placement& partial : kPassThrough) rows.push_back(all_alike(tensors, partial));
+}
+
+// Adds one row for each of these partials, in every tensor.
+inline void add_alike(Rows& rows, std::size_t tensors, std::span<const Placement> partials) {
+  for (const Placement& partial : partials) rows.push_back(all_alike(tensors, partial));
+}
+
+// The partials that pass where every rank writes this value into its own: of a sum, no other than
+// 0.
+[[nodiscard]] inline std::span<const Placement> partials_keeping(double value) {
+  const std::span<const Placement> all(kPassThrough);
+  return value == 0.0 ? all : all.subspan(1);
+}
+
+// -- Variants with an `out` tensor: the op's own rules, and last the tensor that is written to
+
+// The call without `out`, of "aten.flip.default" where it is of "aten.flip.out".
+[[nodiscard]] inline OpCall without_out(const OpCall& call) {
+  OpCall base = call;
+  if (call.inputs.empty() || call.inputs.back().is_list || call.inputs.back().is_absent()) {
+    throw InputError(call.op + ": takes its operands and the out tensor last");
+  }
+  base.inputs.pop_back();
+  base.op.resize(call.op.size() - 3);  // "out"
+  if (base.op.ends_with('_')) base.op.pop_back();
+  if (base.op.ends_with('.')) base.op += "default";
+  return base;
+}
+
+template <auto kOutputs>
+std::vector<TensorMeta> outputs_with_out(const OpCall& call) {
+  std::vector<TensorMeta> outputs = kOutputs(without_out(call));
+  const TensorMeta& out = call.inputs.back().tensors[0].meta;
+  if (out.shape != outputs[0].shape) {
+    throw InputError(call.op + ": out " + out.text() + " has not the result's shape, " +
+                     outputs[0].text());
+  }
+  return outputs;
+}
+
+template <auto kRowsOf>
+Rows rows_with_out(const OpCall& call, const OpRule& rule) {
+  Rows rows = kRowsOf(without_out(call), rule);
+  for (Row& row : rows) row.push_back(RowEntry(row[0]));
+  return rows;
 }
 
 }  // namespace shardlab::rows

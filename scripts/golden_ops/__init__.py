@@ -4,7 +4,9 @@ A module golden_ops/<family>.py has OPS = {name: (weight, draw)}: how often an o
 the others of its family, and draw(rng, base, overload) -> (tensors, args). `tensors` are the op's tensor
 arguments in order: a shape (of the case's dtype), (dtype, shape), a TensorList of these, or None for one
 that is not given. `args` are its other arguments in the order of its schema, keyword-only ones last;
-None stands for a default, a dtype is written as "bf16".
+None stands for a default, a dtype is written as "bf16". DEFAULT_ORDER, if any, names ops that are asked
+about in default shard orders only: PyTorch leaves another order on their inputs and loses it on their
+outputs.
 """
 
 import importlib
@@ -38,3 +40,9 @@ def ops_of(family=None):
     for name in [family] if family else families():
         ops |= importlib.import_module(f"golden_ops.{name}").OPS
     return ops
+
+
+def in_default_order(family=None):
+    """Ops that are asked about in default shard orders only."""
+    modules = [importlib.import_module(f"golden_ops.{name}") for name in ([family] if family else families())]
+    return set().union(*(getattr(module, "DEFAULT_ORDER", ()) for module in modules))

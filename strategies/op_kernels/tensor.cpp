@@ -1,4 +1,4 @@
-// Kernels that move elements: joins, views, lookups; and numbers drawn by their place.
+// Kernels that move elements: joins and views; and numbers drawn by their place.
 #include <algorithm>
 
 #include "costmodel/error.h"
@@ -104,46 +104,6 @@ LocalResult run_view(const LocalCall& local, const OpKernel&) {
   return {{input.reshape(shape)}, {}};
 }
 
-// embedding(weight [V, ...], indices): rows of the weight. Of a row-sharded weight each rank looks up
-// what it has: lookups of others give row 0 and are masked, as DTensor's mask partial does.
-LocalResult run_embedding(const LocalCall& local, const OpKernel&) {
-  if (local.inputs.size() != 2 || local.inputs[0].ndim() < 1) {
-    throw InputError(local.call.op + ": takes a weight and indices");
-  }
-  const HostTensor& weight = local.inputs[0];
-  const HostTensor& indices = local.inputs[1];
-  const std::int64_t total = local.call.tensors()[0]->meta.shape[0];
-  if (is_floating_point(indices.dtype()) || indices.dtype() == DType::kB8) {
-    throw InputError(local.call.op + ": indices of " + std::string(to_string(indices.dtype())) +
-                     "; valid: integers");
-  }
-  // Where the rank has a global row; -1 where it has not.
-  std::vector<std::int64_t> place(static_cast<std::size_t>(total), -1);
-  const bool whole = local.input_rows.empty();
-  for (std::int64_t i = 0; i < weight.extent(0); ++i) {
-    const std::int64_t row = whole ? i : local.input_rows[0][0][static_cast<std::size_t>(i)];
-    place[static_cast<std::size_t>(row)] = i;
-  }
-  HostTensor mask = HostTensor::make(local.memory, DType::kB8, indices.shape());
-  std::vector<std::int64_t> rows;
-  const bool empty = weight.extent(0) == 0;
-  for (std::int64_t i = 0; i < indices.elements(); ++i) {
-    const auto index = static_cast<std::int64_t>(element_as_double(indices, i));
-    if (index < 0 || index >= total) {
-      throw InputError(local.call.op + ": index " + std::to_string(index) + "; valid: 0 to " +
-                       std::to_string(total - 1));
-    }
-    const std::int64_t found = place[static_cast<std::size_t>(index)];
-    set_element(mask, i, found >= 0 ? 0.0 : 1.0);
-    rows.push_back(std::max<std::int64_t>(found, 0));
-  }
-  Shape shape = indices.shape();
-  shape.insert(shape.end(), weight.shape().begin() + 1, weight.shape().end());
-  HostTensor out = empty ? zeros(local.memory, weight.dtype(), shape)
-                         : select_rows(local.memory, weight, 0, rows).reshape(shape);
-  return {{std::move(out)}, mask};
-}
-
 // Numbers in (0, 1) by their global index, the same whatever the layout. --args: the seed.
 LocalResult run_rand_like(const LocalCall& local, const OpKernel&) {
   const HostTensor& input = first_of(local);
@@ -184,7 +144,6 @@ LocalResult run_to_copy(const LocalCall& local, const OpKernel&) {
 constexpr OpKernel kKernels[] = {
     {.name = "_to_copy", .run = run_to_copy},
     {.name = "cat", .run = run_cat},
-    {.name = "embedding", .run = run_embedding},
     {.name = "rand_like", .run = run_rand_like},
     {.name = "stack", .run = run_stack},
     {.name = "view", .run = run_view, .needs_output_shapes = true},

@@ -3,12 +3,15 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <cctype>
 
 #include "costmodel/error.h"
+#include "sim/tensor_kernels.h"
 #include "strategies/evaluator.h"
 #include "strategies/op_execution.h"
 #include "tests/support/op_samples.h"
+#include "tests/support/random_source.h"
 #include "tests/support/reference_stacks.h"
 #include "tests/support/reference_topology.h"
 
@@ -17,8 +20,31 @@ namespace {
 
 using namespace testing_support;
 
-void check_call(StackEvaluator& evaluator, const DeviceMesh& mesh, const OpCall& call,
+// Rules of PyTorch 2.13.0 that `shardlab rules` finds unsound: extents or batches that
+// differ, scaled gradients.
+constexpr std::array<std::string_view, 4> kFaults = {
+    "aten.embedding_dense_backward.default", "aten.gather.default",
+    "aten.linalg_solve_triangular.default", "aten.scatter_add.default"};
+
+// Indices, and numbers that must be positive, are as the sample has them.
+DistributedTensor distributed(const Executor& executor, const TensorMeta& meta,
+                              const Layout& layout, const SampleCall::Values& values,
+                              std::uint64_t seed) {
+  const DataOptions data = {.seed = seed, .values = DataValues::kUniform};
+  const bool positive = values.kind == SampleValues::kPositive;
+  if (values.limit == 0 && !positive) return executor.distribute(meta, layout, data);
+  Random random(seed);
+  HostTensor global = HostTensor::make(executor.memory(), meta.dtype, meta.shape);
+  for (std::int64_t i = 0; i < global.elements(); ++i) {
+    set_element(global, i,
+                positive ? 1 + random.below(8) : random.below(static_cast<int>(values.limit)));
+  }
+  return executor.distribute(meta, layout, std::move(global), data);
+}
+
+void check_call(StackEvaluator& evaluator, const DeviceMesh& mesh, const SampleCall& sample,
                 int& executed) {
+  const OpCall& call = sample.call;
   const Executor executor(mesh, evaluator.topology(), {});
   Candidate choice;
   try {
@@ -32,8 +58,7 @@ void check_call(StackEvaluator& evaluator, const DeviceMesh& mesh, const OpCall&
     const Plan plan =
         evaluator.on(mesh).plan(specs[i]->meta, specs[i]->layout, Layout(choice.inputs[i]));
     if (!plan.impossible.empty() || !plan.unexecutable.empty()) return;
-    tensors.push_back(executor.distribute(specs[i]->meta, plan.start,
-                                          {.seed = 7 + i, .values = DataValues::kUniform}));
+    tensors.push_back(distributed(executor, specs[i]->meta, plan.start, sample.values[i], 7 + i));
     ASSERT_TRUE(executor.run(plan, tensors.back()).verified) << plan.path();
   }
   std::vector<Layout> outputs;
@@ -46,6 +71,8 @@ void check_call(StackEvaluator& evaluator, const DeviceMesh& mesh, const OpCall&
   // rows of it, and its kernel refuses to find a maximum there.
   const bool empty = done.mismatch.find("of an empty tensor has no result") != std::string::npos;
   if (empty && evaluator.stack().rules == kDTensor213) return;
+  const bool fault = std::find(kFaults.begin(), kFaults.end(), call.op) != kFaults.end();
+  if (fault && !done.verified && evaluator.stack().rules == kDTensor213) return;
   EXPECT_TRUE(done.verified) << call.text() << " as " << chosen << ": " << done.mismatch;
   ++executed;
 }
@@ -64,9 +91,9 @@ TEST_P(ExecutedOp, ComputesTheOpInEveryLayoutThatIsSelected) {
         if (rule.op != GetParam() || (rule.sets & evaluator.stack().rules) == 0) continue;
         for (const char* mesh_text : {"2", "3", "2x2"}) {
           const DeviceMesh mesh = DeviceMesh::parse(mesh_text);
-          for (const OpCall& call : sample_calls(rule.op, mesh.ndim())) {
+          for (const SampleCall& sample : sample_calls_with_values(rule.op, mesh.ndim())) {
             if (rule.is_foreach()) continue;
-            check_call(evaluator, mesh, call, executed);
+            check_call(evaluator, mesh, sample, executed);
           }
         }
       }

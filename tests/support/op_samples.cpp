@@ -1,14 +1,21 @@
 #include "tests/support/op_samples.h"
 
 #include "sim/fake_group.h"
-#include "strategies/op_sample.h"
 #include "tests/support/random_source.h"
 
 namespace shardlab::testing_support {
 
 std::vector<OpCall> sample_calls(std::string_view op, int mesh_ndim) {
-  Random random(101);
   std::vector<OpCall> calls;
+  for (SampleCall& sample : sample_calls_with_values(op, mesh_ndim)) {
+    calls.push_back(std::move(sample.call));
+  }
+  return calls;
+}
+
+std::vector<SampleCall> sample_calls_with_values(std::string_view op, int mesh_ndim) {
+  Random random(101);
+  std::vector<SampleCall> calls;
   for (const SampleCall& sample : sample_calls_of(op, mesh_ndim)) {
     for (int variant = 0; variant < 6; ++variant) {
       OpCall call = sample.call;
@@ -30,7 +37,7 @@ std::vector<OpCall> sample_calls(std::string_view op, int mesh_ndim) {
           spec.layout = Layout(placements);
         }
       }
-      calls.push_back(std::move(call));
+      calls.push_back({std::move(call), sample.values});
     }
   }
   return calls;

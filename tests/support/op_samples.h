@@ -4,12 +4,14 @@
 #include <string_view>
 #include <vector>
 
-#include "strategies/op_call.h"
+#include "strategies/op_sample.h"
 
 namespace shardlab::testing_support {
 
 // Calls with small shapes in several layouts each: what occurs among the inputs decides which rows
 // there are. Some of them an op may refuse (another number of tensors).
 std::vector<OpCall> sample_calls(std::string_view op, int mesh_ndim);
+// The same with the values that each tensor is to have.
+std::vector<SampleCall> sample_calls_with_values(std::string_view op, int mesh_ndim);
 
 }  // namespace shardlab::testing_support
