@@ -32,10 +32,18 @@ from itertools import product
 from pathlib import Path
 
 from gen_golden_dtensor import (
-    OPS, TORCH_VERSION, Oracle, input_text, layout_text, mesh_text, require_torch, tensor_text)
+    TORCH_VERSION, Oracle, input_text, layout_text, mesh_text, require_torch, tensor_text)
 
 DIM, FFN, HEADS, KV_HEADS, HEAD_DIM, VOCABULARY = 4096, 14336, 32, 8, 128, 128256
-KEPT_OPS = {f"aten.{name}" if "." in name else f"aten.{name}.default" for name in OPS}
+# Ops whose choice is worth a question: products, pointwise ops, reductions and joins. Views and
+# look-ups have one answer.
+KEPT_OPS = {
+    f"aten.{name}" if "." in name else f"aten.{name}.default"
+    for name in (
+        "mm addmm bmm baddbmm dot mv add.Tensor sub.Tensor mul.Tensor div.Tensor mul.Scalar add_.Tensor "
+        "mul_.Tensor relu neg exp abs gelu sqrt maximum minimum sum sum.dim_IntList mean mean.dim amax "
+        "_softmax _log_softmax cat stack _foreach_add.List _foreach_mul.List _foreach_neg").split()
+}
 LAYOUT = re.compile(r"(R|_?S\(\d+(,\d+)?\)(\[\d+\])?|P\((sum|avg|min|max|product)\))+")
 SCHEMA = "shardlab/suite/1"
 
