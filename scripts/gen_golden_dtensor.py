@@ -45,6 +45,7 @@ import datetime
 import json
 import math
 import random
+import re
 import secrets
 import sys
 from itertools import chain, product
@@ -101,7 +102,8 @@ def layout_text(spec):
     """S(0)RP(sum); with order indices only where the shard order is not the default one."""
     order = spec.shard_order
     shown = None if order is None or spec.is_default_device_order(order) else order
-    return spec.format_shard_order_str(spec.placements, shown).replace(" ", "")
+    text = spec.format_shard_order_str(spec.placements, shown).replace(" ", "")
+    return re.sub(r"_NormP\(([^)]*)\)", lambda found: f"NP({float(found[1]):g})", text)
 
 
 def input_text(value):
@@ -474,24 +476,28 @@ def fnv1a(text):
     return f"{value:016x}"
 
 
-def outputs_of(candidate):
+def outputs_of(candidate, outputs):
+    """One spec stands for every output, None for one that is masked off."""
     specs = candidate.output_specs
-    specs = specs if isinstance(specs, (tuple, list)) else [specs]
-    return [layout_text(s) for s in specs if s is not None]  # None: an output that is masked off
+    specs = specs if isinstance(specs, (tuple, list)) else [specs] * outputs
+    return [layout_text(s) for s in specs if s is not None]
 
 
-def inputs_of(candidate):
-    return [layout_text(s) for s in candidate.input_specs if s is not None]
+def inputs_of(candidate, inputs):
+    """An `out` tensor that the strategy does not name stays as it is."""
+    texts = [layout_text(s) for s in candidate.input_specs if s is not None]
+    return texts + inputs[len(texts):]
 
 
-def describe(strategy, schema, inputs, specified):
+def describe(strategy, schema, inputs, specified, outputs=1):
     """The candidates of one OpStrategy and the one that PyTorch takes."""
     from torch.distributed.tensor._sharding_prop import _select_min_cost_strategy
 
     rows = []
     for candidate in strategy.strategies:
         costs = [float(c) for c in chain.from_iterable(candidate.redistribute_cost)]
-        layouts = ";".join(inputs_of(candidate)) + "|" + ";".join(outputs_of(candidate))
+        costs += [0.0] * (len(inputs) - len(costs))
+        layouts = f"{';'.join(inputs_of(candidate, inputs))}|{';'.join(outputs_of(candidate, outputs))}"
         rows.append((layouts, f"{layouts} {';'.join(map(repr, costs))}", sum(costs)))
     totals = [total for _, _, total in rows]
     chosen = _select_min_cost_strategy(strategy, schema)
@@ -507,7 +513,8 @@ def describe(strategy, schema, inputs, specified):
         answer["list"] = [line for _, line, _ in rows]
     if chosen is None:
         return answer | {"chosen": None, "total_us": finite(min(totals))}
-    return answer | {"chosen": {"inputs": inputs_of(chosen), "outputs": outputs_of(chosen)},
+    layouts = {"inputs": inputs_of(chosen, inputs), "outputs": outputs_of(chosen, outputs)}
+    return answer | {"chosen": layouts,
                      "total_us": finite(sum(chain.from_iterable(chosen.redistribute_cost)))}
 
 
@@ -524,6 +531,8 @@ def bind(torch, overload, inputs, args):
             value = args.pop(0)
             if isinstance(value, str) and value in DTYPES:
                 value = getattr(torch, DTYPES[value])
+            elif value in ("inf", "-inf"):
+                value = float(value)
             if value is None and parameter.has_default_value():
                 value = parameter.default_value
         elif parameter.has_default_value():
@@ -537,7 +546,7 @@ def bind(torch, overload, inputs, args):
     if inputs or args:
         raise ValueError(f"{overload}: too many arguments, {inputs} {args} are left")
     parameters = overload._schema.arguments
-    while positional and not isinstance(positional[-1], (list, torch.Tensor)):
+    while positional and (positional[-1] == [] or not isinstance(positional[-1], (list, torch.Tensor))):
         parameter = parameters[len(positional) - 1]
         if not parameter.has_default_value() or positional[-1] != parameter.default_value:
             break
@@ -570,7 +579,8 @@ def ask_selection(oracle, op, inputs, args):
                 own = [layout_text(v[index] if isinstance(v, list) else v) for v in lists]
                 children.append(describe(child, None, own, specified))
             return {"children": children}
-        return describe(strategy, schema, list(map(layout_text, flat)), specified)
+        outputs = len(overload._schema.returns)
+        return describe(strategy, schema, list(map(layout_text, flat)), specified, outputs)
 
     try:
         result = oracle.settled(answer)
@@ -601,7 +611,10 @@ def make_selection_cases(oracle, arguments):
                 return [draw(element) for element in tensor]
             own, shape = tensor if isinstance(tensor, tuple) else (dtype, tensor)
             weights = (0, 1, 0) if rng.random() < 0.15 else (45, 40, 15)
-            return oracle.spec((own, shape), questions.layout(mesh, len(shape), weights))
+            layout = questions.layout(mesh, len(shape), weights)
+            if op.endswith("out"):  # a strategy that leaves `out` alone keeps its shard order too
+                layout.order = None
+            return oracle.spec((own, shape), layout)
 
         inputs = list(map(draw, tensors))
         answer = ask_selection(oracle, op, inputs, args)
