@@ -108,7 +108,8 @@ def layout_text(spec):
     order = spec.shard_order
     shown = None if order is None or spec.is_default_device_order(order) else order
     text = spec.format_shard_order_str(spec.placements, shown).replace(" ", "")
-    return re.sub(r"MaskP\(sum,torch.Size\(\[([0-9,]*)\]\),([0-9]+)\)", mask_text, text)
+    text = re.sub(r"MaskP\(sum,torch.Size\(\[([0-9,]*)\]\),([0-9]+)\)", mask_text, text)
+    return re.sub(r"_NormP\(([^)]*)\)", lambda found: f"NP({float(found[1]):g})", text)
 
 
 def input_text(value):
@@ -481,35 +482,39 @@ def fnv1a(text):
     return f"{value:016x}"
 
 
-def outputs_of(candidate):
+def outputs_of(candidate, outputs):
+    """One spec stands for every output, None for one that is masked off."""
     specs = candidate.output_specs
-    specs = specs if isinstance(specs, (tuple, list)) else [specs]
-    return [layout_text(s) for s in specs if s is not None]  # None: an output that is masked off
+    specs = specs if isinstance(specs, (tuple, list)) else [specs] * outputs
+    return [layout_text(s) for s in specs if s is not None]
 
 
-def inputs_of(candidate):
+def inputs_of(candidate, inputs):
+    """A candidate without inputs is followed by them; an `out` tensor that it does not name stays."""
     specs = candidate.input_specs
     specs = [candidate.output_specs] if specs is None else specs  # as the propagator reads it
-    return [layout_text(s) for s in specs if s is not None]
+    texts = [layout_text(s) for s in specs if s is not None]
+    return texts + inputs[len(texts):]
 
 
 def costs_of(candidate, sources):
     """Of each input; of a candidate without prices, those of the layouts that it asks for."""
     from torch.distributed.tensor._collective_utils import redistribute_cost
 
-    if candidate.redistribute_cost is not None:
-        return [float(c) for c in chain.from_iterable(candidate.redistribute_cost)]
-    return [redistribute_cost(a, b) for a, b in zip(sources, candidate.input_specs)]
+    if candidate.redistribute_cost is None:
+        return [redistribute_cost(a, b) for a, b in zip(sources, candidate.input_specs)]
+    costs = [float(c) for c in chain.from_iterable(candidate.redistribute_cost)]
+    return costs + [0.0] * (len(sources) - len(costs))
 
 
-def describe(strategy, schema, inputs, specified, sources):
+def describe(strategy, schema, inputs, specified, sources, outputs=1):
     """The candidates of one OpStrategy and the one that PyTorch takes."""
     from torch.distributed.tensor._sharding_prop import _select_min_cost_strategy
 
     rows = []
     for candidate in strategy.strategies:
         costs = costs_of(candidate, sources)
-        layouts = ";".join(inputs_of(candidate)) + "|" + ";".join(outputs_of(candidate))
+        layouts = f"{';'.join(inputs_of(candidate, inputs))}|{';'.join(outputs_of(candidate, outputs))}"
         rows.append((layouts, f"{layouts} {';'.join(map(repr, costs))}", sum(costs)))
     totals = [total for _, _, total in rows]
     chosen = _select_min_cost_strategy(strategy, schema)
@@ -525,8 +530,8 @@ def describe(strategy, schema, inputs, specified, sources):
         answer["list"] = [line for _, line, _ in rows]
     if chosen is None:
         return answer | {"chosen": None, "total_us": finite(min(totals))}
-    return answer | {"chosen": {"inputs": inputs_of(chosen), "outputs": outputs_of(chosen)},
-                     "total_us": finite(sum(costs_of(chosen, sources)))}
+    layouts = {"inputs": inputs_of(chosen, inputs), "outputs": outputs_of(chosen, outputs)}
+    return answer | {"chosen": layouts, "total_us": finite(sum(costs_of(chosen, sources)))}
 
 
 def bind(torch, overload, inputs, args):
@@ -542,6 +547,8 @@ def bind(torch, overload, inputs, args):
             value = args.pop(0)
             if isinstance(value, str) and value in DTYPES:
                 value = getattr(torch, DTYPES[value])
+            elif value in ("inf", "-inf"):
+                value = float(value)
             if value is None and parameter.has_default_value():
                 value = parameter.default_value
         elif parameter.has_default_value():
@@ -555,7 +562,7 @@ def bind(torch, overload, inputs, args):
     if inputs or args:
         raise ValueError(f"{overload}: too many arguments, {inputs} {args} are left")
     parameters = overload._schema.arguments
-    while positional and not isinstance(positional[-1], (list, torch.Tensor)):
+    while positional and (positional[-1] == [] or not isinstance(positional[-1], (list, torch.Tensor))):
         parameter = parameters[len(positional) - 1]
         if not parameter.has_default_value() or positional[-1] != parameter.default_value:
             break
@@ -588,7 +595,8 @@ def ask_selection(oracle, op, inputs, args):
                 own = [layout_text(v[index] if isinstance(v, list) else v) for v in lists]
                 children.append(describe(child, None, own, specified, flat))
             return {"children": children}
-        return describe(strategy, schema, list(map(layout_text, flat)), specified, flat)
+        outputs = len(overload._schema.returns)
+        return describe(strategy, schema, list(map(layout_text, flat)), specified, flat, outputs)
 
     try:
         result = oracle.settled(answer)
@@ -623,7 +631,8 @@ def make_selection_cases(oracle, arguments):
             own, shape = tensor if isinstance(tensor, tuple) else (dtype, tensor)
             weights = (0, 1, 0) if rng.random() < 0.15 else (45, 40, 15)
             layout = questions.layout(mesh, len(shape), weights)
-            if name in default_order:
+            # A strategy that leaves `out` alone keeps its shard order too.
+            if name in default_order or op.endswith("out"):
                 layout.order = None
             return oracle.spec((own, shape), layout)
 

@@ -165,18 +165,6 @@ int normalize_dim(std::int64_t dim, int ndim, std::string_view op) {
   return static_cast<int>(dim < 0 ? dim + range : dim);
 }
 
-ReducedDims ReducedDims::of(const OpCall& call, int ndim) {
-  ReducedDims dims;
-  dims.keepdim = call.boolean_arg(1, false);
-  const auto listed = call.integers_arg(0);
-  dims.reduced.assign(static_cast<std::size_t>(ndim), !listed || listed->empty());
-  for (const std::int64_t dim : listed.value_or(std::vector<std::int64_t>())) {
-    const int d = normalize_dim(dim, ndim, call.op);
-    if (ndim > 0) dims.reduced[static_cast<std::size_t>(d)] = true;
-  }
-  return dims;
-}
-
 int ReducedDims::output_dim(int dim) const {
   int out = 0;
   for (int i = 0; i < dim; ++i) out += !reduced[static_cast<std::size_t>(i)] || keepdim ? 1 : 0;

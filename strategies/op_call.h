@@ -60,13 +60,11 @@ struct OpCall {
 // -ndim <= dim < ndim, made non-negative. Throws InputError naming the op.
 [[nodiscard]] int normalize_dim(std::int64_t dim, int ndim, std::string_view op);
 
-// What a reduction reduces: `args` are the dims (absent, null or empty: all), then keepdim.
+// What a reduction reduces (reduction_args.h).
 struct ReducedDims {
   std::vector<bool> reduced;  // by input dim
   bool keepdim = false;
 
-  // Throws InputError: a dim that the tensor lacks, arguments of another type.
-  [[nodiscard]] static ReducedDims of(const OpCall& call, int ndim);
   // Output dim of an input dim that is not reduced.
   [[nodiscard]] int output_dim(int dim) const;
   [[nodiscard]] Shape output_shape(const Shape& input) const;

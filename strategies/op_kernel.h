@@ -5,7 +5,7 @@
 //
 // Kernels compute in double precision and round each result once to its dtype, so that a local
 // result is off by at most one unit roundoff. Integers are exact below 2^53 and refused beyond, and
-// keep their dtype where PyTorch widens (sums of integers) or promotes. An op's in-place, out and
+// keep their dtype where PyTorch promotes; sums and products of them widen to i64 as there. An op's in-place, out and
 // foreach forms share a kernel: it is found by the name without them ("add" for aten.add.Tensor,
 // aten.add_.Tensor, aten.add.out and a child of aten._foreach_add.List).
 //

@@ -81,4 +81,22 @@ Rows rows_with_out(const OpCall& call, const OpRule& rule) {
   return rows;
 }
 
+// Ops that work along dim `dim` of tensors of one shape: every other dim may be sharded, on all.
+inline void add_shards_besides(Rows& rows, int ndim, int dim, std::size_t tensors) {
+  for (int d = 0; d < ndim; ++d) {
+    if (d != dim) rows.push_back(all_alike(tensors, RowEntry::any_shard(d)));
+  }
+}
+
+// Every partial of the placements is reduced, and every shard of such a dim gathered.
+template <class IsGathered>
+[[nodiscard]] Placements replicated_where(const Placements& placements, IsGathered&& is_gathered) {
+  Placements result;
+  for (const Placement& p : placements) {
+    const bool lost = p.is_partial() || (p.is_shard_like() && is_gathered(p.dim()));
+    result.push_back(lost ? kR : p);
+  }
+  return result;
+}
+
 }  // namespace shardlab::rows

@@ -1,10 +1,12 @@
-// Reductions, softmax, and losses.
+// Reductions: of whole tensors or of some dims, with and without the places of what they find.
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <map>
 
 #include "costmodel/error.h"
 #include "strategies/op_kernel.h"
+#include "strategies/reduction_args.h"
 
 namespace shardlab {
 namespace {
@@ -17,6 +19,7 @@ void expect_floating(const LocalCall& local) {
 }
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
+constexpr double kNothing = std::numeric_limits<double>::quiet_NaN();
 
 // The elements that each output element reduces, in row-major order of the reduced dims.
 struct Folds {
@@ -25,9 +28,9 @@ struct Folds {
 };
 
 Folds folds_of(const LocalCall& local) {
-  expect_inputs(local, 1, 1);
+  expect_inputs(local, 1, local.call.op.ends_with("out") ? 3 : 1);
   const HostTensor& input = local.inputs[0];
-  const ReducedDims dims = ReducedDims::of(local.call, input.ndim());
+  const ReducedDims dims = reduced_dims(local.call, input.ndim());
   Folds folds;
   folds.output = dims.output_shape(input.shape());
   ReducedDims flat = dims;
@@ -53,40 +56,65 @@ Folds folds_of(const LocalCall& local) {
   return folds;
 }
 
-using Fold = double (*)(std::span<const double>);
+[[noreturn]] void fail_empty(const LocalCall& local) {
+  throw InputError(local.call.op + " of an empty tensor has no result");
+}
 
-template <Fold kFold>
-LocalResult run_fold(const LocalCall& local, const OpKernel& kernel) {
-  const DType dtype = local.inputs[0].dtype();
-  if (kernel.result == OpKernel::Result::kFloatingPoint) expect_floating(local);
+enum class Result : std::uint8_t { kAsInput, kAccumulated, kTruth, kFloating, kPlace };
+
+DType result_dtype(const LocalCall& local, Result result) {
+  const DType in = local.inputs[0].dtype();
+  const int position = reduction_args(local.call.op).dtype;
+  switch (result) {
+    case Result::kAsInput:
+      return in;
+    case Result::kAccumulated:
+      return accumulated_dtype(local.call, position, in);
+    case Result::kTruth:
+      return in == DType::kU8 ? in : DType::kB8;
+    case Result::kPlace:
+      return DType::kI64;
+    case Result::kFloating:
+      break;
+  }
+  const auto asked =
+      position < 0 ? std::nullopt : dtype_arg(local.call, static_cast<std::size_t>(position));
+  if (!asked) expect_floating(local);
+  return asked.value_or(in);
+}
+
+using Fold = double (*)(std::span<const double>, const LocalCall&);
+
+// What of nothing? NaN here means that PyTorch refuses it.
+template <Fold kFold, Result kResult, bool kRefusesNothing = false>
+LocalResult run_fold(const LocalCall& local, const OpKernel&) {
+  expect_inputs(local, 1, 3);
+  const DType dtype = result_dtype(local, kResult);
   const Folds folds = folds_of(local);
   std::vector<double> results;
   for (const std::vector<double>& elements : folds.elements) {
-    if (elements.empty() && std::isnan(kFold({})) && kernel.name != "mean") {
-      throw InputError(local.call.op + " of an empty tensor has no result");
-    }
-    results.push_back(kFold(elements));
+    if (kRefusesNothing && elements.empty()) fail_empty(local);
+    results.push_back(kFold(elements, local));
   }
-  const DType out = kernel.result == OpKernel::Result::kTruth ? DType::kB8
-                    : kernel.name == "argmax"                 ? DType::kI64
-                                                              : dtype;
-  return {{from_doubles(local.memory, out, folds.output, results)}, {}};
+  return {{from_doubles(local.memory, dtype, folds.output, results)}, {}};
 }
 
-constexpr double kNothing = std::numeric_limits<double>::quiet_NaN();
+using Elements = std::span<const double>;
 
-double sum(std::span<const double> x) {
+double sum(Elements x, const LocalCall&) {
   double total = 0.0;
   for (const double v : x) total += v;
   return total;
 }
-double nansum(std::span<const double> x) {
+double nansum(Elements x, const LocalCall&) {
   double total = 0.0;
   for (const double v : x) total += std::isnan(v) ? 0.0 : v;
   return total;
 }
-double mean(std::span<const double> x) { return sum(x) / static_cast<double>(x.size()); }
-double product(std::span<const double> x) {
+double mean(Elements x, const LocalCall& local) {
+  return sum(x, local) / static_cast<double>(x.size());
+}
+double product(Elements x, const LocalCall&) {
   double total = 1.0;
   for (const double v : x) total *= v;
   return total;
@@ -95,114 +123,201 @@ double product(std::span<const double> x) {
 bool is_less(double a, double b) { return a < b || (std::isnan(b) && !std::isnan(a)); }
 // The order in which the smallest, or NaN, is the last.
 bool is_greater_or_nan(double a, double b) { return a > b || (std::isnan(b) && !std::isnan(a)); }
-double largest(std::span<const double> x) {
-  return x.empty() ? kNothing : *std::max_element(x.begin(), x.end(), is_less);
+std::ptrdiff_t place_of_largest(Elements x) {
+  return std::max_element(x.begin(), x.end(), is_less) - x.begin();
 }
-double smallest(std::span<const double> x) {
-  return x.empty() ? kNothing : *std::max_element(x.begin(), x.end(), is_greater_or_nan);
+std::ptrdiff_t place_of_smallest(Elements x) {
+  return std::max_element(x.begin(), x.end(), is_greater_or_nan) - x.begin();
 }
-double place_of_largest(std::span<const double> x) {
-  return x.empty() ? kNothing
-                   : static_cast<double>(std::max_element(x.begin(), x.end(), is_less) - x.begin());
-}
-double all(std::span<const double> x) {
+double at(Elements x, std::ptrdiff_t place) { return x[static_cast<std::size_t>(place)]; }
+double largest(Elements x, const LocalCall&) { return at(x, place_of_largest(x)); }
+double smallest(Elements x, const LocalCall&) { return at(x, place_of_smallest(x)); }
+double argmax(Elements x, const LocalCall&) { return static_cast<double>(place_of_largest(x)); }
+double argmin(Elements x, const LocalCall&) { return static_cast<double>(place_of_smallest(x)); }
+double all(Elements x, const LocalCall&) {
   return std::all_of(x.begin(), x.end(), [](double v) { return v != 0.0; }) ? 1.0 : 0.0;
 }
-double any(std::span<const double> x) {
+double any(Elements x, const LocalCall&) {
   return std::any_of(x.begin(), x.end(), [](double v) { return v != 0.0; }) ? 1.0 : 0.0;
 }
-
-// The first of --args is the dim.
-enum class Softmax : std::uint8_t { kPlain, kLog, kSafe };
-template <Softmax kKind>
-LocalResult run_softmax(const LocalCall& local, const OpKernel&) {
-  expect_inputs(local, 1, 1);
-  const HostTensor& input = local.inputs[0];
-  expect_floating(local);
-  const int dim = normalize_dim(local.call.integer_arg(0, -1), input.ndim(), local.call.op);
-  std::vector<double> values = as_doubles(input);
-  const std::int64_t extent = input.ndim() == 0 ? 1 : input.extent(dim);
-  const std::int64_t stride =
-      input.ndim() == 0 ? 1 : row_major_strides(input.shape())[static_cast<std::size_t>(dim)];
-  for (std::size_t first = 0; first < values.size(); ++first) {
-    if (static_cast<std::int64_t>(first) / stride % extent != 0) continue;
-    const auto at = [&](std::int64_t i) -> double& {
-      return values[first + static_cast<std::size_t>(i * stride)];
-    };
-    double most = at(0);
-    for (std::int64_t i = 1; i < extent; ++i) most = std::max(most, at(i));
-    double total = 0.0;
-    for (std::int64_t i = 0; i < extent; ++i) total += std::exp(at(i) - most);
-    for (std::int64_t i = 0; i < extent; ++i) {
-      at(i) =
-          kKind == Softmax::kLog ? at(i) - most - std::log(total) : std::exp(at(i) - most) / total;
-      // The safe one makes zeros of a row that is all minus infinity.
-      if (kKind == Softmax::kSafe && most == -kInfinity) at(i) = 0.0;
-    }
+double logsumexp(Elements x, const LocalCall& local) {
+  if (x.empty()) return -kInfinity;
+  const double most = largest(x, local);
+  if (std::isinf(most)) return most;
+  double total = 0.0;
+  for (const double v : x) total += std::exp(v - most);
+  return most + std::log(total);
+}
+// The second of --args is what to take from the number of elements; 1 where it is absent.
+double variance(Elements x, const LocalCall& local) {
+  const double middle = mean(x, local);
+  double total = 0.0;
+  for (const double v : x) total += (v - middle) * (v - middle);
+  return total / std::max(0.0, static_cast<double>(x.size()) - local.call.number_arg(1, 1.0));
+}
+double deviation(Elements x, const LocalCall& local) { return std::sqrt(variance(x, local)); }
+double power_sum(Elements x, const LocalCall& local) {
+  const double order = norm_order(local.call, 0);
+  double total = 0.0;
+  for (const double v : x) {
+    total += order == 0.0 ? (v != 0.0 ? 1.0 : 0.0) : std::pow(std::abs(v), order);
   }
-  return {{from_doubles(local.memory, input.dtype(), input.shape(), values)}, {}};
+  return total;
+}
+double norm(Elements x, const LocalCall& local) {
+  const double order = norm_order(local.call, 0);
+  if (order == 0.0) return power_sum(x, local);
+  if (!std::isinf(order)) return std::pow(power_sum(x, local), 1.0 / order);
+  if (x.empty()) fail_empty(local);
+  std::vector<double> magnitudes;
+  for (const double v : x) magnitudes.push_back(std::abs(v));
+  return order > 0 ? largest(magnitudes, local) : smallest(magnitudes, local);
 }
 
-// nll_loss_forward(log_probabilities [N,C], target [N], weight [C] or none; reduction, ignored
-// target): the loss and the total weight. Reduction 1 is the mean, weighted; 2 the sum.
-LocalResult run_nll_loss(const LocalCall& local, const OpKernel&) {
-  expect_inputs(local, 2, 3);
-  const HostTensor& scores = local.inputs[0];
-  const HostTensor& target = local.inputs[1];
-  if (scores.ndim() != 2 || target.ndim() != 1 || scores.extent(0) != target.extent(0)) {
-    throw InputError(local.call.op + ": takes scores [N,C] and a target [N]");
+// Places in ascending order of their values, NaN last, equal ones in their own order.
+std::vector<std::ptrdiff_t> places_by_value(Elements x) {
+  std::vector<std::ptrdiff_t> places(x.size());
+  for (std::size_t i = 0; i < places.size(); ++i) places[i] = static_cast<std::ptrdiff_t>(i);
+  std::stable_sort(places.begin(), places.end(),
+                   [&](std::ptrdiff_t a, std::ptrdiff_t b) { return is_less(at(x, a), at(x, b)); });
+  return places;
+}
+// The lower of the two in the middle; any NaN is the median.
+std::ptrdiff_t place_of_median(Elements x, const LocalCall&) {
+  const auto places = places_by_value(x);
+  if (std::isnan(at(x, places.back()))) return place_of_largest(x);
+  return places[(places.size() - 1) / 2];
+}
+std::ptrdiff_t place_of_nanmedian(Elements x, const LocalCall&) {
+  const auto places = places_by_value(x);
+  const auto numbers = static_cast<std::size_t>(
+      std::count_if(x.begin(), x.end(), [](double v) { return !std::isnan(v); }));
+  return numbers == 0 ? places.front() : places[(numbers - 1) / 2];
+}
+double median(Elements x, const LocalCall& local) {
+  return x.empty() ? kNothing : at(x, place_of_median(x, local));
+}
+double nanmedian(Elements x, const LocalCall& local) {
+  return x.empty() ? kNothing : at(x, place_of_nanmedian(x, local));
+}
+// The smallest of the most frequent values, where it was last.
+std::ptrdiff_t place_of_mode(Elements x, const LocalCall&) {
+  std::map<double, std::pair<int, std::ptrdiff_t>> seen;
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    auto& [count, last] = seen[x[i]];
+    ++count;
+    last = static_cast<std::ptrdiff_t>(i);
   }
-  const auto classes_of = scores.extent(1);
-  const bool weighs = local.inputs.size() == 3;
-  if (is_floating_point(target.dtype()) ||
-      (weighs && local.inputs[2].shape() != Shape{classes_of})) {
-    throw InputError(local.call.op + ": takes whole numbers as target and a weight [C]");
+  const auto most = std::max_element(seen.begin(), seen.end(), [](const auto& a, const auto& b) {
+    return a.second.first < b.second.first;
+  });
+  return most->second.second;
+}
+// The first of --args is k, from 1.
+std::ptrdiff_t place_of_kth(Elements x, const LocalCall& local) {
+  const std::int64_t k = local.call.integer_arg(0, 0);
+  if (k < 1 || k > std::ssize(x)) {
+    throw InputError(local.call.op + ": k " + std::to_string(k) + " of " +
+                     std::to_string(x.size()) + " elements");
   }
-  const std::int64_t reduction = local.call.integer_arg(0, 1);
-  const auto ignored = static_cast<double>(local.call.integer_arg(1, -100));
-  if (reduction != 1 && reduction != 2) {
-    throw InputError(local.call.op + ": reduction " + std::to_string(reduction) +
-                     "; valid: 1 (mean) or 2 (sum)");
+  return places_by_value(x)[static_cast<std::size_t>(k - 1)];
+}
+std::ptrdiff_t first_largest(Elements x, const LocalCall&) { return place_of_largest(x); }
+std::ptrdiff_t first_smallest(Elements x, const LocalCall&) { return place_of_smallest(x); }
+
+// Values and their places along the one dim that is reduced.
+template <std::ptrdiff_t (*kPlace)(Elements, const LocalCall&)>
+LocalResult run_indexed(const LocalCall& local, const OpKernel&) {
+  const Folds folds = folds_of(local);
+  std::vector<double> values;
+  std::vector<double> places;
+  for (const std::vector<double>& elements : folds.elements) {
+    if (elements.empty()) fail_empty(local);
+    const std::ptrdiff_t place = kPlace(elements, local);
+    values.push_back(at(elements, place));
+    places.push_back(static_cast<double>(place));
   }
-  const std::vector<double> values = as_doubles(scores);
-  const std::vector<double> classes = as_doubles(target);
-  const std::vector<double> weights =
-      local.inputs.size() == 3
-          ? as_doubles(local.inputs[2])
-          : std::vector<double>(static_cast<std::size_t>(scores.extent(1)), 1.0);
-  double loss = 0.0;
-  double total = 0.0;
-  for (std::size_t i = 0; i < classes.size(); ++i) {
-    if (classes[i] == ignored) continue;
-    if (!(classes[i] >= 0.0 && classes[i] < static_cast<double>(weights.size()))) {
-      throw InputError(local.call.op + ": a target out of range");
-    }
-    const auto c = static_cast<std::size_t>(classes[i]);
-    loss -= weights[c] * values[i * weights.size() + c];
-    total += weights[c];
-  }
-  const double result = reduction == 1 ? loss / total : loss;
-  return {{from_doubles(local.memory, scores.dtype(), {}, std::vector<double>{result}),
-           from_doubles(local.memory, scores.dtype(), {}, std::vector<double>{total})},
+  return {{from_doubles(local.memory, local.inputs[0].dtype(), folds.output, values),
+           from_doubles(local.memory, DType::kI64, folds.output, places)},
           {}};
 }
 
+LocalResult run_var_mean(const LocalCall& local, const OpKernel&) {
+  expect_inputs(local, 1, 3);
+  expect_floating(local);
+  const Folds folds = folds_of(local);
+  std::vector<double> variances;
+  std::vector<double> means;
+  for (const std::vector<double>& elements : folds.elements) {
+    variances.push_back(variance(elements, local));
+    means.push_back(mean(elements, local));
+  }
+  const DType dtype = local.inputs[0].dtype();
+  return {{from_doubles(local.memory, dtype, folds.output, variances),
+           from_doubles(local.memory, dtype, folds.output, means)},
+          {}};
+}
+
+// --args: bins, min, max; equal bounds are the data's own. The last bin has its upper bound.
+LocalResult run_histc(const LocalCall& local, const OpKernel&) {
+  expect_inputs(local, 1, 1);
+  expect_floating(local);
+  const std::int64_t bins = local.call.integer_arg(0, 100);
+  if (bins < 1 || bins > 1 << 20) throw InputError(local.call.op + ": no such number of bins");
+  double min = local.call.number_arg(1, 0.0);
+  double max = local.call.number_arg(2, 0.0);
+  const std::vector<double> values = as_doubles(local.inputs[0]);
+  if (min == max && !values.empty()) {
+    min = *std::min_element(values.begin(), values.end());
+    max = *std::max_element(values.begin(), values.end());
+  }
+  if (min == max) {
+    min -= 1.0;
+    max += 1.0;
+  }
+  if (!std::isfinite(min) || !std::isfinite(max) || min > max) {
+    throw InputError(local.call.op + ": bounds are finite and ascending");
+  }
+  std::vector<double> counts(static_cast<std::size_t>(bins), 0.0);
+  for (const double v : values) {
+    if (!(v >= min && v <= max)) continue;
+    const auto bin = static_cast<std::int64_t>((v - min) / (max - min) * static_cast<double>(bins));
+    counts[static_cast<std::size_t>(std::min(bin, bins - 1))] += 1.0;
+  }
+  return {{from_doubles(local.memory, local.inputs[0].dtype(), {bins}, counts)}, {}};
+}
+
 constexpr OpKernel kKernels[] = {
-    {.name = "_log_softmax", .run = run_softmax<Softmax::kLog>},
-    {.name = "_safe_softmax", .run = run_softmax<Softmax::kSafe>},
-    {.name = "_softmax", .run = run_softmax<Softmax::kPlain>},
-    {.name = "all", .run = run_fold<all>, .result = OpKernel::Result::kTruth},
-    {.name = "amax", .run = run_fold<largest>},
-    {.name = "amin", .run = run_fold<smallest>},
-    {.name = "any", .run = run_fold<any>, .result = OpKernel::Result::kTruth},
-    {.name = "argmax", .run = run_fold<place_of_largest>},
-    {.name = "max", .run = run_fold<largest>},
-    {.name = "mean", .run = run_fold<mean>, .result = OpKernel::Result::kFloatingPoint},
-    {.name = "min", .run = run_fold<smallest>},
-    {.name = "nansum", .run = run_fold<nansum>},
-    {.name = "nll_loss_forward", .run = run_nll_loss},
-    {.name = "prod", .run = run_fold<product>},
-    {.name = "sum", .run = run_fold<sum>},
+    {.name = "all", .run = run_fold<all, Result::kTruth>},
+    {.name = "amax", .run = run_fold<largest, Result::kAsInput, true>},
+    {.name = "amin", .run = run_fold<smallest, Result::kAsInput, true>},
+    {.name = "any", .run = run_fold<any, Result::kTruth>},
+    {.name = "any.dims", .run = run_fold<any, Result::kTruth>},
+    {.name = "argmax", .run = run_fold<argmax, Result::kPlace, true>},
+    {.name = "argmin", .run = run_fold<argmin, Result::kPlace, true>},
+    {.name = "histc", .run = run_histc},
+    {.name = "kthvalue", .run = run_indexed<place_of_kth>},
+    {.name = "linalg__powsum", .run = run_fold<power_sum, Result::kFloating>},
+    {.name = "linalg_vector_norm", .run = run_fold<norm, Result::kFloating>},
+    {.name = "logsumexp", .run = run_fold<logsumexp, Result::kFloating>},
+    {.name = "max", .run = run_fold<largest, Result::kAsInput, true>},
+    {.name = "max.dim", .run = run_indexed<first_largest>},
+    {.name = "mean", .run = run_fold<mean, Result::kFloating>},
+    {.name = "median", .run = run_fold<median, Result::kAsInput>},
+    {.name = "median.dim", .run = run_indexed<place_of_median>},
+    {.name = "min", .run = run_fold<smallest, Result::kAsInput, true>},
+    {.name = "min.dim", .run = run_indexed<first_smallest>},
+    {.name = "mode", .run = run_indexed<place_of_mode>},
+    {.name = "nanmedian", .run = run_fold<nanmedian, Result::kAsInput>},
+    {.name = "nanmedian.dim", .run = run_indexed<place_of_nanmedian>},
+    {.name = "nansum", .run = run_fold<nansum, Result::kAccumulated>},
+    {.name = "norm", .run = run_fold<norm, Result::kFloating>},
+    {.name = "powsum", .run = run_fold<power_sum, Result::kFloating>},
+    {.name = "prod", .run = run_fold<product, Result::kAccumulated>},
+    {.name = "std", .run = run_fold<deviation, Result::kFloating>},
+    {.name = "sum", .run = run_fold<sum, Result::kAccumulated>},
+    {.name = "var", .run = run_fold<variance, Result::kFloating>},
+    {.name = "var_mean", .run = run_var_mean},
 };
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include "sim/tensor_kernels.h"
 #include "strategies/evaluator.h"
 #include "strategies/op_execution.h"
+#include "strategies/op_sample.h"
 #include "tests/support/op_samples.h"
 #include "tests/support/random_source.h"
 #include "tests/support/reference_stacks.h"
@@ -20,13 +21,36 @@ namespace {
 
 using namespace testing_support;
 
-// Rules of PyTorch 2.13.0 that `shardlab rules` finds unsound: extents or batches that
-// differ, scaled gradients.
-constexpr std::array<std::string_view, 4> kFaults = {
-    "aten.embedding_dense_backward.default", "aten.gather.default",
-    "aten.linalg_solve_triangular.default", "aten.scatter_add.default"};
+// Of PyTorch 2.13.0's rules, kept by the set dtensor-2.13.
+struct KnownFault {
+  std::string_view op;
+  std::string_view what;
+};
+constexpr KnownFault kFaults[] = {
+    {"aten.any.default", "a sum of u8 that are 0 or 1 may be 2"},
+    {"aten.cumprod.default", "the dim is not gathered when it is counted from the end"},
+    {"aten.cumsum.default", "the dim is not gathered when it is counted from the end"},
+    {"aten.embedding_dense_backward.default", "gradients that are scaled by local counts"},
+    {"aten.gather.default", "shards of inputs whose extents differ"},
+    {"aten.linalg__powsum.default", "powers of parts are no parts of the power of their sum"},
+    {"aten.linalg_solve_triangular.default", "batches of only one input are sharded"},
+    {"aten.logcumsumexp.default", "the dim is not gathered when it is counted from the end"},
+    {"aten.logsumexp.default", "keepdim is overlooked: the result's shards are of another dim"},
+    {"aten.nll_loss2d_forward.default", "a weighted mean is no average of weighted means"},
+    {"aten.scatter_add.default", "shards of inputs whose extents differ"},
+};
+bool has_fault(std::string_view op) {
+  return std::any_of(std::begin(kFaults), std::end(kFaults),
+                     [&](const KnownFault& fault) { return fault.op == op; });
+}
 
-// Indices, and numbers that must be positive, are as the sample has them.
+struct Tally {
+  int executed = 0;
+  int wrong = 0;  // by a known fault
+};
+
+// Indices, and numbers that must be positive, are as the sample has them; indices all different along
+// the last dim where there are as many.
 DistributedTensor distributed(const Executor& executor, const TensorMeta& meta,
                               const Layout& layout, const SampleCall::Values& values,
                               std::uint64_t seed) {
@@ -37,13 +61,13 @@ DistributedTensor distributed(const Executor& executor, const TensorMeta& meta,
   HostTensor global = HostTensor::make(executor.memory(), meta.dtype, meta.shape);
   for (std::int64_t i = 0; i < global.elements(); ++i) {
     set_element(global, i,
-                positive ? 1 + random.below(8) : random.below(static_cast<int>(values.limit)));
+                positive ? 1.0 + random.below(8) : static_cast<double>(i % values.limit));
   }
   return executor.distribute(meta, layout, std::move(global), data);
 }
 
 void check_call(StackEvaluator& evaluator, const DeviceMesh& mesh, const SampleCall& sample,
-                int& executed) {
+                Tally& tally) {
   const OpCall& call = sample.call;
   const Executor executor(mesh, evaluator.topology(), {});
   Candidate choice;
@@ -71,10 +95,12 @@ void check_call(StackEvaluator& evaluator, const DeviceMesh& mesh, const SampleC
   // rows of it, and its kernel refuses to find a maximum there.
   const bool empty = done.mismatch.find("of an empty tensor has no result") != std::string::npos;
   if (empty && evaluator.stack().rules == kDTensor213) return;
-  const bool fault = std::find(kFaults.begin(), kFaults.end(), call.op) != kFaults.end();
-  if (fault && !done.verified && evaluator.stack().rules == kDTensor213) return;
+  ++tally.executed;
+  if (!done.verified && evaluator.stack().rules == kDTensor213 && has_fault(call.op)) {
+    ++tally.wrong;
+    return;
+  }
   EXPECT_TRUE(done.verified) << call.text() << " as " << chosen << ": " << done.mismatch;
-  ++executed;
 }
 
 class ExecutedOp : public testing::TestWithParam<std::string_view> {};
@@ -83,7 +109,7 @@ TEST_P(ExecutedOp, ComputesTheOpInEveryLayoutThatIsSelected) {
   const OpKernel* kernel = find_op_kernel(GetParam());
   ASSERT_NE(kernel, nullptr) << "no reference kernel";
   const Topology topology = topology_with(4);
-  int executed = 0;
+  Tally tally;
   for (const char* stack : {"dtensor-2.13", "shardlab"}) {
     StackEvaluator evaluator(stack_with(stack), topology);
     for (const OpRuleFamily* family : all_op_rules()) {
@@ -93,14 +119,15 @@ TEST_P(ExecutedOp, ComputesTheOpInEveryLayoutThatIsSelected) {
           const DeviceMesh mesh = DeviceMesh::parse(mesh_text);
           for (const SampleCall& sample : sample_calls_with_values(rule.op, mesh.ndim())) {
             if (rule.is_foreach()) continue;
-            check_call(evaluator, mesh, sample, executed);
+            check_call(evaluator, mesh, sample, tally);
           }
         }
       }
     }
   }
   const bool foreach = GetParam().find("_foreach_") != std::string_view::npos;
-  EXPECT_TRUE(foreach || executed > 0);
+  EXPECT_TRUE(foreach || tally.executed > 0);
+  EXPECT_EQ(tally.wrong > 0, has_fault(GetParam())) << "a fault that does not show is none";
 }
 
 std::string name_of(const testing::TestParamInfo<std::string_view>& op) {

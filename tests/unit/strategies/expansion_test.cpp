@@ -240,7 +240,7 @@ TEST(ExpansionFilters, R28AnUnevenShardThatIsThereAlreadyMayStayPointwise) {
 TEST(ExpansionFilters, R68AMeanOfUnevenShardsIsNoAverageOfMeans) {
   const char* dim0 = "[[0]]";
   EXPECT_EQ(candidate_texts(expanded("aten.mean.dim", {"f32[3,4] S(0)"}, "2", kShardlab, dim0)),
-            (Texts{"R|R", "S(0)|S(1)", "P(avg)|P(avg)"}));
+            (Texts{"R|R", "S(0)|S(1)", "P(avg)|P(avg)", "P(sum)|P(sum)"}));
   EXPECT_TRUE(
       contains(candidate_texts(expanded("aten.mean.dim", {"f32[4,4] S(0)"}, "2", kShardlab, dim0)),
                "P(avg)|S(0)"));

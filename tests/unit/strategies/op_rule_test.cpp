@@ -34,8 +34,8 @@ TEST(OpNames, AnUnknownOpIsAnErrorThatNamesTheNearest) {
 TEST(OpNames, AnOpOfOtherRuleSetsSaysSo) {
   EXPECT_THROW_MSG(find_op_rule("aten.einsum.default", kDTensor213), InputError,
                    "aten.einsum.default: no sharding strategy registered in rule set dtensor-2.13");
-  EXPECT_THROW_MSG(find_op_rule("aten.nansum.default", kShardlab), InputError,
-                   "aten.nansum.default: no sharding strategy registered in rule set shardlab");
+  EXPECT_THROW_MSG(find_op_rule("aten.topk.default", kDTensorLegacy), InputError,
+                   "aten.topk.default: no sharding strategy registered in rule set dtensor-legacy");
 }
 
 TEST(OpNames, AreSortedAndUnique) {
@@ -155,9 +155,9 @@ TEST(MatmulRows, OfEinsumComeFromTheEquation) {
 
 TEST(ReductionRows, OfASumOverOneDim) {
   EXPECT_EQ(rows_of("aten.sum.dim_IntList", {"f32[4,8,2] R"}, kShardlab, "[[1]]"),
-            (Texts{"?0|?0", "P(sum)|?1", "?1|?2", "P(sum)|P(sum)"}));
+            (Texts{"?0|?0", "P(sum)|?1", "?1|?2", "P(sum)|P(sum)", "P(avg)|P(avg)"}));
   EXPECT_EQ(rows_of("aten.sum.dim_IntList", {"f32[4,8,2] R"}, kShardlab, "[[-2], true]"),
-            (Texts{"?0|?0", "P(sum)|?1", "?2|?2", "P(sum)|P(sum)"}));
+            (Texts{"?0|?0", "P(sum)|?1", "?2|?2", "P(sum)|P(sum)", "P(avg)|P(avg)"}));
 }
 
 TEST(ReductionRows, OfAFullMaximum) {
