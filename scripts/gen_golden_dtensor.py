@@ -349,6 +349,8 @@ class Oracle:
         """The op strategy, found in the order in which ShardingPropagator looks for one."""
         propagator = self.propagator
         meta = propagator._propagate_tensor_meta_non_cached(schema)
+        several = meta if isinstance(meta, (tuple, list)) else [meta]
+        self.masked_off = {i for i, output in enumerate(several) if output is None}
         wrapped = propagator._wrap_with_op_strategy(schema)
         if schema.op in propagator.op_single_dim_strategy_funcs:
             from torch.distributed.tensor._ops import single_dim_strategy as rules
@@ -474,24 +476,32 @@ def fnv1a(text):
     return f"{value:016x}"
 
 
-def outputs_of(candidate):
+def outputs_of(candidate, masked_off=()):
+    """`masked_off`: outputs that are not computed, although some rules give them layouts."""
     specs = candidate.output_specs
     specs = specs if isinstance(specs, (tuple, list)) else [specs]
-    return [layout_text(s) for s in specs if s is not None]  # None: an output that is masked off
+    return [layout_text(s) for i, s in enumerate(specs) if s is not None and i not in masked_off]
 
 
 def inputs_of(candidate):
     return [layout_text(s) for s in candidate.input_specs if s is not None]
 
 
-def describe(strategy, schema, inputs, specified):
+def costs_of(candidate):
+    """A list of prices for each input; a rule that moves nothing gives none (t)."""
+    if candidate.redistribute_cost is None:
+        return [[0.0]] * len(inputs_of(candidate))
+    return candidate.redistribute_cost
+
+
+def describe(strategy, schema, inputs, specified, masked_off=()):
     """The candidates of one OpStrategy and the one that PyTorch takes."""
     from torch.distributed.tensor._sharding_prop import _select_min_cost_strategy
 
     rows = []
     for candidate in strategy.strategies:
-        costs = [float(c) for c in chain.from_iterable(candidate.redistribute_cost)]
-        layouts = ";".join(inputs_of(candidate)) + "|" + ";".join(outputs_of(candidate))
+        costs = list(map(float, chain.from_iterable(costs_of(candidate))))
+        layouts = ";".join(inputs_of(candidate)) + "|" + ";".join(outputs_of(candidate, masked_off))
         rows.append((layouts, f"{layouts} {';'.join(map(repr, costs))}", sum(costs)))
     totals = [total for _, _, total in rows]
     chosen = _select_min_cost_strategy(strategy, schema)
@@ -507,8 +517,8 @@ def describe(strategy, schema, inputs, specified):
         answer["list"] = [line for _, line, _ in rows]
     if chosen is None:
         return answer | {"chosen": None, "total_us": finite(min(totals))}
-    return answer | {"chosen": {"inputs": inputs_of(chosen), "outputs": outputs_of(chosen)},
-                     "total_us": finite(sum(chain.from_iterable(chosen.redistribute_cost)))}
+    return answer | {"chosen": {"inputs": inputs_of(chosen), "outputs": outputs_of(chosen, masked_off)},
+                     "total_us": finite(sum(chain.from_iterable(costs_of(chosen))))}
 
 
 def bind(torch, overload, inputs, args):
@@ -532,7 +542,7 @@ def bind(torch, overload, inputs, args):
             value = None
         if not parameter.kwarg_only:
             positional.append(value)
-        elif value is not None:
+        elif value is not None and value != parameter.default_value:
             keywords[parameter.name] = value
     if inputs or args:
         raise ValueError(f"{overload}: too many arguments, {inputs} {args} are left")
@@ -570,7 +580,7 @@ def ask_selection(oracle, op, inputs, args):
                 own = [layout_text(v[index] if isinstance(v, list) else v) for v in lists]
                 children.append(describe(child, None, own, specified))
             return {"children": children}
-        return describe(strategy, schema, list(map(layout_text, flat)), specified)
+        return describe(strategy, schema, list(map(layout_text, flat)), specified, oracle.masked_off)
 
     try:
         result = oracle.settled(answer)
@@ -579,10 +589,28 @@ def ask_selection(oracle, op, inputs, args):
     return result and ({} if specified else {"order": "unspecified"}) | result
 
 
+def ask_opaque(oracle, op, inputs, args):
+    """With strided shards as placements of their own where they stay (an order that is read off them
+    is priced as if it moved), as a shard order where they move: shardlab prices them so."""
+    from torch.distributed.tensor._dtensor_spec import DTensorSpec
+
+    if not any("_S" in input_text(value) for value in inputs):
+        return inputs, ask_selection(oracle, op, inputs, args)
+    own = [DTensorSpec(spec.mesh, spec.placements, spec.tensor_meta,
+                       use_strided_shard_as_shard_order=False) for spec in inputs]
+    answer = ask_selection(oracle, op, own, args)
+    stays = answer and (answer.get("chosen") or {}).get("inputs") == list(map(layout_text, own))
+    if answer is None or "error" in answer or stays:
+        return own, answer
+    return inputs, ask_selection(oracle, op, inputs, args)
+
+
 def make_selection_cases(oracle, arguments):
     questions = Questions(arguments.seed, arguments.strided == "opaque")
-    rng, cases = questions.rng, []
+    rng, cases, special = questions.rng, [], questions.special
     ops = golden_ops.ops_of(arguments.family)
+    opaque = golden_ops.ops_in("OPAQUE_STRIDED", arguments.family)
+    default_order = golden_ops.ops_in("DEFAULT_ORDER", arguments.family)
     while len(cases) < arguments.count:
         mesh = questions.mesh()
         devices_per_host = rng.choice(arguments.devices_per_host)
@@ -593,6 +621,9 @@ def make_selection_cases(oracle, arguments):
         tensors, args = drawn
         rank = 0 if arguments.rank is None else arguments.rank % math.prod(mesh)
         oracle.enter(mesh, devices_per_host, rank)
+        reads_opaque = name in opaque and rng.random() < 0.5
+        questions.opaque_strided = arguments.strided == "opaque" or reads_opaque
+        questions.special = 0.4 if reads_opaque else special
 
         def draw(tensor):
             if tensor is None:
@@ -601,10 +632,16 @@ def make_selection_cases(oracle, arguments):
                 return [draw(element) for element in tensor]
             own, shape = tensor if isinstance(tensor, tuple) else (dtype, tensor)
             weights = (0, 1, 0) if rng.random() < 0.15 else (45, 40, 15)
-            return oracle.spec((own, shape), questions.layout(mesh, len(shape), weights))
+            layout = questions.layout(mesh, len(shape), weights)
+            if name in default_order:
+                layout.order = None
+            return oracle.spec((own, shape), layout)
 
         inputs = list(map(draw, tensors))
-        answer = ask_selection(oracle, op, inputs, args)
+        if name in opaque:
+            inputs, answer = ask_opaque(oracle, op, inputs, args)
+        else:
+            answer = ask_selection(oracle, op, inputs, args)
         if answer is not None:
             cases.append({"op": op, "mesh": mesh_text(mesh), "devices_per_host": devices_per_host,
                           "inputs": list(map(input_text, inputs)), "args": args} | answer)
