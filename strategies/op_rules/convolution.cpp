@@ -247,6 +247,14 @@ Rows backward_rows(const OpCall& call, const OpRule&) {
   return all.take();
 }
 
+// What no gradient that is asked for reads may have any values.
+std::string_view unread_values(const OpCall& call, const Row& row) {
+  const Gradients asked = gradients_of(call);
+  const bool input = !asked.of_weight && row[row.size() - 2].placement().is_partial();
+  const bool weight = !asked.of_input && row[row.size() - 1].placement().is_partial();
+  return input || weight ? "a tensor whose values no gradient needs" : "";
+}
+
 bool backward_filter(const OpCall& call, std::span<const Placements> inputs,
                      const DeviceMesh& mesh) {
   return strides_are_whole(gradients_of(call).window, call.required_tensor(1).meta.shape, inputs[1],
@@ -287,6 +295,7 @@ constexpr OpRule kRules[] = {
      .outputs = backward_outputs,
      .rows = backward_rows,
      .filter = backward_filter,
+     .excuse = unread_values,
      .kernel = Kernel::kGemm,
      .flops = backward_flops},
 };

@@ -19,6 +19,10 @@ constexpr OpSample kSamples[] = {
      R"([null,[1,3],[0,0],[1,1],false,[0,0],1,[true,true,false]])"},
     {"aten.convolution_backward.default", "f32[5,6,3] | f32[5,4,6] | f32[6,2,2]",
      R"([[6],[2],[0],[1],false,[0],2,[false,true,true]])"},
+    {"aten.convolution_backward.default", "f32[4,6,3] | f32[4,4,6] | f32[6,4,2]",
+     R"([null,[2],[0],[1],false,[0],1,[true,false,false]])"},
+    {"aten.convolution_backward.default", "f32[2,6,5] | f32[2,4,3] | f32[4,6,2]",
+     R"([[6],[2],[1],[1],true,[1],1,[true,true,true]])"},
 };
 
 }  // namespace

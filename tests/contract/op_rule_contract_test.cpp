@@ -216,7 +216,8 @@ TEST_P(OpRuleContract, ThereIsACandidate) {
   for (const RuleAndCall& one : rules_and_calls(2)) {
     if (one.rule->is_in_place() || one.rule->is_out_variant()) continue;
     const std::optional<Expansion> found = expanded(one, mesh);
-    if (found) EXPECT_GT(found->size(), 0U) << one.text();
+    if (!found) continue;
+    EXPECT_GT(found->size(), 0U) << one.text();
   }
 }
 
