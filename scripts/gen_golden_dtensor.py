@@ -590,8 +590,9 @@ def ask_selection(oracle, op, inputs, args):
 
 
 def ask_opaque(oracle, op, inputs, args):
-    """With strided shards as placements of their own where they stay (an order that is read off them
-    is priced as if it moved), as a shard order where they move: shardlab prices them so."""
+    """Of an op that reads strided shards as placements of their own, as views make them. Where the
+    input moves the question is asked again with strided shards that encode a shard order: moving those
+    has no price, as moving strided shards has none in shardlab's dtensor-2.13."""
     from torch.distributed.tensor._dtensor_spec import DTensorSpec
 
     if not any("_S" in input_text(value) for value in inputs):

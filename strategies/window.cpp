@@ -62,7 +62,10 @@ ConvolutionWindow::ConvolutionWindow(const OpCall& call, const TensorMeta& input
     throw InputError(call.op + ": " + weight.text() + " in " + std::to_string(groups) +
                      " groups does not fit " + input.text());
   }
-  output = {input.shape[0], transposed ? weight.shape[1] * groups : weight.shape[0]};
+  output = {input.shape[0],
+            transposed ? saturating_product(groups, std::max<std::int64_t>(weight.shape[1], 1))
+                       : weight.shape[0]};
+  if (transposed && weight.shape[1] == 0) output[1] = 0;
   for (std::size_t i = 0; i < dims; ++i) {
     const Window window{weight.shape[i + 2], stride[i], padding[i], dilation[i]};
     const std::int64_t extent = input.shape[i + 2];

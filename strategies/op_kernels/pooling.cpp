@@ -54,6 +54,13 @@ PoolWindows windows_of(const LocalCall& local, const Planes& in, bool dilates) {
                       {kernel[1], stride[1], padding[1], dilation[1]},
                       0,
                       0};
+  for (const Window& window : {windows.rows, windows.columns}) {
+    if (window.padding * 2 > window.kernel || window.kernel > std::int64_t{1} << 12U) {
+      throw InputError(call.op + ": a kernel of " + std::to_string(window.kernel) +
+                       " with padding " + std::to_string(window.padding) +
+                       "; valid: at most 4096, padding at most half of it");
+    }
+  }
   windows.out_rows = windows.rows.places(in.rows, rounds_up);
   windows.out_columns = windows.columns.places(in.columns, rounds_up);
   if (windows.out_rows < 1 || windows.out_columns < 1) {
@@ -166,7 +173,11 @@ LocalResult averaged(const LocalCall& local, Span&& span) {
   if (in.rows * in.columns == 0 && extents[0] * extents[1] > 0) {
     throw InputError(local.call.op + ": an image without elements");
   }
-  expect_room(local.call.op, in.count * extents[0] * extents[1] + image.elements(), local.memory);
+  std::int64_t elements = in.count;
+  for (const std::int64_t extent : extents) {
+    elements = extent == 0 ? 0 : saturating_product(elements, extent);
+  }
+  expect_room(local.call.op, elements, local.memory);
   const std::vector<double> from = as_doubles(image);
   std::vector<double> values;
   for (std::int64_t p = 0; p < in.count; ++p) {
@@ -207,6 +218,57 @@ LocalResult run_nearest(const LocalCall& local, const OpKernel&) {
   });
 }
 
+// Between the two nearest rows (columns), by distance.
+LocalResult run_bilinear(const LocalCall& local, const OpKernel&) {
+  expect_inputs(local, 1, 1);
+  for (std::size_t i = 2; i < local.call.args.size(); ++i) {
+    if (!local.call.args[i].is_null()) throw InputError(local.call.op + ": no kernel with scales");
+  }
+  const HostTensor& image = local.inputs[0];
+  const Planes in = planes_of(local, image);
+  const auto extents = by_spatial_dim(local.call, {0, kSpatial, {}, 1});
+  const bool align_corners = local.call.boolean_arg(1, false);
+  const std::int64_t pixels = saturating_product(extents[0], extents[1]);
+  if (in.rows * in.columns == 0) throw InputError(local.call.op + ": an image without pixels");
+  expect_room(local.call.op, in.count == 0 ? 0 : saturating_product(in.count, pixels),
+              local.memory);
+  struct Mix {
+    std::int64_t first;
+    std::int64_t second;
+    double of_second;
+  };
+  const auto mix = [&](std::int64_t place, std::int64_t places, std::int64_t extent) {
+    const auto from = static_cast<double>(extent);
+    const auto to = static_cast<double>(places);
+    double at = 0.0;
+    if (!align_corners) {
+      at = std::max(0.0, (static_cast<double>(place) + 0.5) * from / to - 0.5);
+    } else if (places > 1) {
+      at = static_cast<double>(place) * (from - 1.0) / (to - 1.0);
+    }
+    const std::int64_t first = std::min(static_cast<std::int64_t>(at), extent - 1);
+    return Mix{first, std::min(first + 1, extent - 1), at - static_cast<double>(first)};
+  };
+  const std::vector<double> from = as_doubles(image);
+  std::vector<double> values;
+  for (std::int64_t p = 0; p < in.count; ++p) {
+    const auto pixel = [&](std::int64_t y, std::int64_t x) {
+      return from[static_cast<std::size_t>((p * in.rows + y) * in.columns + x)];
+    };
+    for (std::int64_t out = 0; out < pixels; ++out) {
+      const Mix y = mix(out / extents[1], extents[0], in.rows);
+      const Mix x = mix(out % extents[1], extents[1], in.columns);
+      const auto row = [&](std::int64_t r) {
+        return (1.0 - x.of_second) * pixel(r, x.first) + x.of_second * pixel(r, x.second);
+      };
+      values.push_back((1.0 - y.of_second) * row(y.first) + y.of_second * row(y.second));
+    }
+  }
+  return {
+      {from_doubles(local.memory, image.dtype(), resized(image, extents[0], extents[1]), values)},
+      {}};
+}
+
 LocalResult run_max_pool_backward(const LocalCall& local, const OpKernel&) {
   expect_inputs(local, 3, 3);
   const HostTensor& gradient = local.inputs[0];
@@ -238,6 +300,7 @@ constexpr OpKernel kKernels[] = {
     {.name = "avg_pool2d", .run = run_avg_pool},
     {.name = "max_pool2d_with_indices", .run = run_max_pool},
     {.name = "max_pool2d_with_indices_backward", .run = run_max_pool_backward},
+    {.name = "upsample_bilinear2d", .run = run_bilinear},
     {.name = "upsample_nearest2d", .run = run_nearest, .needs_output_shapes = true},
 };
 
