@@ -357,6 +357,8 @@ class Oracle:
         """The op strategy, found in the order in which ShardingPropagator looks for one."""
         propagator = self.propagator
         meta = propagator._propagate_tensor_meta_non_cached(schema)
+        several = meta if isinstance(meta, (tuple, list)) else [meta]
+        self.masked_off = {i for i, output in enumerate(several) if output is None}
         wrapped = propagator._wrap_with_op_strategy(schema)
         if schema.op in propagator.op_single_dim_strategy_funcs:
             from torch.distributed.tensor._ops import single_dim_strategy as rules
@@ -482,11 +484,12 @@ def fnv1a(text):
     return f"{value:016x}"
 
 
-def outputs_of(candidate, outputs):
-    """One spec stands for every output, None for one that is masked off."""
+def outputs_of(candidate, outputs, masked_off=()):
+    """One spec stands for every output. `masked_off`: those that are not computed, although some rules
+    give them layouts."""
     specs = candidate.output_specs
     specs = specs if isinstance(specs, (tuple, list)) else [specs] * outputs
-    return [layout_text(s) for s in specs if s is not None]
+    return [layout_text(s) for i, s in enumerate(specs) if s is not None and i not in masked_off]
 
 
 def inputs_of(candidate, inputs):
@@ -502,19 +505,20 @@ def costs_of(candidate, sources):
     from torch.distributed.tensor._collective_utils import redistribute_cost
 
     if candidate.redistribute_cost is None:
-        return [redistribute_cost(a, b) for a, b in zip(sources, candidate.input_specs)]
+        return [redistribute_cost(a, b) for a, b in zip(sources, candidate.input_specs or sources)]
     costs = [float(c) for c in chain.from_iterable(candidate.redistribute_cost)]
     return costs + [0.0] * (len(sources) - len(costs))
 
 
-def describe(strategy, schema, inputs, specified, sources, outputs=1):
+def describe(strategy, schema, inputs, specified, sources, outputs=1, masked_off=()):
     """The candidates of one OpStrategy and the one that PyTorch takes."""
     from torch.distributed.tensor._sharding_prop import _select_min_cost_strategy
 
     rows = []
     for candidate in strategy.strategies:
         costs = costs_of(candidate, sources)
-        layouts = f"{';'.join(inputs_of(candidate, inputs))}|{';'.join(outputs_of(candidate, outputs))}"
+        layouts = ";".join(inputs_of(candidate, inputs)) + "|"
+        layouts += ";".join(outputs_of(candidate, outputs, masked_off))
         rows.append((layouts, f"{layouts} {';'.join(map(repr, costs))}", sum(costs)))
     totals = [total for _, _, total in rows]
     chosen = _select_min_cost_strategy(strategy, schema)
@@ -530,7 +534,8 @@ def describe(strategy, schema, inputs, specified, sources, outputs=1):
         answer["list"] = [line for _, line, _ in rows]
     if chosen is None:
         return answer | {"chosen": None, "total_us": finite(min(totals))}
-    layouts = {"inputs": inputs_of(chosen, inputs), "outputs": outputs_of(chosen, outputs)}
+    layouts = {"inputs": inputs_of(chosen, inputs),
+               "outputs": outputs_of(chosen, outputs, masked_off)}
     return answer | {"chosen": layouts, "total_us": finite(sum(costs_of(chosen, sources)))}
 
 
@@ -557,7 +562,7 @@ def bind(torch, overload, inputs, args):
             value = None
         if not parameter.kwarg_only:
             positional.append(value)
-        elif value is not None:
+        elif value is not None and value != parameter.default_value:
             keywords[parameter.name] = value
     if inputs or args:
         raise ValueError(f"{overload}: too many arguments, {inputs} {args} are left")
@@ -596,7 +601,8 @@ def ask_selection(oracle, op, inputs, args):
                 children.append(describe(child, None, own, specified, flat))
             return {"children": children}
         outputs = len(overload._schema.returns)
-        return describe(strategy, schema, list(map(layout_text, flat)), specified, flat, outputs)
+        own = list(map(layout_text, flat))
+        return describe(strategy, schema, own, specified, flat, outputs, oracle.masked_off)
 
     try:
         result = oracle.settled(answer)
@@ -607,11 +613,29 @@ def ask_selection(oracle, op, inputs, args):
     return result and ({} if specified else {"order": "unspecified"}) | result
 
 
+def ask_opaque(oracle, op, inputs, args):
+    """Of an op that reads strided shards as placements of their own, as views make them. Where the
+    input moves the question is asked again with strided shards that encode a shard order: moving those
+    has no price, as moving strided shards has none in shardlab's dtensor-2.13."""
+    from torch.distributed.tensor._dtensor_spec import DTensorSpec
+
+    if not any("_S" in input_text(value) for value in inputs):
+        return inputs, ask_selection(oracle, op, inputs, args)
+    own = [DTensorSpec(spec.mesh, spec.placements, spec.tensor_meta,
+                       use_strided_shard_as_shard_order=False) for spec in inputs]
+    answer = ask_selection(oracle, op, own, args)
+    stays = answer and (answer.get("chosen") or {}).get("inputs") == list(map(layout_text, own))
+    if answer is None or "error" in answer or stays:
+        return own, answer
+    return inputs, ask_selection(oracle, op, inputs, args)
+
+
 def make_selection_cases(oracle, arguments):
     questions = Questions(arguments.seed, arguments.strided == "opaque")
-    rng, cases = questions.rng, []
+    rng, cases, special = questions.rng, [], questions.special
     ops = golden_ops.ops_of(arguments.family)
-    default_order = golden_ops.in_default_order(arguments.family)
+    opaque = golden_ops.ops_in("OPAQUE_STRIDED", arguments.family)
+    default_order = golden_ops.ops_in("DEFAULT_ORDER", arguments.family)
     while len(cases) < arguments.count:
         mesh = questions.mesh()
         devices_per_host = rng.choice(arguments.devices_per_host)
@@ -622,6 +646,9 @@ def make_selection_cases(oracle, arguments):
         tensors, args = drawn
         rank = 0 if arguments.rank is None else arguments.rank % math.prod(mesh)
         oracle.enter(mesh, devices_per_host, rank)
+        reads_opaque = name in opaque and rng.random() < 0.5
+        questions.opaque_strided = arguments.strided == "opaque" or reads_opaque
+        questions.special = 0.4 if reads_opaque else special
 
         def draw(tensor):
             if tensor is None:
@@ -637,7 +664,10 @@ def make_selection_cases(oracle, arguments):
             return oracle.spec((own, shape), layout)
 
         inputs = list(map(draw, tensors))
-        answer = ask_selection(oracle, op, inputs, args)
+        if name in opaque:
+            inputs, answer = ask_opaque(oracle, op, inputs, args)
+        else:
+            answer = ask_selection(oracle, op, inputs, args)
         if answer is not None:
             cases.append({"op": op, "mesh": mesh_text(mesh), "devices_per_host": devices_per_host,
                           "inputs": list(map(input_text, inputs)), "args": args} | answer)

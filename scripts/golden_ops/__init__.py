@@ -4,9 +4,11 @@ A module golden_ops/<family>.py has OPS = {name: (weight, draw)}: how often an o
 the others of its family, and draw(rng, base, overload) -> (tensors, args). `tensors` are the op's tensor
 arguments in order: a shape (of the case's dtype), (dtype, shape), a TensorList of these, or None for one
 that is not given. `args` are its other arguments in the order of its schema, keyword-only ones last;
-None stands for a default, a dtype is written as "bf16". DEFAULT_ORDER, if any, names ops that are asked
-about in default shard orders only: PyTorch leaves another order on their inputs and loses it on their
-outputs.
+None stands for a default, a dtype is written as "bf16".
+
+It may also have sets of names of its ops: OPAQUE_STRIDED, those that read strided shards as placements
+of their own, and DEFAULT_ORDER, those that are asked in the default shard order only: PyTorch leaves
+another order on their inputs and loses it on their outputs.
 """
 
 import importlib
@@ -34,15 +36,18 @@ def families():
     return sorted(module.name for module in pkgutil.iter_modules(__path__))
 
 
+def modules_of(family=None):
+    """Of one family, or of all."""
+    return [importlib.import_module(f"golden_ops.{name}") for name in ([family] if family else families())]
+
+
 def ops_of(family=None):
-    """The ops of one family, or of all."""
     ops = {}
-    for name in [family] if family else families():
-        ops |= importlib.import_module(f"golden_ops.{name}").OPS
+    for module in modules_of(family):
+        ops |= module.OPS
     return ops
 
 
-def in_default_order(family=None):
-    """Ops that are asked about in default shard orders only."""
-    modules = [importlib.import_module(f"golden_ops.{name}") for name in ([family] if family else families())]
-    return set().union(*(getattr(module, "DEFAULT_ORDER", ()) for module in modules))
+def ops_in(attribute, family=None):
+    """The names that the modules have in a set of theirs."""
+    return {name for module in modules_of(family) for name in getattr(module, attribute, ())}

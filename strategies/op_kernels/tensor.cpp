@@ -1,4 +1,4 @@
-// Kernels that move elements: joins and views; and numbers drawn by their place.
+// Kernels that move elements: joins; and numbers drawn by their place.
 #include <algorithm>
 
 #include "costmodel/error.h"
@@ -8,8 +8,6 @@
 
 namespace shardlab {
 namespace {
-
-constexpr std::int64_t kMostExtent = std::int64_t{1} << 53U;
 
 const HostTensor& first_of(const LocalCall& local) {
   if (local.inputs.empty()) throw InputError(local.call.op + ": takes at least one tensor");
@@ -64,46 +62,6 @@ LocalResult run_stack(const LocalCall& local, const OpKernel&) {
   return {{joined(local, dim, parts)}, {}};
 }
 
-// The elements in row-major order, in the shape that --args begin with; on a rank, in the shape that
-// the output's layout gives it.
-LocalResult run_view(const LocalCall& local, const OpKernel&) {
-  const HostTensor& input = first_of(local);
-  Shape shape;
-  if (!local.output_shapes.empty()) {
-    shape = local.output_shapes[0];
-  } else {
-    const auto extents = local.call.integers_arg(0);
-    if (!extents || extents->size() > kMaxTensorDims) {
-      throw InputError(local.call.op + ": --args must begin with the shape");
-    }
-    shape.assign(extents->begin(), extents->end());
-    // One -1 stands for what the others leave.
-    const auto open = std::find(shape.begin(), shape.end(), -1);
-    std::int64_t others = 1;
-    for (auto extent = shape.begin(); extent != shape.end(); ++extent) {
-      if (extent == open) continue;
-      if (*extent < 0 || *extent > kMostExtent) {
-        throw InputError(local.call.op + ": found an extent of " + std::to_string(*extent) +
-                         "; valid: 0 to 2^53, or one -1");
-      }
-      others = *extent == 0 ? 0 : saturating_product(others, *extent);
-    }
-    if (open != shape.end()) *open = others == 0 ? 0 : input.elements() / others;
-  }
-  std::int64_t elements = 1;
-  std::int64_t capacity = 1;
-  for (const std::int64_t extent : shape) {
-    elements = extent == 0 ? 0 : saturating_product(elements, extent);
-    capacity = saturating_product(capacity, std::max<std::int64_t>(extent, 1));
-  }
-  if (capacity > kMostExtent) throw InputError(local.call.op + ": extents past 2^53 elements");
-  if (elements != input.elements()) {
-    throw InputError(local.call.op + ": a tensor of " + std::to_string(input.elements()) +
-                     " elements can't be seen as one of " + std::to_string(elements));
-  }
-  return {{input.reshape(shape)}, {}};
-}
-
 // Numbers in (0, 1) by their global index, the same whatever the layout. --args: the seed.
 LocalResult run_rand_like(const LocalCall& local, const OpKernel&) {
   const HostTensor& input = first_of(local);
@@ -146,7 +104,6 @@ constexpr OpKernel kKernels[] = {
     {.name = "cat", .run = run_cat},
     {.name = "rand_like", .run = run_rand_like},
     {.name = "stack", .run = run_stack},
-    {.name = "view", .run = run_view, .needs_output_shapes = true},
 };
 
 }  // namespace

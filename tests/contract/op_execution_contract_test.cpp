@@ -94,7 +94,9 @@ void check_call(StackEvaluator& evaluator, const DeviceMesh& mesh, const SampleC
   // A fault of PyTorch 2.13.0's rules: they keep a shard of a reduced dim although some rank has no
   // rows of it, and its kernel refuses to find a maximum there.
   const bool empty = done.mismatch.find("of an empty tensor has no result") != std::string::npos;
-  if (empty && evaluator.stack().rules == kDTensor213) return;
+  // Another: they take a shard of a flattened dim for one of the first part that it is split into.
+  const bool misfit = done.mismatch.find("elements can't be seen as one of") != std::string::npos;
+  if ((empty || misfit) && evaluator.stack().rules == kDTensor213) return;
   ++tally.executed;
   if (!done.verified && evaluator.stack().rules == kDTensor213 && has_fault(call.op)) {
     ++tally.wrong;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <set>
 
 #include "costmodel/error.h"
@@ -30,6 +31,17 @@ struct RuleAndCall {
 
   [[nodiscard]] std::string text() const { return call.text(); }
 };
+
+// Empty where a rule that follows its inputs refuses them, as a view does that would have to move
+// them.
+std::optional<Expansion> expanded(const RuleAndCall& one, const DeviceMesh& mesh) {
+  if (one.rule->rows != nullptr) return expand(*one.rule, one.call, mesh);
+  try {
+    return expand(*one.rule, one.call, mesh);
+  } catch (const InputError&) {
+    return std::nullopt;
+  }
+}
 
 class OpRuleContract : public testing::TestWithParam<RuleSet> {
  protected:
@@ -152,8 +164,8 @@ TEST_P(OpRuleContract, AnInPlaceOpWritesWhereItReads) {
   for (const RuleAndCall& one : rules_and_calls()) {
     if (!one.rule->is_in_place()) continue;
     ASSERT_EQ(one.outputs.size(), 1U) << one.text();
+    if (one.rule->rows == nullptr) continue;  // a view in place: squeeze_ drops dims
     EXPECT_EQ(one.outputs[0].shape, one.call.tensors()[0]->meta.shape) << one.text();
-    if (one.rule->rows == nullptr) continue;
     const DeviceMesh mesh = DeviceMesh::parse("2");
     const Expansion e = expand(*one.rule, one.call, mesh);
     for (std::size_t c = 0; c < e.size(); ++c) {
@@ -174,7 +186,9 @@ TEST_P(OpRuleContract, AnOutVariantWritesIntoItsLastTensor) {
 TEST_P(OpRuleContract, CandidatesNeverMixPartialsAndNeverShardToNothing) {
   const DeviceMesh mesh = DeviceMesh::parse("2x2");
   for (const RuleAndCall& one : rules_and_calls(2)) {
-    const Expansion e = expand(*one.rule, one.call, mesh);
+    const std::optional<Expansion> found = expanded(one, mesh);
+    if (!found) continue;
+    const Expansion& e = *found;
     const auto tensors = one.call.tensors();
     ASSERT_EQ(e.inputs(), tensors.size()) << one.text();
     ASSERT_EQ(e.outputs(), one.outputs.size()) << one.text();
@@ -196,12 +210,15 @@ TEST_P(OpRuleContract, CandidatesNeverMixPartialsAndNeverShardToNothing) {
   }
 }
 
-// A legal call always has a candidate, unless an op that writes to a tensor would have to move it.
+// A legal call always has a candidate, unless an op that writes to a tensor, or shows it, would have
+// to move it.
 TEST_P(OpRuleContract, ThereIsACandidate) {
   const DeviceMesh mesh = DeviceMesh::parse("2x2");
   for (const RuleAndCall& one : rules_and_calls(2)) {
     if (one.rule->is_in_place() || one.rule->is_out_variant()) continue;
-    EXPECT_GT(expand(*one.rule, one.call, mesh).size(), 0U) << one.text();
+    const std::optional<Expansion> found = expanded(one, mesh);
+    if (!found) continue;
+    EXPECT_GT(found->size(), 0U) << one.text();
   }
 }
 

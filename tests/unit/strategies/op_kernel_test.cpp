@@ -8,40 +8,17 @@
 #include <limits>
 
 #include "costmodel/error.h"
+#include "tests/support/kernel_values.h"
 #include "tests/support/reference_messages.h"
 
 namespace shardlab {
 namespace {
 
 using testing_support::message_of;
+using testing_support::Operand;
 
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 constexpr double kInf = std::numeric_limits<double>::infinity();
-
-struct Operand {
-  std::string meta;
-  std::vector<double> values;
-};
-
-std::vector<std::vector<double>> computed(const std::string& op, const std::vector<Operand>& inputs,
-                                          const char* args = "[]") {
-  const auto memory = HostMemory::make(std::int64_t{1} << 24U);
-  OpCall call;
-  call.op = op;
-  call.args = nlohmann::json::parse(args);
-  std::vector<HostTensor> tensors;
-  for (const Operand& input : inputs) {
-    const TensorMeta meta = TensorMeta::parse(input.meta);
-    tensors.push_back(from_doubles(*memory, meta.dtype, meta.shape, input.values));
-    call.inputs.push_back({.tensors = {{meta, Layout::replicated(1)}}, .is_list = false});
-  }
-  std::vector<std::vector<double>> outputs;
-  for (const HostTensor& output :
-       run_op_kernel({.call = call, .memory = *memory, .inputs = tensors}).outputs) {
-    outputs.push_back(as_doubles(output));
-  }
-  return outputs;
-}
 
 struct KernelCase {
   const char* name;
@@ -55,7 +32,7 @@ class OpKernelValue : public testing::TestWithParam<KernelCase> {};
 
 TEST_P(OpKernelValue, IsPyTorchs) {
   const std::vector<double> found =
-      computed(GetParam().op, GetParam().inputs, GetParam().args).front();
+      testing_support::kernel_values(GetParam().op, GetParam().inputs, GetParam().args).front();
   ASSERT_EQ(found.size(), GetParam().expected.size());
   for (std::size_t i = 0; i < found.size(); ++i) {
     if (std::isnan(GetParam().expected[i])) {
@@ -156,7 +133,7 @@ INSTANTIATE_TEST_SUITE_P(
 TEST(OpKernel, RefusesWhatItWouldGetWrong) {
   const auto error = [](const std::string& op, const std::vector<Operand>& inputs,
                         const char* args = "[]") {
-    return message_of<InputError>([&] { (void)computed(op, inputs, args); });
+    return message_of<InputError>([&] { (void)testing_support::kernel_values(op, inputs, args); });
   };
   EXPECT_EQ(error("aten.add.Tensor", {{"f32[1]", {1}}}),
             "aten.add.Tensor: argument 1 of --args: found nothing; valid: a number");
@@ -183,8 +160,9 @@ TEST(OpKernel, RefusesWhatItWouldGetWrong) {
     EXPECT_EQ(find_op_kernel(op), nullptr) << op;
   }
   EXPECT_EQ(message_of<LimitError>([&] {
-              (void)computed("aten.mm.default", {{"f32[4000,1]", std::vector<double>(4000)},
-                                                 {"f32[1,4000]", std::vector<double>(4000)}});
+              (void)testing_support::kernel_values("aten.mm.default",
+                                                   {{"f32[4000,1]", std::vector<double>(4000)},
+                                                    {"f32[1,4000]", std::vector<double>(4000)}});
             }),
             "aten.mm.default: its kernel would need 16000000 doubles; valid: smaller tensors, or a "
             "limit of more than 16 MiB");
