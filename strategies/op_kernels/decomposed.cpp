@@ -1,0 +1,27 @@
+// Ops that are computed by their decomposition, step by step.
+#include "strategies/decomposition.h"
+
+namespace shardlab {
+namespace {
+
+constexpr OpKernel kKernels[] = {
+    {.name = "_addmm_activation", .run = run_decomposed},
+    {.name = "addmv", .run = run_decomposed},
+    {.name = "aminmax", .run = run_decomposed},
+    {.name = "binary_cross_entropy_backward", .run = run_decomposed},
+    {.name = "hardswish", .run = run_decomposed},
+    {.name = "l1_loss", .run = run_decomposed},
+    {.name = "masked_fill.Tensor", .run = run_decomposed},
+    {.name = "mse_loss", .run = run_decomposed},
+    {.name = "mse_loss_backward", .run = run_decomposed},
+    {.name = "rsub.Tensor", .run = run_decomposed},
+    {.name = "soft_margin_loss_backward", .run = run_decomposed},
+    {.name = "special_ndtr", .run = run_decomposed},
+    {.name = "vdot", .run = run_decomposed},
+};
+
+}  // namespace
+
+OP_KERNELS(decomposed){kKernels};
+
+}  // namespace shardlab
