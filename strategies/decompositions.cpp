@@ -62,6 +62,9 @@ Value where(Decomposition& d, Value condition, Value a, Value b) {
   return d.run("aten.where.self", {condition, a, b});
 }
 Value unary(Decomposition& d, std::string_view op, Value a) { return d.run(op, {a}); }
+Value compare(Decomposition& d, std::string_view op, Value a, double b) {
+  return d.run(op, {a}, {b});
+}
 
 enum Reduction : std::int64_t { kNone = 0, kMean = 1, kSum = 2 };
 
@@ -160,6 +163,72 @@ void mse_loss_backward(Decomposition& d) {
   d.returns({wide.narrowed(mul(d, mul(d, sub(d, self, wide.input(2)), norm), grad))});
 }
 
+void huber_loss(Decomposition& d) {
+  expect_tensors(d, 2, 2);
+  Wide wide(d);
+  const double delta = d.call().number_arg(1, 1.0);
+  const Value self = wide.input(0);
+  const Value z = unary(d, "aten.abs.default", sub(d, self, wide.input(1)));
+  const Value inside = compare(d, "aten.lt.Scalar", z, delta);
+  const Value square = mul(d, mul(d, z, 0.5), z);
+  const Value line = mul(d, sub(d, z, 0.5 * delta), delta);
+  const Value loss = where(d, inside, square, line);
+  d.returns({wide.narrowed(reduced(d, loss, reduction_arg(d, 0)))});
+}
+
+void huber_loss_backward(Decomposition& d) {
+  expect_tensors(d, 3, 3);
+  Wide wide(d);
+  const double delta = d.call().number_arg(1, 1.0);
+  const Value grad = wide.input(0);
+  const Value self = wide.input(1);
+  const double norm = 1.0 / divisor(d, self, reduction_arg(d, 0));
+  const Value x = sub(d, self, wide.input(2));
+  const Value below = compare(d, "aten.lt.Scalar", x, -delta);
+  const Value left = mul(d, mul(d, grad, -norm), delta);
+  const Value above = compare(d, "aten.gt.Scalar", x, delta);
+  const Value right = mul(d, mul(d, grad, norm), delta);
+  const Value inside = mul(d, mul(d, x, norm), grad);
+  d.returns({wide.narrowed(where(d, below, left, where(d, above, right, inside)))});
+}
+
+void smooth_l1_loss(Decomposition& d) {
+  expect_tensors(d, 2, 2);
+  Wide wide(d);
+  const double beta = d.call().number_arg(1, 1.0);
+  const Value self = wide.input(0);
+  const Value z = unary(d, "aten.abs.default", sub(d, self, wide.input(1)));
+  const Value inside = compare(d, "aten.lt.Scalar", z, beta);
+  const Value square = div(d, mul(d, d.run("aten.pow.Tensor_Scalar", {z}, {2}), 0.5), beta);
+  const Value loss = where(d, inside, square, sub(d, z, 0.5 * beta));
+  d.returns({wide.narrowed(reduced(d, loss, reduction_arg(d, 0)))});
+}
+
+void smooth_l1_loss_backward(Decomposition& d) {
+  expect_tensors(d, 3, 3);
+  Wide wide(d);
+  const double beta = d.call().number_arg(1, 1.0);
+  const Value grad = wide.input(0);
+  const Value self = wide.input(1);
+  const double norm = 1.0 / divisor(d, self, reduction_arg(d, 0));
+  const Value x = sub(d, self, wide.input(2));
+  const Value z = unary(d, "aten.abs.default", x);
+  const Value scaled = mul(d, grad, norm);
+  const Value inside = compare(d, "aten.lt.Scalar", z, beta);
+  const Value line = div(d, mul(d, x, scaled), beta);
+  const Value sign = mul(d, unary(d, "aten.sign.default", x), scaled);
+  d.returns({wide.narrowed(where(d, inside, line, sign))});
+}
+
+void soft_margin_loss(Decomposition& d) {
+  expect_tensors(d, 2, 2);
+  Wide wide(d);
+  const Value self = wide.input(0);
+  const Value product = mul(d, unary(d, "aten.neg.default", self), wide.input(1));
+  const Value loss = unary(d, "aten.log1p.default", unary(d, "aten.exp.default", product));
+  d.returns({wide.narrowed(reduced(d, loss, reduction_arg(d, 0)))});
+}
+
 void soft_margin_loss_backward(Decomposition& d) {
   expect_tensors(d, 3, 3);
   Wide wide(d);
@@ -173,6 +242,23 @@ void soft_margin_loss_backward(Decomposition& d) {
   d.returns({wide.narrowed(out)});
 }
 
+void binary_cross_entropy(Decomposition& d) {
+  expect_tensors(d, 2, 3);
+  Wide wide(d);
+  const Value self = wide.input(0);
+  const Value target = wide.input(1);
+  const auto logarithm = [&](std::string_view op, Value value) {
+    const Value log = unary(d, op, value);
+    return d.run("aten.maximum.default", {log, d.constant(-100.0, d.meta(self).dtype)});
+  };
+  const Value other = logarithm("aten.log1p.default", unary(d, "aten.neg.default", self));
+  const Value left = mul(d, sub(d, target, 1.0), other);
+  const Value right = mul(d, target, logarithm("aten.log.default", self));
+  Value loss = sub(d, left, right);
+  if (d.has(2)) loss = mul(d, loss, wide.input(2));
+  d.returns({wide.narrowed(reduced(d, loss, reduction_arg(d, 0)))});
+}
+
 void binary_cross_entropy_backward(Decomposition& d) {
   expect_tensors(d, 3, 4);
   Wide wide(d);
@@ -184,6 +270,27 @@ void binary_cross_entropy_backward(Decomposition& d) {
   if (d.has(3)) out = mul(d, out, wide.input(3));
   if (reduction_arg(d, 0) == kMean) out = div(d, out, elements_of(d.meta(self)));
   d.returns({wide.narrowed(out)});
+}
+
+void binary_cross_entropy_with_logits(Decomposition& d) {
+  expect_tensors(d, 2, 4);
+  const Value self = d.input(0);
+  const Value target = d.input(1);
+  Value log = d.run("aten.log_sigmoid_forward.default", {self});
+  if (d.has(3)) log = mul(d, add(d, mul(d, sub(d, d.input(3), 1.0), target), 1.0), log);
+  Value loss = sub(d, mul(d, from(d, 1.0, target), self), log);
+  if (d.has(2)) loss = mul(d, loss, d.input(2));
+  d.returns({reduced(d, loss, reduction_arg(d, 0))});
+}
+
+void margin_ranking_loss(Decomposition& d) {
+  expect_tensors(d, 3, 3);
+  for (const std::size_t i : {1U, 2U}) expect_ndim(d, i, d.meta(d.input(0)).ndim());
+  const Value negated = unary(d, "aten.neg.default", d.input(2));
+  const Value product = mul(d, negated, sub(d, d.input(0), d.input(1)));
+  const Value loss =
+      d.run("aten.clamp_min.default", {add(d, product, d.call().number_arg(0, 0.0))}, {0});
+  d.returns({reduced(d, loss, reduction_arg(d, 1))});
 }
 
 void l1_loss(Decomposition& d) {
@@ -201,6 +308,68 @@ void hardswish(Decomposition& d) {
   const Value above = d.run("aten.clamp.default", {add(d, self, 3.0)}, {0});
   const Value inside = d.run("aten.clamp.default", {above}, {nullptr, 6});
   d.returns({wide.narrowed(div(d, mul(d, self, inside), 6.0))});
+}
+
+void elu_backward(Decomposition& d) {
+  expect_tensors(d, 2, 2);
+  const double alpha = d.call().number_arg(0, 1.0);
+  const double scale = d.call().number_arg(1, 1.0);
+  const double input_scale = d.call().number_arg(2, 1.0);
+  Wide wide(d);
+  const Value grad = wide.input(0);
+  const Value self = wide.input(1);
+  const Value below = compare(d, "aten.le.Scalar", self, 0.0);
+  const Value scaled = mul(d, grad, input_scale);
+  Value left = 0;
+  if (d.call().boolean_arg(3, false)) {
+    left = mul(d, scaled, add(d, self, alpha * scale));
+  } else {
+    const Value power = unary(d, "aten.exp.default", mul(d, self, input_scale));
+    left = mul(d, mul(d, scaled, alpha * scale), power);
+  }
+  d.returns({wide.narrowed(where(d, below, left, mul(d, grad, scale)))});
+}
+
+void leaky_relu_backward(Decomposition& d) {
+  expect_tensors(d, 2, 2);
+  Wide wide(d);
+  const Value grad = wide.input(0);
+  const Value above = compare(d, "aten.gt.Scalar", wide.input(1), 0.0);
+  const Value scaled = mul(d, grad, d.call().number_arg(0, 0.01));
+  d.returns({wide.narrowed(where(d, above, grad, scaled))});
+}
+
+void softplus_backward(Decomposition& d) {
+  expect_tensors(d, 2, 2);
+  const double beta = d.call().number_arg(0, 1.0);
+  Wide wide(d);
+  const Value grad = wide.input(0);
+  const Value self = wide.input(1);
+  const Value power = unary(d, "aten.exp.default", mul(d, self, beta));
+  const Value above =
+      compare(d, "aten.gt.Scalar", mul(d, self, beta), d.call().number_arg(1, 20.0));
+  const Value slope = div(d, mul(d, grad, power), add(d, power, 1.0));
+  d.returns({wide.narrowed(where(d, above, grad, slope))});
+}
+
+// The second result is empty but on a CPU.
+void log_sigmoid_forward(Decomposition& d) {
+  expect_tensors(d, 1, 1);
+  Wide wide(d);
+  const Value self = wide.input(0);
+  const Value least = d.run("aten.minimum.default", {d.constant(0.0, d.meta(self).dtype), self});
+  const Value negated = unary(d, "aten.neg.default", unary(d, "aten.abs.default", self));
+  const Value z = unary(d, "aten.exp.default", negated);
+  const Value out = sub(d, least, unary(d, "aten.log1p.default", z));
+  const Value first = wide.narrowed(out);
+  d.returns({first, wide.narrowed(z)});
+}
+
+void prelu_kernel(Decomposition& d) {
+  expect_tensors(d, 2, 2);
+  const Value self = d.input(0);
+  const Value above = compare(d, "aten.gt.Scalar", self, 0.0);
+  d.returns({where(d, above, self, mul(d, d.input(1), self))});
 }
 
 void special_ndtr(Decomposition& d) {
@@ -235,17 +404,30 @@ void rsub(Decomposition& d) {
 
 constexpr DecompositionEntry kEntries[] = {
     {"aten._addmm_activation.default", addmm_activation},
+    {"aten._prelu_kernel.default", prelu_kernel},
     {"aten.addmv.default", addmv},
     {"aten.aminmax.default", aminmax},
+    {"aten.binary_cross_entropy.default", binary_cross_entropy},
     {"aten.binary_cross_entropy_backward.default", binary_cross_entropy_backward},
+    {"aten.binary_cross_entropy_with_logits.default", binary_cross_entropy_with_logits},
+    {"aten.elu_backward.default", elu_backward},
     {"aten.hardswish.default", hardswish},
+    {"aten.huber_loss.default", huber_loss},
+    {"aten.huber_loss_backward.default", huber_loss_backward},
     {"aten.l1_loss.default", l1_loss},
+    {"aten.leaky_relu_backward.default", leaky_relu_backward},
+    {"aten.log_sigmoid_forward.default", log_sigmoid_forward},
+    {"aten.margin_ranking_loss.default", margin_ranking_loss},
     {"aten.masked_fill.Tensor", masked_fill},
     {"aten.mse_loss.default", mse_loss},
     {"aten.mse_loss_backward.default", mse_loss_backward},
     {"aten.mv.default", mv},
     {"aten.rsub.Tensor", rsub},
+    {"aten.smooth_l1_loss.default", smooth_l1_loss},
+    {"aten.smooth_l1_loss_backward.default", smooth_l1_loss_backward},
+    {"aten.soft_margin_loss.default", soft_margin_loss},
     {"aten.soft_margin_loss_backward.default", soft_margin_loss_backward},
+    {"aten.softplus_backward.default", softplus_backward},
     {"aten.special_ndtr.default", special_ndtr},
     {"aten.vdot.default", vdot},
 };

@@ -40,6 +40,13 @@ def gradient(*numbers):
     return draw
 
 
+def activation(*numbers):
+    def draw(rng, base, overload):
+        shape = few(rng)
+        return [shape, list(shape)], list(numbers)
+    return draw
+
+
 def weighted(rng, base, overload):
     shape, kind = few(rng), reduction(rng)
     tensors = [shape, list(shape)]
@@ -49,6 +56,11 @@ def weighted(rng, base, overload):
     for _ in range(optional):
         tensors.append(other_of(rng, shape) if rng.random() < 0.5 else None)
     return tensors, [kind]
+
+
+def ranking(rng, base, overload):
+    shape = few(rng)
+    return [shape, list(shape), other_of(rng, shape)], [rng.choice([0.0, 0.5]), reduction(rng)]
 
 
 def matrix(rng, base, overload):
@@ -81,8 +93,16 @@ def fill(rng, base, overload):
 
 OPS = {
     "mv": (3, matrix), "addmv": (3, matrix), "vdot": (1, matrix), "_addmm_activation": (2, matrix),
-    "mse_loss": (2, loss()), "mse_loss_backward": (2, gradient()), "l1_loss": (1, loss()),
-    "soft_margin_loss_backward": (1, gradient()), "binary_cross_entropy_backward": (1, weighted),
-    "hardswish": (1, unary), "special_ndtr": (1, unary), "rsub.Tensor": (2, binary),
-    "masked_fill.Tensor": (2, fill), "aminmax": (2, reduced),
+    "mse_loss": (2, loss()), "mse_loss_backward": (2, gradient()),
+    "huber_loss": (2, loss(0.5)), "huber_loss_backward": (1, gradient(0.5)),
+    "smooth_l1_loss": (1, loss(0.5)), "smooth_l1_loss_backward": (1, gradient(0.5)),
+    "soft_margin_loss": (1, loss()), "soft_margin_loss_backward": (1, gradient()),
+    "l1_loss": (1, loss()), "margin_ranking_loss": (1, ranking),
+    "binary_cross_entropy": (2, weighted), "binary_cross_entropy_backward": (1, weighted),
+    "binary_cross_entropy_with_logits": (1, weighted),
+    "hardswish": (1, unary), "log_sigmoid_forward": (1, unary), "special_ndtr": (1, unary),
+    "elu_backward": (1, activation(1.0, 1.0, 1.0, False)),
+    "leaky_relu_backward": (1, activation(0.1, False)),
+    "softplus_backward": (1, activation(1.0, 20.0)), "_prelu_kernel": (1, binary),
+    "rsub.Tensor": (2, binary), "masked_fill.Tensor": (2, fill), "aminmax": (2, reduced),
 }

@@ -105,6 +105,33 @@ Rows gradient_rows(const OpCall& call, const OpRule& rule) {
   return all;
 }
 
+// A factor of the gradient that is nowhere negative keeps maxima and minima.
+void add_extremes(Rows& all) {
+  all.push_back({kMax, kMax, kR});
+  all.push_back({kMin, kMin, kR});
+}
+
+Rows softplus_rows(const OpCall& call, const OpRule& rule) {
+  Rows all = pointwise_rows(call, rule);
+  add_extremes(all);
+  return all;
+}
+
+Rows leaky_relu_rows(const OpCall& call, const OpRule& rule) {
+  Rows all = pointwise_rows(call, rule);
+  if (call.number_arg(0, 0.01) >= 0.0) add_extremes(all);
+  return all;
+}
+
+Rows elu_rows(const OpCall& call, const OpRule& rule) {
+  Rows all = pointwise_rows(call, rule);
+  const double scale = call.number_arg(1, 1.0);
+  const double below = call.number_arg(0, 1.0) * scale * call.number_arg(2, 1.0);
+  const bool by_result = call.boolean_arg(3, false);  // its factor is of any sign
+  if (scale >= 0.0 && below >= 0.0 && !by_result) add_extremes(all);
+  return all;
+}
+
 Rows rsub_rows(const OpCall& call, const OpRule& rule) {
   Rows all = pointwise_rows(call, rule);
   const bool falls = call.number_arg(0, 1.0) >= 0.0;
@@ -125,12 +152,33 @@ void add_linear(Rows& all, const OpCall& call, std::size_t argument, bool linear
   }
 }
 
+std::string_view cross_entropy_excuse(const OpCall&, const Row& row) {
+  const Placement& out = row[0].placement();
+  const bool extreme = out == kMax || out == kMin;
+  return extreme ? "whether it rises with the target depends on the values of self" : "";
+}
+
+// Of self, target and weight.
+Rows cross_entropy_rows(const OpCall& call, const OpRule& rule) {
+  Rows all = loss_rows<0>(call, rule);
+  add_linear(all, call, 1, false);
+  add_linear(all, call, 2, true);
+  return all;
+}
+
 // Of the gradient, self, target and weight.
 Rows cross_entropy_gradient_rows(const OpCall& call, const OpRule& rule) {
   Rows all = gradient_rows<0>(call, rule);
   add_linear(all, call, 0, true);
   add_linear(all, call, 2, false);
   add_linear(all, call, 3, true);
+  return all;
+}
+
+// Of self, target, weight and the weight of positives.
+Rows logits_rows(const OpCall& call, const OpRule& rule) {
+  Rows all = cross_entropy_rows(call, rule);
+  add_linear(all, call, 3, false);
   return all;
 }
 
@@ -171,6 +219,9 @@ constexpr PartialRow kLinearInFirst[] = {{{kSum, kSum, kR}, 3},
                                          {{kAvg, kAvg, kR}, 3},
                                          {{kSum, kSum, kR, kR}, 4},
                                          {{kAvg, kAvg, kR, kR}, 4}};
+// In the slope below zero: affine, and falling where the input is negative.
+constexpr PartialRow kSlope[] = {
+    {{kAvg, kR, kAvg}, 3}, {{kMax, kR, kMin}, 3}, {{kMin, kR, kMax}, 3}};
 // Twice the difference of the last two, times the gradient.
 constexpr PartialRow kSquaredGradient[] = {{{kSum, kSum, kR, kR}, 4},   {{kAvg, kAvg, kR, kR}, 4},
                                            {{kSum, kR, kSum, kSum}, 4}, {{kAvg, kR, kAvg, kAvg}, 4},
@@ -226,6 +277,11 @@ constexpr OpRule gradient(std::string_view op, std::span<const PartialRow> parti
   return as_rows(op, gradient_rows<kReductionArg>, partials);
 }
 
+constexpr OpRule with_excuse(OpRule rule, std::string_view (*excuse)(const OpCall&, const Row&)) {
+  rule.excuse = excuse;
+  return rule;
+}
+
 constexpr OpRule with_filter(OpRule rule, bool (*filter)(const OpCall&, std::span<const Placements>,
                                                          const DeviceMesh&)) {
   rule.filter = filter;
@@ -233,14 +289,35 @@ constexpr OpRule with_filter(OpRule rule, bool (*filter)(const OpCall&, std::spa
 }
 
 constexpr OpRule kRules[] = {
+    decomposed("aten._prelu_kernel.default"),
+    as_rows("aten._prelu_kernel.default", pointwise_rows, kSlope),
     decomposed("aten.aminmax.default"),
     with_filter(as_rows("aten.aminmax.default", aminmax_rows), every_shard_has_rows),
+    decomposed("aten.binary_cross_entropy.default"),
+    with_excuse(with_filter(as_rows("aten.binary_cross_entropy.default", cross_entropy_rows),
+                            mean_is_even<0>),
+                cross_entropy_excuse),
     decomposed("aten.binary_cross_entropy_backward.default"),
     as_rows("aten.binary_cross_entropy_backward.default", cross_entropy_gradient_rows),
+    decomposed("aten.binary_cross_entropy_with_logits.default"),
+    with_filter(as_rows("aten.binary_cross_entropy_with_logits.default", logits_rows),
+                mean_is_even<0>),
+    decomposed("aten.elu_backward.default"),
+    as_rows("aten.elu_backward.default", elu_rows, kLinearInFirst),
     decomposed("aten.hardswish.default"),
     as_rows("aten.hardswish.default", pointwise_rows),
+    decomposed("aten.huber_loss.default"),
+    loss("aten.huber_loss.default"),
+    decomposed("aten.huber_loss_backward.default"),
+    gradient("aten.huber_loss_backward.default", kLinearInFirst),
     decomposed("aten.l1_loss.default"),
     loss("aten.l1_loss.default"),
+    decomposed("aten.leaky_relu_backward.default"),
+    as_rows("aten.leaky_relu_backward.default", leaky_relu_rows, kLinearInFirst),
+    decomposed("aten.log_sigmoid_forward.default"),
+    as_rows("aten.log_sigmoid_forward.default", pointwise_rows),
+    decomposed("aten.margin_ranking_loss.default"),
+    loss<1>("aten.margin_ranking_loss.default"),
     decomposed("aten.masked_fill.Tensor"),
     as_rows("aten.masked_fill.Tensor", pointwise_rows, kEither),
     decomposed("aten.mse_loss.default"),
@@ -249,8 +326,16 @@ constexpr OpRule kRules[] = {
     gradient("aten.mse_loss_backward.default", kSquaredGradient),
     decomposed("aten.rsub.Tensor"),
     as_rows("aten.rsub.Tensor", rsub_rows, kDifference),
+    decomposed("aten.smooth_l1_loss.default"),
+    loss("aten.smooth_l1_loss.default"),
+    decomposed("aten.smooth_l1_loss_backward.default"),
+    gradient("aten.smooth_l1_loss_backward.default", kLinearInFirst),
+    decomposed("aten.soft_margin_loss.default"),
+    loss("aten.soft_margin_loss.default"),
     decomposed("aten.soft_margin_loss_backward.default"),
     gradient("aten.soft_margin_loss_backward.default", kLinearInFirst),
+    decomposed("aten.softplus_backward.default"),
+    as_rows("aten.softplus_backward.default", softplus_rows, kLinearInFirst),
     decomposed("aten.special_ndtr.default"),
     as_rows("aten.special_ndtr.default", pointwise_rows, kNonDecreasing),
 };

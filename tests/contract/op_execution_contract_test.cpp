@@ -28,8 +28,15 @@ constexpr KnownFault kFaults[] = {
     {"aten._scaled_mm.default", "partials of a matrix and of its scales are multiplied"},
     {"aten._scaled_mm.out", "partials of a matrix and of its scales are multiplied"},
     {"aten.binary_cross_entropy_backward.default", "a rank divides by the count of its shard"},
+    {"aten.binary_cross_entropy_with_logits.default", "means of uneven shards are averaged"},
+    {"aten.huber_loss.default", "the mean of an empty shard is averaged with the others"},
+    {"aten.huber_loss_backward.default", "a rank divides by the count of its shard"},
     {"aten.l1_loss.default", "the mean of an empty shard is averaged with the others"},
+    {"aten.margin_ranking_loss.default", "the mean of an empty shard is averaged with the others"},
     {"aten.mse_loss_backward.default", "a rank divides by the count of its shard"},
+    {"aten.smooth_l1_loss.default", "the mean of an empty shard is averaged with the others"},
+    {"aten.smooth_l1_loss_backward.default", "a rank divides by the count of its shard"},
+    {"aten.soft_margin_loss.default", "the mean of an empty shard is averaged with the others"},
     {"aten.soft_margin_loss_backward.default", "a rank divides by the count of its shard"},
 };
 bool has_fault(std::string_view op) {

@@ -66,7 +66,11 @@ INSTANTIATE_TEST_SUITE_P(
                  {"f32[4] P", "f32[4] P"},
                  "[0]",
                  {"R|R,R"}},
-        RowsCase{"AnAverageKeepsNoSum", "aten.special_ndtr.default", {"f32[4] P"}, "[]", {"R|R"}}),
+        RowsCase{"AGradientKeepsASum",
+                 "aten.leaky_relu_backward.default",
+                 {"f32[4] P", "f32[4] R"},
+                 "[0.5, false]",
+                 {"R|R,R"}}),
     [](const auto& c) { return std::string(c.param.name); });
 
 TEST(Decomposition, HasTheResultsOfItsSteps) {
