@@ -243,6 +243,14 @@ constexpr PartialRow kEither[] = {{{kSum, kSum, kR, kSum}, 4},
                                   {{kMin, kMin, kR, kR}, 4},
                                   {{kMin, kR, kR, kMin}, 4}};
 
+// PyTorch's program of this loss knows no other reduction by its number.
+Rows mean_alone_rows(const OpCall& call, const OpRule& rule) {
+  if (call.integer_arg(1, kMean) != kMean) {
+    throw InputError(call.op + ": PyTorch 2.13.0 refuses a reduction other than 1 (mean)");
+  }
+  return decomposed_rows(call, rule);
+}
+
 // -- Rules --------------------------------------------------------------------------------------
 
 constexpr OpRule decomposed(std::string_view op) {
@@ -316,7 +324,11 @@ constexpr OpRule kRules[] = {
     as_rows("aten.leaky_relu_backward.default", leaky_relu_rows, kLinearInFirst),
     decomposed("aten.log_sigmoid_forward.default"),
     as_rows("aten.log_sigmoid_forward.default", pointwise_rows),
-    decomposed("aten.margin_ranking_loss.default"),
+    {.op = "aten.margin_ranking_loss.default",
+     .sets = kDTensor213,
+     .outputs = decomposed_outputs,
+     .rows = mean_alone_rows,
+     .flops = largest_input},
     loss<1>("aten.margin_ranking_loss.default"),
     decomposed("aten.masked_fill.Tensor"),
     as_rows("aten.masked_fill.Tensor", pointwise_rows, kEither),
