@@ -64,7 +64,8 @@ MESHES = [(2,), (4,), (8,), (2, 2), (2, 4), (8, 8), (2, 2, 2), (2, 2, 4)]
 RARE_MESHES = [(1, 4), (4, 1), (3,), (2, 3)]
 EXTENTS = [*range(1, 18), 64, 100, 128, 4096]
 DTYPES = {"f64": "float64", "f32": "float32", "f16": "float16", "bf16": "bfloat16", "i64": "int64",
-          "i32": "int32", "i16": "int16", "i8": "int8", "u8": "uint8", "b8": "bool"}
+          "i32": "int32", "i16": "int16", "i8": "int8", "u8": "uint8", "b8": "bool",
+          "f8e4m3": "float8_e4m3fn", "f8e5m2": "float8_e5m2"}
 
 
 def require_torch(any_version=False):
@@ -94,7 +95,7 @@ def mesh_text(shape, names=None):
 
 def tensor_text(shape, dtype):
     """`dtype` is an abbreviation or a torch.dtype."""
-    abbreviation = dtype if isinstance(dtype, str) else dtype.abbr
+    abbreviation = dtype if isinstance(dtype, str) else dtype.abbr.replace("f8e4m3fn", "f8e4m3")
     return f"{abbreviation}[{','.join(str(int(extent)) for extent in shape)}]"
 
 
@@ -588,7 +589,8 @@ def ask_selection(oracle, op, inputs, args):
     flat = [s for s in flat if s is not None]
     kinds = {getattr(p, "split_factor", 1) for s in flat for p in s.placements if hasattr(p, "dim")}
     by_rows = overload in oracle.propagator.op_single_dim_strategy_funcs
-    specified = (len(kinds) < 2 or not by_rows) and packet != "mv"
+    decomposed = not by_rows and overload not in oracle.propagator.op_strategy_funcs
+    specified = not decomposed and (len(kinds) < 2 or not by_rows)
 
     def answer():
         oracle.forget()

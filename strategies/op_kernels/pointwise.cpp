@@ -196,6 +196,7 @@ constexpr OpKernel kKernels[] = {
     truth("le", [](Operands x) { return x[0] <= x[1] ? 1.0 : 0.0; }),
     floating("lerp", 3, [](Operands x) { return x[0] + x[2] * (x[1] - x[0]); }),
     floating("log", 1, [](Operands x) { return std::log(x[0]); }),
+    floating("log1p", 1, [](Operands x) { return std::log1p(x[0]); }),
     floating("logaddexp", 2, [](Operands x) { return log_sum(x[0], x[1], std::numbers::e); }),
     floating("logaddexp2", 2, [](Operands x) { return log_sum(x[0], x[1], 2.0); }),
     truth("logical_and", [](Operands x) { return x[0] != 0.0 && x[1] != 0.0 ? 1.0 : 0.0; }),

@@ -27,17 +27,30 @@ struct KnownFault {
   std::string_view what;
 };
 constexpr KnownFault kFaults[] = {
+    {"aten._scaled_mm.default", "partials of a matrix and of its scales are multiplied"},
+    {"aten._scaled_mm.out", "partials of a matrix and of its scales are multiplied"},
     {"aten.any.default", "a sum of u8 that are 0 or 1 may be 2"},
+    {"aten.binary_cross_entropy_backward.default", "a rank divides by the count of its shard"},
+    {"aten.binary_cross_entropy_with_logits.default", "means of uneven shards are averaged"},
     {"aten.cumprod.default", "the dim is not gathered when it is counted from the end"},
     {"aten.cumsum.default", "the dim is not gathered when it is counted from the end"},
     {"aten.embedding_dense_backward.default", "gradients that are scaled by local counts"},
     {"aten.gather.default", "shards of inputs whose extents differ"},
+    {"aten.huber_loss.default", "the mean of an empty shard is averaged with the others"},
+    {"aten.huber_loss_backward.default", "a rank divides by the count of its shard"},
+    {"aten.l1_loss.default", "the mean of an empty shard is averaged with the others"},
     {"aten.linalg__powsum.default", "powers of parts are no parts of the power of their sum"},
     {"aten.linalg_solve_triangular.default", "batches of only one input are sharded"},
     {"aten.logcumsumexp.default", "the dim is not gathered when it is counted from the end"},
     {"aten.logsumexp.default", "keepdim is overlooked: the result's shards are of another dim"},
+    {"aten.margin_ranking_loss.default", "the mean of an empty shard is averaged with the others"},
+    {"aten.mse_loss_backward.default", "a rank divides by the count of its shard"},
     {"aten.nll_loss2d_forward.default", "a weighted mean is no average of weighted means"},
     {"aten.scatter_add.default", "shards of inputs whose extents differ"},
+    {"aten.smooth_l1_loss.default", "the mean of an empty shard is averaged with the others"},
+    {"aten.smooth_l1_loss_backward.default", "a rank divides by the count of its shard"},
+    {"aten.soft_margin_loss.default", "the mean of an empty shard is averaged with the others"},
+    {"aten.soft_margin_loss_backward.default", "a rank divides by the count of its shard"},
 };
 bool has_fault(std::string_view op) {
   return std::any_of(std::begin(kFaults), std::end(kFaults),
