@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numbers>
+#include <numeric>
 
 #include "costmodel/error.h"
 #include "sim/counter_hash.h"
@@ -118,7 +119,7 @@ LocalResult run_dropout(const LocalCall& local, const OpKernel&) {
           {}};
 }
 
-// Of the weights of each row, as many samples with replacement.
+// Of the weights of each row, as many samples with replacement. A weight below 0 counts as 0.
 LocalResult run_multinomial(const LocalCall& local, const OpKernel&) {
   const HostTensor& input = first_of(local);
   const std::int64_t samples = local.call.integer_arg(0, 0);
@@ -126,7 +127,8 @@ LocalResult run_multinomial(const LocalCall& local, const OpKernel&) {
       !local.call.boolean_arg(1, false)) {
     throw InputError(local.call.op + ": weights of 1 or 2 dims, samples with replacement");
   }
-  const std::vector<double> weights = as_doubles(input);
+  std::vector<double> weights = as_doubles(input);
+  for (double& weight : weights) weight = weight > 0.0 ? weight : 0.0;
   const std::vector<std::uint64_t> places = places_of(local, 0);
   const auto categories = static_cast<std::size_t>(input.extent(input.ndim() - 1));
   const auto count = static_cast<std::size_t>(samples);
@@ -134,12 +136,7 @@ LocalResult run_multinomial(const LocalCall& local, const OpKernel&) {
   std::vector<double> drawn;
   for (std::size_t begin = 0; begin < weights.size(); begin += categories) {
     const auto row = std::span(weights).subspan(begin, categories);
-    double total = 0.0;
-    for (const double weight : row) {
-      if (!(weight >= 0.0)) throw InputError(local.call.op + ": weights are not negative");
-      total += weight;
-    }
-    if (!(total > 0.0)) throw InputError(local.call.op + ": weights add up to more than 0");
+    const double total = std::accumulate(row.begin(), row.end(), 0.0);
     for (std::size_t s = 0; s < count; ++s) {
       double left = uniform_at(places[begin], 1 + s) * total;
       std::size_t category = 0;

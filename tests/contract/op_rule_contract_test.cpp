@@ -154,7 +154,7 @@ TEST_P(OpRuleContract, ARowUsesOneKindOfShardAlone) {
 
 TEST_P(OpRuleContract, AnInPlaceOpWritesWhereItReads) {
   for (const RuleAndCall& one : rules_and_calls()) {
-    if (!one.rule->is_in_place()) continue;
+    if (!one.rule->is_in_place() || one.rule->is_out_variant()) continue;
     if (returns_nothing(one)) continue;
     EXPECT_EQ(one.outputs[0].shape, one.call.tensors()[0]->meta.shape) << one.text();
     if (one.rule->rows == nullptr) continue;
