@@ -6,7 +6,7 @@ from golden_ops import TensorList, shape_of
 
 INTEGERS = ("bitwise", "gcd", "lcm", "__")
 TAKES_A_NUMBER = ("add", "sub", "mul", "div")  # in place of a tensor
-TELLS_INFINITY = ("isneginf", "isposinf")  # into truth values alone
+TELLS_INFINITY = ("isneginf", "isposinf", "signbit")  # into truth values alone
 MASKS = ("mask", "condition")
 
 
@@ -65,7 +65,7 @@ def numbers(rng, schema, whole):
     required = [not p.has_default_value() for p in parameters]
     count = max((i + 1 for i, needed in enumerate(required) if needed), default=0)
     if count < len(parameters) and parameters[count].name in ("min", "max", "alpha", "value", "rounding_mode"):
-        count += rng.random() < 0.5
+        count += rng.random() < 0.5 or parameters[count].name == "min"
     return [number_for(rng, p, whole) for p in parameters[:count]]
 
 
@@ -78,7 +78,7 @@ def pointwise(rng, base, overload):
         own = shape if position == 0 or parameter.is_out else other_shape(rng, shape)
         truth = parameter.name in MASKS or (parameter.is_out and base in TELLS_INFINITY)
         dtype = "b8" if truth else "i32" if whole else None
-        optional = "Optional" in str(parameter.type) and rng.random() < 0.3
+        optional = position == 2 and "Optional" in str(parameter.type) and rng.random() < 0.4
         drawn.append(None if optional else (dtype, own) if dtype else own)
     args = numbers(rng, schema, whole)
     if overload == "Tensor" and base in TAKES_A_NUMBER:
