@@ -59,11 +59,19 @@ def number_for(rng, parameter, whole):
     return rng.choice([1, 2]) if whole else rng.choice([2.0, 0.5, -1.5])
 
 
+def base_takes_no_alpha(schema):
+    """add.Scalar_out and its like have alpha in their schema, but PyTorch does not take it."""
+    return schema.overload_name == "Scalar_out"
+
+
 def numbers(rng, schema, whole):
     """Arguments that are not tensors: the required ones, and now and then those with defaults."""
     parameters = [p for p in schema.arguments if "Tensor" not in str(p.type)]
     required = [not p.has_default_value() for p in parameters]
     count = max((i + 1 for i, needed in enumerate(required) if needed), default=0)
+    optional = [p.name for p in parameters[count:]]
+    if base_takes_no_alpha(schema) and optional == ["alpha"]:
+        return [number_for(rng, p, whole) for p in parameters[:count]]
     if count < len(parameters) and parameters[count].name in ("min", "max", "alpha", "value", "rounding_mode"):
         count += rng.random() < 0.5 or parameters[count].name == "min"
     return [number_for(rng, p, whole) for p in parameters[:count]]
