@@ -632,6 +632,12 @@ def ask_opaque(oracle, op, inputs, args):
     return inputs, ask_selection(oracle, op, inputs, args)
 
 
+def keeps_an_order(answer):
+    """Whether PyTorch takes an input in a shard order of its own: our candidates are placements."""
+    chosen = answer.get("chosen") or {"inputs": []}
+    return any("[" in layout for layout in chosen["inputs"])
+
+
 def make_selection_cases(oracle, arguments):
     questions = Questions(arguments.seed, arguments.strided == "opaque")
     rng, cases, special = questions.rng, [], questions.special
@@ -670,7 +676,7 @@ def make_selection_cases(oracle, arguments):
             inputs, answer = ask_opaque(oracle, op, inputs, args)
         else:
             answer = ask_selection(oracle, op, inputs, args)
-        if answer is not None:
+        if answer is not None and not keeps_an_order(answer):
             cases.append({"op": op, "mesh": mesh_text(mesh), "devices_per_host": devices_per_host,
                           "inputs": list(map(input_text, inputs)), "args": args} | answer)
     return cases

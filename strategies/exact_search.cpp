@@ -177,7 +177,7 @@ class BoundSearch {
   [[nodiscard]] std::vector<Placements> inputs_of(const Leaf& leaf) const {
     std::vector<Placements> inputs;
     for (std::size_t i = 0; i < tensors_.size(); ++i) {
-      inputs.push_back(space_.input_layout(i, leaf.codes[i]));
+      inputs.push_back(space_.input_layout(i, leaf.codes[i]).placements);
     }
     return inputs;
   }

@@ -295,12 +295,17 @@ void Expansion::pair_up(Combinations left, Combinations right, PartialsTable& pa
 // to.
 void Expansion::drop_invalid(const OpRule& rule, const OpCall& call, const DeviceMesh& mesh) {
   const auto inputs = call.tensors();
-  const bool in_place = rule.is_in_place() && outputs_ == 1 && !inputs.empty();
-  const bool out_variant = rule.is_out_variant() && outputs_ == 1 && !inputs.empty();
+  const bool in_place = rule.is_in_place() && !inputs.empty();
+  // Of an op without outputs the first tensor is the first input.
   const std::uint32_t written_first =
       inputs.empty() ? kNoCode : code_for(0, inputs[0]->layout.placements);
-  const std::uint32_t written_last =
-      inputs.empty() ? kNoCode : code_for(0, inputs.back()->layout.placements);
+  std::vector<std::uint32_t> written;  // by output, of the tensors that it is written to
+  if (const std::size_t count = rule.written_outputs();
+      count <= std::min(outputs_, inputs.size())) {
+    for (std::size_t o = 0; o < count; ++o) {
+      written.push_back(code_for(o, inputs[inputs.size() - count + o]->layout.placements));
+    }
+  }
   std::vector<ShardableCodes> shardable;
   bool all_shardable = true;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
@@ -308,17 +313,19 @@ void Expansion::drop_invalid(const OpRule& rule, const OpCall& call, const Devic
     shardable.emplace_back(inputs[i]->meta.shape, tensor.entries, tensor.codes, mesh);
     all_shardable = all_shardable && shardable.back().all();
   }
-  if (!in_place && !out_variant && all_shardable && rule.filter == nullptr) return;
+  if (!in_place && written.empty() && all_shardable && rule.filter == nullptr) return;
 
   bool blocked_in_place = false;
   std::vector<Placements> shown(inputs.size());
   const auto is_valid = [&](std::size_t c) {
-    const std::uint32_t output = codes_of_tensor(0)[c];
-    if (in_place && (code(c, 0) != tensors_[outputs_].current || output != written_first)) {
+    const bool moves = code(c, 0) != tensors_[outputs_].current;
+    if (in_place && (moves || codes_of_tensor(0)[c] != written_first)) {
       blocked_in_place = true;
       return false;
     }
-    if (out_variant && output != written_last) return false;
+    for (std::size_t o = 0; o < written.size(); ++o) {
+      if (codes_of_tensor(o)[c] != written[o]) return false;
+    }
     for (std::size_t i = 0; i < inputs.size(); ++i) {
       const bool keeps = code(c, i) == tensors_[outputs_ + i].current;
       if (rule.allow_uneven && keeps) continue;
@@ -423,10 +430,14 @@ Expansion expand_candidates(std::span<const FollowCandidate> candidates, const O
     tensor.left.assign(1, 0U);
     tensor.codes = static_cast<std::uint32_t>(tensor.layouts.size());
     if (t < expansion.outputs_) continue;
-    const Placements& now = inputs[t - expansion.outputs_]->layout.placements;
+    const std::size_t outputs = expansion.outputs_;
+    const Placements& now = inputs[t - outputs]->layout.placements;
     const auto it = std::find(tensor.layouts.begin(), tensor.layouts.end(), now);
     if (it != tensor.layouts.end()) {
       tensor.current = static_cast<std::uint32_t>(it - tensor.layouts.begin());
+      if (!candidates.empty() && candidates.front().keeps_order) {
+        tensor.kept = inputs[t - outputs]->layout;
+      }
     }
   }
   return expansion;

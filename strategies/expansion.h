@@ -18,6 +18,7 @@
 #include <boost/container/vector.hpp>
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -90,8 +91,10 @@ class Expansion {
   [[nodiscard]] Placements output(std::size_t candidate, std::size_t output) const {
     return layout(output, codes_of_tensor(output)[candidate]);
   }
-  [[nodiscard]] Placements input_layout(std::size_t input, std::uint32_t code) const {
-    return layout(outputs_ + input, code);
+  [[nodiscard]] Layout input_layout(std::size_t input, std::uint32_t code) const {
+    const Tensor& tensor = tensors_[outputs_ + input];
+    if (code == tensor.current && tensor.kept) return *tensor.kept;
+    return Layout(layout(outputs_ + input, code));
   }
   // A code of input `i` is a number whose digits, one a mesh dim (the first is the most
   // significant), are indices of these placements. Empty for follow rules, whose codes are
@@ -129,6 +132,7 @@ class Expansion {
     Numbers right;
     std::uint32_t codes = 0;
     std::uint32_t current = kNoCode;  // of the tensor as it is now (inputs)
+    std::optional<Layout> kept;       // behind that code, where it keeps its shard order
   };
   static constexpr std::uint32_t kNoCode = std::numeric_limits<std::uint32_t>::max();
 

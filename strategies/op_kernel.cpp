@@ -13,9 +13,8 @@ namespace shardlab {
 namespace {
 
 // Overloads that compute something else than the op of that name.
-constexpr std::array<std::string_view, 8> kOthers = {"all.dims",   "any.dims",        "max.dim",
-                                                     "max.other",  "min.dim",         "min.other",
-                                                     "pow.Scalar", "where.ScalarSelf"};
+constexpr std::array<std::string_view, 7> kOthers = {
+    "all.dims", "any.dims", "max.dim", "max.other", "min.dim", "min.other", "where.ScalarSelf"};
 
 std::string_view without_aten(std::string_view op) {
   if (op.starts_with("aten.")) op.remove_prefix(5);
@@ -31,7 +30,7 @@ struct BaseName {
     if (dot != std::string_view::npos) overload = op.substr(dot + 1);
     constexpr std::string_view kForeach = "_foreach_";
     if (base.starts_with(kForeach)) base.remove_prefix(kForeach.size());
-    if (base.ends_with('_')) base.remove_suffix(1);
+    if (base.ends_with('_') && !base.starts_with("__")) base.remove_suffix(1);
   }
   // "max.dim" is named by a kernel of that name and, where there is none, by one of the name "max".
   [[nodiscard]] bool is_named_fully_by(std::string_view kernel) const {

@@ -55,8 +55,9 @@ struct OpKernel {
     kAsFirst,        // the dtype of the first tensor
     kAsSecond,       // of the second
     kTruth,          // b8
-    kFloatingPoint,  // of the first, which must be floating point
+    kFloatingPoint,  // of the first, f32 where that is no floating point type
     kInteger,        // of the first; all must be integers or b8
+    kDouble,         // f64
   };
   Result result = Result::kAsFirst;
   // Its result depends on LocalCall::output_shapes: a view's local extents, say.

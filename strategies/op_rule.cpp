@@ -1,6 +1,8 @@
 #include "strategies/op_rule.h"
 
 #include <algorithm>
+#include <map>
+#include <string>
 
 #include "costmodel/error.h"
 #include "costmodel/text.h"
@@ -33,14 +35,41 @@ OpName split(std::string_view op) {
   return {op.substr(0, dot), op.substr(dot + 1)};
 }
 
-bool names(std::string_view asked, const OpRule& rule) {
-  const OpName a = split(asked);
-  const OpName b = split(rule.op);
-  if (a.base == b.base) return a.overload.empty() || a.overload == b.overload;
-  // softmax and log_softmax are known to DTensor by the ops that they call.
-  return b.base.starts_with('_') && a.base == b.base.substr(1) &&
-         (a.overload.empty() || a.overload == "int");
-}
+// Where the rules of a name are, in the order of the families.
+class RuleIndex {
+ public:
+  RuleIndex() {
+    for (const OpRuleFamily* family : all_op_rules()) {
+      for (const OpRule& rule : family->rules) {
+        by_base_[split(rule.op).base].push_back(rules_.size());
+        rules_.push_back(&rule);
+      }
+    }
+  }
+
+  [[nodiscard]] const OpRule& rule(std::size_t number) const { return *rules_[number]; }
+  [[nodiscard]] std::vector<std::size_t> named(std::string_view asked) const {
+    const OpName name = split(asked);
+    std::vector<std::size_t> found;
+    const auto add = [&](const std::string& base, std::string_view overload) {
+      const auto rules = by_base_.find(std::string_view(base));
+      if (rules == by_base_.end()) return;
+      for (const std::size_t number : rules->second) {
+        const OpName own = split(rules_[number]->op);
+        if (overload.empty() || overload == own.overload) found.push_back(number);
+      }
+    };
+    add(std::string(name.base), name.overload);
+    // softmax and log_softmax are known to DTensor by the ops that they call.
+    if (name.overload.empty() || name.overload == "int") add("_" + std::string(name.base), {});
+    std::sort(found.begin(), found.end());
+    return found;
+  }
+
+ private:
+  std::vector<const OpRule*> rules_;
+  std::map<std::string_view, std::vector<std::size_t>> by_base_;  // numbers of rules
+};
 
 }  // namespace
 
@@ -59,8 +88,16 @@ std::optional<RuleSet> rule_set_from_name(std::string_view name) {
 }
 
 bool OpRule::is_in_place() const { return split(op).base.ends_with('_'); }
-bool OpRule::is_out_variant() const { return split(op).overload.ends_with("out"); }
-bool OpRule::is_foreach() const { return split(op).base.starts_with("_foreach_"); }
+std::size_t OpRule::written_outputs() const {
+  return out_tensors > 0 || !split(op).overload.ends_with("out") ? out_tensors : 1;
+}
+bool OpRule::is_foreach() const {
+  constexpr std::array<std::string_view, 4> kPrefixes = {"_foreach_", "_amp_foreach_",
+                                                         "_fused_adam", "_fused_sgd"};
+  const std::string_view base = split(op).base;
+  return std::any_of(kPrefixes.begin(), kPrefixes.end(),
+                     [&](std::string_view prefix) { return base.starts_with(prefix); });
+}
 
 std::vector<std::string_view> all_op_names() {
   std::vector<std::string_view> all;
@@ -73,13 +110,12 @@ std::vector<std::string_view> all_op_names() {
 }
 
 const OpRule& find_op_rule(std::string_view op, RuleSet set) {
+  static const RuleIndex index;
   const OpRule* elsewhere = nullptr;
-  for (const OpRuleFamily* family : all_op_rules()) {
-    for (const OpRule& rule : family->rules) {
-      if (!names(op, rule)) continue;
-      if ((rule.sets & set) != 0) return rule;
-      elsewhere = &rule;
-    }
+  for (const std::size_t number : index.named(op)) {
+    const OpRule& rule = index.rule(number);
+    if ((rule.sets & set) != 0) return rule;
+    elsewhere = &rule;
   }
   if (elsewhere != nullptr) {
     throw InputError(std::string(elsewhere->op) + ": no sharding strategy registered in rule set " +

@@ -48,8 +48,10 @@ using Rows = boost::container::small_vector<Row, 12>;
 
 // Whole layouts (default shard order) for one candidate of a follow rule.
 struct FollowCandidate {
-  std::vector<Placements> outputs;
-  std::vector<Placements> inputs;
+  std::vector<Placements> outputs = {};
+  std::vector<Placements> inputs = {};
+  // Inputs that have these placements also keep their shard order.
+  bool keeps_order = false;
 };
 
 // A partial row of a pointwise class, e.g. sum|sum R; used for calls with as many tensors as it has
@@ -88,14 +90,18 @@ struct OpRule {
   // Why a combination that computes the op is no row of it; empty when there is no reason. For the
   // proof (rule_proof.h), which shows rows without placeholders.
   std::string_view (*excuse)(const OpCall&, const Row&) = nullptr;
+  // How many of the last inputs are tensors to write the outputs to. 0: one of an op whose name ends
+  // in "out", else none.
+  std::size_t out_tensors = 0;
   // Floating point operations of one rank's local kernel.
   Kernel kernel = Kernel::kElementwise;
   double (*flops)(std::span<const Shape> local_inputs, const OpCall&) = nullptr;
   std::string_view equation = {};  // of the matmul family, e.g. mk,kn->mn
 
-  // By PyTorch's naming: add_, mul.out, _foreach_add.List.
+  // By PyTorch's naming: add_, mul.out, _foreach_add.List, _fused_adam_.
   [[nodiscard]] bool is_in_place() const;
-  [[nodiscard]] bool is_out_variant() const;
+  [[nodiscard]] bool is_out_variant() const { return written_outputs() > 0; }
+  [[nodiscard]] std::size_t written_outputs() const;  // out_tensors, found out where it is 0
   [[nodiscard]] bool is_foreach() const;
 };
 

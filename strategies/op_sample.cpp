@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 
 #include "costmodel/error.h"
 #include "costmodel/text.h"
 #include "strategies/op_kernel.h"
 #include "strategies/op_rule.h"
+#include "strategies/pointwise.h"
 
 namespace shardlab {
 namespace {
@@ -113,36 +115,54 @@ Shape shape_of(const OpCall& call, std::string_view op) {
   return broadcast_shape({tensors.data(), tensors.size()}, op);
 }
 
-// A pointwise op's kernel says how many operands it has: tensors first, then numbers.
+// Whether the op's rule takes the call: that of the set shardlab, or else of another.
+bool is_taken(const OpCall& call) {
+  const OpRule* taker = nullptr;
+  for (const OpRuleFamily* family : all_op_rules()) {
+    for (const OpRule& rule : family->rules) {
+      if (rule.op == call.op && (taker == nullptr || (rule.sets & kShardlab) != 0)) taker = &rule;
+    }
+  }
+  if (taker == nullptr) return false;
+  try {
+    static_cast<void>(taker->outputs(call));
+    return true;
+  } catch (const InputError&) {
+    return false;
+  }
+}
+
+// A pointwise op's kernel says how many operands it has: tensors first, as many as its rule takes,
+// then numbers.
 std::vector<SampleCall> pointwise_calls(std::string_view op, const OpKernel& kernel,
                                         int mesh_ndim) {
   const OpRule named{.op = op};
-  const bool takes_number = op.find("Scalar") != std::string_view::npos;
-  const std::size_t most = std::min<std::size_t>(kernel.operands - (takes_number ? 1 : 0), 3);
-  const std::size_t least =
-      takes_number || kernel.optional > 0
-          ? std::max<std::size_t>(1, kernel.operands - kernel.optional - (takes_number ? 1 : 0))
-          : most;
   std::vector<SampleCall> calls;
-  for (std::size_t tensors = least; tensors <= most; ++tensors) {
+  for (std::size_t tensors = std::min<std::size_t>(kernel.operands, 3); tensors > 0; --tensors) {
     for (const std::string_view operands : kOperands[tensors - 1]) {
       for (const double number : {2.0, -1.5}) {
         SampleCall sample = read_sample({op, operands}, mesh_ndim);
         std::vector<TensorArg>& inputs = sample.call.inputs;
         const Shape common = shape_of(sample.call, op);
+        const bool whole = kernel.result == OpKernel::Result::kInteger;
         for (TensorArg& input : inputs) {
-          if (kernel.result == OpKernel::Result::kInteger) {
-            input.tensors[0].meta.dtype = DType::kI32;
-          }
+          if (whole) input.tensors[0].meta.dtype = DType::kI32;
           if (named.is_foreach()) input.is_list = true;
         }
         if (kernel.result == OpKernel::Result::kAsSecond) {
           inputs[0].tensors[0].meta.dtype = DType::kB8;
         }
+        if (kernel.name == "masked_fill") inputs.back().tensors[0].meta.dtype = DType::kB8;
         if (named.is_in_place() && inputs[0].tensors[0].meta.shape != common) continue;
-        if (named.is_out_variant()) {
-          TensorArg out = inputs.back();
+        if (out_tensors_of(op) > 0) {
+          TensorArg out = inputs[0];
           out.tensors[0].meta.shape = common;
+          if (kernel.result == OpKernel::Result::kTruth) {
+            out.tensors[0].meta.dtype = DType::kB8;
+          }
+          if (kernel.result == OpKernel::Result::kDouble) {
+            out.tensors[0].meta.dtype = DType::kF64;
+          }
           inputs.push_back(out);
           sample.values.emplace_back();
         }
@@ -150,12 +170,16 @@ std::vector<SampleCall> pointwise_calls(std::string_view op, const OpKernel& ker
           for (SampleCall::Values& values : sample.values) values.kind = SampleValues::kFew;
         }
         for (std::size_t i = tensors; i < kernel.operands; ++i) {
-          sample.call.args.push_back(number + 2.5 * static_cast<double>(i - tensors));
+          double each = number + 2.5 * static_cast<double>(i - tensors);
+          if (kernel.result == OpKernel::Result::kTruth) each = number > 0.0 ? 1.0 : 0.0;
+          sample.call.args.push_back(whole ? std::abs(std::round(each)) : each);
         }
+        if (!is_taken(sample.call)) continue;
         calls.push_back(std::move(sample));
         if (tensors == kernel.operands) break;  // no number to vary
       }
     }
+    if (!calls.empty()) break;
   }
   return calls;
 }

@@ -33,7 +33,7 @@ def dim_of(rng, shape):
 
 
 def families():
-    return sorted(module.name for module in pkgutil.iter_modules(__path__))
+    return sorted(module.name for module in pkgutil.iter_modules(__path__) if module.name[0] != "_")
 
 
 def modules_of(family=None):

@@ -6,6 +6,7 @@
 
 #include "costmodel/error.h"
 #include "strategies/decomposition.h"
+#include "strategies/reduction_args.h"
 #include "strategies/rule_rows.h"
 
 namespace shardlab {
@@ -185,7 +186,7 @@ Rows logits_rows(const OpCall& call, const OpRule& rule) {
 // --args: the dim, keepdim.
 Rows aminmax_rows(const OpCall& call, const OpRule&) {
   const TensorMeta& meta = call.required_tensor(0).meta;
-  const ReducedDims reduction = ReducedDims::of(call, meta.ndim());
+  const ReducedDims reduction = reduced_dims(call, meta.ndim());
   Rows all;
   for (int d = 0; d < meta.ndim(); ++d) {
     const RowEntry shard = RowEntry::any_shard(d);
@@ -203,7 +204,7 @@ Rows aminmax_rows(const OpCall& call, const OpRule&) {
 bool every_shard_has_rows(const OpCall& call, std::span<const Placements> inputs,
                           const DeviceMesh& mesh) {
   const Shape& shape = call.tensors()[0]->meta.shape;
-  const ReducedDims reduction = ReducedDims::of(call, static_cast<int>(shape.size()));
+  const ReducedDims reduction = reduced_dims(call, static_cast<int>(shape.size()));
   for (std::size_t d = 0; d < shape.size(); ++d) {
     const int dim = static_cast<int>(d);
     const bool empty = local_extents(shape, dim, Layout(inputs[0]), mesh).front() == 0;

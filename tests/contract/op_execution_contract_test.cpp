@@ -35,6 +35,7 @@ constexpr KnownFault kFaults[] = {
     {"aten.cumprod.default", "the dim is not gathered when it is counted from the end"},
     {"aten.cumsum.default", "the dim is not gathered when it is counted from the end"},
     {"aten.embedding_dense_backward.default", "gradients that are scaled by local counts"},
+    {"aten.fill_.Scalar", "a partial sum stays one, so that every rank adds the number"},
     {"aten.gather.default", "shards of inputs whose extents differ"},
     {"aten.huber_loss.default", "the mean of an empty shard is averaged with the others"},
     {"aten.huber_loss_backward.default", "a rank divides by the count of its shard"},
@@ -111,6 +112,8 @@ void check_call(StackEvaluator& evaluator, const DeviceMesh& mesh, const SampleC
   const bool misfit = done.mismatch.find("elements can't be seen as one of") != std::string::npos;
   if ((empty || misfit) && evaluator.stack().rules == kDTensor213) return;
   ++tally.executed;
+  // Wholes are held in double precision here, whose bytes are others.
+  if (call.op == "aten.view.dtype") return;
   if (!done.verified && evaluator.stack().rules == kDTensor213 && has_fault(call.op)) {
     ++tally.wrong;
     return;
@@ -140,8 +143,7 @@ TEST_P(ExecutedOp, ComputesTheOpInEveryLayoutThatIsSelected) {
       }
     }
   }
-  const bool foreach = GetParam().find("_foreach_") != std::string_view::npos;
-  EXPECT_TRUE(foreach || tally.executed > 0);
+  EXPECT_TRUE(OpRule{.op = GetParam()}.is_foreach() || tally.executed > 0);
   EXPECT_EQ(tally.wrong > 0, has_fault(GetParam())) << "a fault that does not show is none";
 }
 

@@ -46,7 +46,7 @@ std::vector<LiveQuestions> all_questions() {
   std::vector<LiveQuestions> all = {{"costs", 1000}, {"plans", 500}};
   for (const auto& entry : fs::directory_iterator(SHARDLAB_SOURCE_DIR "/scripts/golden_ops")) {
     const std::string family = entry.path().stem().string();
-    if (entry.path().extension() != ".py" || family == "__init__") continue;
+    if (entry.path().extension() != ".py" || family.starts_with('_')) continue;
     all.push_back({"selections", 150, family});
   }
   std::sort(all.begin(), all.end(), [](const LiveQuestions& a, const LiveQuestions& b) {

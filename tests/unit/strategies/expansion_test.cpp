@@ -153,10 +153,10 @@ TEST(Expansion, CodesTellTheLayoutsOfATensorApart) {
     std::set<std::string> layouts;
     for (const std::uint32_t code : e.used_codes(i)) {
       EXPECT_LT(code, e.codes(i));
-      EXPECT_TRUE(layouts.insert(Layout(e.input_layout(i, code)).text()).second);
+      EXPECT_TRUE(layouts.insert(e.input_layout(i, code).text()).second);
     }
     for (std::size_t c = 0; c < e.size(); ++c) {
-      EXPECT_EQ(e.input(c, i), e.input_layout(i, e.code(c, i)));
+      EXPECT_EQ(e.input(c, i), e.input_layout(i, e.code(c, i)).placements);
       EXPECT_TRUE(layouts.contains(Layout(e.input(c, i)).text()));
     }
   }
