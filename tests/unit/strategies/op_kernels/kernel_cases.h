@@ -24,7 +24,7 @@ struct KernelOperand {
 };
 inline const KernelOperand kNone = {.meta = "none", .values = {}, .in_list = true};
 
-struct KernelCase {
+struct KernelCall {
   const char* name;
   const char* op;
   std::vector<KernelOperand> operands;
@@ -32,10 +32,10 @@ struct KernelCase {
   std::string output;  // of the first: "f64[2]"; or a part of the message
   std::vector<double> values = {};
 };
-inline void PrintTo(const KernelCase& c, std::ostream* out) { *out << c.name; }
+inline void PrintTo(const KernelCall& c, std::ostream* out) { *out << c.name; }
 
 // The first output.
-inline HostTensor kernel_result(const KernelCase& c, HostMemory& memory) {
+inline HostTensor kernel_result(const KernelCall& c, HostMemory& memory) {
   OpCall call;
   call.op = c.op;
   call.args = nlohmann::json::parse(c.args);
@@ -54,7 +54,7 @@ inline HostTensor kernel_result(const KernelCase& c, HostMemory& memory) {
   return run_op_kernel({.call = call, .memory = memory, .inputs = tensors}).outputs.front();
 }
 
-inline void expect_as_in_pytorch(const KernelCase& c) {
+inline void expect_as_in_pytorch(const KernelCall& c) {
   const auto memory = HostMemory::make(std::int64_t{1} << 24U);
   const HostTensor found = kernel_result(c, *memory);
   const TensorMeta meta{.dtype = found.dtype(), .shape = found.shape(), .strides = {}};
@@ -66,7 +66,7 @@ inline void expect_as_in_pytorch(const KernelCase& c) {
   }
 }
 
-inline void expect_refused(const KernelCase& c) {
+inline void expect_refused(const KernelCall& c) {
   const auto memory = HostMemory::make(std::int64_t{1} << 24U);
   const std::string message =
       message_of<InputError>([&] { static_cast<void>(kernel_result(c, *memory)); });
