@@ -90,17 +90,21 @@ class BoundSearch {
         digits.push_back(static_cast<std::uint32_t>(at - entries.begin()));
       }
     }
-    const bool writes_first = input_.rule.is_in_place() && outputs >= 1 && !tensors_.empty();
-    const bool writes_last = input_.rule.is_out_variant() && outputs == 1 && !tensors_.empty();
+    const bool writes_first = input_.rule.is_in_place() && !tensors_.empty();
+    std::size_t written = input_.rule.written_outputs();  // to the last tensors
+    if (written > std::min(outputs, tensors_.size())) written = 0;
     for (int m = 0; m < ndim_; ++m) {
       std::vector<RowIndex>& allowed = allowed_.emplace_back();
       for (std::size_t r = 0; r < rows_.size(); ++r) {
-        const Placement& output = rows_[r][0].placement();
-        if (writes_first) {
-          const Placement& now = tensors_.front()->layout[m];
-          if (rows_[r][outputs].placement() != now || output != now) continue;
+        const auto is_at = [&](std::size_t entry, const TensorSpec& tensor) {
+          return rows_[r][entry].placement() == tensor.layout[m];
+        };
+        bool keeps =
+            !writes_first || (is_at(outputs, *tensors_.front()) && is_at(0, *tensors_.front()));
+        for (std::size_t o = 0; o < written; ++o) {
+          keeps = keeps && is_at(o, *tensors_[tensors_.size() - written + o]);
         }
-        if (writes_last && output != tensors_.back()->layout[m]) continue;
+        if (!keeps) continue;
         allowed.push_back(static_cast<RowIndex>(r));
       }
     }

@@ -4,9 +4,11 @@
 
 #include <algorithm>
 #include <memory>
+#include <thread>
 
 #include "costmodel/error.h"
 #include "costmodel/text.h"
+#include "sim/parallel.h"
 #include "strategies/evaluator.h"
 #include "strategies/op_sample.h"
 #include "tests/support/random_layouts.h"
@@ -132,7 +134,13 @@ TEST(SearchContract, SearchesAgreeOnRandomQuestions) {
 }
 
 TEST(SearchContractSlow, SearchesAgreeOnAMillionRandomQuestions) {
-  ask_random_questions(402, random_cases(1'000'000));
+  constexpr std::size_t kParts = 100;
+  parallel_for(
+      kParts, static_cast<int>(std::thread::hardware_concurrency()),
+      [] { return std::make_unique<char>(); },
+      [](char&, std::size_t part) {
+        ask_random_questions(1000 + part, random_cases(1'000'000 / kParts));
+      });
 }
 
 }  // namespace
