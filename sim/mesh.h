@@ -93,6 +93,8 @@ class DeviceMesh {
   // when the mesh has no dim names.
   [[nodiscard]] std::optional<Flattened> find_flattened(std::span<const int> mesh_dims) const;
 
+  // Whether any flattened mesh is registered: without one nothing is ever merged.
+  [[nodiscard]] bool has_flattened() const { return !root_->flattened.empty(); }
   [[nodiscard]] bool same_registry(const DeviceMesh& other) const;
 
   // All groups of a layout: they partition the root's ranks.

@@ -173,7 +173,7 @@ double Redistributor::cost_us(const TensorMeta& meta, const Layout& from, const 
   const Shortcut quick = shortcut(from, to);
   if (quick.taken) return quick.cost_us;
   if (!options_.rules.follows_plan) return loop_price(meta, from, to).total.value();
-  if (options_.merge == MergeMode::kPrice) {
+  if (merges_in_price()) {
     const Plan whole = plan(meta, from, to);
     return whole.price.total.value();
   }
@@ -193,7 +193,7 @@ void Redistributor::costs_us(const TensorMeta& meta, const Layout& from, std::sp
   SHARDLAB_CHECK(to.size() == out.size(), to.size(), " layouts, ", out.size(), " prices");
   // One exploration pays when it replaces many searches; strided layouts take the general way.
   const bool explore = options_.planner == PlannerKind::kGraph && options_.rules.follows_plan &&
-                       options_.merge != MergeMode::kPrice && to.size() > 4 && !from.has_strided();
+                       !merges_in_price() && to.size() > 4 && !from.has_strided();
   if (explore) {
     std::vector<Placement> targets;
     for (const Layout& layout : to) {

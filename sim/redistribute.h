@@ -82,6 +82,9 @@ class Redistributor {
                                    std::span<const StepRequest> steps, std::int64_t rank = 0);
 
  private:
+  [[nodiscard]] bool merges_in_price() const {
+    return options_.merge == MergeMode::kPrice && mesh_.has_flattened();
+  }
   struct Shortcut {
     bool taken = false;
     double cost_us = 0.0;

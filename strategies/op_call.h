@@ -47,6 +47,7 @@ struct OpCall {
   // Where the tensors of the i-th argument begin among tensors().
   [[nodiscard]] std::size_t position(std::size_t i) const;
   [[nodiscard]] std::string text() const;  // for messages and ids
+  friend bool operator==(const OpCall&, const OpCall&) = default;
 
   // The i-th of `args`, or the fallback. Throws InputError when it has another type.
   [[nodiscard]] std::int64_t integer_arg(std::size_t i, std::int64_t fallback) const;

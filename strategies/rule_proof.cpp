@@ -374,6 +374,10 @@ class CallProof {
       for (std::size_t o = 0; o < expansion.outputs(); ++o) {
         row.push_back(expansion.output(candidate, o)[0]);
       }
+      if (row.empty() && rule_.is_in_place()) {  // nothing is returned: what is written is judged
+        const std::size_t written = std::min(inputs.size(), data_sets_[0].expected.size());
+        row.assign(inputs.begin(), inputs.begin() + static_cast<std::ptrdiff_t>(written));
+      }
       if (std::find(outputs.begin(), outputs.end(), row) == outputs.end()) outputs.push_back(row);
     });
     return outputs;

@@ -3,6 +3,7 @@
 //
 //   BM_SelectMm/<mesh dims>, BM_SelectAdd/<mesh dims>
 #include "costmodel/error.h"
+#include "strategies/decision_cache.h"
 #include "strategies/evaluator.h"
 #include "tests/bench/questions.h"
 
@@ -34,11 +35,29 @@ void select(benchmark::State& state, const std::string& op) {
                                                     benchmark::Counter::kIsIterationInvariantRate);
 }
 
+// The same question again.
+void select_again(benchmark::State& state, const char* op) {
+  const bench::MeshQuestions questions = bench::questions_on(state.range(0));
+  const OpCall& call = questions.calls.at(op);
+  StackEvaluator evaluator(testing_support::shipped_stack("dtensor-2.13"),
+                           bench::topology_of_questions());
+  DecisionCache decisions(evaluator);
+  for (auto _ : state) {
+    benchmark::DoNotOptimize(decisions.of(call, questions.mesh).choice.total_us);
+  }
+}
+
 void BM_SelectMm(benchmark::State& state) { select(state, "aten.mm.default"); }
 BENCHMARK(BM_SelectMm)->DenseRange(1, 5);
 
 void BM_SelectAdd(benchmark::State& state) { select(state, "aten.add.Tensor"); }
 BENCHMARK(BM_SelectAdd)->DenseRange(1, 5);
+
+void BM_SelectMmAgain(benchmark::State& state) { select_again(state, "aten.mm.default"); }
+BENCHMARK(BM_SelectMmAgain)->DenseRange(1, 5);
+
+void BM_SelectAddAgain(benchmark::State& state) { select_again(state, "aten.add.Tensor"); }
+BENCHMARK(BM_SelectAddAgain)->DenseRange(1, 5);
 
 void BM_Memcpy(benchmark::State& state) { bench::copy_memory(state); }
 BENCHMARK(BM_Memcpy);
