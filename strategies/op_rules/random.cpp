@@ -5,6 +5,7 @@
 #include "costmodel/error.h"
 #include "strategies/pointwise.h"
 #include "strategies/rule_rows.h"
+#include "strategies/tensor_args.h"
 
 namespace shardlab {
 namespace {
@@ -15,13 +16,8 @@ using namespace rows;
 // outputs.
 template <std::size_t kInputs, std::size_t kWritten>
 const TensorSpec& first_tensor(const OpCall& call) {
-  const auto tensors = call.tensors();
-  if (tensors.size() != kInputs + kWritten) {
-    throw InputError(call.op + ": takes " + std::to_string(kInputs + kWritten) +
-                     (kInputs + kWritten == 1 ? " tensor" : " tensors") + ", found " +
-                     std::to_string(tensors.size()));
-  }
-  return *tensors[0];
+  expect_tensors(call, kInputs + kWritten);
+  return *call.tensors()[0];
 }
 
 template <std::size_t kWritten>
