@@ -14,11 +14,9 @@
 #include <string_view>
 
 #include "strategies/op_rule.h"
+#include "strategies/rule_rows.h"
 
 namespace shardlab {
-
-using RowsOf = Rows (*)(const OpCall&, const OpRule&);
-using OutputsOf = std::vector<TensorMeta> (*)(const OpCall&);
 
 struct PointwiseOps {
   std::string_view words;
@@ -28,7 +26,7 @@ struct PointwiseOps {
   RowsOf shardlab_rows = nullptr;
   OutputsOf outputs = nullptr;
   unsigned sets = kDTensor213 | kShardlab;
-  std::string_view (*excuse)(const OpCall&, const Row&) = nullptr;
+  ExcuseOf excuse = nullptr;
 };
 
 enum class ResultType : std::uint8_t {
@@ -75,11 +73,11 @@ std::vector<TensorMeta> outputs_as(const OpCall& call) {
 
 namespace partial_rows {
 
-inline constexpr Placement kR = Placement::replicate();
-inline constexpr Placement kSum = Placement::partial(ReduceOp::kSum);
-inline constexpr Placement kAvg = Placement::partial(ReduceOp::kAvg);
-inline constexpr Placement kMax = Placement::partial(ReduceOp::kMax);
-inline constexpr Placement kMin = Placement::partial(ReduceOp::kMin);
+using rows::kAvg;
+using rows::kMax;
+using rows::kMin;
+using rows::kR;
+using rows::kSum;
 
 inline constexpr PartialRow kAdditive[] = {
     {{kSum, kSum, kSum}, 3}, {{kAvg, kAvg, kAvg}, 3}, {{kAvg, kAvg, kR}, 3},

@@ -1,4 +1,4 @@
-// What families of op rules share: entries of rows, and rows that many ops have.
+// What families of op rules share: entries of rows, rows that many ops have, and rules of one form.
 #pragma once
 
 #include <array>
@@ -6,6 +6,15 @@
 
 #include "costmodel/error.h"
 #include "strategies/op_rule.h"
+
+namespace shardlab {
+
+using OutputsOf = decltype(OpRule::outputs);
+using RowsOf = decltype(OpRule::rows);
+using FollowOf = decltype(OpRule::follow);
+using ExcuseOf = decltype(OpRule::excuse);
+
+}  // namespace shardlab
 
 namespace shardlab::rows {
 
@@ -41,8 +50,7 @@ inline void add_alike(Rows& rows, std::size_t tensors, std::span<const Placement
   for (const Placement& partial : partials) rows.push_back(all_alike(tensors, partial));
 }
 
-// The partials that pass where every rank writes this value into its own: of a sum, no other than
-// 0.
+// The partials that pass where every rank writes this value into its own: a sum only with 0.
 [[nodiscard]] inline std::span<const Placement> partials_keeping(double value) {
   const std::span<const Placement> all(kPassThrough);
   return value == 0.0 ? all : all.subspan(1);
@@ -97,6 +105,30 @@ template <class IsGathered>
     result.push_back(lost ? kR : p);
   }
   return result;
+}
+
+// -- Rules ----------------------------------------------------------------------------------------
+
+// One operation an element of the first tensor.
+[[nodiscard]] inline double first_input_flops(std::span<const Shape> local, const OpCall&) {
+  double elements = 1.0;
+  for (const std::int64_t extent : local[0]) elements *= static_cast<double>(extent);
+  return elements;
+}
+
+// Of an op that computes nothing, it moves elements; and of its variant with an `out` tensor.
+constexpr OpRule copy_rule(std::string_view op, unsigned sets, OutputsOf outputs, RowsOf rows,
+                           ExcuseOf excuse = nullptr) {
+  return {.op = op,
+          .sets = sets,
+          .outputs = outputs,
+          .rows = rows,
+          .excuse = excuse,
+          .kernel = Kernel::kCopy};
+}
+template <auto kOutputs, auto kRowsOf>
+constexpr OpRule copy_out_rule(std::string_view op, unsigned sets) {
+  return copy_rule(op, sets, outputs_with_out<kOutputs>, rows_with_out<kRowsOf>);
 }
 
 }  // namespace shardlab::rows

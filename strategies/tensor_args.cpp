@@ -60,6 +60,11 @@ void expect_tensors(const OpCall& call, std::size_t count) {
                    (count == 1 ? " tensor, found " : " tensors, found ") + std::to_string(found));
 }
 
+const TensorSpec& only_tensor(const OpCall& call) {
+  expect_tensors(call, 1);
+  return call.required_tensor(0);
+}
+
 std::vector<std::int64_t> split_sizes(const OpCall& call, std::int64_t extent) {
   std::vector<std::int64_t> sizes;
   if (call.op.find("with_sizes") != std::string::npos) {

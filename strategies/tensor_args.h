@@ -1,4 +1,5 @@
-// What the arguments of ops that move elements about mean: slices, diagonals, paddings, indices.
+// What the arguments of ops that move elements about mean: slices, diagonals, paddings, indices; and
+// how many tensors an op takes.
 //
 //   SliceRange::of(call, 1, 8)       // start, end, step are arguments 1 to 3; of a dim of extent 8
 //   IndexedDims::of(call, shapes)    // index.Tensor and index_put
@@ -27,6 +28,8 @@ namespace shardlab {
 
 // Throws InputError for another number of tensors.
 void expect_tensors(const OpCall& call, std::size_t count);
+// Of an op that takes one. Throws InputError for another number.
+[[nodiscard]] const TensorSpec& only_tensor(const OpCall& call);
 
 // The extents that split and split_with_sizes (argument 0) cut an extent into. At most kMostParts.
 inline constexpr std::int64_t kMostParts = 1 << 16;

@@ -1,4 +1,4 @@
-// Kernels that move elements: joins; and numbers drawn by their place.
+// Kernels of joins and casts, and of numbers drawn by their place.
 #include <algorithm>
 
 #include "costmodel/error.h"

@@ -354,8 +354,6 @@ double backward_flops(std::span<const Shape> local, const OpCall&) {
   return products_flops(local, 1, 5.0);
 }
 
-using RowsOf = Rows (*)(const OpCall&, const OpRule&);
-
 constexpr OpRule forward(std::string_view op, unsigned sets, RowsOf rows) {
   return {.op = op,
           .sets = sets,

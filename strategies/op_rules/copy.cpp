@@ -9,6 +9,7 @@
 #include "strategies/pointwise.h"
 #include "strategies/pointwise_choices.h"
 #include "strategies/rule_rows.h"
+#include "strategies/tensor_args.h"
 
 namespace shardlab {
 namespace {
@@ -17,7 +18,7 @@ using namespace rows;
 
 constexpr Placement kProduct = Placement::partial(ReduceOp::kProduct);
 
-const TensorSpec& only_tensor(const OpCall& call, std::size_t most = 1) {
+const TensorSpec& copied_tensor(const OpCall& call, std::size_t most = 1) {
   const std::size_t found = call.tensors().size();
   if (found >= 1 && found <= most && !call.inputs[0].tensors.empty()) {
     return *call.tensors()[0];
@@ -37,7 +38,7 @@ DType dtype_arg(const OpCall& call, std::size_t i, DType fallback) {
 // -- One tensor as it is ---------------------------------------------------------------------
 
 std::vector<TensorMeta> same_outputs(const OpCall& call) {
-  TensorMeta out = only_tensor(call).meta;
+  TensorMeta out = copied_tensor(call).meta;
   out.strides.clear();
   return {out};
 }
@@ -59,7 +60,7 @@ std::vector<TensorMeta> retyped_outputs(const OpCall& call) {
   if (from_size == itemsize(to)) return {out};
   const std::int64_t bytes = out.shape.empty() ? 0 : out.shape.back() * from_size;
   if (out.shape.empty() || bytes % itemsize(to) != 0) {
-    throw InputError(call.op + ": " + only_tensor(call).meta.text() + " can't be read as " +
+    throw InputError(call.op + ": " + copied_tensor(call).meta.text() + " can't be read as " +
                      std::string(to_string(to)) + "; valid: a last dim of whole elements");
   }
   out.shape.back() = bytes / itemsize(to);
@@ -67,13 +68,13 @@ std::vector<TensorMeta> retyped_outputs(const OpCall& call) {
 }
 
 std::vector<FollowCandidate> follow_input(const OpCall& call, const DeviceMesh&) {
-  const Placements& placements = only_tensor(call).layout.placements;
+  const Placements& placements = copied_tensor(call).layout.placements;
   return {FollowCandidate{.outputs = {placements}, .inputs = {placements}, .keeps_order = true}};
 }
 
 Rows shard_rows(const OpCall& call) {
   Rows rows;
-  for (int dim = 0; dim < only_tensor(call, 2).meta.ndim(); ++dim) {
+  for (int dim = 0; dim < copied_tensor(call, 2).meta.ndim(); ++dim) {
     rows.push_back(all_alike(1 + call.tensors().size(), RowEntry::any_shard(dim)));
   }
   return rows;
@@ -102,7 +103,7 @@ Rows filled_rows(const OpCall& call, const OpRule&) {
 
 // Bytes are read anew where they stand; a last dim whose extent changes is not divided.
 Rows retyped_rows(const OpCall& call, const OpRule&) {
-  const TensorMeta in = only_tensor(call).meta;
+  const TensorMeta in = copied_tensor(call).meta;
   const TensorMeta out = retyped_outputs(call)[0];
   Rows rows;
   for (int dim = 0; dim < in.ndim(); ++dim) {
@@ -117,9 +118,7 @@ Rows retyped_rows(const OpCall& call, const OpRule&) {
 // -- Comparisons of whole tensors ------------------------------------------------------------
 
 std::vector<TensorMeta> comparison_outputs(const OpCall& call) {
-  if (call.tensors().size() != 2) {
-    throw InputError(call.op + ": takes 2 tensors, found " + std::to_string(call.tensors().size()));
-  }
+  expect_tensors(call, 2);
   TensorMeta out = call.tensors()[0]->meta;
   out.shape.clear();
   out.strides.clear();
@@ -165,7 +164,7 @@ std::vector<FollowCandidate> follow_likeness(const OpCall& call, const DeviceMes
   for (const TensorSpec* tensor : call.tensors()) {
     candidate.inputs.push_back(tensor->layout.placements);
   }
-  Placements output = only_tensor(call, 2).layout.placements;
+  Placements output = copied_tensor(call, 2).layout.placements;
   for (Placement& p : output) {
     if (!p.is_shard_like()) p = kR;
   }
@@ -185,7 +184,7 @@ Rows likeness_rows(const OpCall& call, const OpRule&) {
 
 template <std::size_t kDTypeArg>
 std::vector<TensorMeta> like_outputs(const OpCall& call) {
-  TensorMeta out = only_tensor(call, call.op.ends_with("out") ? 2 : 1).meta;
+  TensorMeta out = copied_tensor(call, call.op.ends_with("out") ? 2 : 1).meta;
   out.strides.clear();
   out.dtype = dtype_arg(call, kDTypeArg, out.dtype);
   if (call.op.ends_with("out")) out.dtype = call.tensors().back()->meta.dtype;
@@ -196,7 +195,7 @@ std::vector<TensorMeta> like_outputs(const OpCall& call) {
 
 template <std::size_t kDTypeArg>
 std::vector<TensorMeta> new_outputs(const OpCall& call) {
-  TensorMeta out = only_tensor(call).meta;
+  TensorMeta out = copied_tensor(call).meta;
   const auto shape = call.integers_arg(0);
   const auto bad = [](std::int64_t extent) {
     return extent < 0 || extent > (std::int64_t{1} << 40);
@@ -212,13 +211,13 @@ std::vector<TensorMeta> new_outputs(const OpCall& call) {
 
 bool is_uninitialized(const OpCall& call) { return call.op.find("new_empty") != std::string::npos; }
 bool has_same_shape(const OpCall& call) {
-  return new_outputs<99>(call)[0].shape == only_tensor(call).meta.shape;
+  return new_outputs<99>(call)[0].shape == copied_tensor(call).meta.shape;
 }
 
 // Whole; or, where the shape is the input's and it is sharded, as the input is. What is not written
 // yet may even be partial.
 std::vector<FollowCandidate> follow_or_replicate(const OpCall& call, const DeviceMesh& mesh) {
-  const Placements& placements = only_tensor(call).layout.placements;
+  const Placements& placements = copied_tensor(call).layout.placements;
   const Placements whole(static_cast<std::size_t>(mesh.ndim()), kR);
   std::vector<FollowCandidate> candidates = {
       {.outputs = {whole}, .inputs = {placements}, .keeps_order = true}};
@@ -233,7 +232,7 @@ std::vector<FollowCandidate> follow_or_replicate(const OpCall& call, const Devic
 Rows new_rows(const OpCall& call, const OpRule&) {
   Rows rows;
   const bool same = has_same_shape(call);
-  for (int dim = 0; dim < only_tensor(call).meta.ndim(); ++dim) {
+  for (int dim = 0; dim < copied_tensor(call).meta.ndim(); ++dim) {
     if (same) rows.push_back(all_alike(2, RowEntry::any_shard(dim)));
     rows.push_back({kR, RowEntry::any_shard(dim)});
   }

@@ -6,6 +6,7 @@
 
 #include "costmodel/error.h"
 #include "strategies/decomposition.h"
+#include "strategies/pointwise.h"
 #include "strategies/reduction_args.h"
 #include "strategies/rule_rows.h"
 
@@ -19,16 +20,6 @@ using rows::kR;
 using rows::kSum;
 
 constexpr Placement kProduct = Placement::partial(ReduceOp::kProduct);
-
-double largest_input(std::span<const Shape> local, const OpCall&) {
-  double largest = 0.0;
-  for (const Shape& shape : local) {
-    double elements = 1.0;
-    for (const std::int64_t extent : shape) elements *= static_cast<double>(extent);
-    largest = std::max(largest, elements);
-  }
-  return largest;
-}
 
 Shape common_shape(const OpCall& call) {
   const auto tensors = call.tensors();
@@ -48,19 +39,16 @@ void add_partials(Rows& all, const OpCall& call, std::span<const PartialRow> par
 template <class Output>
 void add_shards(Rows& all, const OpCall& call, std::size_t outputs, Output&& output) {
   const Shape common = common_shape(call);
-  for (std::size_t d = 0; d < common.size(); ++d) {
-    Row row(outputs, output(static_cast<int>(d)));
+  for (int d = 0; d < static_cast<int>(common.size()); ++d) {
+    Row row(outputs, output(d));
     for (const TensorSpec* tensor : call.tensors()) {
-      const Shape& shape = tensor->meta.shape;
-      const std::size_t missing = common.size() - shape.size();
-      const bool has = d >= missing && shape[d - missing] == common[d];
-      row.push_back(rows::shard_or_replicate(has ? static_cast<int>(d - missing) : -1));
+      row.push_back(rows::shard_or_replicate(operand_dim(tensor->meta.shape, common, d)));
     }
     all.push_back(row);
   }
 }
 
-Rows pointwise_rows(const OpCall& call, const OpRule& rule) {
+Rows elementwise_rows(const OpCall& call, const OpRule& rule) {
   Rows all;
   add_shards(all, call, rule.outputs(call).size(), &RowEntry::any_shard);
   add_partials(all, call, rule.partial_rows);
@@ -113,19 +101,19 @@ void add_extremes(Rows& all) {
 }
 
 Rows softplus_rows(const OpCall& call, const OpRule& rule) {
-  Rows all = pointwise_rows(call, rule);
+  Rows all = elementwise_rows(call, rule);
   add_extremes(all);
   return all;
 }
 
 Rows leaky_relu_rows(const OpCall& call, const OpRule& rule) {
-  Rows all = pointwise_rows(call, rule);
+  Rows all = elementwise_rows(call, rule);
   if (call.number_arg(0, 0.01) >= 0.0) add_extremes(all);
   return all;
 }
 
 Rows elu_rows(const OpCall& call, const OpRule& rule) {
-  Rows all = pointwise_rows(call, rule);
+  Rows all = elementwise_rows(call, rule);
   const double scale = call.number_arg(1, 1.0);
   const double below = call.number_arg(0, 1.0) * scale * call.number_arg(2, 1.0);
   const bool by_result = call.boolean_arg(3, false);  // its factor is of any sign
@@ -134,7 +122,7 @@ Rows elu_rows(const OpCall& call, const OpRule& rule) {
 }
 
 Rows rsub_rows(const OpCall& call, const OpRule& rule) {
-  Rows all = pointwise_rows(call, rule);
+  Rows all = elementwise_rows(call, rule);
   const bool falls = call.number_arg(0, 1.0) >= 0.0;
   all.push_back({kMax, falls ? kMin : kMax, kR});
   all.push_back({kMin, falls ? kMax : kMin, kR});
@@ -259,10 +247,8 @@ constexpr OpRule decomposed(std::string_view op) {
           .sets = kDTensor213,
           .outputs = decomposed_outputs,
           .rows = decomposed_rows,
-          .flops = largest_input};
+          .flops = pointwise_flops};
 }
-
-using RowsOf = Rows (*)(const OpCall&, const OpRule&);
 
 constexpr OpRule as_rows(std::string_view op, RowsOf rows,
                          std::span<const PartialRow> partials = {}) {
@@ -271,7 +257,7 @@ constexpr OpRule as_rows(std::string_view op, RowsOf rows,
           .outputs = decomposed_outputs,
           .rows = rows,
           .partial_rows = partials,
-          .flops = largest_input};
+          .flops = pointwise_flops};
 }
 
 template <std::size_t kReductionArg = 0>
@@ -299,7 +285,7 @@ constexpr OpRule with_filter(OpRule rule, bool (*filter)(const OpCall&, std::spa
 
 constexpr OpRule kRules[] = {
     decomposed("aten._prelu_kernel.default"),
-    as_rows("aten._prelu_kernel.default", pointwise_rows, kSlope),
+    as_rows("aten._prelu_kernel.default", elementwise_rows, kSlope),
     decomposed("aten.aminmax.default"),
     with_filter(as_rows("aten.aminmax.default", aminmax_rows), every_shard_has_rows),
     decomposed("aten.binary_cross_entropy.default"),
@@ -314,7 +300,7 @@ constexpr OpRule kRules[] = {
     decomposed("aten.elu_backward.default"),
     as_rows("aten.elu_backward.default", elu_rows, kLinearInFirst),
     decomposed("aten.hardswish.default"),
-    as_rows("aten.hardswish.default", pointwise_rows),
+    as_rows("aten.hardswish.default", elementwise_rows),
     decomposed("aten.huber_loss.default"),
     loss("aten.huber_loss.default"),
     decomposed("aten.huber_loss_backward.default"),
@@ -324,15 +310,15 @@ constexpr OpRule kRules[] = {
     decomposed("aten.leaky_relu_backward.default"),
     as_rows("aten.leaky_relu_backward.default", leaky_relu_rows, kLinearInFirst),
     decomposed("aten.log_sigmoid_forward.default"),
-    as_rows("aten.log_sigmoid_forward.default", pointwise_rows),
+    as_rows("aten.log_sigmoid_forward.default", elementwise_rows),
     {.op = "aten.margin_ranking_loss.default",
      .sets = kDTensor213,
      .outputs = decomposed_outputs,
      .rows = mean_alone_rows,
-     .flops = largest_input},
+     .flops = pointwise_flops},
     loss<1>("aten.margin_ranking_loss.default"),
     decomposed("aten.masked_fill.Tensor"),
-    as_rows("aten.masked_fill.Tensor", pointwise_rows, kEither),
+    as_rows("aten.masked_fill.Tensor", elementwise_rows, kEither),
     decomposed("aten.mse_loss.default"),
     loss("aten.mse_loss.default"),
     decomposed("aten.mse_loss_backward.default"),
@@ -350,7 +336,7 @@ constexpr OpRule kRules[] = {
     decomposed("aten.softplus_backward.default"),
     as_rows("aten.softplus_backward.default", softplus_rows, kLinearInFirst),
     decomposed("aten.special_ndtr.default"),
-    as_rows("aten.special_ndtr.default", pointwise_rows, kNonDecreasing),
+    as_rows("aten.special_ndtr.default", elementwise_rows, kNonDecreasing),
 };
 
 }  // namespace

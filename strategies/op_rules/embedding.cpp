@@ -8,6 +8,8 @@
 namespace shardlab {
 namespace {
 
+using rows::copy_out_rule;
+using rows::copy_rule;
 using rows::kAvg;
 using rows::kR;
 using rows::kSum;
@@ -92,25 +94,14 @@ Rows backward_rows(const OpCall& call, const OpRule&) {
   return rows;
 }
 
-using Outputs = std::vector<TensorMeta> (*)(const OpCall&);
-using RowsOf = Rows (*)(const OpCall&, const OpRule&);
-
-constexpr OpRule ruled(std::string_view op, unsigned sets, Outputs outputs, RowsOf rows) {
-  return {.op = op, .sets = sets, .outputs = outputs, .rows = rows, .kernel = Kernel::kCopy};
-}
-template <auto kOutputs, auto kRowsOf>
-constexpr OpRule out_variant(std::string_view op, unsigned sets) {
-  return ruled(op, sets, rows::outputs_with_out<kOutputs>, rows::rows_with_out<kRowsOf>);
-}
-
 constexpr OpRule kRules[] = {
-    ruled("aten.embedding.default", kDTensor213, embedding_outputs, embedding_rows_of_dtensor),
-    ruled("aten.embedding.default", kShardlab, embedding_outputs, embedding_rows),
-    out_variant<embedding_outputs, embedding_rows_of_dtensor>("aten.embedding.out", kDTensor213),
-    out_variant<embedding_outputs, embedding_rows>("aten.embedding.out", kShardlab),
-    ruled("aten.embedding_dense_backward.default", kDTensor213, backward_outputs,
-          backward_rows_of_dtensor),
-    ruled("aten.embedding_dense_backward.default", kShardlab, backward_outputs, backward_rows),
+    copy_rule("aten.embedding.default", kDTensor213, embedding_outputs, embedding_rows_of_dtensor),
+    copy_rule("aten.embedding.default", kShardlab, embedding_outputs, embedding_rows),
+    copy_out_rule<embedding_outputs, embedding_rows_of_dtensor>("aten.embedding.out", kDTensor213),
+    copy_out_rule<embedding_outputs, embedding_rows>("aten.embedding.out", kShardlab),
+    copy_rule("aten.embedding_dense_backward.default", kDTensor213, backward_outputs,
+              backward_rows_of_dtensor),
+    copy_rule("aten.embedding_dense_backward.default", kShardlab, backward_outputs, backward_rows),
 };
 
 }  // namespace

@@ -221,8 +221,11 @@ Rows unscale_rows(const OpCall& call, const OpRule&) {
   return rows;
 }
 
-std::string_view of_finite_parts(const OpCall&, const Row&) {
-  return "parts that are finite may add up to what is not";
+std::string_view of_finite_parts(const OpCall&, const Row& row) {
+  const Placement& elements = row[2].placement();
+  if (elements.is_partial()) return "parts that are finite may add up to what is not";
+  if (elements.is_shard_like()) return "what a rank finds in its rows must reach the others";
+  return "what is found is whole where the elements are";
 }
 
 // -- Fused optimizers ------------------------------------------------------------------------

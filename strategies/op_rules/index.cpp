@@ -12,6 +12,8 @@
 namespace shardlab {
 namespace {
 
+using rows::copy_out_rule;
+using rows::copy_rule;
 using rows::kAllPartials;
 using rows::kAvg;
 using rows::kMax;
@@ -469,76 +471,57 @@ Rows index_put_rows(const OpCall& call, const OpRule& rule) {
   return rows;
 }
 
-using Outputs = std::vector<TensorMeta> (*)(const OpCall&);
-using RowsOf = Rows (*)(const OpCall&, const OpRule&);
-
-using Excuse = std::string_view (*)(const OpCall&, const Row&);
-
-constexpr OpRule ruled(std::string_view op, unsigned sets, Outputs outputs, RowsOf rows,
-                       Excuse excuse = nullptr) {
-  return {.op = op,
-          .sets = sets,
-          .outputs = outputs,
-          .rows = rows,
-          .excuse = excuse,
-          .kernel = Kernel::kCopy};
-}
-
-template <auto kOutputs, auto kRowsOf>
-constexpr OpRule out_variant(std::string_view op, unsigned sets) {
-  return ruled(op, sets, rows::outputs_with_out<kOutputs>, rows::rows_with_out<kRowsOf>);
-}
-
 constexpr OpRule kRules[] = {
-    ruled("aten._index_put_impl_.default", kDTensor213, index_put_outputs, index_put_rows),
-    ruled("aten._index_put_impl_.default", kShardlab, index_put_outputs, index_put_rows),
-    ruled("aten.gather.default", kDTensor213, gather_outputs, gather_rows_of_dtensor),
-    ruled("aten.gather.default", kShardlab, gather_outputs, gather_rows, excuse_cut_alike),
-    ruled("aten.index.Tensor", kDTensor213, index_outputs, index_rows),
-    ruled("aten.index.Tensor", kShardlab, index_outputs, index_rows),
-    ruled("aten.index_fill.int_Scalar", kDTensor213, index_fill_outputs, index_fill_rows),
-    ruled("aten.index_fill.int_Scalar", kShardlab, index_fill_outputs, index_fill_rows),
-    ruled("aten.index_fill.int_Tensor", kDTensor213 | kShardlab, index_fill_outputs,
-          index_fill_rows),
-    ruled("aten.index_fill_.int_Scalar", kDTensor213, index_fill_outputs, index_fill_rows),
-    ruled("aten.index_fill_.int_Scalar", kShardlab, index_fill_outputs, index_fill_rows),
-    ruled("aten.index_fill_.int_Tensor", kDTensor213 | kShardlab, index_fill_outputs,
-          index_fill_rows),
-    ruled("aten.index_put.default", kDTensor213, index_put_outputs, index_put_rows),
-    ruled("aten.index_put.default", kShardlab, index_put_outputs, index_put_rows),
-    ruled("aten.index_put_.default", kDTensor213, index_put_outputs, index_put_rows),
-    ruled("aten.index_put_.default", kShardlab, index_put_outputs, index_put_rows),
-    ruled("aten.index_reduce.default", kDTensor213, index_reduce_outputs, index_reduce_rows),
-    ruled("aten.index_reduce.default", kShardlab, index_reduce_outputs, index_reduce_rows),
-    ruled("aten.index_reduce_.default", kDTensor213, index_reduce_outputs, index_reduce_rows),
-    ruled("aten.index_reduce_.default", kShardlab, index_reduce_outputs, index_reduce_rows),
-    ruled("aten.index_select.default", kDTensor213 | kShardlab, index_select_outputs,
-          index_select_rows),
-    ruled("aten.scatter.src", kDTensor213, scatter_outputs, scatter_rows_of_dtensor),
-    ruled("aten.scatter.src", kShardlab, scatter_outputs, scatter_rows, excuse_cut_alike),
-    ruled("aten.scatter.value", kDTensor213, scatter_outputs, scatter_rows_of_dtensor),
-    ruled("aten.scatter.value", kShardlab, scatter_outputs, scatter_rows, excuse_cut_alike),
-    ruled("aten.scatter_.src", kDTensor213, scatter_outputs, scatter_rows_of_dtensor),
-    ruled("aten.scatter_.src", kShardlab, scatter_outputs, scatter_rows, excuse_cut_alike),
-    ruled("aten.scatter_.value", kDTensor213, scatter_outputs, scatter_rows_of_dtensor),
-    ruled("aten.scatter_.value", kShardlab, scatter_outputs, scatter_rows, excuse_cut_alike),
-    ruled("aten.scatter_add.default", kDTensor213, scatter_outputs, scatter_rows_of_dtensor),
-    ruled("aten.scatter_add.default", kShardlab, scatter_outputs, scatter_add_rows,
-          excuse_cut_alike),
-    out_variant<index_fill_outputs, index_fill_rows>("aten.index_fill.int_Tensor_out",
-                                                     kDTensor213 | kShardlab),
-    out_variant<index_select_outputs, index_select_rows>("aten.index_select.out",
-                                                         kDTensor213 | kShardlab),
-    out_variant<index_put_outputs, index_put_rows>("aten._index_put_impl.out", kDTensor213),
-    out_variant<index_put_outputs, index_put_rows>("aten._index_put_impl.out", kShardlab),
-    out_variant<index_outputs, index_rows>("aten.index.Tensor_out", kDTensor213),
-    out_variant<index_outputs, index_rows>("aten.index.Tensor_out", kShardlab),
-    out_variant<index_fill_outputs, index_fill_rows>("aten.index_fill.int_Scalar_out", kDTensor213),
-    out_variant<index_fill_outputs, index_fill_rows>("aten.index_fill.int_Scalar_out", kShardlab),
-    out_variant<index_put_outputs, index_put_rows>("aten.index_put.out", kDTensor213),
-    out_variant<index_put_outputs, index_put_rows>("aten.index_put.out", kShardlab),
-    out_variant<index_reduce_outputs, index_reduce_rows>("aten.index_reduce.out", kDTensor213),
-    out_variant<index_reduce_outputs, index_reduce_rows>("aten.index_reduce.out", kShardlab),
+    copy_rule("aten._index_put_impl_.default", kDTensor213, index_put_outputs, index_put_rows),
+    copy_rule("aten._index_put_impl_.default", kShardlab, index_put_outputs, index_put_rows),
+    copy_rule("aten.gather.default", kDTensor213, gather_outputs, gather_rows_of_dtensor),
+    copy_rule("aten.gather.default", kShardlab, gather_outputs, gather_rows, excuse_cut_alike),
+    copy_rule("aten.index.Tensor", kDTensor213, index_outputs, index_rows),
+    copy_rule("aten.index.Tensor", kShardlab, index_outputs, index_rows),
+    copy_rule("aten.index_fill.int_Scalar", kDTensor213, index_fill_outputs, index_fill_rows),
+    copy_rule("aten.index_fill.int_Scalar", kShardlab, index_fill_outputs, index_fill_rows),
+    copy_rule("aten.index_fill.int_Tensor", kDTensor213 | kShardlab, index_fill_outputs,
+              index_fill_rows),
+    copy_rule("aten.index_fill_.int_Scalar", kDTensor213, index_fill_outputs, index_fill_rows),
+    copy_rule("aten.index_fill_.int_Scalar", kShardlab, index_fill_outputs, index_fill_rows),
+    copy_rule("aten.index_fill_.int_Tensor", kDTensor213 | kShardlab, index_fill_outputs,
+              index_fill_rows),
+    copy_rule("aten.index_put.default", kDTensor213, index_put_outputs, index_put_rows),
+    copy_rule("aten.index_put.default", kShardlab, index_put_outputs, index_put_rows),
+    copy_rule("aten.index_put_.default", kDTensor213, index_put_outputs, index_put_rows),
+    copy_rule("aten.index_put_.default", kShardlab, index_put_outputs, index_put_rows),
+    copy_rule("aten.index_reduce.default", kDTensor213, index_reduce_outputs, index_reduce_rows),
+    copy_rule("aten.index_reduce.default", kShardlab, index_reduce_outputs, index_reduce_rows),
+    copy_rule("aten.index_reduce_.default", kDTensor213, index_reduce_outputs, index_reduce_rows),
+    copy_rule("aten.index_reduce_.default", kShardlab, index_reduce_outputs, index_reduce_rows),
+    copy_rule("aten.index_select.default", kDTensor213 | kShardlab, index_select_outputs,
+              index_select_rows),
+    copy_rule("aten.scatter.src", kDTensor213, scatter_outputs, scatter_rows_of_dtensor),
+    copy_rule("aten.scatter.src", kShardlab, scatter_outputs, scatter_rows, excuse_cut_alike),
+    copy_rule("aten.scatter.value", kDTensor213, scatter_outputs, scatter_rows_of_dtensor),
+    copy_rule("aten.scatter.value", kShardlab, scatter_outputs, scatter_rows, excuse_cut_alike),
+    copy_rule("aten.scatter_.src", kDTensor213, scatter_outputs, scatter_rows_of_dtensor),
+    copy_rule("aten.scatter_.src", kShardlab, scatter_outputs, scatter_rows, excuse_cut_alike),
+    copy_rule("aten.scatter_.value", kDTensor213, scatter_outputs, scatter_rows_of_dtensor),
+    copy_rule("aten.scatter_.value", kShardlab, scatter_outputs, scatter_rows, excuse_cut_alike),
+    copy_rule("aten.scatter_add.default", kDTensor213, scatter_outputs, scatter_rows_of_dtensor),
+    copy_rule("aten.scatter_add.default", kShardlab, scatter_outputs, scatter_add_rows,
+              excuse_cut_alike),
+    copy_out_rule<index_fill_outputs, index_fill_rows>("aten.index_fill.int_Tensor_out",
+                                                       kDTensor213 | kShardlab),
+    copy_out_rule<index_select_outputs, index_select_rows>("aten.index_select.out",
+                                                           kDTensor213 | kShardlab),
+    copy_out_rule<index_put_outputs, index_put_rows>("aten._index_put_impl.out", kDTensor213),
+    copy_out_rule<index_put_outputs, index_put_rows>("aten._index_put_impl.out", kShardlab),
+    copy_out_rule<index_outputs, index_rows>("aten.index.Tensor_out", kDTensor213),
+    copy_out_rule<index_outputs, index_rows>("aten.index.Tensor_out", kShardlab),
+    copy_out_rule<index_fill_outputs, index_fill_rows>("aten.index_fill.int_Scalar_out",
+                                                       kDTensor213),
+    copy_out_rule<index_fill_outputs, index_fill_rows>("aten.index_fill.int_Scalar_out", kShardlab),
+    copy_out_rule<index_put_outputs, index_put_rows>("aten.index_put.out", kDTensor213),
+    copy_out_rule<index_put_outputs, index_put_rows>("aten.index_put.out", kShardlab),
+    copy_out_rule<index_reduce_outputs, index_reduce_rows>("aten.index_reduce.out", kDTensor213),
+    copy_out_rule<index_reduce_outputs, index_reduce_rows>("aten.index_reduce.out", kShardlab),
 };
 
 }  // namespace

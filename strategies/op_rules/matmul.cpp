@@ -7,6 +7,7 @@
 #include "strategies/decomposition.h"
 #include "strategies/einsum.h"
 #include "strategies/op_rule.h"
+#include "strategies/tensor_args.h"
 
 namespace shardlab {
 namespace {
@@ -31,13 +32,10 @@ std::vector<Shape> shapes_from(const OpCall& call, std::size_t first,
 bool has_out_tensor(const OpCall& call) { return call.op.ends_with("out"); }
 
 // `out` comes after them.
-void expect_tensors(const OpCall& call, std::size_t count) {
-  if (has_out_tensor(call)) ++count;
-  const std::size_t found = call.tensors().size();
-  if (found != count || call.inputs.size() != count) {
-    throw InputError(call.op + ": takes " + std::to_string(count) + " tensors, found " +
-                     std::to_string(found));
-  }
+void expect_operands(const OpCall& call, std::size_t count) {
+  expect_tensors(call, count + (has_out_tensor(call) ? 1 : 0));
+  if (call.inputs.size() == call.tensors().size()) return;
+  throw InputError(call.op + ": takes one tensor for each of its arguments");
 }
 
 std::string_view equation_of(std::string_view op) {
@@ -70,7 +68,7 @@ Rows with_out(Rows rows, const OpRule& rule) {
 // --------------------------------------------------------------------------------------------------
 
 std::vector<TensorMeta> product_outputs(const OpCall& call) {
-  expect_tensors(call, 2);
+  expect_operands(call, 2);
   const EinsumEquation equation = EinsumEquation::parse(equation_of(call.op));
   TensorMeta out = call.tensors()[0]->meta;
   out.shape = equation.output_shape(shapes_from(call, 0, 2), call.op);
@@ -103,7 +101,7 @@ double product_flops(std::span<const Shape> local, const OpCall&) {
 // --------------------------------------------------
 
 std::vector<TensorMeta> biased_outputs(const OpCall& call) {
-  expect_tensors(call, 3);
+  expect_operands(call, 3);
   const EinsumEquation equation = EinsumEquation::parse(equation_of(call.op));
   TensorMeta out = call.tensors()[1]->meta;
   out.shape = equation.output_shape(shapes_from(call, 1, 2), call.op);
@@ -198,7 +196,7 @@ EinsumEquation einsum_equation(const OpCall& call) {
 
 std::vector<TensorMeta> einsum_outputs(const OpCall& call) {
   const EinsumEquation equation = einsum_equation(call);
-  expect_tensors(call, equation.inputs().size());
+  expect_operands(call, equation.inputs().size());
   TensorMeta out = call.tensors()[0]->meta;
   out.shape = equation.output_shape(shapes_from(call, 0), call.op);
   out.strides.clear();

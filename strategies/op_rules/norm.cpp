@@ -299,12 +299,6 @@ Rows norm_rows(const OpCall& call, const OpRule&) {
   return rows;
 }
 
-double elements(std::span<const Shape> local, const OpCall&) {
-  double product = 1.0;
-  for (const std::int64_t extent : local[0]) product *= static_cast<double>(extent);
-  return product;
-}
-
 constexpr OpRule norm(std::string_view op, unsigned set) {
   return {.op = op,
           .sets = set,
@@ -312,7 +306,7 @@ constexpr OpRule norm(std::string_view op, unsigned set) {
           .rows = set == kShardlab ? norm_rows : pytorch_rows,
           .excuse = excuse,
           .kernel = Kernel::kReduction,
-          .flops = elements};
+          .flops = first_input_flops};
 }
 
 constexpr OpRule kRules[] = {

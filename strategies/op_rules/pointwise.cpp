@@ -12,6 +12,7 @@
 #include "costmodel/error.h"
 #include "strategies/op_rule.h"
 #include "strategies/pointwise_choices.h"
+#include "strategies/tensor_args.h"
 
 namespace shardlab {
 namespace {
@@ -60,11 +61,7 @@ Rows replicated_keyword_rows(const OpCall& call, const OpRule& rule) {
 // mantissa and exponent, each like the input; with two tensors to write them to.
 std::vector<TensorMeta> frexp_outputs(const OpCall& call) {
   const auto tensors = call.tensors();
-  const std::size_t expected = call.op.ends_with("out") ? 3 : 1;
-  if (tensors.size() != expected) {
-    throw InputError(call.op + ": takes " + std::to_string(expected) + " tensors, found " +
-                     std::to_string(tensors.size()));
-  }
+  expect_tensors(call, call.op.ends_with("out") ? 3 : 1);
   TensorMeta mantissa = tensors[0]->meta;
   mantissa.strides.clear();
   TensorMeta exponent = mantissa;

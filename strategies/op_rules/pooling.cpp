@@ -7,6 +7,7 @@
 #include "costmodel/error.h"
 #include "strategies/op_rule.h"
 #include "strategies/rule_rows.h"
+#include "strategies/tensor_args.h"
 #include "strategies/window.h"
 
 namespace shardlab {
@@ -30,9 +31,7 @@ const TensorMeta& image(const OpCall& call, std::size_t tensor, bool may_lack_ba
 }
 
 const TensorMeta& only_image(const OpCall& call, bool may_lack_batch) {
-  if (call.inputs.size() != 1) {
-    throw InputError(call.op + ": takes 1 tensor, found " + std::to_string(call.inputs.size()));
-  }
+  expect_tensors(call, 1);
   return image(call, 0, may_lack_batch);
 }
 

@@ -2,9 +2,12 @@
 // and, for the out= and functional forms, autogen.py.
 //
 // Each element is drawn by its place, so that ranks that hold the same element draw the same number.
+#include <algorithm>
+
 #include "costmodel/error.h"
 #include "strategies/pointwise.h"
 #include "strategies/rule_rows.h"
+#include "strategies/tensor_args.h"
 
 namespace shardlab {
 namespace {
@@ -15,13 +18,8 @@ using namespace rows;
 // outputs.
 template <std::size_t kInputs, std::size_t kWritten>
 const TensorSpec& first_tensor(const OpCall& call) {
-  const auto tensors = call.tensors();
-  if (tensors.size() != kInputs + kWritten) {
-    throw InputError(call.op + ": takes " + std::to_string(kInputs + kWritten) +
-                     (kInputs + kWritten == 1 ? " tensor" : " tensors") + ", found " +
-                     std::to_string(tensors.size()));
-  }
-  return *tensors[0];
+  expect_tensors(call, kInputs + kWritten);
+  return *call.tensors()[0];
 }
 
 template <std::size_t kWritten>
@@ -88,8 +86,11 @@ Rows alike_rows(const OpCall& call, const OpRule&) {
   return rows;
 }
 
-std::string_view excuse_drawn(const OpCall&, const Row&) {
-  return "numbers are drawn for whole values; what an output is written to stays as it is";
+std::string_view excuse_drawn(const OpCall& call, const Row& row) {
+  const bool partial = std::any_of(
+      row.begin(), row.end(), [](const RowEntry& entry) { return entry.placement().is_partial(); });
+  if (partial) return "numbers are drawn for whole values";
+  return call.op.ends_with("out") ? "an output stays as the tensor that it is written to" : "";
 }
 
 constexpr OpRule drawn(std::string_view op, OutputsOf outputs, RowsOf rows,

@@ -380,12 +380,6 @@ std::string_view excuse(const OpCall& call, const Row& row) {
   return "";
 }
 
-double elements(std::span<const Shape> local, const OpCall&) {
-  double product = 1.0;
-  for (const std::int64_t extent : local[0]) product *= static_cast<double>(extent);
-  return product;
-}
-
 // -- Values with their places: neither rows nor partials of a reduced dim ----------------------
 
 std::vector<TensorMeta> indexed_outputs(const OpCall& call) {
@@ -458,7 +452,7 @@ constexpr OpRule followed(std::string_view op, unsigned sets = kDTensor213) {
           .outputs = reduction_outputs,
           .follow = follow_reduction,
           .kernel = Kernel::kReduction,
-          .flops = elements};
+          .flops = first_input_flops};
 }
 constexpr OpRule as_rows(std::string_view op) {
   return {.op = op,
@@ -468,7 +462,7 @@ constexpr OpRule as_rows(std::string_view op) {
           .filter = shards_are_joinable,
           .excuse = excuse,
           .kernel = Kernel::kReduction,
-          .flops = elements};
+          .flops = first_input_flops};
 }
 constexpr OpRule with_indices(std::string_view op) {
   return {.op = op,
@@ -476,7 +470,7 @@ constexpr OpRule with_indices(std::string_view op) {
           .outputs = indexed_outputs,
           .rows = indexed_rows,
           .kernel = Kernel::kReduction,
-          .flops = elements};
+          .flops = first_input_flops};
 }
 constexpr OpRule histogram(unsigned set) {
   return {.op = "aten.histc.default",
@@ -484,7 +478,7 @@ constexpr OpRule histogram(unsigned set) {
           .outputs = histc_outputs,
           .rows = histc_rows,
           .kernel = Kernel::kReduction,
-          .flops = elements};
+          .flops = first_input_flops};
 }
 
 constexpr unsigned kFollow = kDTensor213 | kDTensorLegacy;

@@ -5,6 +5,7 @@
 #include "strategies/op_rule.h"
 #include "strategies/reduction_args.h"
 #include "strategies/rule_rows.h"
+#include "strategies/tensor_args.h"
 
 namespace shardlab {
 namespace {
@@ -28,14 +29,6 @@ constexpr std::array<ScanArgs, 8> kScans = {{
     {"aten.topk.default", 1, true},
 }};
 
-const TensorSpec& only_input(const OpCall& call) {
-  const auto tensors = call.tensors();
-  if (tensors.size() != 1) {
-    throw InputError(call.op + ": takes 1 tensor, found " + std::to_string(tensors.size()));
-  }
-  return *tensors[0];
-}
-
 std::size_t position_of_dim(const OpCall& call, bool& has_default) {
   for (const ScanArgs& row : kScans) {
     if (row.op != call.op) continue;
@@ -48,12 +41,12 @@ std::size_t position_of_dim(const OpCall& call, bool& has_default) {
 int scan_dim(const OpCall& call) {
   bool has_default = false;
   const std::size_t position = position_of_dim(call, has_default);
-  const int ndim = only_input(call).meta.ndim();
+  const int ndim = only_tensor(call).meta.ndim();
   return has_default ? dim_arg(call, position, ndim, -1) : dim_arg(call, position, ndim);
 }
 
 std::vector<TensorMeta> scan_outputs(const OpCall& call) {
-  TensorMeta out = only_input(call).meta;
+  TensorMeta out = only_tensor(call).meta;
   static_cast<void>(scan_dim(call));
   out.strides.clear();
   if (call.op != "aten.logcumsumexp.default") out.dtype = accumulated_dtype(call, 1, out.dtype);
@@ -62,7 +55,7 @@ std::vector<TensorMeta> scan_outputs(const OpCall& call) {
 
 // Values and where they were.
 std::vector<TensorMeta> indexed_outputs(const OpCall& call) {
-  TensorMeta values = only_input(call).meta;
+  TensorMeta values = only_tensor(call).meta;
   const int dim = scan_dim(call);
   values.strides.clear();
   if (call.op == "aten.topk.default") {
@@ -86,13 +79,13 @@ std::vector<FollowCandidate> follow_scan(const OpCall& call, const DeviceMesh&) 
   static_cast<void>(scan_dim(call));
   const std::int64_t dim = call.integer_arg(0, 0);
   const Placements kept =
-      replicated_where(only_input(call).layout.placements, [dim](int d) { return d == dim; });
+      replicated_where(only_tensor(call).layout.placements, [dim](int d) { return d == dim; });
   return {FollowCandidate{.outputs = {kept}, .inputs = {kept}}};
 }
 
 Rows scan_rows(const OpCall& call, const OpRule&) {
   Rows rows;
-  add_shards_besides(rows, only_input(call).meta.ndim(), scan_dim(call), 2);
+  add_shards_besides(rows, only_tensor(call).meta.ndim(), scan_dim(call), 2);
   if (call.op == "aten.cumsum.default") {
     rows.push_back({kSum, kSum});
     rows.push_back({kAvg, kAvg});
@@ -105,19 +98,13 @@ Rows sort_rows(const OpCall& call, const OpRule& rule) {
   const int dim = scan_dim(call);
   Rows rows;
   if ((rule.sets & kDTensor213) == 0) {
-    add_shards_besides(rows, only_input(call).meta.ndim(), dim, 3);
+    add_shards_besides(rows, only_tensor(call).meta.ndim(), dim, 3);
     return rows;
   }
-  for (int d = 0; d < only_input(call).meta.ndim(); ++d) {
+  for (int d = 0; d < only_tensor(call).meta.ndim(); ++d) {
     if (d != dim) rows.push_back(all_alike(3, Placement::shard(d)));
   }
   return rows;
-}
-
-double elements(std::span<const Shape> local, const OpCall&) {
-  double product = 1.0;
-  for (const std::int64_t extent : local[0]) product *= static_cast<double>(extent);
-  return product;
 }
 
 constexpr OpRule followed(std::string_view op) {
@@ -126,7 +113,7 @@ constexpr OpRule followed(std::string_view op) {
           .outputs = scan_outputs,
           .follow = follow_scan,
           .kernel = Kernel::kReduction,
-          .flops = elements};
+          .flops = first_input_flops};
 }
 constexpr OpRule as_rows(std::string_view op) {
   return {.op = op,
@@ -134,7 +121,7 @@ constexpr OpRule as_rows(std::string_view op) {
           .outputs = scan_outputs,
           .rows = scan_rows,
           .kernel = Kernel::kReduction,
-          .flops = elements};
+          .flops = first_input_flops};
 }
 constexpr OpRule sorted(std::string_view op, unsigned set) {
   return {.op = op,
@@ -142,7 +129,7 @@ constexpr OpRule sorted(std::string_view op, unsigned set) {
           .outputs = indexed_outputs,
           .rows = sort_rows,
           .kernel = Kernel::kReduction,
-          .flops = elements};
+          .flops = first_input_flops};
 }
 
 constexpr OpRule kRules[] = {

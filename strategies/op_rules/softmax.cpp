@@ -5,19 +5,12 @@
 #include "strategies/op_rule.h"
 #include "strategies/reduction_args.h"
 #include "strategies/rule_rows.h"
+#include "strategies/tensor_args.h"
 
 namespace shardlab {
 namespace {
 
 using namespace rows;
-
-const TensorSpec& only_input(const OpCall& call) {
-  const auto tensors = call.tensors();
-  if (tensors.size() != 1) {
-    throw InputError(call.op + ": takes 1 tensor, found " + std::to_string(tensors.size()));
-  }
-  return *tensors[0];
-}
 
 int softmax_dim(const OpCall& call, int ndim) {
   if (call.args.empty()) throw InputError(call.op + ": --args must begin with the dim");
@@ -26,7 +19,7 @@ int softmax_dim(const OpCall& call, int ndim) {
 
 // The second of --args: of _safe_softmax a dtype, of the others whether halves become f32.
 std::vector<TensorMeta> softmax_outputs(const OpCall& call) {
-  TensorMeta out = only_input(call).meta;
+  TensorMeta out = only_tensor(call).meta;
   static_cast<void>(softmax_dim(call, out.ndim()));
   out.strides.clear();
   if (call.op == "aten._safe_softmax.default") {
@@ -38,14 +31,14 @@ std::vector<TensorMeta> softmax_outputs(const OpCall& call) {
 }
 
 std::vector<FollowCandidate> follow_softmax(const OpCall& call, const DeviceMesh&) {
-  const TensorSpec& in = only_input(call);
+  const TensorSpec& in = only_tensor(call);
   const int dim = softmax_dim(call, in.meta.ndim());
   const Placements kept = replicated_where(in.layout.placements, [dim](int d) { return d == dim; });
   return {FollowCandidate{.outputs = {kept}, .inputs = {kept}}};
 }
 
 Rows softmax_rows(const OpCall& call, const OpRule&) {
-  const int ndim = only_input(call).meta.ndim();
+  const int ndim = only_tensor(call).meta.ndim();
   Rows rows;
   add_shards_besides(rows, ndim, softmax_dim(call, ndim), 2);
   return rows;
@@ -93,12 +86,6 @@ Rows backward_rows(const OpCall& call, const OpRule&) {
   return rows;
 }
 
-double elements(std::span<const Shape> local, const OpCall&) {
-  double product = 1.0;
-  for (const std::int64_t extent : local[0]) product *= static_cast<double>(extent);
-  return product;
-}
-
 constexpr unsigned kFollow = kDTensor213 | kDTensorLegacy;
 
 constexpr OpRule followed(std::string_view op) {
@@ -107,7 +94,7 @@ constexpr OpRule followed(std::string_view op) {
           .outputs = softmax_outputs,
           .follow = follow_softmax,
           .kernel = Kernel::kReduction,
-          .flops = elements};
+          .flops = first_input_flops};
 }
 constexpr OpRule as_rows(std::string_view op) {
   return {.op = op,
@@ -115,7 +102,7 @@ constexpr OpRule as_rows(std::string_view op) {
           .outputs = softmax_outputs,
           .rows = softmax_rows,
           .kernel = Kernel::kReduction,
-          .flops = elements};
+          .flops = first_input_flops};
 }
 constexpr OpRule followed_backward(std::string_view op) {
   return {.op = op,
@@ -123,7 +110,7 @@ constexpr OpRule followed_backward(std::string_view op) {
           .outputs = backward_outputs,
           .follow = follow_backward,
           .kernel = Kernel::kReduction,
-          .flops = elements};
+          .flops = first_input_flops};
 }
 constexpr OpRule backward_as_rows(std::string_view op) {
   return {.op = op,
@@ -131,7 +118,7 @@ constexpr OpRule backward_as_rows(std::string_view op) {
           .outputs = backward_outputs,
           .rows = backward_rows,
           .kernel = Kernel::kReduction,
-          .flops = elements};
+          .flops = first_input_flops};
 }
 
 constexpr OpRule kRules[] = {

@@ -14,6 +14,8 @@
 namespace shardlab {
 namespace {
 
+using rows::copy_out_rule;
+using rows::copy_rule;
 using rows::kPassThrough;
 using rows::kR;
 
@@ -146,12 +148,6 @@ Rows stack_rows(const OpCall& call, const OpRule&) {
 
 bool is_shardlab(const OpRule& rule) { return (rule.sets & kShardlab) != 0; }
 
-// The only tensor, without `out`.
-const TensorSpec& only_input(const OpCall& call) {
-  expect_tensors(call, 1);
-  return call.required_tensor(0);
-}
-
 TensorMeta like(const TensorSpec& input, const Shape& shape) {
   std::int64_t capacity = 1;
   for (const std::int64_t extent : shape) {
@@ -234,10 +230,10 @@ void expect_source(const OpCall& call, const Shape& wanted) {
 // -- split, unbind
 // -------------------------------------------------------------------------------------------------
 
-int split_dim(const OpCall& call) { return dim_of(call, 1, 0, only_input(call).meta.ndim()); }
+int split_dim(const OpCall& call) { return dim_of(call, 1, 0, only_tensor(call).meta.ndim()); }
 
 std::vector<TensorMeta> split_outputs(const OpCall& call) {
-  const TensorSpec& in = only_input(call);
+  const TensorSpec& in = only_tensor(call);
   const int dim = split_dim(call);
   const std::int64_t extent = in.meta.shape[static_cast<std::size_t>(dim)];
   std::vector<TensorMeta> outputs;
@@ -250,7 +246,7 @@ std::vector<TensorMeta> split_outputs(const OpCall& call) {
 }
 
 std::vector<FollowCandidate> follow_split(const OpCall& call, const DeviceMesh&) {
-  const Placements kept = without_shards_of(only_input(call).layout.placements, split_dim(call));
+  const Placements kept = without_shards_of(only_tensor(call).layout.placements, split_dim(call));
   return followed(call, kept, split_outputs(call).size(), kept);
 }
 
@@ -260,14 +256,14 @@ Rows split_rows(const OpCall& call, const OpRule&) {
   // One part of at least the extent is the whole, on every rank.
   const bool whole = parts == 1 && call.op == "aten.split.Tensor";
   return moving_rows(
-      only_input(call).meta.ndim(), parts, [&](int d) { return d == dim && !whole ? -1 : d; },
+      only_tensor(call).meta.ndim(), parts, [&](int d) { return d == dim && !whole ? -1 : d; },
       kPassThrough);
 }
 
-int unbind_dim(const OpCall& call) { return dim_of(call, 0, 0, only_input(call).meta.ndim()); }
+int unbind_dim(const OpCall& call) { return dim_of(call, 0, 0, only_tensor(call).meta.ndim()); }
 
 std::vector<TensorMeta> unbind_outputs(const OpCall& call) {
-  const TensorSpec& in = only_input(call);
+  const TensorSpec& in = only_tensor(call);
   const int dim = unbind_dim(call);
   Shape shape = in.meta.shape;
   const std::int64_t parts = shape[static_cast<std::size_t>(dim)];
@@ -281,10 +277,10 @@ std::vector<TensorMeta> unbind_outputs(const OpCall& call) {
 
 std::vector<FollowCandidate> follow_unbind(const OpCall& call, const DeviceMesh&) {
   const int dim = unbind_dim(call);
-  const Placements& placements = only_input(call).layout.placements;
+  const Placements& placements = only_tensor(call).layout.placements;
   if (without_shards_of(placements, dim) != placements) {
     throw InputError(call.op + ": dim " + std::to_string(dim) + " is sharded, " +
-                     only_input(call).text() + "; valid: a dim that is not");
+                     only_tensor(call).text() + "; valid: a dim that is not");
   }
   return followed(call, placements, unbind_outputs(call).size(), after_removal(placements, dim));
 }
@@ -298,7 +294,7 @@ int dim_after_removal(int dim, int removed) {
 Rows unbind_rows(const OpCall& call, const OpRule&) {
   const int dim = unbind_dim(call);
   return moving_rows(
-      only_input(call).meta.ndim(), unbind_outputs(call).size(),
+      only_tensor(call).meta.ndim(), unbind_outputs(call).size(),
       [&](int d) { return dim_after_removal(d, dim); }, kPassThrough);
 }
 
@@ -310,7 +306,7 @@ std::int64_t extent_of(const TensorSpec& tensor, int dim) {
 }
 
 std::vector<TensorMeta> slice_outputs(const OpCall& call) {
-  const TensorSpec& in = only_input(call);
+  const TensorSpec& in = only_tensor(call);
   const int dim = dim_of(call, 0, 0, in.meta.ndim());
   Shape shape = in.meta.shape;
   shape[static_cast<std::size_t>(dim)] = SliceRange::of(call, 1, extent_of(in, dim)).count;
@@ -327,7 +323,7 @@ bool follows_whole_slice(const OpCall& call, std::int64_t extent) {
 }
 
 std::vector<FollowCandidate> follow_slice(const OpCall& call, const DeviceMesh&) {
-  const TensorSpec& in = only_input(call);
+  const TensorSpec& in = only_tensor(call);
   const int dim = dim_of(call, 0, 0, in.meta.ndim());
   const Placements kept = follows_whole_slice(call, extent_of(in, dim))
                               ? in.layout.placements
@@ -336,7 +332,7 @@ std::vector<FollowCandidate> follow_slice(const OpCall& call, const DeviceMesh&)
 }
 
 Rows slice_rows(const OpCall& call, const OpRule&) {
-  const TensorSpec& in = only_input(call);
+  const TensorSpec& in = only_tensor(call);
   const int dim = dim_of(call, 0, 0, in.meta.ndim());
   const std::int64_t extent = extent_of(in, dim);
   const bool whole = SliceRange::of(call, 1, extent).is_whole(extent);
@@ -364,11 +360,11 @@ std::string_view excuse_slice_backward(const OpCall& call, const Row& row) {
 
 // slice_backward(grad, input_sizes, dim, start, end, step): zeros around the gradient.
 int slice_backward_dim(const OpCall& call) {
-  return dim_of(call, 1, 0, only_input(call).meta.ndim());
+  return dim_of(call, 1, 0, only_tensor(call).meta.ndim());
 }
 
 std::vector<TensorMeta> slice_backward_outputs(const OpCall& call) {
-  const TensorSpec& in = only_input(call);
+  const TensorSpec& in = only_tensor(call);
   const int dim = slice_backward_dim(call);
   const Shape shape = required_shape(call, 0);
   Shape sliced = shape;
@@ -386,12 +382,12 @@ std::vector<TensorMeta> slice_backward_outputs(const OpCall& call) {
 // PyTorch compares with the dim as it was given: counted from the end, it is never found.
 std::vector<FollowCandidate> follow_slice_backward(const OpCall& call, const DeviceMesh&) {
   const Placements kept =
-      without_shards_of(only_input(call).layout.placements, call.integer_arg(1, 0));
+      without_shards_of(only_tensor(call).layout.placements, call.integer_arg(1, 0));
   return followed(call, kept, 1, kept);
 }
 
 Rows slice_backward_rows(const OpCall& call, const OpRule&) {
-  const TensorSpec& in = only_input(call);
+  const TensorSpec& in = only_tensor(call);
   const int dim = slice_backward_dim(call);
   const std::int64_t extent = required_shape(call, 0)[static_cast<std::size_t>(dim)];
   const bool whole = SliceRange::of(call, 2, extent).is_whole(extent);
@@ -436,10 +432,10 @@ Rows slice_scatter_rows(const OpCall& call, const OpRule&) {
 // -- select and what goes with it
 // ------------------------------------------------------------------------------------
 
-int select_dim(const OpCall& call) { return dim_of(call, 0, 0, only_input(call).meta.ndim()); }
+int select_dim(const OpCall& call) { return dim_of(call, 0, 0, only_tensor(call).meta.ndim()); }
 
 std::vector<TensorMeta> select_outputs(const OpCall& call) {
-  const TensorSpec& in = only_input(call);
+  const TensorSpec& in = only_tensor(call);
   const int dim = select_dim(call);
   static_cast<void>(index_in(call.integer_arg(1, 0), extent_of(in, dim), call.op));
   Shape shape = in.meta.shape;
@@ -449,14 +445,14 @@ std::vector<TensorMeta> select_outputs(const OpCall& call) {
 
 std::vector<FollowCandidate> follow_select(const OpCall& call, const DeviceMesh&) {
   const int dim = select_dim(call);
-  const Placements kept = without_shards_of(only_input(call).layout.placements, dim);
+  const Placements kept = without_shards_of(only_tensor(call).layout.placements, dim);
   return followed(call, kept, 1, after_removal(kept, dim));
 }
 
 Rows select_rows(const OpCall& call, const OpRule&) {
   const int dim = select_dim(call);
   return moving_rows(
-      only_input(call).meta.ndim(), 1, [&](int d) { return dim_after_removal(d, dim); },
+      only_tensor(call).meta.ndim(), 1, [&](int d) { return dim_after_removal(d, dim); },
       kPassThrough);
 }
 
@@ -466,7 +462,7 @@ struct SelectBackward {
   int dim = 0;
 
   static SelectBackward of(const OpCall& call) {
-    const TensorSpec& in = only_input(call);
+    const TensorSpec& in = only_tensor(call);
     SelectBackward backward;
     backward.shape = required_shape(call, 0);
     backward.dim = dim_of(call, 1, 0, static_cast<int>(backward.shape.size()));
@@ -483,19 +479,19 @@ struct SelectBackward {
 };
 
 std::vector<TensorMeta> select_backward_outputs(const OpCall& call) {
-  return {like(only_input(call), SelectBackward::of(call).shape)};
+  return {like(only_tensor(call), SelectBackward::of(call).shape)};
 }
 
 // PyTorch takes the dim as it was given: counted from the end, it is before every shard.
 std::vector<FollowCandidate> follow_select_backward(const OpCall& call, const DeviceMesh&) {
-  const Placements& placements = only_input(call).layout.placements;
+  const Placements& placements = only_tensor(call).layout.placements;
   return followed(call, placements, 1, after_insertion(placements, call.integer_arg(1, 0)));
 }
 
 Rows select_backward_rows(const OpCall& call, const OpRule&) {
   const int dim = SelectBackward::of(call).dim;
   return moving_rows(
-      only_input(call).meta.ndim(), 1, [&](int d) { return d >= dim ? d + 1 : d; }, kPassThrough);
+      only_tensor(call).meta.ndim(), 1, [&](int d) { return d >= dim ? d + 1 : d; }, kPassThrough);
 }
 
 // select_scatter(self, src, dim, index)
@@ -540,12 +536,12 @@ Rows diagonal_scatter_rows(const OpCall& call, const OpRule& rule) {
 }
 
 std::vector<TensorMeta> diagonal_outputs(const OpCall& call) {
-  const TensorSpec& in = only_input(call);
+  const TensorSpec& in = only_tensor(call);
   return {like(in, diagonal_shape(Diagonal::of(call, in.meta.ndim()), in.meta.shape))};
 }
 
 Rows diagonal_rows(const OpCall& call, const OpRule&) {
-  const TensorSpec& in = only_input(call);
+  const TensorSpec& in = only_tensor(call);
   const Diagonal diagonal = Diagonal::of(call, in.meta.ndim());
   return moving_rows(
       in.meta.ndim(), 1, [&](int d) { return diagonal.dim_without(d); }, kPassThrough);
@@ -553,12 +549,12 @@ Rows diagonal_rows(const OpCall& call, const OpRule&) {
 
 // diag_embed(self, offset, dim1, dim2): the dims are the output's.
 std::vector<TensorMeta> diag_embed_outputs(const OpCall& call) {
-  const TensorSpec& in = only_input(call);
+  const TensorSpec& in = only_tensor(call);
   return {like(in, embedded_shape(embedded_diagonal(call, in.meta.ndim()), in.meta.shape))};
 }
 
 Rows diag_embed_rows(const OpCall& call, const OpRule&) {
-  const int ndim = only_input(call).meta.ndim();
+  const int ndim = only_tensor(call).meta.ndim();
   const Diagonal diagonal = embedded_diagonal(call, ndim);
   const auto output_dim = [&](int d) {
     for (int out = 0; out < ndim + 1; ++out) {
@@ -571,7 +567,7 @@ Rows diag_embed_rows(const OpCall& call, const OpRule&) {
 
 // diag(self, diagonal): of a matrix its diagonal, of a vector the matrix that has it.
 std::vector<TensorMeta> diag_outputs(const OpCall& call) {
-  const TensorSpec& in = only_input(call);
+  const TensorSpec& in = only_tensor(call);
   return {like(in, diag_shape(call, in.meta.shape))};
 }
 
@@ -582,7 +578,7 @@ Rows diag_rows(const OpCall& call, const OpRule&) {
 }
 
 std::vector<TensorMeta> triangle_outputs(const OpCall& call) {
-  const TensorSpec& in = only_input(call);
+  const TensorSpec& in = only_tensor(call);
   if (in.meta.ndim() < 2) {
     throw InputError(call.op + ": takes a tensor of at least two dims, found " + in.meta.text());
   }
@@ -591,7 +587,7 @@ std::vector<TensorMeta> triangle_outputs(const OpCall& call) {
 }
 
 Rows triangle_rows(const OpCall& call, const OpRule&) {
-  const int ndim = only_input(call).meta.ndim();
+  const int ndim = only_tensor(call).meta.ndim();
   return moving_rows(
       ndim, 1, [&](int d) { return d < ndim - 2 ? d : -1; }, kPassThrough);
 }
@@ -607,7 +603,7 @@ constexpr std::array<Placement, 4> kMovedPartials = {rows::kSum, rows::kAvg, row
                                                      rows::kMin};
 
 std::vector<TensorMeta> pad_outputs(const OpCall& call) {
-  const TensorSpec& in = only_input(call);
+  const TensorSpec& in = only_tensor(call);
   static_cast<void>(call.number_arg(1, 0.0));
   Shape shape = in.meta.shape;
   const std::vector<Padding> paddings = paddings_of(call, shape);
@@ -616,7 +612,7 @@ std::vector<TensorMeta> pad_outputs(const OpCall& call) {
 }
 
 Rows pad_rows(const OpCall& call, const OpRule& rule) {
-  const TensorSpec& in = only_input(call);
+  const TensorSpec& in = only_tensor(call);
   const std::vector<Padding> paddings = paddings_of(call, in.meta.shape);
   const auto is_padded = [](const Padding& p) { return p.before != 0 || p.after != 0; };
   // Of a sum, every rank would add the value: where none is written, or 0, all partials pass.
@@ -634,13 +630,13 @@ Rows pad_rows(const OpCall& call, const OpRule& rule) {
 
 // roll(self, shifts, dims): without dims the elements roll as one row.
 std::vector<TensorMeta> roll_outputs(const OpCall& call) {
-  const TensorSpec& in = only_input(call);
+  const TensorSpec& in = only_tensor(call);
   static_cast<void>(roll_shifts(call, in.meta.shape));
   return {like(in, in.meta.shape)};
 }
 
 Rows roll_rows(const OpCall& call, const OpRule&) {
-  const TensorSpec& in = only_input(call);
+  const TensorSpec& in = only_tensor(call);
   const RollShifts roll = roll_shifts(call, in.meta.shape);
   std::vector<bool> active(in.meta.shape.size(), roll.flat);
   for (const auto& [dim, shift] : roll.shifts) active[static_cast<std::size_t>(dim)] = true;
@@ -650,7 +646,7 @@ Rows roll_rows(const OpCall& call, const OpRule&) {
 }
 
 std::vector<bool> flipped_dims(const OpCall& call) {
-  const int ndim = only_input(call).meta.ndim();
+  const int ndim = only_tensor(call).meta.ndim();
   std::vector<bool> flipped(static_cast<std::size_t>(ndim), false);
   for (const std::int64_t dim : required_integers(call, 0)) {
     const int d = normalize_dim(dim, ndim, call.op);
@@ -665,13 +661,13 @@ std::vector<bool> flipped_dims(const OpCall& call) {
 
 std::vector<TensorMeta> flip_outputs(const OpCall& call) {
   static_cast<void>(flipped_dims(call));
-  return {like(only_input(call), only_input(call).meta.shape)};
+  return {like(only_tensor(call), only_tensor(call).meta.shape)};
 }
 
 Rows flip_rows(const OpCall& call, const OpRule&) {
   const std::vector<bool> flipped = flipped_dims(call);
   return moving_rows(
-      only_input(call).meta.ndim(), 1,
+      only_tensor(call).meta.ndim(), 1,
       [&](int d) { return flipped[static_cast<std::size_t>(d)] ? -1 : d; }, kMovedPartials);
 }
 
@@ -701,95 +697,76 @@ Rows bucketize_rows(const OpCall& call, const OpRule&) {
 
 constexpr unsigned kFollow = kDTensor213 | kDTensorLegacy;
 
-using Outputs = std::vector<TensorMeta> (*)(const OpCall&);
-using RowsOf = Rows (*)(const OpCall&, const OpRule&);
-using Follow = std::vector<FollowCandidate> (*)(const OpCall&, const DeviceMesh&);
-
-constexpr OpRule followed_by(std::string_view op, Outputs outputs, Follow follow,
+constexpr OpRule followed_by(std::string_view op, OutputsOf outputs, FollowOf follow,
                              unsigned sets = kDTensor213) {
   return {.op = op, .sets = sets, .outputs = outputs, .follow = follow, .kernel = Kernel::kCopy};
 }
-using Excuse = std::string_view (*)(const OpCall&, const Row&);
-
-constexpr OpRule with_rows(std::string_view op, unsigned sets, Outputs outputs, RowsOf rows,
-                           Excuse excuse = nullptr) {
-  return {.op = op,
-          .sets = sets,
-          .outputs = outputs,
-          .rows = rows,
-          .excuse = excuse,
-          .kernel = Kernel::kCopy};
-}
-
-template <auto kOutputs, auto kRowsOf>
-constexpr OpRule out_variant(std::string_view op, unsigned sets) {
-  return with_rows(op, sets, rows::outputs_with_out<kOutputs>, rows::rows_with_out<kRowsOf>);
-}
 
 constexpr OpRule kRules[] = {
-    with_rows("aten.bucketize.Tensor", kDTensor213 | kShardlab, bucketize_outputs, bucketize_rows),
+    copy_rule("aten.bucketize.Tensor", kDTensor213 | kShardlab, bucketize_outputs, bucketize_rows),
     followed_by("aten.cat.default", cat_outputs, follow_cat, kFollow),
-    with_rows("aten.cat.default", kShardlab, cat_outputs, cat_rows),
-    with_rows("aten.constant_pad_nd.default", kDTensor213, pad_outputs, pad_rows),
-    with_rows("aten.constant_pad_nd.default", kShardlab, pad_outputs, pad_rows),
-    with_rows("aten.diag.default", kDTensor213, diag_outputs, no_rows),
-    with_rows("aten.diag.default", kShardlab, diag_outputs, diag_rows),
-    with_rows("aten.diag_embed.default", kDTensor213, diag_embed_outputs, no_rows),
-    with_rows("aten.diag_embed.default", kShardlab, diag_embed_outputs, diag_embed_rows),
-    with_rows("aten.diagonal.default", kDTensor213, diagonal_outputs, no_rows),
-    with_rows("aten.diagonal.default", kShardlab, diagonal_outputs, diagonal_rows),
-    with_rows("aten.diagonal_copy.default", kDTensor213, diagonal_outputs, no_rows),
-    with_rows("aten.diagonal_copy.default", kShardlab, diagonal_outputs, diagonal_rows),
-    with_rows("aten.diagonal_scatter.default", kDTensor213, diagonal_scatter_outputs,
+    copy_rule("aten.cat.default", kShardlab, cat_outputs, cat_rows),
+    copy_rule("aten.constant_pad_nd.default", kDTensor213, pad_outputs, pad_rows),
+    copy_rule("aten.constant_pad_nd.default", kShardlab, pad_outputs, pad_rows),
+    copy_rule("aten.diag.default", kDTensor213, diag_outputs, no_rows),
+    copy_rule("aten.diag.default", kShardlab, diag_outputs, diag_rows),
+    copy_rule("aten.diag_embed.default", kDTensor213, diag_embed_outputs, no_rows),
+    copy_rule("aten.diag_embed.default", kShardlab, diag_embed_outputs, diag_embed_rows),
+    copy_rule("aten.diagonal.default", kDTensor213, diagonal_outputs, no_rows),
+    copy_rule("aten.diagonal.default", kShardlab, diagonal_outputs, diagonal_rows),
+    copy_rule("aten.diagonal_copy.default", kDTensor213, diagonal_outputs, no_rows),
+    copy_rule("aten.diagonal_copy.default", kShardlab, diagonal_outputs, diagonal_rows),
+    copy_rule("aten.diagonal_scatter.default", kDTensor213, diagonal_scatter_outputs,
               diagonal_scatter_rows),
-    with_rows("aten.diagonal_scatter.default", kShardlab, diagonal_scatter_outputs,
+    copy_rule("aten.diagonal_scatter.default", kShardlab, diagonal_scatter_outputs,
               diagonal_scatter_rows),
-    with_rows("aten.flip.default", kDTensor213 | kShardlab, flip_outputs, flip_rows),
-    with_rows("aten.roll.default", kDTensor213 | kShardlab, roll_outputs, roll_rows),
+    copy_rule("aten.flip.default", kDTensor213 | kShardlab, flip_outputs, flip_rows),
+    copy_rule("aten.roll.default", kDTensor213 | kShardlab, roll_outputs, roll_rows),
     followed_by("aten.select.int", select_outputs, follow_select),
-    with_rows("aten.select.int", kShardlab, select_outputs, select_rows),
+    copy_rule("aten.select.int", kShardlab, select_outputs, select_rows),
     followed_by("aten.select_backward.default", select_backward_outputs, follow_select_backward),
-    with_rows("aten.select_backward.default", kShardlab, select_backward_outputs,
+    copy_rule("aten.select_backward.default", kShardlab, select_backward_outputs,
               select_backward_rows),
-    with_rows("aten.select_scatter.default", kDTensor213, select_scatter_outputs,
+    copy_rule("aten.select_scatter.default", kDTensor213, select_scatter_outputs,
               select_scatter_rows),
-    with_rows("aten.select_scatter.default", kShardlab, select_scatter_outputs,
+    copy_rule("aten.select_scatter.default", kShardlab, select_scatter_outputs,
               select_scatter_rows),
     followed_by("aten.slice.Tensor", slice_outputs, follow_slice),
-    with_rows("aten.slice.Tensor", kShardlab, slice_outputs, slice_rows, excuse_slice),
+    copy_rule("aten.slice.Tensor", kShardlab, slice_outputs, slice_rows, excuse_slice),
     followed_by("aten.slice_backward.default", slice_backward_outputs, follow_slice_backward),
-    with_rows("aten.slice_backward.default", kShardlab, slice_backward_outputs, slice_backward_rows,
+    copy_rule("aten.slice_backward.default", kShardlab, slice_backward_outputs, slice_backward_rows,
               excuse_slice_backward),
     followed_by("aten.slice_scatter.default", slice_scatter_outputs, follow_slice_scatter),
-    with_rows("aten.slice_scatter.default", kShardlab, slice_scatter_outputs, slice_scatter_rows,
+    copy_rule("aten.slice_scatter.default", kShardlab, slice_scatter_outputs, slice_scatter_rows,
               excuse_slice),
     followed_by("aten.split.Tensor", split_outputs, follow_split),
-    with_rows("aten.split.Tensor", kShardlab, split_outputs, split_rows),
+    copy_rule("aten.split.Tensor", kShardlab, split_outputs, split_rows),
     followed_by("aten.split_with_sizes.default", split_outputs, follow_split),
-    with_rows("aten.split_with_sizes.default", kShardlab, split_outputs, split_rows),
+    copy_rule("aten.split_with_sizes.default", kShardlab, split_outputs, split_rows),
     followed_by("aten.split_with_sizes_copy.default", split_outputs, follow_split),
-    with_rows("aten.split_with_sizes_copy.default", kShardlab, split_outputs, split_rows),
+    copy_rule("aten.split_with_sizes_copy.default", kShardlab, split_outputs, split_rows),
     followed_by("aten.stack.default", stack_outputs, follow_stack, kFollow),
-    with_rows("aten.stack.default", kShardlab, stack_outputs, stack_rows),
-    with_rows("aten.tril.default", kDTensor213, triangle_outputs, no_rows),
-    with_rows("aten.tril.default", kShardlab, triangle_outputs, triangle_rows),
-    with_rows("aten.triu.default", kDTensor213, triangle_outputs, no_rows),
-    with_rows("aten.triu.default", kShardlab, triangle_outputs, triangle_rows),
+    copy_rule("aten.stack.default", kShardlab, stack_outputs, stack_rows),
+    copy_rule("aten.tril.default", kDTensor213, triangle_outputs, no_rows),
+    copy_rule("aten.tril.default", kShardlab, triangle_outputs, triangle_rows),
+    copy_rule("aten.triu.default", kDTensor213, triangle_outputs, no_rows),
+    copy_rule("aten.triu.default", kShardlab, triangle_outputs, triangle_rows),
     followed_by("aten.unbind.int", unbind_outputs, follow_unbind),
-    with_rows("aten.unbind.int", kShardlab, unbind_outputs, unbind_rows),
-    out_variant<bucketize_outputs, bucketize_rows>("aten.bucketize.Tensor_out",
-                                                   kDTensor213 | kShardlab),
-    out_variant<flip_outputs, flip_rows>("aten.flip.out", kDTensor213 | kShardlab),
-    out_variant<roll_outputs, roll_rows>("aten.roll.out", kDTensor213 | kShardlab),
-    out_variant<pad_outputs, pad_rows>("aten.constant_pad_nd.out", kDTensor213),
-    out_variant<pad_outputs, pad_rows>("aten.constant_pad_nd.out", kShardlab),
-    out_variant<diagonal_scatter_outputs, diagonal_scatter_rows>("aten.diagonal_scatter.out",
-                                                                 kDTensor213),
-    out_variant<diagonal_scatter_outputs, diagonal_scatter_rows>("aten.diagonal_scatter.out",
-                                                                 kShardlab),
-    out_variant<select_scatter_outputs, select_scatter_rows>("aten.select_scatter.out",
-                                                             kDTensor213),
-    out_variant<select_scatter_outputs, select_scatter_rows>("aten.select_scatter.out", kShardlab),
+    copy_rule("aten.unbind.int", kShardlab, unbind_outputs, unbind_rows),
+    copy_out_rule<bucketize_outputs, bucketize_rows>("aten.bucketize.Tensor_out",
+                                                     kDTensor213 | kShardlab),
+    copy_out_rule<flip_outputs, flip_rows>("aten.flip.out", kDTensor213 | kShardlab),
+    copy_out_rule<roll_outputs, roll_rows>("aten.roll.out", kDTensor213 | kShardlab),
+    copy_out_rule<pad_outputs, pad_rows>("aten.constant_pad_nd.out", kDTensor213),
+    copy_out_rule<pad_outputs, pad_rows>("aten.constant_pad_nd.out", kShardlab),
+    copy_out_rule<diagonal_scatter_outputs, diagonal_scatter_rows>("aten.diagonal_scatter.out",
+                                                                   kDTensor213),
+    copy_out_rule<diagonal_scatter_outputs, diagonal_scatter_rows>("aten.diagonal_scatter.out",
+                                                                   kShardlab),
+    copy_out_rule<select_scatter_outputs, select_scatter_rows>("aten.select_scatter.out",
+                                                               kDTensor213),
+    copy_out_rule<select_scatter_outputs, select_scatter_rows>("aten.select_scatter.out",
+                                                               kShardlab),
 };
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include "costmodel/error.h"
 #include "strategies/op_rule.h"
 #include "strategies/rule_rows.h"
+#include "strategies/tensor_args.h"
 #include "strategies/view_rule.h"
 
 namespace shardlab {
@@ -17,12 +18,7 @@ namespace {
 
 constexpr std::int64_t kMostExtent = std::int64_t{1} << 53U;
 
-const TensorMeta& only_input(const OpCall& call) {
-  if (call.inputs.size() != 1) {
-    throw InputError(call.op + ": takes 1 tensor, found " + std::to_string(call.inputs.size()));
-  }
-  return call.required_tensor(0).meta;
-}
+const TensorMeta& only_input(const OpCall& call) { return only_tensor(call).meta; }
 
 // What the op makes of its input: where each output dim comes from, and its extent.
 struct Viewed {

@@ -1,16 +1,43 @@
-// Values that a reference kernel computes from values.
+// Reference kernels on whole tensors: what an op makes of values, beside what PyTorch does.
+//
+//   kernel_values("aten.neg.default", {{"f64[2]", {1, -2}}})   // {{-1, 2}}: the values by output
+//
+// Tables of cases are of two kinds: a KernelCase has the values of every output, a KernelCall the
+// shape, dtype and values of the first one, or a part of the message that refuses it.
 #pragma once
 
+#include <limits>
 #include <ostream>
 #include <string>
 #include <vector>
 
+#include "sim/host_tensor.h"
+
 namespace shardlab::testing_support {
 
+inline constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+inline constexpr double kInf = std::numeric_limits<double>::infinity();
+
+// Without a meta the tensor is not given.
 struct Operand {
-  std::string meta;  // "f64[2,3]"
-  std::vector<double> values;
+  std::string meta = {};  // "f64[2,3]"
+  std::vector<double> values = {};
+  bool in_list = false;  // beside the operand before, if that is in a list too
 };
+inline const Operand kNoneInList = {.in_list = true};
+
+// The outputs of an op on whole tensors. Throws InputError.
+[[nodiscard]] std::vector<HostTensor> kernel_outputs(const std::string& op,
+                                                     const std::vector<Operand>& inputs,
+                                                     const std::string& args = "[]");
+[[nodiscard]] std::vector<std::vector<double>> kernel_values(const std::string& op,
+                                                             const std::vector<Operand>& inputs,
+                                                             const std::string& args = "[]");
+
+// As many values, each within `tolerance` times the larger of 1 and what is expected; NaN where NaN
+// is expected.
+void expect_values(const std::vector<double>& found, const std::vector<double>& expected,
+                   double tolerance = 0.0);
 
 struct KernelCase {
   const char* name;
@@ -20,10 +47,19 @@ struct KernelCase {
   std::vector<std::vector<double>> expected;  // by output
 };
 void PrintTo(const KernelCase& c, std::ostream* out);
+// All outputs of the case, within the tolerance of expect_values.
+void expect_outputs(const KernelCase& c, double tolerance = 0.0);
 
-// The outputs of an op on whole tensors. Throws InputError.
-[[nodiscard]] std::vector<std::vector<double>> kernel_values(const std::string& op,
-                                                             const std::vector<Operand>& inputs,
-                                                             const char* args = "[]");
+struct KernelCall {
+  const char* name;
+  const char* op;
+  std::vector<Operand> inputs;
+  const char* args;
+  std::string output;  // of the first: "f64[2]"; or a part of the message
+  std::vector<double> values = {};
+};
+void PrintTo(const KernelCall& c, std::ostream* out);
+void expect_first_output(const KernelCall& c);
+void expect_refused(const KernelCall& c);
 
 }  // namespace shardlab::testing_support

@@ -4,9 +4,6 @@
 
 #include <gtest/gtest.h>
 
-#include <cmath>
-#include <limits>
-
 #include "costmodel/error.h"
 #include "tests/support/kernel_values.h"
 #include "tests/support/reference_messages.h"
@@ -14,11 +11,12 @@
 namespace shardlab {
 namespace {
 
+using testing_support::expect_values;
+using testing_support::kernel_values;
+using testing_support::kInf;
+using testing_support::kNan;
 using testing_support::message_of;
 using testing_support::Operand;
-
-constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
-constexpr double kInf = std::numeric_limits<double>::infinity();
 
 struct KernelCase {
   const char* name;
@@ -31,16 +29,8 @@ void PrintTo(const KernelCase& c, std::ostream* out) { *out << c.name; }
 class OpKernelValue : public testing::TestWithParam<KernelCase> {};
 
 TEST_P(OpKernelValue, IsPyTorchs) {
-  const std::vector<double> found =
-      testing_support::kernel_values(GetParam().op, GetParam().inputs, GetParam().args).front();
-  ASSERT_EQ(found.size(), GetParam().expected.size());
-  for (std::size_t i = 0; i < found.size(); ++i) {
-    if (std::isnan(GetParam().expected[i])) {
-      EXPECT_TRUE(std::isnan(found[i])) << i << ": " << found[i];
-    } else {
-      EXPECT_DOUBLE_EQ(found[i], GetParam().expected[i]) << i;
-    }
-  }
+  expect_values(kernel_values(GetParam().op, GetParam().inputs, GetParam().args).front(),
+                GetParam().expected, 1e-15);
 }
 
 INSTANTIATE_TEST_SUITE_P(
@@ -133,7 +123,7 @@ INSTANTIATE_TEST_SUITE_P(
 TEST(OpKernel, RefusesWhatItWouldGetWrong) {
   const auto error = [](const std::string& op, const std::vector<Operand>& inputs,
                         const char* args = "[]") {
-    return message_of<InputError>([&] { (void)testing_support::kernel_values(op, inputs, args); });
+    return message_of<InputError>([&] { (void)kernel_values(op, inputs, args); });
   };
   EXPECT_EQ(error("aten.add.Tensor", {{"f32[1]", {1}}}),
             "aten.add.Tensor: argument 1 of --args: found nothing; valid: a number");
@@ -156,9 +146,8 @@ TEST(OpKernel, RefusesWhatItWouldGetWrong) {
             "aten.lu.default has no reference kernel, so it can't be executed");
   EXPECT_EQ(find_op_kernel("aten.where.ScalarSelf"), nullptr);
   EXPECT_EQ(message_of<LimitError>([&] {
-              (void)testing_support::kernel_values("aten.mm.default",
-                                                   {{"f32[4000,1]", std::vector<double>(4000)},
-                                                    {"f32[1,4000]", std::vector<double>(4000)}});
+              (void)kernel_values("aten.mm.default", {{"f32[4000,1]", std::vector<double>(4000)},
+                                                      {"f32[1,4000]", std::vector<double>(4000)}});
             }),
             "aten.mm.default: its kernel would need 16000000 doubles; valid: smaller tensors, or a "
             "limit of more than 16 MiB");

@@ -1,14 +1,19 @@
 // Kernels that look up and write by index: expected values are PyTorch 2.13.0's.
 #include <gtest/gtest.h>
 
-#include "tests/unit/strategies/op_kernels/kernel_cases.h"
+#include "tests/support/kernel_values.h"
 
-namespace shardlab::testing_support {
+namespace shardlab {
 namespace {
+
+using testing_support::expect_first_output;
+using testing_support::expect_refused;
+using testing_support::KernelCall;
+using testing_support::kNoneInList;
 
 class IndexKernel : public testing::TestWithParam<KernelCall> {};
 
-TEST_P(IndexKernel, IsPyTorchs) { expect_as_in_pytorch(GetParam()); }
+TEST_P(IndexKernel, IsPyTorchs) { expect_first_output(GetParam()); }
 
 INSTANTIATE_TEST_SUITE_P(
     All, IndexKernel,
@@ -62,7 +67,7 @@ INSTANTIATE_TEST_SUITE_P(
                                "aten.index.Tensor",
                                {{"f64[2,3,2]", {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}},
                                 {"i64[3]", {1, 0, 1}, true},
-                                kNone,
+                                kNoneInList,
                                 {"i64[3]", {0, 1, -1}, true}},
                                R"([])",
                                "f64[3,3]",
@@ -70,7 +75,7 @@ INSTANTIATE_TEST_SUITE_P(
                     KernelCall{"IndexTogetherStays",
                                "aten.index.Tensor",
                                {{"f64[2,3,2]", {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}},
-                                kNone,
+                                kNoneInList,
                                 {"i64[2,1]", {2, 0}, true},
                                 {"i64[2]", {1, 0}, true}},
                                R"([])",
@@ -86,7 +91,7 @@ INSTANTIATE_TEST_SUITE_P(
                     KernelCall{"IndexPutBroadcasts",
                                "aten.index_put.default",
                                {{"f64[2,3,2]", {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}},
-                                kNone,
+                                kNoneInList,
                                 {"i64[2]", {2, 0}, true},
                                 {"f64[2]", {-1, -2}}},
                                R"([])",
@@ -223,4 +228,4 @@ INSTANTIATE_TEST_SUITE_P(
     [](const auto& test) { return std::string(test.param.name); });
 
 }  // namespace
-}  // namespace shardlab::testing_support
+}  // namespace shardlab

@@ -1,14 +1,19 @@
 // Kernels that cut and move: expected values are PyTorch 2.13.0's.
 #include <gtest/gtest.h>
 
-#include "tests/unit/strategies/op_kernels/kernel_cases.h"
+#include "tests/support/kernel_values.h"
 
-namespace shardlab::testing_support {
+namespace shardlab {
 namespace {
+
+using testing_support::expect_first_output;
+using testing_support::expect_refused;
+using testing_support::KernelCall;
+using testing_support::kNan;
 
 class PartsKernel : public testing::TestWithParam<KernelCall> {};
 
-TEST_P(PartsKernel, IsPyTorchs) { expect_as_in_pytorch(GetParam()); }
+TEST_P(PartsKernel, IsPyTorchs) { expect_first_output(GetParam()); }
 
 INSTANTIATE_TEST_SUITE_P(
     All, PartsKernel,
@@ -190,4 +195,4 @@ INSTANTIATE_TEST_SUITE_P(All, PartsKernelRefusal,
                          [](const auto& test) { return std::string(test.param.name); });
 
 }  // namespace
-}  // namespace shardlab::testing_support
+}  // namespace shardlab

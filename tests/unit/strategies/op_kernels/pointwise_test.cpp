@@ -3,21 +3,18 @@
 #include <gtest/gtest.h>
 
 #include <cctype>
-#include <cmath>
-#include <limits>
 
-#include "strategies/op_kernel.h"
+#include "tests/support/kernel_values.h"
 
 namespace shardlab {
 namespace {
 
-constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
-constexpr double kInf = std::numeric_limits<double>::infinity();
+using testing_support::expect_values;
+using testing_support::kernel_values;
+using testing_support::kInf;
+using testing_support::kNan;
+using testing_support::Operand;
 
-struct Operand {
-  std::string meta;
-  std::vector<double> values;
-};
 struct PointwiseValues {
   std::string op;
   std::vector<Operand> inputs;
@@ -29,29 +26,7 @@ class PointwiseKernel : public testing::TestWithParam<PointwiseValues> {};
 
 TEST_P(PointwiseKernel, ComputesWhatPyTorchDoes) {
   const PointwiseValues& c = GetParam();
-  const auto memory = HostMemory::make(std::int64_t{1} << 24U);
-  OpCall call;
-  call.op = c.op;
-  call.args = nlohmann::json::parse(c.args);
-  std::vector<HostTensor> tensors;
-  for (const Operand& input : c.inputs) {
-    const TensorMeta meta = TensorMeta::parse(input.meta);
-    tensors.push_back(from_doubles(*memory, meta.dtype, meta.shape, input.values));
-    call.inputs.push_back({.tensors = {{meta, Layout::replicated(1)}}, .is_list = false});
-  }
-  const LocalResult result = run_op_kernel({.call = call, .memory = *memory, .inputs = tensors});
-  const std::vector<double> found = as_doubles(result.outputs.front());
-  ASSERT_EQ(found.size(), c.expected.size());
-  for (std::size_t i = 0; i < found.size(); ++i) {
-    if (std::isnan(c.expected[i]) || std::isinf(c.expected[i])) {
-      EXPECT_EQ(std::isnan(found[i]), std::isnan(c.expected[i])) << i << ": " << found[i];
-      if (std::isinf(c.expected[i])) {
-        EXPECT_EQ(found[i], c.expected[i]) << i;
-      }
-    } else {
-      EXPECT_NEAR(found[i], c.expected[i], 1e-7 * std::max(1.0, std::abs(c.expected[i]))) << i;
-    }
-  }
+  expect_values(kernel_values(c.op, c.inputs, c.args).front(), c.expected, 1e-7);
 }
 
 const PointwiseValues kValues[] = {

@@ -2,73 +2,24 @@
 // 2.13.0's on its CPU (of a batch norm that does not train, the statistics of its GPU kernels).
 #include <gtest/gtest.h>
 
-#include <cmath>
-#include <limits>
-
 #include "costmodel/error.h"
-#include "strategies/op_kernel.h"
+#include "tests/support/kernel_values.h"
 #include "tests/support/reference_messages.h"
 
 namespace shardlab {
 namespace {
 
+using testing_support::expect_outputs;
+using testing_support::kernel_outputs;
+using testing_support::KernelCase;
+using testing_support::kInf;
+using testing_support::kNan;
 using testing_support::message_of;
+using testing_support::Operand;
 
-constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
-constexpr double kInf = std::numeric_limits<double>::infinity();
-
-// An operand without a name is not given.
-struct Operand {
-  std::string meta = {};
-  std::vector<double> values = {};
-};
-
-std::vector<HostTensor> computed(const std::string& op, const std::vector<Operand>& inputs,
-                                 const std::string& args) {
-  const auto memory = HostMemory::make(std::int64_t{1} << 24U);
-  OpCall call;
-  call.op = op;
-  call.args = nlohmann::json::parse(args);
-  std::vector<HostTensor> tensors;
-  for (const Operand& input : inputs) {
-    TensorArg& arg = call.inputs.emplace_back();
-    if (input.meta.empty()) continue;
-    const TensorMeta meta = TensorMeta::parse(input.meta);
-    tensors.push_back(from_doubles(*memory, meta.dtype, meta.shape, input.values));
-    arg.tensors.push_back({meta, Layout::replicated(1)});
-  }
-  return run_op_kernel({.call = call, .memory = *memory, .inputs = tensors}).outputs;
-}
-
-struct KernelCase {
-  const char* name;
-  const char* op;
-  std::vector<Operand> inputs;
-  const char* args;
-  std::vector<std::vector<double>> expected;
-};
-void PrintTo(const KernelCase& c, std::ostream* out) { *out << c.name; }
 class ReductionKernel : public testing::TestWithParam<KernelCase> {};
 
-TEST_P(ReductionKernel, IsPyTorchs) {
-  const std::vector<HostTensor> outputs =
-      computed(GetParam().op, GetParam().inputs, GetParam().args);
-  ASSERT_EQ(outputs.size(), GetParam().expected.size());
-  for (std::size_t o = 0; o < outputs.size(); ++o) {
-    const std::vector<double> found = as_doubles(outputs[o]);
-    const std::vector<double>& expected = GetParam().expected[o];
-    ASSERT_EQ(found.size(), expected.size()) << o;
-    for (std::size_t i = 0; i < found.size(); ++i) {
-      if (std::isfinite(expected[i])) {
-        EXPECT_NEAR(found[i], expected[i], 1e-13 * std::max(1.0, std::abs(expected[i])))
-            << o << ", " << i;
-      } else {
-        EXPECT_EQ(std::isnan(found[i]), std::isnan(expected[i])) << o << ", " << i;
-        EXPECT_TRUE(std::isnan(expected[i]) || found[i] == expected[i]) << o << ", " << i;
-      }
-    }
-  }
-}
+TEST_P(ReductionKernel, IsPyTorchs) { expect_outputs(GetParam(), 1e-13); }
 
 INSTANTIATE_TEST_SUITE_P(
     All, ReductionKernel,
@@ -319,7 +270,7 @@ INSTANTIATE_TEST_SUITE_P(
 
 TEST(ReductionKernels, GiveTheDtypesOfPyTorch) {
   const auto dtype = [](const char* op, const Operand& input, const char* args = "[]") {
-    return std::string(to_string(computed(op, {input}, args)[0].dtype()));
+    return std::string(to_string(kernel_outputs(op, {input}, args)[0].dtype()));
   };
   EXPECT_EQ(dtype("aten.sum.default", {"i32[2]", {1, 2}}), "i64");
   EXPECT_EQ(dtype("aten.sum.default", {"b8[2]", {1, 1}}), "i64");
@@ -334,7 +285,7 @@ TEST(ReductionKernels, GiveTheDtypesOfPyTorch) {
 TEST(ReductionKernels, RefuseWhatHasNoResult) {
   const auto error = [](const char* op, const std::vector<Operand>& inputs,
                         const char* args = "[]") {
-    return message_of<InputError>([&] { (void)computed(op, inputs, args); });
+    return message_of<InputError>([&] { (void)kernel_outputs(op, inputs, args); });
   };
   EXPECT_EQ(error("aten.max.dim", {{"f32[0,2]", {}}}, "[0]"),
             "aten.max.dim of an empty tensor has no result");

@@ -7,15 +7,14 @@
 namespace shardlab {
 namespace {
 
+using testing_support::expect_outputs;
 using testing_support::kernel_values;
 using testing_support::KernelCase;
 using testing_support::Operand;
 
 class ViewKernel : public testing::TestWithParam<KernelCase> {};
 
-TEST_P(ViewKernel, IsPyTorchs) {
-  EXPECT_EQ(kernel_values(GetParam().op, GetParam().inputs, GetParam().args), GetParam().expected);
-}
+TEST_P(ViewKernel, IsPyTorchs) { expect_outputs(GetParam()); }
 
 INSTANTIATE_TEST_SUITE_P(All, ViewKernel,
                          testing::Values(KernelCase{"Permuted",

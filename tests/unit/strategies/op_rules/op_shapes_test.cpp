@@ -6,15 +6,12 @@
 #include "costmodel/error.h"
 #include "strategies/expansion.h"
 #include "strategies/op_rule.h"
+#include "tests/support/reference_stacks.h"
 
 namespace shardlab {
 namespace {
 
-OpCall call_of(const char* op, const std::vector<std::string>& inputs, const char* args) {
-  OpCall call{.op = op, .inputs = {}, .args = nlohmann::json::parse(args)};
-  for (const std::string& input : inputs) call.inputs.push_back(OpCall::parse_input(input, 1));
-  return call;
-}
+using testing_support::call_of;
 
 struct ShapeCase {
   const char* op;
@@ -26,7 +23,7 @@ void PrintTo(const ShapeCase& c, std::ostream* out) { *out << c.op << c.args; }
 class OpShape : public testing::TestWithParam<ShapeCase> {};
 
 TEST_P(OpShape, IsPyTorchs) {
-  const OpCall call = call_of(GetParam().op, GetParam().inputs, GetParam().args);
+  const OpCall call = call_of(GetParam().op, GetParam().inputs, 1, GetParam().args);
   for (const RuleSet set : {kDTensor213, kShardlab}) {
     std::vector<std::string> found;
     for (const TensorMeta& meta : find_op_rule(call.op, set).outputs(call)) {
@@ -120,7 +117,7 @@ TEST(OpShapeErrors, CallsThatTheOpsCannotTake) {
       {"aten.upsample_nearest2d.default", {"f32[3,5,4] R"}, "[[2,2]]"},
   };
   for (const auto& [op, inputs, args] : calls) {
-    const OpCall call = call_of(op, inputs, args);
+    const OpCall call = call_of(op, inputs, 1, args);
     for (const RuleSet set : {kDTensor213, kShardlab}) {
       EXPECT_THROW(static_cast<void>(find_op_rule(op, set).outputs(call)), InputError)
           << call.text();
@@ -134,7 +131,7 @@ TEST(OpShapeErrors, CallsThatTheOpsCannotTake) {
 // Columns of an image stay cut where windows lie within a stride and every shard has whole strides.
 TEST(ConvolutionRows, SpatialShardsNeedWindowsThatLieApart) {
   const auto cuts_columns = [](const char* input, const char* weight, const char* args) {
-    const OpCall call = call_of("aten.convolution.default", {input, weight}, args);
+    const OpCall call = call_of("aten.convolution.default", {input, weight}, 1, args);
     const OpRule& rule = find_op_rule(call.op, kShardlab);
     const Expansion candidates = expand(rule, call, DeviceMesh::parse("2"));
     for (std::size_t c = 0; c < candidates.size(); ++c) {

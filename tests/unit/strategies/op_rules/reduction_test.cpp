@@ -11,14 +11,7 @@
 namespace shardlab {
 namespace {
 
-OpCall call_with(const char* op, const std::vector<std::string>& inputs, const char* args,
-                 int mesh_ndim = 1) {
-  OpCall call{.op = op, .inputs = {}, .args = nlohmann::json::parse(args)};
-  for (const std::string& input : inputs) {
-    call.inputs.push_back(OpCall::parse_input(input, mesh_ndim));
-  }
-  return call;
-}
+using testing_support::call_of;
 
 // The one candidate of a rule that follows: outputs | inputs.
 struct Follows {
@@ -32,7 +25,7 @@ void PrintTo(const Follows& c, std::ostream* out) { *out << c.name; }
 class FollowedReduction : public testing::TestWithParam<Follows> {};
 
 TEST_P(FollowedReduction, IsAsInPyTorch) {
-  const OpCall call = call_with(GetParam().op, GetParam().inputs, GetParam().args);
+  const OpCall call = call_of(GetParam().op, GetParam().inputs, 1, GetParam().args);
   const Expansion e = expand(find_op_rule(call.op, kDTensor213), call, DeviceMesh::parse("2"));
   ASSERT_EQ(e.size(), 1U);
   std::string text;
@@ -120,7 +113,7 @@ class ReductionOutputs : public testing::TestWithParam<Outputs> {};
 
 TEST_P(ReductionOutputs, HaveTheShapesAndDtypesOfPyTorch) {
   for (const RuleSet set : {kDTensor213, kShardlab}) {
-    const OpCall call = call_with(GetParam().op, GetParam().inputs, GetParam().args);
+    const OpCall call = call_of(GetParam().op, GetParam().inputs, 1, GetParam().args);
     std::vector<std::string> found;
     for (const TensorMeta& meta : find_op_rule(call.op, set).outputs(call)) {
       found.push_back(meta.text());
@@ -172,7 +165,7 @@ INSTANTIATE_TEST_SUITE_P(
 TEST(HistcRows, NeedBoundsThatAreNotTheDatas) {
   const auto count = [](RuleSet set, const char* args) {
     const OpRule& rule = find_op_rule("aten.histc.default", set);
-    return rule.rows(call_with("aten.histc.default", {"f32[4,8] S(0)"}, args), rule).size();
+    return rule.rows(call_of("aten.histc.default", {"f32[4,8] S(0)"}, 1, args), rule).size();
   };
   EXPECT_EQ(count(kShardlab, "[8, 0, 4]"), 2U);
   EXPECT_EQ(count(kDTensor213, "[8, 0, 4]"), 2U);
@@ -185,7 +178,7 @@ TEST(HistcRows, NeedBoundsThatAreNotTheDatas) {
 TEST(NllRows, AMeanIsNoAverageOfLocalMeans) {
   const auto keeps_shards = [](const char* args) {
     const OpCall call =
-        call_with("aten.nll_loss_forward.default", {"f32[8,4] S(0)", "i64[8] S(0)"}, args);
+        call_of("aten.nll_loss_forward.default", {"f32[8,4] S(0)", "i64[8] S(0)"}, 1, args);
     const Expansion e = expand(find_op_rule(call.op, kShardlab), call, DeviceMesh::parse("2"));
     for (std::size_t c = 0; c < e.size(); ++c) {
       if (e.keeps_inputs(c)) return true;
@@ -208,7 +201,7 @@ void PrintTo(const Mistake& c, std::ostream* out) { *out << c.name; }
 class ReductionMistakes : public testing::TestWithParam<Mistake> {};
 
 TEST_P(ReductionMistakes, AreErrorsWordForWord) {
-  const OpCall call = call_with(GetParam().op, GetParam().inputs, GetParam().args);
+  const OpCall call = call_of(GetParam().op, GetParam().inputs, 1, GetParam().args);
   EXPECT_THROW_MSG((void)expand(find_op_rule(call.op, kDTensor213), call, DeviceMesh::parse("2")),
                    InputError, GetParam().message);
 }
