@@ -429,7 +429,8 @@ INSTANTIATE_TEST_SUITE_P(
                    "aten._fused_adam_.default: takes 6 tensor lists (the fifth may be none), found "
                    "6 with 5 tensors"},
         BadCommand{"MoreArgumentsThanTheOpTakes",
-                   select_of("relu", {"f32[4] R"}, {"--args", "[1,2,3]"}),
+                   {"simulate", "--op", "relu", "--mesh", "4", "--inputs", "f32[4] R", "--args",
+                    "[1,2,3]"},
                    "aten.relu.default: found 3 arguments in --args; valid: at most 0"}),
     name_of);
 

@@ -393,7 +393,7 @@ class GarbageCalls : public testing::TestWithParam<int> {
 };
 
 TEST_P(GarbageCalls, AreAnsweredOrRefused) {
-  ask_all(random_cases(10));
+  ask_all(random_cases(3));
   EXPECT_GT(ran_ + executed_, 0) << "nothing was ever computed";
 }
 
