@@ -181,14 +181,15 @@ std::vector<bool> output_mask(const OpCall& call) {
 
 int normalized_axis(const OpCall& call) {
   const NormArgs& args = norm_args(call.op);
-  const Shape& shape = call.required_tensor(static_cast<std::size_t>(args.input)).meta.shape;
+  const TensorMeta& input = call.required_tensor(static_cast<std::size_t>(args.input)).meta;
+  const Shape& shape = input.shape;
   const auto listed = call.integers_arg(static_cast<std::size_t>(args.shape));
   const bool fits = listed && !listed->empty() && listed->size() <= shape.size() &&
                     std::equal(listed->rbegin(), listed->rend(), shape.rbegin());
   if (!fits) {
-    throw InputError(call.op +
-                     ": argument 0 of --args: the normalized shape; valid: the last "
-                     "dims of the input");
+    throw InputError(call.op + ": argument " + std::to_string(args.shape) + " of --args: found " +
+                     (listed ? call.args[static_cast<std::size_t>(args.shape)].dump() : "none") +
+                     "; valid: the last dims of " + input.text() + ", which are normalized");
   }
   return static_cast<int>(shape.size() - listed->size());
 }

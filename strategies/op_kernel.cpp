@@ -128,7 +128,10 @@ void expect_room(std::string_view op, std::int64_t elements, const HostMemory& m
 
 Shape row_major_strides(const Shape& shape) {
   Shape strides(shape.size(), 1);
-  for (std::size_t d = shape.size(); d-- > 1;) strides[d - 1] = strides[d] * shape[d];
+  for (std::size_t d = shape.size(); d-- > 1;) {
+    // A tensor without elements may be huge in its other dims.
+    strides[d - 1] = shape[d] == 0 ? 0 : saturating_product(strides[d], shape[d]);
+  }
   return strides;
 }
 

@@ -63,6 +63,11 @@ class RuleIndex {
     // softmax and log_softmax are known to DTensor by the ops that they call.
     if (name.overload.empty() || name.overload == "int") add("_" + std::string(name.base), {});
     std::sort(found.begin(), found.end());
+    if (name.overload.empty()) {
+      std::stable_partition(found.begin(), found.end(), [&](std::size_t number) {
+        return split(rules_[number]->op).overload == "default";
+      });
+    }
     return found;
   }
 

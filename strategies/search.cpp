@@ -13,6 +13,8 @@ namespace shardlab {
 namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
+// Layouts that are looked at from afar; ops of many tensors have far more than memory holds.
+constexpr std::uint64_t kMostSteps = 250'000;
 
 struct Entry {
   double cost = 0.0;
@@ -92,10 +94,17 @@ class Search {
         if (!options_.exhaustive) return found;
       }
       push_neighbours(entry);
+      if (counter_ > kMostSteps && !options_.exhaustive) {
+        gave_up_ = true;
+        return std::nullopt;
+      }
     }
     if (found) found->all_matches = std::move(matches);
     return found;
   }
+
+  // Whether there were more steps than it takes.
+  [[nodiscard]] bool gave_up() const { return gave_up_; }
 
  private:
   // The outputs of the first matching row on every mesh dim.
@@ -197,6 +206,7 @@ class Search {
   std::priority_queue<Entry> queue_;
   std::unordered_set<std::string> visited_;
   std::uint64_t counter_ = 0;
+  bool gave_up_ = false;
 };
 
 }  // namespace
@@ -213,7 +223,11 @@ SearchOutcome search_rows(const OpRule& rule, const OpCall& call, const DeviceMe
   for (const TensorSpec* tensor : call.tensors()) {
     if (tensor->layout.has_strided()) return {std::nullopt, "an input is a strided shard"};
   }
-  auto result = Search(rule, call, mesh, pricer, options).run();
+  Search search(rule, call, mesh, pricer, options);
+  auto result = search.run();
+  if (search.gave_up()) {
+    return {std::nullopt, "no row is found within " + std::to_string(kMostSteps) + " steps"};
+  }
   if (!result) return {std::nullopt, "no reachable layout matches a row"};
   return {std::move(result), ""};
 }

@@ -41,6 +41,12 @@ std::vector<std::int64_t> required_integers(const OpCall& call, std::size_t arg)
   return *values;
 }
 
+std::int64_t required_integer(const OpCall& call, std::size_t arg) {
+  if (arg < call.args.size() && !call.args[arg].is_null()) return call.integer_arg(arg, 0);
+  throw InputError(call.op + ": argument " + std::to_string(arg) +
+                   " of --args is missing; valid: an integer");
+}
+
 Shape required_shape(const OpCall& call, std::size_t arg) {
   const std::vector<std::int64_t> extents = required_integers(call, arg);
   std::int64_t capacity = 1;

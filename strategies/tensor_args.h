@@ -23,6 +23,8 @@ namespace shardlab {
 [[nodiscard]] std::int64_t index_in(std::int64_t index, std::int64_t extent, std::string_view op);
 // The integers that an argument must have. Throws InputError where it is missing.
 [[nodiscard]] std::vector<std::int64_t> required_integers(const OpCall& call, std::size_t arg);
+// The integer that an argument must be.
+[[nodiscard]] std::int64_t required_integer(const OpCall& call, std::size_t arg);
 // A shape given as an argument.
 [[nodiscard]] Shape required_shape(const OpCall& call, std::size_t arg);
 

@@ -23,8 +23,11 @@ struct RulesArguments {
 RuleSet rule_set_of(const RulesArguments& arguments) {
   const auto set = rule_set_from_name(arguments.rule_set);
   if (!set) {
-    throw InputError("--rule-set: found \"" + arguments.rule_set +
-                     "\"; valid: " + std::string(kRuleSetNames));
+    const std::array<std::string_view, 3> names = {to_string(kDTensor213),
+                                                   to_string(kDTensorLegacy), to_string(kShardlab)};
+    throw InputError("--rule-set: found \"" + arguments.rule_set + "\"" +
+                     did_you_mean(arguments.rule_set, names) +
+                     "; valid: " + std::string(kRuleSetNames));
   }
   return *set;
 }

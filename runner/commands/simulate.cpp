@@ -8,7 +8,9 @@
 #include "runner/op_arguments.h"
 #include "runner/redistribution.h"
 #include "runner/simulation.h"
+#include "sim/tensor_kernels.h"
 #include "strategies/expansion.h"
+#include "strategies/op_sample.h"
 #include "strategies/program.h"
 
 namespace shardlab {
@@ -151,16 +153,46 @@ struct OpData {
   OpExecution execution;
 };
 
+// What an op's samples say of the values of each tensor: indices and numbers that must be positive.
+std::vector<SampleCall::Values> values_of(const OpCall& call) {
+  for (const SampleCall& sample : sample_calls_of(call.op, 1)) {
+    if (sample.values.size() == call.tensors().size()) return sample.values;
+  }
+  return std::vector<SampleCall::Values>(call.tensors().size());
+}
+
+// Indices are below every extent of the other tensors, and different along the last dim if they can.
+HostTensor indices_of(const Executor& executor, const OpCall& call, std::size_t which) {
+  const auto specs = call.tensors();
+  std::int64_t limit = std::int64_t{1} << 20U;
+  for (std::size_t i = 0; i < specs.size(); ++i) {
+    for (const std::int64_t extent : specs[i]->meta.shape) {
+      if (i != which && extent > 0) limit = std::min(limit, extent);
+    }
+  }
+  HostTensor indices =
+      HostTensor::make(executor.memory(), specs[which]->meta.dtype, specs[which]->meta.shape);
+  for (std::int64_t i = 0; i < indices.elements(); ++i) {
+    set_element(indices, i, static_cast<double>(i % limit));
+  }
+  return indices;
+}
+
 OpData run_op_data(Simulation& simulation, const ChosenOp& op) {
   const Executor executor = simulation.executor();
   OpData data;
   const StopWatch distributing;
   std::vector<DistributedTensor> tensors;
   const auto specs = op.call.tensors();
+  const std::vector<SampleCall::Values> values = values_of(op.call);
   for (std::size_t i = 0; i < specs.size(); ++i) {
     DataOptions options = simulation.data();
     options.seed += i;
-    tensors.push_back(executor.distribute(specs[i]->meta, op.plans[i].start, options));
+    const TensorMeta& meta = specs[i]->meta;
+    const bool indexes = values[i].limit > 0 && !is_floating_point(meta.dtype);
+    tensors.push_back(indexes ? executor.distribute(meta, op.plans[i].start,
+                                                    indices_of(executor, op.call, i), options)
+                              : executor.distribute(meta, op.plans[i].start, options));
   }
   const double distribute_ms = distributing.ms();
   const StopWatch running;

@@ -13,6 +13,7 @@
 
 #include "costmodel/error.h"
 #include "costmodel/json_reader.h"
+#include "costmodel/text.h"
 #include "strategies/op_kernel.h"
 
 namespace shardlab {
@@ -179,7 +180,11 @@ std::int64_t whole(double x) {
   return static_cast<std::int64_t>(x);
 }
 // x * 2 ** n and x / 2 ** n of integers.
-double shifted(double x, double n) { return std::floor(std::ldexp(x, static_cast<int>(n))); }
+double shifted(double x, double n) {
+  constexpr double kMost = 4096.0;  // past any exponent
+  return std::floor(
+      std::ldexp(x, std::isnan(n) ? 0 : static_cast<int>(std::clamp(n, -kMost, kMost))));
+}
 // With the sign of b, as Python has it.
 double remainder_of(double a, double b) {
   const double r = std::fmod(a, b);
@@ -197,6 +202,7 @@ double zeta(double s, double q) {
   if (q < 0.0 && s != std::floor(s)) return kNone;
   constexpr std::array<double, 6> kBernoulli = {1.0 / 6,   -1.0 / 30, 1.0 / 42,
                                                 -1.0 / 30, 5.0 / 66,  -691.0 / 2730};
+  if (q < -1e6) throw InputError("zeta takes numbers from -1000000, found " + format_double(q));
   double sum = 0.0;
   for (; q < 12.0; q += 1.0) sum += std::pow(q, -s);
   sum += std::pow(q, 1.0 - s) / (s - 1.0) + 0.5 * std::pow(q, -s);

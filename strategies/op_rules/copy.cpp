@@ -54,6 +54,10 @@ std::vector<TensorMeta> typed_outputs(const OpCall& call) {
 // view.dtype: the bytes of the last dim are read anew.
 std::vector<TensorMeta> retyped_outputs(const OpCall& call) {
   TensorMeta out = same_outputs(call)[0];
+  if (call.text_arg(0, "").empty()) {
+    throw InputError(call.op +
+                     ": argument 0 of --args is missing; valid: " + std::string(kDTypeNames));
+  }
   const DType to = dtype_arg(call, 0, out.dtype);
   const std::int64_t from_size = itemsize(out.dtype);
   out.dtype = to;

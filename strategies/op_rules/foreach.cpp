@@ -240,7 +240,9 @@ boost::container::small_vector<const TensorSpec*, 6> listed_tensors(const OpCall
   for (std::size_t i = 0; i < std::min(kOptimizerLists, call.inputs.size()); ++i) {
     for (const TensorSpec& tensor : call.inputs[i].tensors) tensors.push_back(&tensor);
   }
-  if (call.inputs.size() < kOptimizerLists || tensors.size() < kOptimizerLists - 1) {
+  bool given = call.inputs.size() >= kOptimizerLists;
+  for (const std::size_t i : {0U, 1U, 2U, 3U, 5U}) given = given && !call.inputs[i].tensors.empty();
+  if (!given) {
     throw InputError(call.op + ": takes " + std::to_string(kOptimizerLists) +
                      " tensor lists (the fifth may be none), found " +
                      std::to_string(call.inputs.size()) + " with " +
@@ -256,7 +258,7 @@ std::vector<TensorMeta> optimizer_outputs(const OpCall& call) {
   std::vector<TensorMeta> outputs;
   for (std::size_t i = 0; i < 5; ++i) {
     const TensorArg& list = call.inputs[i];
-    outputs.push_back((list.tensors.empty() ? call.inputs[3] : list).tensors.at(0).meta);
+    outputs.push_back((list.tensors.empty() ? call.inputs[3] : list).tensors[0].meta);
     outputs.back().strides.clear();
   }
   return outputs;

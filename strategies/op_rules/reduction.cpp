@@ -11,6 +11,7 @@
 #include "strategies/op_rule.h"
 #include "strategies/reduction_args.h"
 #include "strategies/rule_rows.h"
+#include "strategies/tensor_args.h"
 
 namespace shardlab {
 namespace {
@@ -388,7 +389,7 @@ std::vector<TensorMeta> indexed_outputs(const OpCall& call) {
   const bool is_kth = call.op == "aten.kthvalue.default";
   for (std::size_t d = 0; d < in.shape.size(); ++d) {
     if (!reduction.reduced[d]) continue;
-    const std::int64_t k = is_kth ? call.integer_arg(0, 0) : 1;
+    const std::int64_t k = is_kth ? required_integer(call, 0) : 1;
     if (k < 1 || k > in.shape[d]) {
       throw InputError(call.op + ": k " + std::to_string(k) + " of " + std::to_string(in.shape[d]) +
                        " elements; valid: 1 to " + std::to_string(in.shape[d]));

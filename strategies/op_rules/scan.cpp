@@ -59,7 +59,7 @@ std::vector<TensorMeta> indexed_outputs(const OpCall& call) {
   const int dim = scan_dim(call);
   values.strides.clear();
   if (call.op == "aten.topk.default") {
-    const std::int64_t k = call.integer_arg(0, -1);
+    const std::int64_t k = required_integer(call, 0);
     const std::int64_t extent =
         values.shape.empty() ? 1 : values.shape[static_cast<std::size_t>(dim)];
     if (k < 0 || k > extent) {

@@ -398,6 +398,73 @@ INSTANTIATE_TEST_SUITE_P(
                    "9223372036854775807"}),
     name_of);
 
+INSTANTIATE_TEST_SUITE_P(
+    ArgumentsOfOps, BadCommandLine,
+    testing::Values(
+        BadCommand{"TopkWithoutItsNumber", select_of("topk", {"f32[4] R"}),
+                   "aten.topk.default: argument 0 of --args is missing; valid: an integer"},
+        BadCommand{"TopkOfTooMany", select_of("topk", {"f32[4] R"}, {"--args", "[9]"}),
+                   "aten.topk.default: k 9 of 4 elements; valid: 0 to 4"},
+        BadCommand{"ViewAsNoShape", select_of("view", {"f32[4] R"}, {"--args", R"(["f32"])"}),
+                   "aten.view.default: argument 0 of --args: found \"f32\"; valid: an array of "
+                   "integers"},
+        BadCommand{"ViewAsNoType", select_of("view.dtype", {"f32[4] R"}),
+                   "aten.view.dtype: argument 0 of --args is missing; valid: {dtypes}"},
+        BadCommand{"LayerNormOfNothing", select_of("native_layer_norm", {"f32[4,8] R"}),
+                   "aten.native_layer_norm.default: argument 0 of --args: found none; valid: the "
+                   "last dims of f32[4,8], which are normalized"},
+        BadCommand{"LayerNormOfOtherDims",
+                   select_of("native_layer_norm", {"f32[4,8] R"}, {"--args", "[[7],1e-5]"}),
+                   "aten.native_layer_norm.default: argument 0 of --args: found [7]; valid: the "
+                   "last dims of f32[4,8], which are normalized"},
+        BadCommand{"IndicesThatAreNone", select_of("index.Tensor", {"f32[4,8] R", "[none; none]"}),
+                   "aten.index.Tensor: found 2 indices, 0 of them given; valid: at least one, for "
+                   "2 dims"},
+        BadCommand{"OptimizerWithoutItsMoments", select_of("_fused_adam_", {"[f32[4] R]"}),
+                   "aten._fused_adam_.default: takes 6 tensor lists (the fifth may be none), found "
+                   "1 with 1 tensors"},
+        BadCommand{"OptimizerWithoutSecondMoments",
+                   select_of("_fused_adam_", {"[f32[4] R]", "[f32[4] R]", "[f32[4] R]", "none",
+                                              "[f32[4] R]", "[f32[] R]"}),
+                   "aten._fused_adam_.default: takes 6 tensor lists (the fifth may be none), found "
+                   "6 with 5 tensors"},
+        BadCommand{"MoreArgumentsThanTheOpTakes",
+                   {"simulate", "--op", "relu", "--mesh", "4", "--inputs", "f32[4] R", "--args",
+                    "[1,2,3]"},
+                   "aten.relu.default: found 3 arguments in --args; valid: at most 0"}),
+    name_of);
+
+INSTANTIATE_TEST_SUITE_P(
+    Proofs, BadCommandLine,
+    testing::Values(
+        BadCommand{"UnknownRuleSet",
+                   {"rules", "mm", "--rule-set", "shardlb"},
+                   "--rule-set: found \"shardlb\" (did you mean \"shardlab\"?); valid: "
+                   "dtensor-2.13, dtensor-legacy, shardlab"},
+        BadCommand{"UnknownOpToProve",
+                   {"rules", "aten.mm.defalt"},
+                   "unknown op \"aten.mm.defalt\" (did you mean \"aten.mm.default\"?); valid: the "
+                   "ops of `shardlab list ops`"},
+        BadCommand{"ProofOnOneRank",
+                   {"rules", "mm", "--mesh", "1"},
+                   "--mesh: found 1; valid: one mesh dim of 2 to 8 ranks"},
+        BadCommand{"ProofOnTwoMeshDims",
+                   {"rules", "mm", "--mesh", "2x2"},
+                   "--mesh: found 2x2; valid: one mesh dim of 2 to 8 ranks"},
+        BadCommand{"ProofWithoutSamples",
+                   {"rules", "mm", "--samples", "0"},
+                   "rules: --samples: found \"0\"; valid: an integer from 1 to 1000"},
+        BadCommand{"NegativeNearness",
+                   {"ties", "--suite", "ops-small", "--within", "-1"},
+                   "ties: --within: found \"-1\"; valid: a number from 0 to 1e+06"},
+        BadCommand{"TiesOfNoSuite",
+                   {"ties", "--all", "--no-flips"},
+                   "ties: --suite is required: shipped name or path; may be repeated"},
+        BadCommand{"OpToDescribeMissing",
+                   {"describe", "op"},
+                   "describe op: a name is required; valid: those of `shardlab list ops`"}),
+    name_of);
+
 Words simulate_of(const char* mesh, const char* tensor, const Words& more = {}) {
   return with({"simulate", "--mesh", mesh, "--tensor", tensor, "--from", "S(0)", "--to", "R"},
               more);

@@ -2,7 +2,7 @@
 // it has candidates, a choice among them and a price that is not negative; whoever is asked, and in
 // whichever order.
 //
-// Bytes: op, mesh, tensors (a list or not), arguments, stack.
+// Bytes: op, mesh, tensors (a list or not), arguments, stack, op (the high byte: old seeds have none).
 #include <array>
 #include <cmath>
 
@@ -88,7 +88,7 @@ void ask(Bytes8 input, const Topology& topology) {
   static const std::vector<std::string_view> ops = all_op_names();
   Question question;
   question.id = "fuzz";
-  question.call.op = std::string(ops[input.byte() % ops.size()]);
+  std::size_t op = input.byte();
   question.mesh = draw_mesh(input, 2);
   TensorMeta previous;
   for (std::size_t i = input.byte() % (kMaxInputs + 1); i > 0; --i) {
@@ -97,6 +97,8 @@ void ask(Bytes8 input, const Topology& topology) {
   }
   question.call.args = draw_args(input);
   const Stack& stack = stacks()[input.byte() % stacks().size()];
+  op += std::size_t{input.byte()} << 8U;
+  question.call.op = std::string(ops[op % ops.size()]);
   const std::string what = stack.name + ", " + question.mesh.text() + ": " + question.call.text();
 
   StackEvaluator evaluator(stack, topology);

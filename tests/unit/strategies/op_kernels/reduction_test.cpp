@@ -295,10 +295,9 @@ TEST(ReductionKernels, RefuseWhatHasNoResult) {
             "aten.kthvalue.default: k 3 of 2 elements");
   EXPECT_EQ(error("aten.topk.default", {{"f32[2]", {1, 2}}}, "[3]"),
             "aten.topk.default: 3 of 2 elements");
-  EXPECT_EQ(
-      error("aten.native_layer_norm.default", {{"f32[2]", {1, 2}}}, "[[3]]"),
-      "aten.native_layer_norm.default: argument 0 of --args: the normalized shape; valid: the "
-      "last dims of the input");
+  EXPECT_EQ(error("aten.native_layer_norm.default", {{"f32[2]", {1, 2}}}, "[[3]]"),
+            "aten.native_layer_norm.default: argument 0 of --args: found [3]; valid: the "
+            "last dims of f32[2], which are normalized");
   EXPECT_EQ(error("aten.nll_loss_forward.default", {{"f32[1,2]", {1, 2}}, {"i64[1]", {2}}}),
             "aten.nll_loss_forward.default: a target out of range");
 }

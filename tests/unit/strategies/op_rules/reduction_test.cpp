@@ -260,13 +260,12 @@ INSTANTIATE_TEST_SUITE_P(
             "[1, -100]",
             "aten.nll_loss_forward.default: target i64[4]; valid: whole numbers in the shape of "
             "the scores without the classes"},
-        Mistake{
-            "NormOfOtherDims",
-            "aten.native_layer_norm.default",
-            {"f32[5,4] R"},
-            "[[5]]",
-            "aten.native_layer_norm.default: argument 0 of --args: the normalized shape; valid: "
-            "the last dims of the input"},
+        Mistake{"NormOfOtherDims",
+                "aten.native_layer_norm.default",
+                {"f32[5,4] R"},
+                "[[5]]",
+                "aten.native_layer_norm.default: argument 0 of --args: found [5]; valid: the last "
+                "dims of f32[5,4], which are normalized"},
         Mistake{"MaskOfTwo",
                 "aten.native_batch_norm_backward.default",
                 {"f32[4,8] R", "f32[4,8] R", "none", "none", "none", "f32[8] R", "f32[8] R"},
