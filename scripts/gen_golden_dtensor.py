@@ -13,9 +13,16 @@ The golden files (the `arguments` key of a file repeats its own line, seed inclu
     --kind costs --count 6000 --devices-per-host 1,1,1,1,8 --out DIR
     --kind plans --count 2400 --devices-per-host 1,1,1,1,8 --rank any --out DIR
     --kind selections --count 2000 --devices-per-host 1,1,1,1,8 --out DIR
+    --kind selections --family F --count N --devices-per-host 1,1,1,1,8 --out DIR
 
-and, for *_opaque_strided, the first two with --strided opaque and --count 400, 300. A file is
-{"schema", "kind", "torch", "arguments", "date", "cases": [one a line]}; null is infinity. Equal
+the last one for each family F, a module of golden_ops, with its own N:
+
+    linalg 250   pooling 300   embedding 400   index, tensor 700   reduction 800   matmul 1000
+    view 1200    pointwise 1500    every other one 500
+
+and, for *_opaque_strided, the first two with --strided opaque and --count 400, 300. An op that is
+added to a family changes what is drawn for it and for all at once: both files are written anew. A file
+is {"schema", "kind", "torch", "arguments", "date", "cases": [one a line]}; null is infinity. Equal
 arguments and --date give equal bytes.
 
 costs       mesh, devices_per_host, tensor, from, to, greedy_us, graph_us. `greedy_us` is the cost with
@@ -359,7 +366,8 @@ class Oracle:
         propagator = self.propagator
         meta = propagator._propagate_tensor_meta_non_cached(schema)
         several = meta if isinstance(meta, (tuple, list)) else [meta]
-        self.masked_off = {i for i, output in enumerate(several) if output is None}
+        has_mask = any(parameter.name == "output_mask" for parameter in schema.op._schema.arguments)
+        self.masked_off = {i for i, output in enumerate(several) if has_mask and output is None}
         wrapped = propagator._wrap_with_op_strategy(schema)
         if schema.op in propagator.op_single_dim_strategy_funcs:
             from torch.distributed.tensor._ops import single_dim_strategy as rules
@@ -485,18 +493,30 @@ def fnv1a(text):
     return f"{value:016x}"
 
 
+def verdict_of(spec):
+    """The layout of a truth value about whole tensors: DTensor takes the `and` of what shards say."""
+    from torch.distributed.tensor._dtensor_spec import DTensorSpec
+    from torch.distributed.tensor.placement_types import Partial
+
+    return DTensorSpec(spec.mesh, tuple(Partial("min") if hasattr(p, "dim") else p
+                                        for p in spec.placements))
+
+
 def outputs_of(candidate, outputs, masked_off=()):
-    """One spec stands for every output. `masked_off`: those that are not computed, although some rules
-    give them layouts."""
+    """One spec stands for every output, which `outputs` counts; "bool" is one that is no tensor.
+    `masked_off`: those that `output_mask` leaves out, although some rules give them layouts."""
+    if outputs == "bool":
+        return [layout_text(verdict_of(candidate.output_specs))]
     specs = candidate.output_specs
     specs = specs if isinstance(specs, (tuple, list)) else [specs] * outputs
     return [layout_text(s) for i, s in enumerate(specs) if s is not None and i not in masked_off]
 
 
-def inputs_of(candidate, inputs):
-    """A candidate without inputs is followed by them; an `out` tensor that it does not name stays."""
+def inputs_of(candidate, inputs, positional=1):
+    """A candidate without inputs is followed by the positional ones, as the propagator reads it; an
+    `out` tensor that a candidate does not name stays."""
     specs = candidate.input_specs
-    specs = [candidate.output_specs] if specs is None else specs  # as the propagator reads it
+    specs = [candidate.output_specs] * positional if specs is None else specs
     texts = [layout_text(s) for s in specs if s is not None]
     return texts + inputs[len(texts):]
 
@@ -506,7 +526,9 @@ def costs_of(candidate, sources):
     from torch.distributed.tensor._collective_utils import redistribute_cost
 
     if candidate.redistribute_cost is None:
-        return [redistribute_cost(a, b) for a, b in zip(sources, candidate.input_specs or sources)]
+        wanted = candidate.input_specs or [
+            candidate.output_specs.shallow_copy_with_tensor_meta(s.tensor_meta) for s in sources]
+        return [redistribute_cost(a, b) for a, b in zip(sources, wanted)]
     costs = [float(c) for c in chain.from_iterable(candidate.redistribute_cost)]
     return costs + [0.0] * (len(sources) - len(costs))
 
@@ -515,10 +537,10 @@ def describe(strategy, schema, inputs, specified, sources, outputs=1, masked_off
     """The candidates of one OpStrategy and the one that PyTorch takes."""
     from torch.distributed.tensor._sharding_prop import _select_min_cost_strategy
 
-    rows = []
+    positional, rows = 1 if schema is None else len(schema.args_spec), []
     for candidate in strategy.strategies:
         costs = costs_of(candidate, sources)
-        layouts = ";".join(inputs_of(candidate, inputs)) + "|"
+        layouts = ";".join(inputs_of(candidate, inputs, positional)) + "|"
         layouts += ";".join(outputs_of(candidate, outputs, masked_off))
         rows.append((layouts, f"{layouts} {';'.join(map(repr, costs))}", sum(costs)))
     totals = [total for _, _, total in rows]
@@ -535,7 +557,7 @@ def describe(strategy, schema, inputs, specified, sources, outputs=1, masked_off
         answer["list"] = [line for _, line, _ in rows]
     if chosen is None:
         return answer | {"chosen": None, "total_us": finite(min(totals))}
-    layouts = {"inputs": inputs_of(chosen, inputs),
+    layouts = {"inputs": inputs_of(chosen, inputs, positional),
                "outputs": outputs_of(chosen, outputs, masked_off)}
     return answer | {"chosen": layouts, "total_us": finite(sum(costs_of(chosen, sources)))}
 
@@ -602,7 +624,8 @@ def ask_selection(oracle, op, inputs, args):
                 own = [layout_text(v[index] if isinstance(v, list) else v) for v in lists]
                 children.append(describe(child, None, own, specified, flat))
             return {"children": children}
-        outputs = len(overload._schema.returns)
+        outputs = [str(result.type) for result in overload._schema.returns]
+        outputs = "bool" if outputs == ["bool"] else len(outputs)
         own = list(map(layout_text, flat))
         return describe(strategy, schema, own, specified, flat, outputs, oracle.masked_off)
 
