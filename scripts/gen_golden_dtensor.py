@@ -598,36 +598,49 @@ def bind(torch, overload, inputs, args):
     return tuple(positional), keywords
 
 
+def overload_named(torch, op):
+    packet, overload = op.removeprefix("aten.").split(".")
+    return getattr(getattr(torch.ops.aten, packet), overload)
+
+
+def order_is_specified(oracle, overload, specs):
+    """Whether the order of PyTorch's candidates does not follow a hash set."""
+    by_rows = overload in oracle.propagator.op_single_dim_strategy_funcs
+    decomposed = not by_rows and overload not in oracle.propagator.op_strategy_funcs
+    kinds = {getattr(p, "split_factor", 1) for s in specs for p in s.placements if hasattr(p, "dim")}
+    return not decomposed and (len(kinds) < 2 or not by_rows)
+
+
+def describe_children(strategy, inputs, specified, sources):
+    """Of an op on lists of tensors: the answer of each element."""
+    lists, children = [value for value in inputs if value], []
+    for index, child in enumerate(strategy.children):
+        own = [layout_text(v[index] if isinstance(v, list) else v) for v in lists]
+        children.append(describe(child, None, own, specified, sources))
+    return {"children": children}
+
+
 def ask_selection(oracle, op, inputs, args):
     """`inputs`: a DTensorSpec, a list of them (None among them), or None for each tensor argument."""
     from torch.distributed.tensor._op_schema import OpSchema, TupleStrategy
 
-    packet, overload = op.removeprefix("aten.").split(".")
-    overload = getattr(getattr(oracle.torch.ops.aten, packet), overload)
-    info = oracle.propagator.op_to_schema_info.get(overload)
-    info = info or oracle.propagator.op_to_schema_info_for_single_dim_strategy.get(overload)
+    overload, propagator = overload_named(oracle.torch, op), oracle.propagator
+    info = propagator.op_to_schema_info.get(overload)
+    info = info or propagator.op_to_schema_info_for_single_dim_strategy.get(overload)
     schema = OpSchema(overload, *bind(oracle.torch, overload, inputs, args), schema_info=info)
-    flat = [s for value in inputs for s in (value if isinstance(value, list) else [value])]
-    flat = [s for s in flat if s is not None]
-    kinds = {getattr(p, "split_factor", 1) for s in flat for p in s.placements if hasattr(p, "dim")}
-    by_rows = overload in oracle.propagator.op_single_dim_strategy_funcs
-    decomposed = not by_rows and overload not in oracle.propagator.op_strategy_funcs
-    specified = not decomposed and (len(kinds) < 2 or not by_rows)
+    specs = [s for value in inputs for s in (value if isinstance(value, list) else [value])]
+    specs = [s for s in specs if s is not None]
+    specified = order_is_specified(oracle, overload, specs)
 
     def answer():
         oracle.forget()
         strategy = oracle.strategy(schema)
         if isinstance(strategy, TupleStrategy):
-            children = []
-            for index, child in enumerate(strategy.children):
-                lists = [value for value in inputs if value]
-                own = [layout_text(v[index] if isinstance(v, list) else v) for v in lists]
-                children.append(describe(child, None, own, specified, flat))
-            return {"children": children}
+            return describe_children(strategy, inputs, specified, specs)
         outputs = [str(result.type) for result in overload._schema.returns]
         outputs = "bool" if outputs == ["bool"] else len(outputs)
-        own = list(map(layout_text, flat))
-        return describe(strategy, schema, own, specified, flat, outputs, oracle.masked_off)
+        own = list(map(layout_text, specs))
+        return describe(strategy, schema, own, specified, specs, outputs, oracle.masked_off)
 
     try:
         result = oracle.settled(answer)
@@ -661,40 +674,42 @@ def keeps_an_order(answer):
     return any("[" in layout for layout in chosen["inputs"])
 
 
+def draw_spec(oracle, questions, mesh, tensor, dtype, default_order):
+    """A tensor of golden_ops in a random layout: a DTensorSpec, a list of them, or None."""
+    if tensor is None:
+        return None
+    if isinstance(tensor, golden_ops.TensorList):
+        return [draw_spec(oracle, questions, mesh, one, dtype, default_order) for one in tensor]
+    own, shape = tensor if isinstance(tensor, tuple) else (dtype, tensor)
+    weights = (0, 1, 0) if questions.rng.random() < 0.15 else (45, 40, 15)
+    layout = questions.layout(mesh, len(shape), weights)
+    if default_order:
+        layout.order = None
+    return oracle.spec((own, shape), layout)
+
+
 def make_selection_cases(oracle, arguments):
     questions = Questions(arguments.seed, arguments.strided == "opaque")
     rng, cases, special = questions.rng, [], questions.special
     ops = golden_ops.ops_of(arguments.family)
     opaque = golden_ops.ops_in("OPAQUE_STRIDED", arguments.family)
-    default_order = golden_ops.ops_in("DEFAULT_ORDER", arguments.family)
+    in_default_order = golden_ops.ops_in("DEFAULT_ORDER", arguments.family)
     while len(cases) < arguments.count:
         mesh = questions.mesh()
         devices_per_host = rng.choice(arguments.devices_per_host)
         name = rng.choices(list(ops), [weight for weight, _ in ops.values()])[0]
-        op = f"aten.{name}" if "." in name else f"aten.{name}.default"
+        base, _, overload = name.partition(".")
+        op = f"aten.{base}.{overload or 'default'}"
         dtype = rng.choice(["f32", "f32", "bf16"])
-        drawn = ops[name][1](rng, *(op.removeprefix("aten.").split(".")))
-        tensors, args = drawn
+        tensors, args = ops[name][1](rng, base, overload or "default")
         rank = 0 if arguments.rank is None else arguments.rank % math.prod(mesh)
         oracle.enter(mesh, devices_per_host, rank)
         reads_opaque = name in opaque and rng.random() < 0.5
         questions.opaque_strided = arguments.strided == "opaque" or reads_opaque
         questions.special = 0.4 if reads_opaque else special
-
-        def draw(tensor):
-            if tensor is None:
-                return None
-            if isinstance(tensor, golden_ops.TensorList):
-                return [draw(element) for element in tensor]
-            own, shape = tensor if isinstance(tensor, tuple) else (dtype, tensor)
-            weights = (0, 1, 0) if rng.random() < 0.15 else (45, 40, 15)
-            layout = questions.layout(mesh, len(shape), weights)
-            # A strategy that leaves `out` alone keeps its shard order too.
-            if name in default_order or op.endswith("out"):
-                layout.order = None
-            return oracle.spec((own, shape), layout)
-
-        inputs = list(map(draw, tensors))
+        # A strategy that leaves `out` alone keeps its shard order too.
+        default_order = name in in_default_order or op.endswith("out")
+        inputs = [draw_spec(oracle, questions, mesh, t, dtype, default_order) for t in tensors]
         if name in opaque:
             inputs, answer = ask_opaque(oracle, op, inputs, args)
         else:
