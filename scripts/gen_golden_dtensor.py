@@ -13,9 +13,16 @@ The golden files (the `arguments` key of a file repeats its own line, seed inclu
     --kind costs --count 6000 --devices-per-host 1,1,1,1,8 --out DIR
     --kind plans --count 2400 --devices-per-host 1,1,1,1,8 --rank any --out DIR
     --kind selections --count 2000 --devices-per-host 1,1,1,1,8 --out DIR
+    --kind selections --family F --count N --devices-per-host 1,1,1,1,8 --out DIR
 
-and, for *_opaque_strided, the first two with --strided opaque and --count 400, 300. A file is
-{"schema", "kind", "torch", "arguments", "date", "cases": [one a line]}; null is infinity. Equal
+the last one for each family F, a module of golden_ops, with its own N:
+
+    linalg 250   pooling 300   embedding 400   index, tensor 700   reduction 800   matmul 1000
+    view 1200    pointwise 1500    every other one 500
+
+and, for *_opaque_strided, the first two with --strided opaque and --count 400, 300. An op that is
+added to a family changes what is drawn for it and for all at once: both files are written anew. A file
+is {"schema", "kind", "torch", "arguments", "date", "cases": [one a line]}; null is infinity. Equal
 arguments and --date give equal bytes.
 
 costs       mesh, devices_per_host, tensor, from, to, greedy_us, graph_us. `greedy_us` is the cost with
@@ -359,7 +366,8 @@ class Oracle:
         propagator = self.propagator
         meta = propagator._propagate_tensor_meta_non_cached(schema)
         several = meta if isinstance(meta, (tuple, list)) else [meta]
-        self.masked_off = {i for i, output in enumerate(several) if output is None}
+        has_mask = any(parameter.name == "output_mask" for parameter in schema.op._schema.arguments)
+        self.masked_off = {i for i, output in enumerate(several) if has_mask and output is None}
         wrapped = propagator._wrap_with_op_strategy(schema)
         if schema.op in propagator.op_single_dim_strategy_funcs:
             from torch.distributed.tensor._ops import single_dim_strategy as rules
@@ -485,18 +493,30 @@ def fnv1a(text):
     return f"{value:016x}"
 
 
+def verdict_of(spec):
+    """The layout of a truth value about whole tensors: DTensor takes the `and` of what shards say."""
+    from torch.distributed.tensor._dtensor_spec import DTensorSpec
+    from torch.distributed.tensor.placement_types import Partial
+
+    return DTensorSpec(spec.mesh, tuple(Partial("min") if hasattr(p, "dim") else p
+                                        for p in spec.placements))
+
+
 def outputs_of(candidate, outputs, masked_off=()):
-    """One spec stands for every output. `masked_off`: those that are not computed, although some rules
-    give them layouts."""
+    """One spec stands for every output, which `outputs` counts; "bool" is one that is no tensor.
+    `masked_off`: those that `output_mask` leaves out, although some rules give them layouts."""
+    if outputs == "bool":
+        return [layout_text(verdict_of(candidate.output_specs))]
     specs = candidate.output_specs
     specs = specs if isinstance(specs, (tuple, list)) else [specs] * outputs
     return [layout_text(s) for i, s in enumerate(specs) if s is not None and i not in masked_off]
 
 
-def inputs_of(candidate, inputs):
-    """A candidate without inputs is followed by them; an `out` tensor that it does not name stays."""
+def inputs_of(candidate, inputs, positional=1):
+    """A candidate without inputs is followed by the positional ones, as the propagator reads it; an
+    `out` tensor that a candidate does not name stays."""
     specs = candidate.input_specs
-    specs = [candidate.output_specs] if specs is None else specs  # as the propagator reads it
+    specs = [candidate.output_specs] * positional if specs is None else specs
     texts = [layout_text(s) for s in specs if s is not None]
     return texts + inputs[len(texts):]
 
@@ -506,7 +526,9 @@ def costs_of(candidate, sources):
     from torch.distributed.tensor._collective_utils import redistribute_cost
 
     if candidate.redistribute_cost is None:
-        return [redistribute_cost(a, b) for a, b in zip(sources, candidate.input_specs or sources)]
+        wanted = candidate.input_specs or [
+            candidate.output_specs.shallow_copy_with_tensor_meta(s.tensor_meta) for s in sources]
+        return [redistribute_cost(a, b) for a, b in zip(sources, wanted)]
     costs = [float(c) for c in chain.from_iterable(candidate.redistribute_cost)]
     return costs + [0.0] * (len(sources) - len(costs))
 
@@ -515,10 +537,10 @@ def describe(strategy, schema, inputs, specified, sources, outputs=1, masked_off
     """The candidates of one OpStrategy and the one that PyTorch takes."""
     from torch.distributed.tensor._sharding_prop import _select_min_cost_strategy
 
-    rows = []
+    positional, rows = 1 if schema is None else len(schema.args_spec), []
     for candidate in strategy.strategies:
         costs = costs_of(candidate, sources)
-        layouts = ";".join(inputs_of(candidate, inputs)) + "|"
+        layouts = ";".join(inputs_of(candidate, inputs, positional)) + "|"
         layouts += ";".join(outputs_of(candidate, outputs, masked_off))
         rows.append((layouts, f"{layouts} {';'.join(map(repr, costs))}", sum(costs)))
     totals = [total for _, _, total in rows]
@@ -535,7 +557,7 @@ def describe(strategy, schema, inputs, specified, sources, outputs=1, masked_off
         answer["list"] = [line for _, line, _ in rows]
     if chosen is None:
         return answer | {"chosen": None, "total_us": finite(min(totals))}
-    layouts = {"inputs": inputs_of(chosen, inputs),
+    layouts = {"inputs": inputs_of(chosen, inputs, positional),
                "outputs": outputs_of(chosen, outputs, masked_off)}
     return answer | {"chosen": layouts, "total_us": finite(sum(costs_of(chosen, sources)))}
 
@@ -576,35 +598,49 @@ def bind(torch, overload, inputs, args):
     return tuple(positional), keywords
 
 
+def overload_named(torch, op):
+    packet, overload = op.removeprefix("aten.").split(".")
+    return getattr(getattr(torch.ops.aten, packet), overload)
+
+
+def order_is_specified(oracle, overload, specs):
+    """Whether the order of PyTorch's candidates does not follow a hash set."""
+    by_rows = overload in oracle.propagator.op_single_dim_strategy_funcs
+    decomposed = not by_rows and overload not in oracle.propagator.op_strategy_funcs
+    kinds = {getattr(p, "split_factor", 1) for s in specs for p in s.placements if hasattr(p, "dim")}
+    return not decomposed and (len(kinds) < 2 or not by_rows)
+
+
+def describe_children(strategy, inputs, specified, sources):
+    """Of an op on lists of tensors: the answer of each element."""
+    lists, children = [value for value in inputs if value], []
+    for index, child in enumerate(strategy.children):
+        own = [layout_text(v[index] if isinstance(v, list) else v) for v in lists]
+        children.append(describe(child, None, own, specified, sources))
+    return {"children": children}
+
+
 def ask_selection(oracle, op, inputs, args):
     """`inputs`: a DTensorSpec, a list of them (None among them), or None for each tensor argument."""
     from torch.distributed.tensor._op_schema import OpSchema, TupleStrategy
 
-    packet, overload = op.removeprefix("aten.").split(".")
-    overload = getattr(getattr(oracle.torch.ops.aten, packet), overload)
-    info = oracle.propagator.op_to_schema_info.get(overload)
-    info = info or oracle.propagator.op_to_schema_info_for_single_dim_strategy.get(overload)
+    overload, propagator = overload_named(oracle.torch, op), oracle.propagator
+    info = propagator.op_to_schema_info.get(overload)
+    info = info or propagator.op_to_schema_info_for_single_dim_strategy.get(overload)
     schema = OpSchema(overload, *bind(oracle.torch, overload, inputs, args), schema_info=info)
-    flat = [s for value in inputs for s in (value if isinstance(value, list) else [value])]
-    flat = [s for s in flat if s is not None]
-    kinds = {getattr(p, "split_factor", 1) for s in flat for p in s.placements if hasattr(p, "dim")}
-    by_rows = overload in oracle.propagator.op_single_dim_strategy_funcs
-    decomposed = not by_rows and overload not in oracle.propagator.op_strategy_funcs
-    specified = not decomposed and (len(kinds) < 2 or not by_rows)
+    specs = [s for value in inputs for s in (value if isinstance(value, list) else [value])]
+    specs = [s for s in specs if s is not None]
+    specified = order_is_specified(oracle, overload, specs)
 
     def answer():
         oracle.forget()
         strategy = oracle.strategy(schema)
         if isinstance(strategy, TupleStrategy):
-            children = []
-            for index, child in enumerate(strategy.children):
-                lists = [value for value in inputs if value]
-                own = [layout_text(v[index] if isinstance(v, list) else v) for v in lists]
-                children.append(describe(child, None, own, specified, flat))
-            return {"children": children}
-        outputs = len(overload._schema.returns)
-        own = list(map(layout_text, flat))
-        return describe(strategy, schema, own, specified, flat, outputs, oracle.masked_off)
+            return describe_children(strategy, inputs, specified, specs)
+        outputs = [str(result.type) for result in overload._schema.returns]
+        outputs = "bool" if outputs == ["bool"] else len(outputs)
+        own = list(map(layout_text, specs))
+        return describe(strategy, schema, own, specified, specs, outputs, oracle.masked_off)
 
     try:
         result = oracle.settled(answer)
@@ -638,40 +674,42 @@ def keeps_an_order(answer):
     return any("[" in layout for layout in chosen["inputs"])
 
 
+def draw_spec(oracle, questions, mesh, tensor, dtype, default_order):
+    """A tensor of golden_ops in a random layout: a DTensorSpec, a list of them, or None."""
+    if tensor is None:
+        return None
+    if isinstance(tensor, golden_ops.TensorList):
+        return [draw_spec(oracle, questions, mesh, one, dtype, default_order) for one in tensor]
+    own, shape = tensor if isinstance(tensor, tuple) else (dtype, tensor)
+    weights = (0, 1, 0) if questions.rng.random() < 0.15 else (45, 40, 15)
+    layout = questions.layout(mesh, len(shape), weights)
+    if default_order:
+        layout.order = None
+    return oracle.spec((own, shape), layout)
+
+
 def make_selection_cases(oracle, arguments):
     questions = Questions(arguments.seed, arguments.strided == "opaque")
     rng, cases, special = questions.rng, [], questions.special
     ops = golden_ops.ops_of(arguments.family)
     opaque = golden_ops.ops_in("OPAQUE_STRIDED", arguments.family)
-    default_order = golden_ops.ops_in("DEFAULT_ORDER", arguments.family)
+    in_default_order = golden_ops.ops_in("DEFAULT_ORDER", arguments.family)
     while len(cases) < arguments.count:
         mesh = questions.mesh()
         devices_per_host = rng.choice(arguments.devices_per_host)
         name = rng.choices(list(ops), [weight for weight, _ in ops.values()])[0]
-        op = f"aten.{name}" if "." in name else f"aten.{name}.default"
+        base, _, overload = name.partition(".")
+        op = f"aten.{base}.{overload or 'default'}"
         dtype = rng.choice(["f32", "f32", "bf16"])
-        drawn = ops[name][1](rng, *(op.removeprefix("aten.").split(".")))
-        tensors, args = drawn
+        tensors, args = ops[name][1](rng, base, overload or "default")
         rank = 0 if arguments.rank is None else arguments.rank % math.prod(mesh)
         oracle.enter(mesh, devices_per_host, rank)
         reads_opaque = name in opaque and rng.random() < 0.5
         questions.opaque_strided = arguments.strided == "opaque" or reads_opaque
         questions.special = 0.4 if reads_opaque else special
-
-        def draw(tensor):
-            if tensor is None:
-                return None
-            if isinstance(tensor, golden_ops.TensorList):
-                return [draw(element) for element in tensor]
-            own, shape = tensor if isinstance(tensor, tuple) else (dtype, tensor)
-            weights = (0, 1, 0) if rng.random() < 0.15 else (45, 40, 15)
-            layout = questions.layout(mesh, len(shape), weights)
-            # A strategy that leaves `out` alone keeps its shard order too.
-            if name in default_order or op.endswith("out"):
-                layout.order = None
-            return oracle.spec((own, shape), layout)
-
-        inputs = list(map(draw, tensors))
+        # A strategy that leaves `out` alone keeps its shard order too.
+        default_order = name in in_default_order or op.endswith("out")
+        inputs = [draw_spec(oracle, questions, mesh, t, dtype, default_order) for t in tensors]
         if name in opaque:
             inputs, answer = ask_opaque(oracle, op, inputs, args)
         else:

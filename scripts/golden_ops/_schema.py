@@ -7,6 +7,7 @@ from golden_ops import TensorList, shape_of
 INTEGERS = ("bitwise", "gcd", "lcm", "__")
 TAKES_A_NUMBER = ("add", "sub", "mul", "div")  # in place of a tensor
 TELLS_INFINITY = ("isneginf", "isposinf", "signbit")  # into truth values alone
+DOUBLES = ("float_power",)  # what writes these alone
 MASKS = ("mask", "condition")
 
 
@@ -85,7 +86,7 @@ def pointwise(rng, base, overload):
     for position, parameter in enumerate(tensors):
         own = shape if position == 0 or parameter.is_out else other_shape(rng, shape)
         truth = parameter.name in MASKS or (parameter.is_out and base in TELLS_INFINITY)
-        dtype = "b8" if truth else "i32" if whole else None
+        dtype = "b8" if truth else "i32" if whole else "f64" if base.startswith(DOUBLES) else None
         optional = position == 2 and "Optional" in str(parameter.type) and rng.random() < 0.4
         drawn.append(None if optional else (dtype, own) if dtype else own)
     args = numbers(rng, schema, whole)

@@ -40,13 +40,21 @@ def new(rng, base, overload):
     return [shape], args
 
 
+def compared(rng, base, overload):
+    shape = shape_of(rng, ranks=(0, 1, 2, 2, 3))
+    return [shape, list(shape)], []
+
+
+# randint_like.low_dtype_out is refused by PyTorch itself: it hands its own overload an argument too many.
 # Where the new shape is the input's, PyTorch prices following it at -0.1: not asked here.
 OPS = {
     "_to_copy": (8, cast), "alias": (1, plain), "contiguous": (1, plain), "detach": (2, plain),
-    "detach_": (1, plain), "empty_like": (1, plain), "fill_.Scalar": (2, filled),
+    "detach_": (1, plain), "empty_like": (1, plain), "equal": (1, compared),
+    "is_same_size": (1, compared), "fill_.Scalar": (2, filled),
     "full_like": (1, filled), "new_empty": (1, new), "new_empty_strided": (1, new),
     "new_full": (1, new), "new_ones": (1, new), "new_zeros": (1, new), "ones_like": (1, plain),
     "rand_like": (1, plain), "randint_like": (1, drawn_between),
     "randint_like.low_dtype": (1, drawn_between), "randn_like": (1, plain),
     "view.dtype": (2, retyped), "zero_": (2, plain), "zeros_like": (1, plain),
 }
+DEFAULT_ORDER = {"equal", "is_same_size"}

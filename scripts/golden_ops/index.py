@@ -45,8 +45,6 @@ def by_list(rng, base, overload):
         own = [1 if rng.random() < 0.15 else extent for extent in common]
         own = own[rng.randrange(len(own)):] if rng.random() < 0.2 else own
         indices.append(("i64", own) if dim in indexed else None)
-    if base == "index":
-        return [shape, indices], []
     given = [index[1] for index in indices if index]
     ndim = max(map(len, given))
     padded = [[1] * (ndim - len(own)) + own for own in given]
@@ -55,6 +53,8 @@ def by_list(rng, base, overload):
     adjacent = indexed[-1] - indexed[0] + 1 == len(indexed)
     before = [extent for d, extent in kept if adjacent and d < indexed[0]]
     values = [*before, *common, *[extent for _, extent in kept][len(before):]]
+    if base == "index":
+        return [shape, indices, *([values] if overload == "Tensor_out" else [])], []
     values = [1 if rng.random() < 0.1 else extent for extent in values]
     values = values[rng.randrange(len(values) + 1):] if rng.random() < 0.2 else values
     return [shape, indices, values], rng.choice([[], [True]])
@@ -79,7 +79,8 @@ OPS = {
     "index_fill_.int_Scalar": (1, by_row), "index_fill_.int_Tensor": (1, by_row),
     "index_reduce": (2, by_row), "index_reduce_": (1, by_row), "index.Tensor": (4, by_list),
     "index_put": (3, by_list), "index_put_": (1, by_list), "_index_put_impl_": (1, by_list),
-    "index_select.out": (0.5, with_out(by_row)), "index_reduce.out": (0.5, with_out(by_row)),
+    "index.Tensor_out": (0.5, by_list), "index_select.out": (0.5, with_out(by_row)),
+    "index_reduce.out": (0.5, with_out(by_row)),
     "index_fill.int_Scalar_out": (0.5, with_out(by_row)), "index_put.out": (0.5, with_out(by_list)),
     "index_fill.int_Tensor_out": (0.5, with_out(by_row)),
     "_index_put_impl.out": (0.5, with_out(by_list)),

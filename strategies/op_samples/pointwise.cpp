@@ -73,6 +73,8 @@ constexpr OpSample kSamples[] = {
     {"aten.round.decimals", "f32[4,6] unit", "[1]"},
     {"aten.round.decimals_out", "f32[6] unit | f32[6]", "[1]"},
     {"aten.round_.decimals", "f32[6] unit", "[1]"},
+    {"aten.special_xlog1py.default", "f32[4,6] | f32[6] unit"},
+    {"aten.special_xlog1py.default", "f32[5] | f32[5] unit"},
     {"aten.to.dtype", "f32[4,6]", R"(["f64"])"},
     {"aten.to.dtype", "f32[5]", R"(["i64"])"},
     {"aten.where.self", "b8[4,6] | f32[4,6] | f32[4,6]"},
