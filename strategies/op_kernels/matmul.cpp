@@ -211,6 +211,7 @@ std::vector<double> scaled_matrix(const LocalCall& local, std::size_t input) {
     std::array<std::vector<std::int64_t>, 2> place;
     for (const int d : {0, 1}) {
       const auto at = static_cast<std::size_t>(d);
+      if (whole_scale[at] == 0) refuse("scales without elements");
       const std::int64_t block = (whole[at] + whole_scale[at] - 1) / whole_scale[at];
       const std::vector<std::int64_t> own = rows_of_dim(local, input + 2, d);
       for (const std::int64_t row : rows_of_dim(local, input, d)) {
