@@ -280,8 +280,9 @@ class Judge {
     return p.reduce_op() == ReduceOp::kAvg ? *total / ranks : *total;
   }
 
-  static double joined(ReduceOp op, double a, double b) {
+  [[nodiscard]] double joined(ReduceOp op, double a, double b) const {
     if (std::isnan(a) || std::isnan(b)) return std::nan("");
+    if (expected_.meta.dtype == DType::kB8 && op == ReduceOp::kSum) op = ReduceOp::kMax;
     switch (op) {
       case ReduceOp::kMax:
         return std::max(a, b);
@@ -456,7 +457,7 @@ class CallProof {
     return !rule_.is_out_variant() || outputs[0] == inputs.back();
   }
 
-  [[nodiscard]] std::size_t outputs() const { return data_sets_[0].expected.size(); }
+  [[nodiscard]] std::span<const Output> expected() const { return data_sets_[0].expected; }
   [[nodiscard]] const OpCall& call() const { return sample_.call; }
   [[nodiscard]] std::int64_t ranks() const { return mesh_.size(); }
   [[nodiscard]] std::int64_t elements() const {
@@ -759,6 +760,17 @@ Row as_row(const Combination& outputs, const Combination& inputs) {
   return row;
 }
 
+// The sum of truth values is their maximum: one of the two stands for both.
+Combination with_one_or(Combination outputs, std::span<const Output> expected) {
+  for (std::size_t o = 0; o < std::min(outputs.size(), expected.size()); ++o) {
+    const Placement sum = Placement::partial(ReduceOp::kSum);
+    if (expected[o].meta.dtype == DType::kB8 && outputs[o] == sum) {
+      outputs[o] = Placement::partial(ReduceOp::kMax);
+    }
+  }
+  return outputs;
+}
+
 bool is_product(const Placement& p) {
   return p.kind() == Placement::Kind::kPartial && p.reduce_op() == ReduceOp::kProduct;
 }
@@ -807,10 +819,12 @@ RuleProof prove_rule(const OpRule& rule, const RuleProofOptions& options) {
           row.detail = call->fault(inputs, outputs);
           if (!row.detail.empty()) unsound.add(std::move(row));
         }
+        std::vector<Combination> known = listed;
+        for (Combination& outputs : known) outputs = with_one_or(outputs, call->expected());
         std::vector<std::vector<Placement>> right = call->right_outputs(inputs);
         for (auto& placements : right) placements = worth_listing(placements);
         for (const Combination& outputs : products(right)) {
-          if (std::find(listed.begin(), listed.end(), outputs) != listed.end() ||
+          if (std::find(known.begin(), known.end(), outputs) != known.end() ||
               !call->may_write(inputs, outputs) || call->has_empty_shard(inputs, outputs) ||
               call->is_implied(inputs, outputs)) {
             continue;

@@ -17,6 +17,8 @@
 // checking rules both ways is that of PyTorch 2.13.0's _ops/strategy_validation.py (pull requests
 // #174798 to #174800).
 //
+// A sum of truth values (b8) is their disjunction, as PyTorch's and NCCL's collectives have it.
+//
 // Not counted as missing:
 //   - outputs P(avg), P(max), P(min) where R is right as well, and inputs R where the rules list P(avg),
 //     P(max) or P(min): R is each of these as it stands;
