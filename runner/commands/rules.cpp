@@ -57,7 +57,7 @@ std::vector<const OpRule*> rules_of(const RulesArguments& arguments, RuleSet set
                        ": no reference kernel or no sample calls, so its rules can't be proved; "
                        "valid: the ops that `shardlab rules` lists");
     }
-    rules.push_back(&rule);
+    if (std::find(rules.begin(), rules.end(), &rule) == rules.end()) rules.push_back(&rule);
   }
   if (!rules.empty()) return rules;
   for (const OpRuleFamily* family : all_op_rules()) {
