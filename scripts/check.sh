@@ -200,8 +200,9 @@ check_fuzzer() {
   mkdir -p "${corpus[0]}"
   [[ ! -d tests/fuzz/corpus/$name ]] || corpus+=("tests/fuzz/corpus/$name")
   [[ ! -f tests/fuzz/$name.dict ]] || options+=("-dict=tests/fuzz/$name.dict")
+  # libFuzzer's own exit code of a finding is $SKIPPED's.
   build/fuzz/fuzz/"$name" -max_total_time="${SHARDLAB_FUZZ_SECONDS:-60}" -timeout=10 -print_final_stats=1 \
-    -artifact_prefix="$LOGS/$name-" "${options[@]}" "${corpus[@]}"
+    -error_exitcode=1 -timeout_exitcode=1 -artifact_prefix="$LOGS/$name-" "${options[@]}" "${corpus[@]}"
 }
 
 # --- Running them -----------------------------------------------------------------------------------------

@@ -413,6 +413,14 @@ Expansion expand_candidates(std::span<const FollowCandidate> candidates, const O
                        std::to_string(candidate.inputs.size()) +
                        " inputs; valid: " + std::to_string(inputs.size()));
     }
+    for (std::size_t i = 0; i < inputs.size(); ++i) {
+      for (const Placement& p : candidate.inputs[i]) {
+        if (!p.is_shard_like() || p.dim() < inputs[i]->meta.ndim()) continue;
+        throw InputError(call.op + ": would shard dim " + std::to_string(p.dim()) + " of input " +
+                         std::to_string(i) + ", which has " +
+                         std::to_string(inputs[i]->meta.ndim()) + " dims");
+      }
+    }
     for (std::size_t t = 0; t < count; ++t) {
       Expansion::Tensor& tensor = expansion.tensors_[t];
       const Placements& placements =

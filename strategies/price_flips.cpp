@@ -27,6 +27,11 @@ constexpr std::array<Parameter, 3> kParameters = {{
     {"launch_floor", &CostFactors::launch, false, kMostLaunchFactor},
 }};
 
+// Every parameter's `most` is one of them.
+constexpr std::array<double, 4> kBands = {2.0, kMostLaunchFactor, 128.0, kMostFactor};
+
+bool has_value(const std::optional<PriceFlip>& flip) { return flip.has_value(); }
+
 }  // namespace
 
 // The envelope of one question's prices.
@@ -58,19 +63,16 @@ class PriceFlips::Search {
     }
   }
 
-  // The nearest factor on either side of 1.
-  [[nodiscard]] std::optional<PriceFlip> flip(const Parameter& parameter) {
+  // The first flip when the parameter goes from `begin` to `end`, both on one side of 1, if nothing
+  // flips from 1 to `begin`.
+  [[nodiscard]] std::optional<PriceFlip> flip(const Parameter& parameter, double begin,
+                                              double end) {
     if (!chosen_ || expansion_.size() < 2) return std::nullopt;
     parameter_ = &parameter;
-    std::optional<PriceFlip> nearest;
-    for (const double limit : {parameter.most, 1.0 / parameter.most}) {
-      const std::optional<PriceFlip> found = first_flip(limit);
-      if (!found) continue;
-      if (!nearest || found->distance() < nearest->distance()) nearest = found;
-    }
+    std::optional<PriceFlip> first = first_flip(begin, end);
     reset();
-    if (nearest && parameter.inverse) nearest->factor = 1.0 / nearest->factor;
-    return nearest;
+    if (first && parameter.inverse) first->factor = 1.0 / first->factor;
+    return first;
   }
 
  private:
@@ -133,24 +135,50 @@ class PriceFlips::Search {
     return static_cast<std::size_t>(first - pricing.totals.begin());
   }
 
-  [[nodiscard]] std::optional<PriceFlip> first_flip(double limit) {
-    double begin = 1.0;
-    if (parameter_->factor != &CostFactors::launch) return flip_between(begin, limit);
+  [[nodiscard]] std::optional<PriceFlip> first_flip(double begin, double end) {
+    if (parameter_->factor != &CostFactors::launch) return flip_between(begin, end);
     if (thresholds_.empty()) return std::nullopt;
-    std::vector<double> ends;
+    std::vector<Ends> knots = {ends_at(begin)};
     for (const double threshold : thresholds_) {
-      if (limit > 1.0 ? threshold > 1.0 && threshold < limit
-                      : threshold < 1.0 && threshold > limit) {
-        ends.push_back(threshold);
+      if (threshold > std::min(begin, end) && threshold < std::max(begin, end)) {
+        knots.push_back({threshold});
       }
     }
-    if (limit < 1.0) std::reverse(ends.begin(), ends.end());
-    ends.push_back(limit);
-    for (const double end : ends) {
-      if (auto found = flip_between(begin, end)) return found;
-      begin = end;
+    if (end < begin) std::reverse(knots.begin() + 1, knots.end());
+    knots.push_back(ends_at(end));
+    return flip_among(knots, 0, knots.size() - 1);
+  }
+
+  // The choice's price and the least of all others at a factor of the launch floor.
+  struct Ends {
+    double f;
+    double chosen = kInfinity;
+    double others = kInfinity;
+  };
+  [[nodiscard]] Ends ends_at(double f) {
+    set(f);
+    const Pricing pricing = evaluator_.price(expansion_, &rule_, call_, mesh_);
+    Ends ends{f, pricing.totals[*chosen_], kInfinity};
+    for (std::size_t c = 0; c < pricing.totals.size(); ++c) {
+      if (c != *chosen_) ends.others = std::min(ends.others, pricing.totals[c]);
     }
-    return std::nullopt;
+    return ends;
+  }
+
+  // The first flip from knot `begin` to knot `end`, whose prices are known. No price falls as the
+  // floor rises: between two knots the choice costs at most what it does at the higher one, the
+  // others at least what they do at the lower one.
+  [[nodiscard]] std::optional<PriceFlip> flip_among(std::vector<Ends>& knots, std::size_t begin,
+                                                    std::size_t end) {
+    const bool rising = knots[begin].f < knots[end].f;
+    const Ends& lower = knots[rising ? begin : end];
+    const Ends& higher = knots[rising ? end : begin];
+    if (higher.chosen <= lower.others) return std::nullopt;
+    if (end == begin + 1) return flip_between(knots[begin].f, knots[end].f);
+    const std::size_t middle = begin + (end - begin) / 2;
+    knots[middle] = ends_at(knots[middle].f);
+    if (auto found = flip_among(knots, begin, middle)) return found;
+    return flip_among(knots, middle, end);
   }
 
   // Assumes that the chosen candidate is cheapest at `begin`.
@@ -211,10 +239,34 @@ PriceFlips::PriceFlips(const Stack& stack, const Topology& topology)
     : evaluator_(stack, topology, &factors_) {}
 
 std::vector<PriceFlip> PriceFlips::of(const OpCall& call, const DeviceMesh& mesh) {
+  return nearest(call, mesh, /*only_first=*/false);
+}
+
+std::optional<PriceFlip> PriceFlips::first_of(const OpCall& call, const DeviceMesh& mesh) {
+  std::vector<PriceFlip> flips = nearest(call, mesh, /*only_first=*/true);
+  if (flips.empty()) return std::nullopt;
+  return std::move(flips.front());
+}
+
+// From band to band away from 1, as prices far from the stack's own take longer to find.
+std::vector<PriceFlip> PriceFlips::nearest(const OpCall& call, const DeviceMesh& mesh,
+                                           bool only_first) {
   Search search(evaluator_, factors_, find_op_rule(call.op, evaluator_.stack().rules), call, mesh);
+  std::array<std::optional<PriceFlip>, kParameters.size()> found;
+  double begin = 1.0;
+  for (const double end : kBands) {
+    for (std::size_t p = 0; p < kParameters.size(); ++p) {
+      if (found[p] || begin >= kParameters[p].most) continue;
+      std::optional<PriceFlip> above = search.flip(kParameters[p], begin, end);
+      std::optional<PriceFlip> below = search.flip(kParameters[p], 1.0 / begin, 1.0 / end);
+      found[p] = below && (!above || below->distance() < above->distance()) ? below : above;
+    }
+    if (only_first && std::any_of(found.begin(), found.end(), has_value)) break;
+    begin = end;
+  }
   std::vector<PriceFlip> flips;
-  for (const Parameter& parameter : kParameters) {
-    if (auto flip = search.flip(parameter)) flips.push_back(std::move(*flip));
+  for (std::optional<PriceFlip>& flip : found) {
+    if (flip) flips.push_back(std::move(*flip));
   }
   std::stable_sort(flips.begin(), flips.end(), [](const PriceFlip& a, const PriceFlip& b) {
     return a.distance() < b.distance();

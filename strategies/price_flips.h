@@ -47,8 +47,14 @@ class PriceFlips {
   // range flips the choice. Throws InputError as StackEvaluator::select does.
   [[nodiscard]] std::vector<PriceFlip> of(const OpCall& call, const DeviceMesh& mesh);
 
+  // The first element of `of`, sooner: no parameter is looked at far beyond the nearest flip.
+  [[nodiscard]] std::optional<PriceFlip> first_of(const OpCall& call, const DeviceMesh& mesh);
+
  private:
   class Search;
+
+  [[nodiscard]] std::vector<PriceFlip> nearest(const OpCall& call, const DeviceMesh& mesh,
+                                               bool only_first);
 
   CostFactors factors_;
   StackEvaluator evaluator_;

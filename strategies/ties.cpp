@@ -37,9 +37,9 @@ void audit_call(const OpCall& call, const DeviceMesh& mesh, StackEvaluator& eval
   item.candidates = std::max(item.candidates, decision.candidates);
   if (!(decision.choice.total_us < kInfinity)) return;
   if (flips != nullptr) {
-    for (PriceFlip& flip : flips->of(call, mesh)) {  // the first of them happens first
-      if (!item.flip || flip.distance() < item.flip->distance()) item.flip = std::move(flip);
-      break;
+    std::optional<PriceFlip> flip = flips->first_of(call, mesh);
+    if (flip && (!item.flip || flip->distance() < item.flip->distance())) {
+      item.flip = std::move(flip);
     }
   }
   const double limit = decision.choice.total_us * (1 + within_percent / 100.0);

@@ -418,7 +418,9 @@ GraphSearchResult GraphPlanner::search(const TensorMeta& meta, const Layout& fro
   s.begin(meta, from, {to.placements.data(), to.placements.size()});
   s.count_paths = count_paths;
   const Key source = *s.find_key(from);
-  s.aim_at(*s.find_key(to));
+  const std::optional<Key> target = s.find_key(to);
+  if (!target) return {};  // it shards a dim that the tensor lacks
+  s.aim_at(*target);
   // First what the cheapest path costs, then the cheapest path that PyTorch finds: most of the
   // speed is that the latter looks only at states that keep within that cost. On one mesh dim there
   // are too few states for that to pay; strided shards are no part of the relaxed problem.

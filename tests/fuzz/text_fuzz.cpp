@@ -81,11 +81,7 @@ void size(std::string_view text, int /*mesh_ndim*/) {
 void op_input(std::string_view text, int mesh_ndim) {
   round_trip(
       text, [&](std::string_view t) { return OpCall::parse_input(t, mesh_ndim); },
-      [](const TensorArg& arg) {
-        std::string out;
-        for (const TensorSpec& spec : arg.tensors) out += (out.empty() ? "" : "; ") + spec.text();
-        return arg.is_list ? "[" + out + "]" : out;
-      });
+      text_of<TensorArg>);
 }
 
 void order(std::string_view text, int /*mesh_ndim*/) {

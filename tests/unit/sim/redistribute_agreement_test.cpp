@@ -151,5 +151,20 @@ TEST(PriceAgreementOfLists, AStridedTargetInTheMiddleDoesNotDisturbThoseAfterIt)
   }
 }
 
+TEST(PriceAgreementOfLists, ATargetThatShardsADimTheTensorLacksIsOutOfReach) {
+  Bench bench({.mesh = "2", .version = "v-compute", .planner = PlannerKind::kGraph});
+  const TensorMeta meta = TensorMeta::parse("f32[6]");
+  const std::vector<Layout> targets = {bench.layout("R"), bench.layout("S(1)"),
+                                       bench.layout("S(2)")};
+  std::vector<double> prices(targets.size());
+  for (const char* from : {"S(0)", "P(sum)"}) {
+    bench.redistributor().costs_us(meta, bench.layout(from), targets, prices);
+    for (std::size_t t = 0; t < targets.size(); ++t) {
+      EXPECT_EQ(prices[t], bench.redistributor().cost_us(meta, bench.layout(from), targets[t]));
+      EXPECT_EQ(prices[t] < std::numeric_limits<double>::infinity(), t == 0) << targets[t].text();
+    }
+  }
+}
+
 }  // namespace
 }  // namespace shardlab
