@@ -10,8 +10,6 @@
 namespace shardlab {
 namespace {
 
-constexpr double kMaxBytes = 9007199254740992.0;  // 2^53: every byte count is an exact double
-
 std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
 TensorMeta parse_meta(TextCursor& cursor) {
@@ -31,7 +29,7 @@ TensorMeta parse_meta(TextCursor& cursor) {
     } while (cursor.take(","));
     cursor.expect("]", "\",\" and another dim size, or \"]\"");
   }
-  if (meta.bytes() > kMaxBytes) cursor.fail_at(start, "a tensor of at most 2^53 bytes");
+  if (meta.bytes() > kMaxTensorBytes) cursor.fail_at(start, "a tensor of at most 2^53 bytes");
   return meta;
 }
 

@@ -27,6 +27,8 @@ namespace shardlab {
 
 using Shape = boost::container::static_vector<std::int64_t, kMaxTensorDims>;
 
+inline constexpr double kMaxTensorBytes = 9007199254740992.0;  // 2^53: counts are exact doubles
+
 struct TensorMeta {
   DType dtype = DType::kF32;
   Shape shape;    // global

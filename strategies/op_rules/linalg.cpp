@@ -99,6 +99,10 @@ std::vector<TensorMeta> outputs(const OpCall& call) {
     meta.dtype = part.ends_with('#') ? DType::kI32 : tensors[0]->meta.dtype;
     meta.shape = batch;
     for (const char letter : letters(part)) meta.shape.push_back(extents.at(letter));
+    if (meta.bytes() > kMaxTensorBytes) {  // a square one beside a flat matrix
+      throw InputError(call.op + ": a result would have " + meta.text() +
+                       "; valid: up to 2^53 bytes");
+    }
   }
   return result;
 }
