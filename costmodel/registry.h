@@ -43,6 +43,12 @@ struct ModelEntry {
   std::span<const ParamSpec> params = {};
   std::span<const ContractExemption> exemptions = {};
   bool reads_rows = false;
+  bool fits_curves = false;  // `calibrate` writes its rows
+  // Names of the free constants that `calibrate` fits, all positive.
+  std::span<const std::string_view> fitted = {};
+  // What a fitted parameter without a default stays at, when rows leave it open.
+  double (*prior)(std::string_view name, const Topology& topology,
+                  const GroupSpan& group) = nullptr;
   // A collective model, a compute model, or both.
   std::unique_ptr<CostModel> (*make_collective)(const ModelInput&) = nullptr;
   std::unique_ptr<ComputeModel> (*make_compute)(const ModelInput&) = nullptr;
@@ -53,6 +59,9 @@ struct ModelEntry {
 [[nodiscard]] const ModelEntry* find_cost_model(std::string_view name);
 // Those that price collectives, or else those that price kernels.
 [[nodiscard]] std::vector<std::string_view> model_names(bool collective);
+
+// Models that `calibrate` fits: "alpha_beta piecewise ...".
+[[nodiscard]] std::string fitted_model_names();
 
 // A model as a stack names it: {"name": ..., "params": {...}, "rows": [...]}, or just the name as a
 // text.

@@ -56,6 +56,14 @@ class AlphaBetaModel final : public CostModel {
   std::optional<double> bandwidth_;
 };
 
+constexpr std::string_view kFitted[] = {"launch_us", "latency_us", "bandwidth_gb_per_s"};
+
+double prior(std::string_view name, const Topology& topology, const GroupSpan& group) {
+  if (name == "launch_us") return topology.device().launch.value();
+  if (name == "latency_us") return topology.link(group).latency.value();
+  return topology.link(group).bandwidth.value();
+}
+
 }  // namespace
 
 COST_MODEL(alpha_beta){
@@ -67,6 +75,8 @@ COST_MODEL(alpha_beta){
     .source = "Hockney 1994; NCCL Tests doc/PERFORMANCE.md",
     .valid_range = "uniform link levels, large messages; not LL, LL128, trees or NVLS",
     .params = kParams,
+    .fitted = kFitted,
+    .prior = prior,
     .make_collective = [](const ModelInput& input) -> std::unique_ptr<CostModel> {
       return std::make_unique<AlphaBetaModel>(input);
     },
