@@ -391,10 +391,27 @@ class TextReader {
   // A program's name in a command line, until a line says which test starts.
   void note_program(std::string_view line) {
     const std::size_t at = line.find("_perf");
-    if (at == std::string_view::npos || is_stated_) return;
+    if (at == std::string_view::npos) return;
+    note_settings(line);
+    if (is_stated_) return;
     std::size_t begin = at;
     while (begin > 0 && (is_word_char(line[begin - 1]))) --begin;
     state(line.substr(begin, at - begin));
+  }
+
+  // The NCCL_*= of a command line.
+  void note_settings(std::string_view line) {
+    for (std::string_view word : tokens_of(line)) {
+      while (!word.empty() && (word[0] == '(' || word[0] == '"' || word[0] == '\'')) {
+        word.remove_prefix(1);
+      }
+      while (!word.empty() && (word.back() == ')' || word.back() == '"' || word.back() == '\'')) {
+        word.remove_suffix(1);
+      }
+      if (!word.starts_with("NCCL_") || word.find('=') == std::string_view::npos) continue;
+      if (set_.settings.find(word) != std::string::npos) continue;
+      set_.settings += (set_.settings.empty() ? "" : " ") + std::string(word);
+    }
   }
 
   void state(std::string_view name) {
@@ -544,7 +561,7 @@ class TextReader {
     if (key == "interconnect_inter" || key == "inter") return text(set_.inter);
     if (key == "nccl_version") return text(set_.nccl_version);
     if (key == "settings") return text(set_.settings);
-    if (key == "command") return text(set_.settings);
+    if (key == "command") return note_settings(value);
     if (key == "notes") return text(set_.notes);
   }
 
