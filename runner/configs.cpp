@@ -25,6 +25,8 @@ std::string kind_name(ConfigKind kind) {
       return "regression";
     case ConfigKind::kProgram:
       return "program";
+    case ConfigKind::kMeasurement:
+      return "measurement set";
   }
   return "";
 }
@@ -108,6 +110,8 @@ std::string_view folder_of(ConfigKind kind) {
       return "regressions";
     case ConfigKind::kProgram:
       return "programs";
+    case ConfigKind::kMeasurement:
+      return "measurements";
   }
   return "";
 }
@@ -134,6 +138,12 @@ fs::path ConfigStore::find(ConfigKind kind, const std::string& name, const fs::p
   }
   const std::vector<std::string> all = names(kind);
   const std::vector<std::string_view> views(all.begin(), all.end());
+  constexpr std::size_t kFew = 40;
+  if (all.size() > kFew) {
+    throw InputError("unknown " + kind_name(kind) + " \"" + name + "\"" +
+                     did_you_mean(name, views) + "; valid: a path, or a name of `shardlab list " +
+                     std::string(folder_of(kind)) + "`");
+  }
   throw InputError("unknown " + kind_name(kind) + " \"" + name + "\"" + did_you_mean(name, views) +
                    "; valid: a path" + (all.empty() ? "" : ", or " + join(views)));
 }

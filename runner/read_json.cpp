@@ -224,7 +224,7 @@ json parse_json(std::string_view text, const std::string& name) {
   fail_syntax(text, name, probe);
 }
 
-json read_json_file(const fs::path& path) {
+std::string read_text_file(const fs::path& path) {
   std::error_code error;
   if (fs::is_directory(path, error)) {
     throw ConfigError(path.string(), "", "is a folder; valid: a file");
@@ -239,7 +239,11 @@ json read_json_file(const fs::path& path) {
     }
   }
   if (in.bad() || !in.eof()) throw ConfigError(path.string(), "", "can't be read; valid: a file");
-  return parse_json(text, path.string());
+  return text;
+}
+
+json read_json_file(const fs::path& path) {
+  return parse_json(read_text_file(path), path.string());
 }
 
 }  // namespace shardlab

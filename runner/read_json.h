@@ -17,6 +17,8 @@ namespace shardlab {
 
 inline constexpr int kMaxJsonDepth = 64;
 
+// The bytes of a file. Throws ConfigError: unreadable.
+[[nodiscard]] std::string read_text_file(const std::filesystem::path& path);
 // Throws ConfigError: unreadable, or what parse_json throws.
 [[nodiscard]] nlohmann::json read_json_file(const std::filesystem::path& path);
 // The same from a text that came from `name`. Throws ConfigError: broken at a line and column, a

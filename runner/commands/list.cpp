@@ -1,11 +1,14 @@
 // shardlab list, shardlab describe: the registries.
 #include <algorithm>
 #include <filesystem>
+#include <iostream>
 
 #include "costmodel/registry.h"
 #include "costmodel/text.h"
 #include "runner/commands/commands.h"
+#include "runner/measurement_files.h"
 #include "runner/terminal.h"
+#include "runner/validation.h"
 #include "strategies/case.h"
 #include "strategies/op_rule.h"
 
@@ -59,6 +62,17 @@ std::vector<Item> op_items() {
   return items;
 }
 
+std::vector<Item> measurement_items(const ConfigStore& store) {
+  std::vector<Item> items;
+  for (const std::string& name : store.names(ConfigKind::kMeasurement)) {
+    const MeasurementSet set = read_measurement(store, name, {});
+    items.push_back({name, set.gpu + ", " + scale_of(set) + ", " +
+                               std::to_string(set.rows.size()) + " rows, " +
+                               std::string(to_string(set.health))});
+  }
+  return items;
+}
+
 constexpr std::array<std::string_view, 8> kPlurals = {
     "stacks", "models", "topologies", "ops", "suites", "regressions", "programs", "measurements"};
 constexpr std::array<std::string_view, 8> kSingulars = {
@@ -72,7 +86,7 @@ std::vector<Item> items_of(std::string_view what, const ConfigStore& store) {
   if (what == "suites") return config_items(store, ConfigKind::kSuite);
   if (what == "regressions") return config_items(store, ConfigKind::kRegression);
   if (what == "programs") return config_items(store, ConfigKind::kProgram);
-  return {};  // measurements: none are shipped yet
+  return measurement_items(store);
 }
 
 void run_list(const std::string& what, Session& session) {
@@ -243,7 +257,13 @@ void run_describe(const std::string& what, const std::string& name, Session& ses
   if (what == "suite") return describe_config(ConfigKind::kSuite, name, session);
   if (what == "regression") return describe_config(ConfigKind::kRegression, name, session);
   if (what == "program") return describe_config(ConfigKind::kProgram, name, session);
-  throw InputError("no " + what + " is shipped yet");
+  const MeasurementSet set = read_measurement(session.store(), name, {});
+  if (!session.quiet) {
+    for (const std::string& remark : remarks_on(set)) {
+      std::cerr << "shardlab: " << printable(remark) << "\n";
+    }
+  }
+  session.print(measurement_text(set));
 }
 
 }  // namespace

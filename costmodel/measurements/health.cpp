@@ -1,0 +1,212 @@
+#include "costmodel/measurements/health.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <utility>
+#include <vector>
+
+#include "costmodel/text.h"
+
+namespace shardlab {
+namespace {
+
+std::string lower(std::string_view text) {
+  std::string out(text);
+  for (char& c : out) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  return out;
+}
+
+bool holds(std::string_view text, std::string_view word) {
+  return text.find(word) != std::string_view::npos;
+}
+
+std::optional<std::string_view> first_held(std::string_view text,
+                                           std::initializer_list<std::string_view> words) {
+  for (const std::string_view word : words) {
+    if (holds(text, word)) return word;
+  }
+  return std::nullopt;
+}
+
+// The number that ends right before `at`, blanks skipped: 8 of "8 NICs/node".
+std::optional<double> number_before(std::string_view text, std::size_t at) {
+  while (at > 0 && text[at - 1] == ' ') --at;
+  std::size_t begin = at;
+  while (begin > 0 && ((text[begin - 1] >= '0' && text[begin - 1] <= '9') ||
+                       text[begin - 1] == '.')) {
+    --begin;
+  }
+  double value = 0.0;
+  const auto result = std::from_chars(text.data() + begin, text.data() + at, value);
+  if (begin == at || result.ec != std::errc() || result.ptr != text.data() + at) {
+    return std::nullopt;
+  }
+  return value;
+}
+
+// GB/s of one GPU through NVLink, one direction, by generation. Source: NVIDIA datasheets of V100,
+// A100, H100, B200. Status: derived (half of the bidirectional figure).
+struct NvlinkGeneration {
+  std::string_view name;
+  double gb_per_s;
+};
+constexpr std::array<NvlinkGeneration, 4> kNvlink = {
+    {{"nvlink2", 150.0}, {"nvlink3", 300.0}, {"nvlink4", 450.0}, {"nvlink5", 900.0}}};
+
+// What joins all GPUs of a host at full rate, where the source states it.
+std::optional<double> stated_nvlink(std::string_view intra) {
+  if (!holds(intra, "nvswitch") && !holds(intra, "bridge")) return std::nullopt;
+  for (const NvlinkGeneration& generation : kNvlink) {
+    if (holds(intra, generation.name)) return generation.gb_per_s;
+  }
+  return std::nullopt;
+}
+
+// The largest drop: how many times as long a size takes as a larger one of the same collective.
+std::string ragged(const MeasurementSet& set) {
+  std::vector<const MeasuredRow*> rows;
+  for (const MeasuredRow& row : set.rows) rows.push_back(&row);
+  std::stable_sort(rows.begin(), rows.end(), [](const MeasuredRow* a, const MeasuredRow* b) {
+    return std::pair(a->collective, a->bytes) < std::pair(b->collective, b->bytes);
+  });
+  double worst = 0.0;
+  const MeasuredRow* slow = nullptr;
+  const MeasuredRow* fast = nullptr;
+  // From large to small: the fastest of all larger sizes, and of the size at hand.
+  const MeasuredRow* above = nullptr;
+  const MeasuredRow* here = nullptr;
+  for (auto it = rows.rbegin(); it != rows.rend(); ++it) {
+    const MeasuredRow* row = *it;
+    if (here != nullptr && here->collective != row->collective) {
+      above = nullptr;
+      here = nullptr;
+    }
+    if (here != nullptr && row->bytes < here->bytes) {
+      if (above == nullptr || here->time_us < above->time_us) above = here;
+      here = nullptr;
+    }
+    if (here == nullptr || row->time_us < here->time_us) here = row;
+    if (above != nullptr && row->time_us / above->time_us > worst) {
+      worst = row->time_us / above->time_us;
+      slow = row;
+      fast = above;
+    }
+  }
+  if (!(worst > kMaxDrop)) return "";
+  return "ragged: " + format_bytes(slow->bytes) + " take " + format_fixed(worst, 1) +
+         " times as long as " + format_bytes(fast->bytes);
+}
+
+std::string unsteady(const MeasurementSet& set) {
+  constexpr std::size_t kEnough = 6;
+  std::vector<double> gaps;
+  for (const MeasuredRow& row : set.rows) {
+    if (row.in_place_time_us) gaps.push_back(std::abs(*row.in_place_time_us / row.time_us - 1.0));
+  }
+  if (gaps.size() < kEnough) return "";
+  const auto middle = gaps.begin() + static_cast<std::ptrdiff_t>(gaps.size() / 2);
+  std::nth_element(gaps.begin(), middle, gaps.end());
+  if (!(*middle > kMaxGap)) return "";
+  return "unsteady: in-place and out-of-place times differ by " + format_fixed(100 * *middle, 0) +
+         " % in the median";
+}
+
+bool is_ring_bound(Collective kind) {
+  return kind == Collective::kAllGather || kind == Collective::kAllReduce ||
+         kind == Collective::kReduceScatter;
+}
+
+// A ring through all hosts moves busbw through each host's links together, at most what one GPU's
+// NVLink carries.
+std::string slow(const MeasurementSet& set) {
+  const std::optional<double> nvlink = stated_nvlink(lower(set.intra));
+  std::optional<double> link;
+  if (set.hosts == 1) {
+    link = nvlink;
+  } else {
+    link = stated_host_bandwidth(set.inter, set.gpus_per_host);
+    if (link && nvlink) link = std::min(*link, *nvlink);
+  }
+  if (!link || set.ranks < 2) return "";
+  double best = 0.0;
+  for (const MeasuredRow& row : set.rows) {
+    if (!is_ring_bound(row.collective) || row.bytes < kLargeBytes) continue;
+    best = std::max(best, ring_volume_factor(row.collective, set.ranks) * row.bytes /
+                              (row.time_us * 1e3));
+  }
+  if (best <= 0.0 || best >= kMinLinkShare * *link) return "";
+  return "slow: at most " + format_fixed(best, 1) + " GB/s of bus bandwidth through links of " +
+         format_fixed(*link, 0) + " GB/s";
+}
+
+// An algorithm or protocol that the run did not choose itself.
+std::string forced(const MeasurementSet& set) {
+  if (const auto word = first_held(set.settings, {"NCCL_ALGO=", "NCCL_PROTO="})) {
+    return "forced: " + std::string(*word) + " is set";
+  }
+  if (const auto word = first_held(set.inter, {"NCCL_ALGO=", "NCCL_PROTO="})) {
+    return "forced: " + std::string(*word) + " is set";
+  }
+  if (const auto word = first_held(lower(set.settings), {"ring algorithm", "tree algorithm",
+                                                         "nvls algorithm", "collnet algorithm"})) {
+    return "forced: the " + std::string(*word);
+  }
+  return "";
+}
+
+std::string sockets(const MeasurementSet& set) {
+  if (set.hosts < 2) return "";
+  const std::string all = lower(set.inter + " " + set.settings);
+  if (const auto word =
+          first_held(all, {"tcp sockets", "nccl_ib_disable=1", "nccl_net=socket"})) {
+    return "sockets: \"" + std::string(*word) + "\" between hosts";
+  }
+  return "";
+}
+
+}  // namespace
+
+std::optional<double> stated_host_bandwidth(std::string_view inter, std::int64_t gpus_per_host) {
+  const std::size_t rate_at = inter.find("Gb/s");
+  if (rate_at == std::string_view::npos) return std::nullopt;
+  const auto rate = number_before(inter, rate_at);
+  if (!rate) return std::nullopt;
+  // Bits to bytes.
+  const double gb_per_s = *rate / 8.0;
+  const auto devices = static_cast<double>(gpus_per_host);
+  std::size_t number_at = rate_at;
+  while (number_at > 0 && inter[number_at - 1] == ' ') --number_at;
+  while (number_at > 0 && inter[number_at - 1] >= '0' && inter[number_at - 1] <= '9') --number_at;
+  while (number_at > 0 && inter[number_at - 1] == ' ') --number_at;
+  if (number_at > 0 && inter[number_at - 1] == 'x') {
+    const auto count = number_before(inter, number_at - 1);
+    if (count) return std::min(*count, devices) * gb_per_s;
+  }
+  for (const std::string_view word : {"NICs/node", "NIC/node", "active ports/node"}) {
+    const std::size_t at = inter.find(word);
+    if (at == std::string_view::npos) continue;
+    const auto count = number_before(inter, at);
+    if (count) return std::min(*count, devices) * gb_per_s;
+  }
+  if (holds(inter, "NIC per GPU")) return devices * gb_per_s;
+  if (gpus_per_host == 1) return gb_per_s;
+  return std::nullopt;
+}
+
+Judgement judge(const MeasurementSet& set) {
+  if (set.health == Health::kUnhealthy) {
+    std::string reason = set.health_reason;
+    if (reason.empty()) reason = "source: " + (set.notes.empty() ? "reported as slow" : set.notes);
+    return {Health::kUnhealthy, std::move(reason)};
+  }
+  for (const auto& rule : {forced, sockets, ragged, unsteady, slow}) {
+    if (std::string reason = rule(set); !reason.empty()) {
+      return {Health::kUnhealthy, std::move(reason)};
+    }
+  }
+  return {Health::kHealthy, ""};
+}
+
+}  // namespace shardlab

@@ -1,0 +1,90 @@
+// Measured times of collectives, with where they were measured and by whom.
+//
+//   MeasurementSet set = MeasurementSet::from_json(json, {"configs/measurements/x.json", ""});
+//   model.price({set.rows[0].collective, set.rows[0].bytes, set.span()}).total   // to compare
+//
+// The format is shardlab/measurements/1 (configs/schema/measurements.schema.json). Readers of other
+// formats: nccl_tests_reader.h. Whether a run is healthy: health.h.
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "costmodel/collective.h"
+#include "costmodel/json_reader.h"
+#include "costmodel/units.h"
+
+namespace shardlab {
+
+// Whether a run shows what its hardware does. Models are fitted to healthy runs only.
+enum class Health : std::uint8_t { kHealthy, kUnhealthy, kUnknown };
+
+[[nodiscard]] std::string_view to_string(Health health);
+// healthy, unhealthy, unknown; `normal` and `suspect`, words that collections of logs use, are read
+// as healthy and unhealthy.
+[[nodiscard]] std::optional<Health> health_from_name(std::string_view name);
+
+struct MeasuredRow {
+  Collective collective = Collective::kLocal;
+  std::string dtype;  // f32, bf16, ... (dtype.h), or u32, u64
+  // collective.h's full_bytes, which is the `size` that nccl-tests prints for each of these.
+  Bytes bytes = 0.0;
+  double time_us = 0.0;  // mean over the iterations, out of place
+  std::optional<double> in_place_time_us = {};
+  std::optional<std::int64_t> iterations = {};
+  std::optional<double> p50_us = {};
+  std::optional<double> p95_us = {};
+  int line = 0;  // in its file; 0 where the file has no lines
+
+  friend bool operator==(const MeasuredRow&, const MeasuredRow&) = default;
+};
+
+// A row that was read but says nothing about speed.
+struct RefusedRow {
+  int line = 0;
+  std::string reason;
+
+  friend bool operator==(const RefusedRow&, const RefusedRow&) = default;
+};
+
+struct MeasurementSet {
+  std::string name;
+  std::string source;
+  std::string date;
+  std::string gpu;
+  std::int64_t gpus_per_host = 1;  // that take part
+  std::int64_t hosts = 1;
+  std::int64_t ranks = 1;
+  std::string intra;
+  std::string inter;
+  std::string nccl_version;
+  std::string settings;  // what was tuned or forced, as the source states it
+  std::string notes;
+  Health health = Health::kUnknown;
+  std::string health_reason;
+  std::vector<MeasuredRow> rows;
+  // Of the reader; not written.
+  std::vector<RefusedRow> refused;
+  std::vector<std::string> warnings;
+
+  // All ranks as one group, laid on `hosts` hosts evenly. `domains` is `hosts`: a topology whose
+  // NVLink domain is larger knows better.
+  [[nodiscard]] GroupSpan span() const;
+
+  // Reads shardlab/measurements/1; the name is the file's unless the document has one. Throws
+  // ConfigError.
+  [[nodiscard]] static MeasurementSet from_json(const nlohmann::json& json, const JsonPlace& place);
+  [[nodiscard]] nlohmann::ordered_json to_json() const;
+};
+
+inline constexpr std::string_view kMeasurementsSchema = "shardlab/measurements/1";
+inline constexpr std::int64_t kMaxRanks = std::int64_t{1} << 40;
+
+// "a/b/run-1.json" is "run-1".
+[[nodiscard]] std::string set_name_of(std::string_view file_name);
+
+}  // namespace shardlab

@@ -1,0 +1,957 @@
+#include "costmodel/measurements/nccl_tests_reader.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <map>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "costmodel/dtype.h"
+#include "costmodel/error.h"
+#include "costmodel/text.h"
+
+namespace shardlab {
+namespace {
+
+using nlohmann::json;
+using Tokens = std::vector<std::string_view>;
+
+constexpr std::string_view kBlanks = " \t\r\f\v";
+constexpr std::string_view kRankSources =
+    "a device list (\"#  Rank  0 ... on HOST device  0\"), lines \"# ranks: N\", \"# nodes: N\" "
+    "and "
+    "\"# gpus_per_node: N\", or --hosts and --gpus-per-host";
+constexpr std::string_view kRowForm =
+    "size count type [redop] [root] time algbw busbw [#wrong], then the last four in place";
+
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
+bool is_word_char(char c) {
+  return is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || c == '-' ||
+         c == '.';
+}
+
+std::string_view trimmed(std::string_view text) {
+  const std::size_t begin = text.find_first_not_of(kBlanks);
+  if (begin == std::string_view::npos) return {};
+  return text.substr(begin, text.find_last_not_of(kBlanks) - begin + 1);
+}
+
+Tokens tokens_of(std::string_view text) {
+  Tokens tokens;
+  for (std::size_t at = text.find_first_not_of(kBlanks); at != std::string_view::npos;) {
+    const std::size_t end = std::min(text.find_first_of(kBlanks, at), text.size());
+    tokens.push_back(text.substr(at, end - at));
+    at = text.find_first_not_of(kBlanks, end);
+  }
+  return tokens;
+}
+
+template <class Number>
+std::optional<Number> number_of(std::string_view text) {
+  Number value{};
+  const char* end = text.data() + text.size();
+  const auto result = std::from_chars(text.data(), end, value);
+  if (result.ec != std::errc() || result.ptr != end) return std::nullopt;
+  if constexpr (std::is_same_v<Number, double>) {
+    if (!std::isfinite(value)) return std::nullopt;
+  }
+  return value;
+}
+
+bool is_not_available(std::string_view text) { return text == "N/A" || text == "nan"; }
+
+// "abc..." in quotes, short and on one line.
+std::string in_quotes(std::string_view text) {
+  constexpr std::size_t kShown = 60;
+  std::string out = "\"" + std::string(text.substr(0, kShown)) + "\"";
+  if (text.size() > kShown) out.insert(out.size() - 1, "...");
+  return out;
+}
+
+// -- tags of launchers -----------------------------------------------------------------------------
+
+// Characters of a tag "[0]", "[1,0]<stdout>:" at the front of `text`; 0 when there is none.
+std::size_t tag_size(std::string_view text) {
+  if (!text.starts_with('[')) return 0;
+  const std::size_t close = text.find(']');
+  if (close == std::string_view::npos || close < 2) return 0;
+  const std::string_view inside = text.substr(1, close - 1);
+  if (!std::all_of(inside.begin(), inside.end(), [](char c) { return is_digit(c) || c == ','; })) {
+    return 0;
+  }
+  std::size_t size = close + 1;
+  for (const std::string_view stream : {"<stdout>", "<stderr>", "<stddiag>"}) {
+    if (text.substr(size).starts_with(stream)) size += stream.size();
+  }
+  if (text.substr(size).starts_with(':')) ++size;
+  return size;
+}
+
+// "3: # Rank" (srun --label) and "launcher-0: 8 2 float": a word and a colon before what the tool
+// prints.
+std::size_t label_size(std::string_view text) {
+  std::size_t end = 0;
+  while (end < text.size() && is_word_char(text[end])) ++end;
+  if (end == 0 || end >= text.size() || text[end] != ':') return 0;
+  const std::size_t next = text.find_first_not_of(kBlanks, end + 1);
+  if (next == std::string_view::npos || next == end + 1) return 0;
+  return text[next] == '#' || is_digit(text[next]) ? next : 0;
+}
+
+std::string_view without_tags(std::string_view line) {
+  line = trimmed(line);
+  while (true) {
+    const std::size_t size = std::max(tag_size(line), label_size(line));
+    if (size == 0) return line;
+    line = trimmed(line.substr(size));
+  }
+}
+
+// A row's words, without tags that another rank's output left between or on them.
+Tokens row_tokens(std::string_view line) {
+  Tokens out;
+  for (std::string_view token : tokens_of(line)) {
+    token.remove_prefix(tag_size(token));
+    if (const std::size_t open = token.rfind('[');
+        open != std::string_view::npos && tag_size(token.substr(open)) == token.size() - open) {
+      token = token.substr(0, open);
+    }
+    if (!token.empty()) out.push_back(token);
+  }
+  return out;
+}
+
+// -- names ------------------------------------------------------------------------------------------
+
+struct DtypeName {
+  std::string_view theirs;
+  std::string_view ours;
+};
+// nccl-tests: test_typenames of src/common.cu, older and newer spellings.
+constexpr std::array<DtypeName, 18> kDtypes = {{{"float", "f32"},
+                                                {"double", "f64"},
+                                                {"half", "f16"},
+                                                {"bfloat16", "bf16"},
+                                                {"int8", "i8"},
+                                                {"uint8", "u8"},
+                                                {"int32", "i32"},
+                                                {"uint32", "u32"},
+                                                {"int64", "i64"},
+                                                {"uint64", "u64"},
+                                                {"f8e4m3", "f8e4m3"},
+                                                {"f8e5m2", "f8e5m2"},
+                                                {"fp8_e4m3", "f8e4m3"},
+                                                {"fp8_e5m2", "f8e5m2"},
+                                                {"fp8e4m3", "f8e4m3"},
+                                                {"fp8e5m2", "f8e5m2"},
+                                                {"char", "i8"},
+                                                {"int", "i32"}}};
+
+std::string_view our_dtype(std::string_view theirs) {
+  for (const DtypeName& name : kDtypes) {
+    if (name.theirs == theirs) return name.ours;
+  }
+  return {};
+}
+
+std::string dtype_list() {
+  std::vector<std::string_view> names;
+  for (const DtypeName& name : kDtypes) names.push_back(name.theirs);
+  return join(names);
+}
+
+std::int64_t itemsize_of(std::string_view ours) {
+  if (ours == "u32") return 4;
+  if (ours == "u64") return 8;
+  const auto dtype = dtype_from_name(ours);
+  return dtype ? itemsize(*dtype) : 1;
+}
+
+// Lower case, without separators and the suffix of the program: "AllReduce", "all_reduce_perf" and
+// "all-reduce" are "allreduce".
+std::string plain_name(std::string_view name) {
+  if (const std::size_t slash = name.rfind('/'); slash != std::string_view::npos) {
+    name = name.substr(slash + 1);
+  }
+  std::string plain;
+  for (const char c : name) {
+    if (c == '_' || c == '-' || c == ' ') continue;
+    plain += c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  }
+  for (const std::string_view suffix : {"perfmpi", "perf"}) {
+    if (plain.size() > suffix.size() && plain.ends_with(suffix)) {
+      plain.resize(plain.size() - suffix.size());
+    }
+  }
+  return plain;
+}
+
+struct CollectiveName {
+  std::string_view plain;
+  Collective kind;
+};
+// Longer names first: "reducescatter" holds "scatter".
+constexpr std::array<CollectiveName, 7> kCollectives = {
+    {{"reducescatter", Collective::kReduceScatter},
+     {"allreduce", Collective::kAllReduce},
+     {"allgather", Collective::kAllGather},
+     {"alltoall", Collective::kAllToAll},
+     {"broadcast", Collective::kBroadcast},
+     {"sendrecv", Collective::kSendRecv},
+     {"scatter", Collective::kScatter}}};
+
+// A collective of the table in a longer text, such as a file's name.
+std::optional<Collective> collective_within(std::string_view text) {
+  const std::string plain = plain_name(text);
+  for (const CollectiveName& name : kCollectives) {
+    if (plain.find(name.plain) != std::string::npos) return name.kind;
+  }
+  return std::nullopt;
+}
+
+// "2.29.3" of NCCL_VERSION_CODE: two digits a part since 2.9, one for the minor version before
+// (nccl.h, NCCL_VERSION).
+std::string version_of_code(std::int64_t code) {
+  const bool is_old = code < 10000;
+  const std::int64_t major = code / (is_old ? 1000 : 10000);
+  const std::int64_t minor = (is_old ? code % 1000 : code % 10000) / 100;
+  return std::to_string(major) + "." + std::to_string(minor) + "." + std::to_string(code % 100);
+}
+
+// -- results that are wrong ----------------------------------------------------------------------
+
+// What a verification column says: a count of wrong elements, or, before 2.13, the largest relative
+// error, of which nccl-tests accepted these (src/common.cu, deltaMaxValue).
+std::string wrong_reason(double value, std::string_view dtype) {
+  if (value >= 1.0 && std::floor(value) == value) {
+    return format_double(value) + " wrong elements (#wrong)";
+  }
+  const double accepted = dtype == "f64"                      ? 1e-12
+                          : dtype == "f32"                    ? 1e-5
+                          : dtype == "f16" || dtype == "bf16" ? 1e-2
+                                                              : 0.0;
+  if (value <= accepted) return "";
+  return "results are wrong by " + format_double(value) + " (error), more than " +
+         format_double(accepted);
+}
+
+// Columns that contradict each other come from two lines in one, or were retyped. The bandwidth is
+// printed with two digits behind the point, later fewer.
+std::string contradiction(double bytes, double time_us, double algbw) {
+  const double expected = bytes / time_us / 1e3;
+  if (std::abs(algbw - expected) <= 0.006 + 0.01 * expected) return "";
+  return "columns contradict each other: " + format_double(bytes) + " B in " +
+         format_double(time_us) + " us is " + format_fixed(expected, 2) + " GB/s, algbw says " +
+         format_double(algbw);
+}
+
+// -- what a file says about the run ----------------------------------------------------------------
+
+struct Device {
+  std::string host;
+  std::string name;
+};
+
+struct Run {
+  std::optional<std::int64_t> ranks;
+  std::optional<std::int64_t> hosts;
+  std::optional<std::int64_t> gpus_per_host;
+  std::map<std::int64_t, Device> devices;  // by rank
+  std::int64_t ranks_per_line = 1;         // of the device list in JSON: a process' first rank
+};
+
+// Fills ranks, hosts and gpus_per_host; `fail` throws with the message.
+template <class Fail>
+void settle(const Run& run, const SourceHints& hints, MeasurementSet& set, const Fail& fail) {
+  std::optional<std::int64_t> ranks = run.ranks;
+  std::optional<std::int64_t> hosts = run.hosts;
+  std::optional<std::int64_t> per_host = run.gpus_per_host;
+  if (!run.devices.empty()) {
+    const std::int64_t listed = run.devices.rbegin()->first + run.ranks_per_line;
+    std::set<std::string> names;
+    for (const auto& [rank, device] : run.devices) names.insert(device.host);
+    const auto listed_hosts = static_cast<std::int64_t>(names.size());
+    if (ranks && *ranks != listed) {
+      set.warnings.push_back("\"ranks\" says " + std::to_string(*ranks) + ", the device list " +
+                             std::to_string(listed) + "; the former counts");
+    }
+    if (hosts && *hosts != listed_hosts) {
+      set.warnings.push_back("\"nodes\" says " + std::to_string(*hosts) + ", the device list " +
+                             std::to_string(listed_hosts) + "; the former counts");
+    }
+    ranks = ranks.value_or(listed);
+    hosts = hosts.value_or(listed_hosts);
+  }
+  const auto fill = [&](std::optional<std::int64_t>& value, const std::optional<std::int64_t>& hint,
+                        const std::string& what) {
+    if (!hint) return;
+    if (value && *value != *hint) {
+      set.warnings.push_back("the file says " + std::to_string(*value) + " " + what +
+                             ", the command line " + std::to_string(*hint) + "; the file counts");
+    }
+    value = value.value_or(*hint);
+  };
+  fill(ranks, hints.ranks, "ranks");
+  fill(hosts, hints.hosts, "hosts");
+  if (!hosts && !per_host && ranks && hints.gpus_per_host) per_host = hints.gpus_per_host;
+  if (!per_host && ranks && hosts) {
+    // How many devices a full host would have is nobody's concern: that many take part.
+    per_host = (*ranks + *hosts - 1) / std::max<std::int64_t>(1, *hosts);
+  }
+  fill(per_host, hints.gpus_per_host, "GPUs a host");
+  if (!ranks && hosts && per_host) ranks = *hosts * *per_host;
+  if (!hosts && ranks && per_host) hosts = (*ranks + *per_host - 1) / *per_host;
+  if (!ranks || !hosts) {
+    fail("found no number of " + std::string(ranks ? "hosts" : "ranks") +
+         "; valid: " + std::string(kRankSources));
+    return;
+  }
+  if (*hosts > *ranks) {
+    fail("found " + std::to_string(*ranks) + " ranks on " + std::to_string(*hosts) +
+         " hosts; valid: at least one rank a host");
+  }
+  set.ranks = *ranks;
+  set.hosts = *hosts;
+  set.gpus_per_host = per_host.value_or((*ranks + *hosts - 1) / *hosts);
+  if (set.gpus_per_host * set.hosts != set.ranks) {
+    set.warnings.push_back(std::to_string(set.ranks) + " ranks are not " +
+                           std::to_string(set.hosts) + " hosts times " +
+                           std::to_string(set.gpus_per_host) + " GPUs");
+  }
+  if (set.gpu.empty() && !run.devices.empty()) set.gpu = run.devices.begin()->second.name;
+}
+
+void refuse(MeasurementSet& set, int line, std::string reason) {
+  set.refused.push_back({line, std::move(reason)});
+}
+
+// -- text ------------------------------------------------------------------------------------------
+
+struct Layout {
+  bool is_known = false;
+  bool has_redop = false;
+  bool has_root = false;
+  int sides = 0;     // out of place, in place
+  int per_side = 0;  // numbers of one side
+  [[nodiscard]] std::size_t numbers() const {
+    return static_cast<std::size_t>(sides * per_side) + (has_root ? 1 : 0);
+  }
+};
+
+// A row before its table's collective is known.
+struct RawRow {
+  MeasuredRow row;
+  double count = 0.0;
+  bool has_reduction = false;
+  std::optional<std::int64_t> root;
+  std::optional<Collective> collective;
+  std::string unsupported;  // a collective that shardlab does not price
+};
+
+class TextReader {
+ public:
+  TextReader(const SourceHints& hints, std::string_view file) : hints_(hints), file_(file) {}
+
+  MeasurementSet read(std::string_view text) {
+    set_.name = set_name_of(file_);
+    set_.source = hints_.source;
+    while (!text.empty()) {
+      ++line_;
+      const std::size_t end = text.find('\n');
+      is_cut_ = end == std::string_view::npos;
+      read_line(without_tags(text.substr(0, end)));
+      text = is_cut_ ? std::string_view() : text.substr(end + 1);
+    }
+    return finish();
+  }
+
+ private:
+  [[noreturn]] void fail_at(int line, const std::string& message) const {
+    throw ConfigError(file_, "line " + std::to_string(line), message);
+  }
+  [[noreturn]] void fail(const std::string& message) const { fail_at(line_, message); }
+
+  void read_line(std::string_view line) {
+    if (line.empty()) return;
+    note_program(line);
+    if (line.starts_with('#')) {
+      read_header(trimmed(line.substr(line.find_first_not_of('#') == std::string_view::npos
+                                          ? line.size()
+                                          : line.find_first_not_of('#'))));
+    } else if (const std::size_t at = line.find("NCCL version "); at != std::string_view::npos) {
+      note_version(tokens_of(line.substr(at + 13)));
+    } else {
+      read_row(row_tokens(line));
+    }
+  }
+
+  // A program's name in a command line, until a line says which test starts.
+  void note_program(std::string_view line) {
+    const std::size_t at = line.find("_perf");
+    if (at == std::string_view::npos) return;
+    note_settings(line);
+    if (is_stated_) return;
+    std::size_t begin = at;
+    while (begin > 0 && (is_word_char(line[begin - 1]))) --begin;
+    state(line.substr(begin, at - begin));
+  }
+
+  // The NCCL_*= of a command line.
+  void note_settings(std::string_view line) {
+    for (std::string_view word : tokens_of(line)) {
+      while (!word.empty() && (word[0] == '(' || word[0] == '"' || word[0] == '\'')) {
+        word.remove_prefix(1);
+      }
+      while (!word.empty() && (word.back() == ')' || word.back() == '"' || word.back() == '\'')) {
+        word.remove_suffix(1);
+      }
+      if (!word.starts_with("NCCL_") || word.find('=') == std::string_view::npos) continue;
+      if (set_.settings.find(word) != std::string::npos) continue;
+      set_.settings += (set_.settings.empty() ? "" : " ") + std::string(word);
+    }
+  }
+
+  void state(std::string_view name) {
+    collective_ = nccl_collective_from_name(name);
+    unsupported_ = collective_ ? "" : std::string(name);
+  }
+
+  void note_version(const Tokens& words) {
+    if (!words.empty() && set_.nccl_version.empty()) {
+      set_.nccl_version = std::string(words[0].substr(0, words[0].find('+')));
+    }
+  }
+
+  void read_header(std::string_view line) {
+    const Tokens words = tokens_of(line);
+    if (words.empty()) return;
+    if (words[0] == "Rank" || words[0] == "Using") {
+      read_device(line, words);
+    } else if (line.starts_with("Collective test starting:")) {
+      is_stated_ = true;
+      state(trimmed(line.substr(line.find(':') + 1)));
+    } else if (words[0] == "nccl-tests") {
+      for (const std::string_view word : words) {
+        if (!word.starts_with("nccl-library=")) continue;
+        if (const auto code = number_of<std::int64_t>(word.substr(13)); code && *code > 0) {
+          if (set_.nccl_version.empty()) set_.nccl_version = version_of_code(*code);
+        }
+      }
+    } else if (words[0] == "size" || line.starts_with("columns:")) {
+      read_columns(line);
+    } else if (words[0] == "(B)") {
+      for (const std::string_view unit : {"(ms)", "(s)", "(ns)"}) {
+        if (std::find(words.begin(), words.end(), unit) != words.end()) {
+          fail("found times in " + std::string(unit) + "; valid: (us)");
+        }
+      }
+    } else {
+      if (const std::size_t at = line.find("nThread "); at != std::string_view::npos) {
+        read_settings(tokens_of(line.substr(at)));
+        // A raw log's table begins here; whose it is, its own lines say.
+        if (at == 0) layout_ = {};
+      }
+      read_key(line);
+    }
+  }
+
+  // "Rank  0 Group  0 Pid 123 on HOST device  0 [0x18] NVIDIA H100 80GB HBM3"
+  void read_device(std::string_view line, const Tokens& words) {
+    if (words[0] == "Using") {
+      devices_.clear();
+      return;
+    }
+    const auto after = [&](std::string_view word) {
+      const auto it = std::find(words.begin(), words.end(), word);
+      return it == words.end() || it + 1 == words.end() ? std::string_view() : *(it + 1);
+    };
+    const auto rank = number_of<std::int64_t>(after("Rank"));
+    if (!rank || *rank < 0 || *rank >= kMaxRanks || after("on").empty()) return;
+    const std::size_t name = line.find("] ");
+    const Device device{std::string(after("on")),
+                        name == std::string_view::npos
+                            ? std::string()
+                            : std::string(trimmed(line.substr(name + 2)))};
+    if (!devices_.insert(*rank).second && !is_repeat_warned_) {
+      is_repeat_warned_ = true;
+      set_.warnings.push_back("line " + std::to_string(line_) + ": rank " + std::to_string(*rank) +
+                              " stands twice in the device list; nccl-tests built without MPI "
+                              "measures each process alone");
+    }
+    run_.devices.emplace(*rank, device);
+  }
+
+  void read_columns(std::string_view line) {
+    std::string columns(line);
+    std::replace(columns.begin(), columns.end(), '|', ' ');
+    layout_ = {};
+    bool has_wrong = false;
+    int extra = 0;
+    for (std::string_view word : tokens_of(columns)) {
+      word = word.substr(0, word.find('('));
+      if (word == "redop") layout_.has_redop = true;
+      if (word == "root") layout_.has_root = true;
+      if (word == "algbw") ++layout_.sides;
+      if (word == "#wrong" || word == "wrong" || word == "error" || word == "wrong/error") {
+        has_wrong = true;
+      }
+      if (word.starts_with("i_")) ++extra;
+      if (word == "cputime") {
+        fail("found the column cputime (-C 1), the time to launch; valid: time");
+      }
+    }
+    layout_.is_known = layout_.sides > 0;
+    if (layout_.is_known) layout_.per_side = 3 + (has_wrong ? 1 : 0) + extra / layout_.sides;
+  }
+
+  // "nThread 1 nGpus 8 ... warmup iters: 5 iters: 20 agg iters: 1 ..."
+  void read_settings(const Tokens& words) {
+    iterations_.reset();
+    for (std::size_t i = 1; i + 1 < words.size(); ++i) {
+      if (words[i] != "iters:" || words[i - 1] == "warmup" || words[i - 1] == "agg") continue;
+      const auto count = number_of<std::int64_t>(words[i + 1]);
+      if (count && *count > 0) iterations_ = count;
+    }
+  }
+
+  void read_key(std::string_view line) {
+    const std::size_t colon = line.find(':');
+    if (colon == std::string_view::npos) return;
+    const std::string_view key = trimmed(line.substr(0, colon));
+    const std::string_view value = trimmed(line.substr(colon + 1));
+    const bool is_stated = !value.empty() && value != "not stated";
+    const auto text = [&](std::string& into) {
+      if (is_stated) into += (into.empty() ? "" : "; ") + std::string(value);
+    };
+    const auto integer = [&](std::optional<std::int64_t>& into) {
+      const auto number = number_of<std::int64_t>(value);
+      if (!number || *number < 1 || *number > kMaxRanks) {
+        fail("found " + in_quotes(value) + " behind \"" + std::string(key) +
+             ":\"; valid: an integer from 1 to " + std::to_string(kMaxRanks));
+      }
+      if (into && *into != *number) {
+        fail("found " + std::to_string(*number) + " behind \"" + std::string(key) + ":\" after " +
+             std::to_string(*into) + "; valid: one scale a file");
+      }
+      into = number;
+    };
+    if (key == "ranks") return integer(run_.ranks);
+    if (key == "nodes" || key == "hosts") return integer(run_.hosts);
+    if (key == "gpus_per_node" || key == "gpus_per_host") return integer(run_.gpus_per_host);
+    if (key == "collective") {
+      is_stated_ = true;
+      return state(value);
+    }
+    if (key == "health") {
+      const auto health = health_from_name(value);
+      if (!health) {
+        fail("found " + in_quotes(value) +
+             " behind \"health:\"; valid: healthy, unhealthy, unknown, normal, suspect");
+      }
+      set_.health = *health;
+      return;
+    }
+    if (key == "gpu") return text(set_.gpu);
+    if (key == "source") return text(set_.source);
+    if (key == "date") return text(set_.date);
+    if (key == "interconnect_intra" || key == "intra") return text(set_.intra);
+    if (key == "interconnect_inter" || key == "inter") return text(set_.inter);
+    if (key == "nccl_version") return text(set_.nccl_version);
+    if (key == "settings") return text(set_.settings);
+    if (key == "command") return note_settings(value);
+    if (key == "notes") return text(set_.notes);
+  }
+
+  // The layout that a row without a header shows; none when it shows none.
+  static std::optional<Layout> layout_of(const Tokens& words) {
+    Layout layout;
+    layout.is_known = true;
+    std::size_t at = 3;
+    if (at < words.size() && !number_of<double>(words[at]) && !is_not_available(words[at])) {
+      layout.has_redop = true;
+      ++at;
+    }
+    std::size_t numbers = words.size() - at;
+    // -1 is no time: a root.
+    layout.has_root = numbers % 2 == 1;
+    if (layout.has_root) --numbers;
+    if (numbers != 6 && numbers != 8 && numbers != 16) return std::nullopt;
+    layout.sides = 2;
+    layout.per_side = static_cast<int>(numbers / 2);
+    return layout;
+  }
+
+  void read_row(Tokens words) {
+    if (words.size() < 2) return;  // a cut row of one number looks as any other text
+    const auto size = number_of<std::uint64_t>(words[0]);
+    const auto count = number_of<std::uint64_t>(words[1]);
+    if (!size || !count) return;
+    if (cut_) fail_at(cut_->first, cut_->second);
+    if (words.size() == 2) return cut("found " + std::to_string(words.size()) + " columns");
+    // -S: a date and a time at the end.
+    while (words.size() > 3 && words.back().size() >= 8 &&
+           (words.back()[2] == ':' || words.back()[4] == '-') && is_digit(words.back()[0])) {
+      words.pop_back();
+    }
+    const std::string_view dtype = our_dtype(words[2]);
+    if (dtype.empty()) {
+      if (is_cut_ && words.size() == 3) return cut("found a type " + in_quotes(words[2]));
+      fail("found the type " + in_quotes(words[2]) + "; valid: " + dtype_list());
+    }
+    if (!layout_.is_known) {
+      const auto layout = layout_of(words);
+      if (!layout) {
+        return cut("found " + std::to_string(words.size()) +
+                   " columns; valid: " + std::string(kRowForm));
+      }
+      layout_ = *layout;
+    }
+    const std::size_t fixed = 3 + (layout_.has_redop ? 1U : 0U);
+    const std::size_t expected = fixed + layout_.numbers();
+    if (words.size() < expected) {
+      return cut("found " + std::to_string(words.size()) +
+                 " columns; valid: " + std::to_string(expected) + ", as the table's header says");
+    }
+    if (words.size() > expected) {
+      fail("found " + std::to_string(words.size()) +
+           " columns; valid: " + std::to_string(expected) + ", as the table's header says");
+    }
+    std::vector<std::optional<double>> numbers;
+    for (std::size_t i = fixed; i < words.size(); ++i) {
+      const auto number = number_of<double>(words[i]);
+      if (!number && !is_not_available(words[i])) {
+        if (is_cut_ && i + 1 == words.size()) return cut("found " + in_quotes(words[i]));
+        fail("found " + in_quotes(words[i]) + " in column " + std::to_string(i + 1) +
+             "; valid: a number or N/A (" + std::string(kRowForm) + ")");
+      }
+      numbers.push_back(number);
+    }
+    keep_row(static_cast<double>(*size), static_cast<double>(*count), dtype, words, numbers);
+  }
+
+  void keep_row(double size, double count, std::string_view dtype, const Tokens& words,
+                const std::vector<std::optional<double>>& numbers) {
+    ++seen_;
+    if (size <= 0.0) {
+      ++empty_;
+      return;
+    }
+    const std::size_t first = layout_.has_root ? 1 : 0;
+    const auto side = static_cast<std::size_t>(layout_.per_side);
+    const std::optional<double> time = numbers[first];
+    if (!time || *time <= 0.0) {
+      return refuse(set_, line_, "found no time out of place");
+    }
+    RawRow raw;
+    raw.row.dtype = std::string(dtype);
+    raw.row.bytes = size;
+    raw.row.time_us = *time;
+    raw.row.iterations = iterations_;
+    raw.row.line = line_;
+    for (int s = 0; s < layout_.sides && s < 2; ++s) {
+      const std::size_t at = first + static_cast<std::size_t>(s) * side;
+      const std::string place = s == 0 ? "" : "in place: ";
+      if (!numbers[at] || *numbers[at] <= 0.0) continue;
+      if (side > 3 && numbers[at + 3]) {
+        if (const std::string wrong = wrong_reason(*numbers[at + 3], dtype); !wrong.empty()) {
+          return refuse(set_, line_, place + wrong);
+        }
+      }
+      if (numbers[at + 1]) {
+        if (const std::string reason = contradiction(size, *numbers[at], *numbers[at + 1]);
+            !reason.empty()) {
+          return refuse(set_, line_, place + reason);
+        }
+      }
+      if (s == 1) raw.row.in_place_time_us = numbers[at];
+    }
+    raw.count = count;
+    raw.has_reduction = layout_.has_redop && words[3] != "none";
+    if (layout_.has_root && numbers[0]) raw.root = static_cast<std::int64_t>(*numbers[0]);
+    raw.collective = collective_;
+    raw.unsupported = unsupported_;
+    rows_.push_back(std::move(raw));
+  }
+
+  // A row that ends early. It is the log's end, unless another row follows.
+  void cut(const std::string& what) { cut_ = {line_, what}; }
+
+  // What a row's own columns say. An all-reduce and a reduce-scatter are told apart by the count.
+  [[nodiscard]] std::optional<Collective> shown_by(const RawRow& raw) const {
+    if (!raw.has_reduction || (raw.root && *raw.root >= 0)) return std::nullopt;
+    const double bytes = raw.count * static_cast<double>(itemsize_of(raw.row.dtype));
+    if (bytes == raw.row.bytes) return Collective::kAllReduce;
+    if (bytes * static_cast<double>(set_.ranks) == raw.row.bytes) return Collective::kReduceScatter;
+    return std::nullopt;
+  }
+
+  MeasurementSet finish() {
+    if (cut_) {
+      set_.warnings.push_back("line " + std::to_string(cut_->first) +
+                              ": the last row is cut off and left out");
+    }
+    if (seen_ == 0) {
+      throw ConfigError(file_, "",
+                        "found no row of a table; valid: nccl-tests' text, with rows \"" +
+                            std::string(kRowForm) + "\"");
+    }
+    settle(run_, hints_, set_,
+           [this](const std::string& message) { throw ConfigError(file_, "", message); });
+    if (empty_ > 0) {
+      set_.warnings.push_back(std::to_string(empty_) + " rows of 0 bytes are left out");
+    }
+    const std::optional<Collective> in_name = collective_within(set_name_of(file_));
+    for (RawRow& raw : rows_) {
+      if (!raw.unsupported.empty()) {
+        refuse(set_, raw.row.line,
+               "found the collective " + in_quotes(raw.unsupported) +
+                   "; valid: all_gather, all_reduce, reduce_scatter, alltoall, broadcast, "
+                   "scatter, sendrecv");
+        continue;
+      }
+      std::optional<Collective> kind = raw.collective;
+      if (!kind) kind = hints_.collective;
+      if (!kind) kind = in_name;
+      if (!kind) kind = shown_by(raw);
+      if (!kind) {
+        fail_at(raw.row.line,
+                "found nothing that names the table's collective; valid: a line \"# collective: "
+                "all_gather\" above it, or a file name that holds it");
+      }
+      if (set_.ranks == 1) {
+        refuse(set_, raw.row.line, "one rank alone: nothing is communicated");
+        continue;
+      }
+      raw.row.collective = *kind;
+      set_.rows.push_back(std::move(raw.row));
+    }
+    std::sort(set_.refused.begin(), set_.refused.end(),
+              [](const RefusedRow& a, const RefusedRow& b) { return a.line < b.line; });
+    if (set_.rows.empty()) {
+      throw ConfigError(file_,
+                        set_.refused.empty() ? "" : "line " + std::to_string(set_.refused[0].line),
+                        "found no usable row" +
+                            (set_.refused.empty() ? std::string() : ": " + set_.refused[0].reason));
+    }
+    return std::move(set_);
+  }
+
+  const SourceHints& hints_;
+  std::string file_;
+  int line_ = 0;
+  bool is_cut_ = false;  // the line has no end
+  Layout layout_;
+  std::optional<Collective> collective_;
+  std::string unsupported_;
+  bool is_stated_ = false;
+  std::optional<std::int64_t> iterations_;
+  Run run_;
+  std::set<std::int64_t> devices_;  // of the list being read
+  bool is_repeat_warned_ = false;
+  std::vector<RawRow> rows_;
+  std::size_t seen_ = 0;
+  std::size_t empty_ = 0;
+  std::optional<std::pair<int, std::string>> cut_;
+  MeasurementSet set_;
+};
+
+// -- JSON ------------------------------------------------------------------------------------------
+
+// An object of the tool's: keys that are not asked for are its own business (versions add some).
+const json* member(const json& object, const char* key) {
+  if (!object.is_object()) return nullptr;
+  const auto it = object.find(key);
+  return it == object.end() || it->is_null() ? nullptr : &*it;
+}
+
+const json& required(const json& object, const char* key, const JsonPlace& place) {
+  if (!object.is_object()) place.fail("found " + describe_json(object) + "; valid: an object");
+  const json* found = member(object, key);
+  if (found == nullptr) place.fail("missing key \"" + std::string(key) + "\"");
+  return *found;
+}
+
+// The tool writes NaN as "nan" and integers now and then as texts (root).
+std::optional<double> optional_number(const json* value, const JsonPlace& place) {
+  if (value == nullptr || (value->is_string() && is_not_available(value->get<std::string>()))) {
+    return std::nullopt;
+  }
+  return json_number(*value, place);
+}
+
+std::optional<std::int64_t> optional_integer(const json& object, const char* key,
+                                             const JsonPlace& place) {
+  const json* found = member(object, key);
+  if (found == nullptr) return std::nullopt;
+  return json_integer(*found, place.at(key), 1, kMaxRanks);
+}
+
+void read_devices(const json& devices, const JsonPlace& place, Run& run) {
+  static_cast<void>(json_array(devices, place));
+  for (std::size_t i = 0; i < devices.size(); ++i) {
+    const JsonPlace at = place.at(i);
+    const std::int64_t rank =
+        json_integer(required(devices[i], "rank", at), at.at("rank"), 0, kMaxRanks);
+    Device device{json_text(required(devices[i], "hostname", at), at.at("hostname")), ""};
+    if (const json* info = member(devices[i], "device_info")) {
+      device.name = json_text(*info, at.at("device_info"));
+    }
+    run.devices.emplace(rank, std::move(device));
+  }
+}
+
+// The program's name is the first argument; experiment_name may name the collective as well.
+std::optional<Collective> collective_of(const json& document, const json& result,
+                                        const SourceHints& hints, const JsonPlace& place) {
+  const auto named = [](const json* value) {
+    return value != nullptr && value->is_string() ? collective_within(value->get<std::string>())
+                                                  : std::nullopt;
+  };
+  if (const auto kind = named(member(result, "experiment_name"))) return kind;
+  if (const json* args = member(document, "args"); args != nullptr && args->is_array()) {
+    for (const json& arg : *args) {
+      if (!arg.is_string() || arg.get<std::string>().find("_perf") == std::string::npos) continue;
+      if (const auto kind = nccl_collective_from_name(arg.get<std::string>())) return kind;
+      return std::nullopt;
+    }
+  }
+  if (hints.collective) return hints.collective;
+  return collective_within(set_name_of(place.file));
+}
+
+}  // namespace
+
+std::optional<Collective> nccl_collective_from_name(std::string_view name) {
+  const std::string plain = plain_name(name);
+  for (const CollectiveName& each : kCollectives) {
+    if (each.plain == plain) return each.kind;
+  }
+  return collective_from_name(name) == Collective::kAllToAll ? collective_from_name(name)
+                                                             : std::nullopt;
+}
+
+MeasurementSet read_nccl_tests_text(std::string_view text, const SourceHints& hints,
+                                    std::string_view file_name) {
+  return TextReader(hints, file_name).read(text);
+}
+
+bool is_nccl_tests_json(const json& value) {
+  return value.is_object() && value.contains("results") && !value.contains("schema");
+}
+
+MeasurementSet read_nccl_tests_json(const json& value, const SourceHints& hints,
+                                    const JsonPlace& place) {
+  const json& results = json_array(required(value, "results", place), place.at("results"));
+  MeasurementSet set;
+  set.name = set_name_of(place.file);
+  set.source = hints.source;
+  if (const json* start = member(value, "start_time"); start != nullptr && start->is_string()) {
+    set.date = start->get<std::string>().substr(0, 10);
+  }
+  if (const json* code = member(value, "nccl_version")) {
+    set.nccl_version =
+        code->is_string()
+            ? code->get<std::string>()
+            : version_of_code(json_integer(*code, place.at("nccl_version"), 0, 1 << 30));
+  }
+  Run run;
+  const json* config = member(value, "config");
+  const JsonPlace config_place = place.at("config");
+  std::optional<std::int64_t> iterations;
+  if (config != nullptr) {
+    // Of each process the list holds the first device.
+    run.ranks_per_line = optional_integer(*config, "nthreads", config_place).value_or(1) *
+                         optional_integer(*config, "ngpus", config_place).value_or(1);
+    iterations = optional_integer(*config, "iterations", config_place);
+    if (const json* devices = member(*config, "devices")) {
+      read_devices(*devices, config_place.at("devices"), run);
+    }
+  }
+  if (const json* devices = member(value, "devices")) {
+    read_devices(*devices, place.at("devices"), run);
+  }
+  // A list of every device leaves none out.
+  const auto listed = static_cast<std::int64_t>(run.devices.size());
+  if (listed > 1 && run.devices.rbegin()->first + 1 == listed) run.ranks_per_line = 1;
+  settle(run, hints, set, [&](const std::string& message) { place.fail(message); });
+
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    const JsonPlace at = place.at("results").at(i);
+    const json& result = results[i];
+    const auto number = static_cast<int>(std::min<std::size_t>(i + 1, 1U << 30));
+    MeasuredRow row;
+    row.line = 0;
+    row.bytes = json_number(required(result, "size", at), at.at("size"), {.min = 0, .max = 1e18});
+    const std::string type = json_text(required(result, "type", at), at.at("type"));
+    row.dtype = std::string(our_dtype(type));
+    if (row.dtype.empty()) {
+      at.at("type").fail("found " + in_quotes(type) + "; valid: " + dtype_list());
+    }
+    row.iterations = iterations;
+    if (const auto actual = optional_integer(result, "actual_iterations", at)) {
+      row.iterations = actual;
+    }
+    std::string reason = row.bytes < 1.0 ? "found 0 bytes" : "";
+    for (const char* side : {"out_of_place", "in_place"}) {
+      const json* body = member(result, side);
+      const JsonPlace body_at = at.at(side);
+      const bool is_first = side == std::string_view("out_of_place");
+      if (body == nullptr) {
+        if (is_first && reason.empty()) reason = "found no time out of place";
+        continue;
+      }
+      if (member(*body, "cpu_time") != nullptr) {
+        body_at.at("cpu_time").fail("found the time to launch (-C 1); valid: time");
+      }
+      required(*body, "time", body_at);
+      const auto time = optional_number(member(*body, "time"), body_at.at("time"));
+      const auto wrong = optional_number(member(*body, "nwrong"), body_at.at("nwrong"));
+      const auto algbw = optional_number(member(*body, "alg_bw"), body_at.at("alg_bw"));
+      if (!time || *time <= 0.0) {
+        if (is_first && reason.empty()) reason = "found no time out of place";
+        continue;
+      }
+      const std::string where = is_first ? "" : "in place: ";
+      if (reason.empty() && wrong && *wrong > 0.0) {
+        reason = where + format_double(*wrong) + " wrong elements (nwrong)";
+      }
+      if (reason.empty() && algbw) {
+        const std::string odd = contradiction(row.bytes, *time, *algbw);
+        if (!odd.empty()) reason = where + odd;
+      }
+      if (is_first) {
+        row.time_us = *time;
+      } else {
+        row.in_place_time_us = time;
+      }
+    }
+    if (const json* block = member(result, "out_of_place_per_iter")) {
+      const JsonPlace block_at = at.at("out_of_place_per_iter");
+      row.p50_us = optional_number(member(*block, "p50_us"), block_at.at("p50_us"));
+      row.p95_us = optional_number(member(*block, "p95_us"), block_at.at("p95_us"));
+    }
+    if (reason.empty() && set.ranks == 1) reason = "one rank alone: nothing is communicated";
+    const auto kind = collective_of(value, result, hints, place);
+    if (!kind) {
+      at.fail(
+          "found nothing that names the collective; valid: \"args\" with the program's name, such "
+          "as all_gather_perf, or a file name that holds it");
+    }
+    if (!reason.empty()) {
+      refuse(set, number, std::move(reason));
+      continue;
+    }
+    row.collective = *kind;
+    set.rows.push_back(std::move(row));
+  }
+  if (set.rows.empty()) {
+    place.at("results").fail("found no usable row" +
+                             (set.refused.empty() ? std::string() : ": " + set.refused[0].reason));
+  }
+  return set;
+}
+
+}  // namespace shardlab

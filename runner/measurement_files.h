@@ -1,0 +1,39 @@
+// Measurement sets from files of any format, or by a shipped name.
+//
+//   for (const MeasurementSet& set : read_measurements(store, {"run.txt", "h100_1x8_..."}, {})) ...
+//
+// The content decides: shardlab/measurements/1, the JSON of nccl-tests (-J), else its text. What a
+// file does not say about its health is judged (costmodel/measurements/health.h).
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "costmodel/measurements/measurement_set.h"
+#include "costmodel/measurements/nccl_tests_reader.h"
+#include "runner/configs.h"
+
+namespace shardlab {
+
+// Throws ConfigError (bad content) and InputError (no such file or name).
+[[nodiscard]] MeasurementSet read_measurement(const ConfigStore& store, const std::string& file,
+                                              const SourceHints& hints);
+[[nodiscard]] std::vector<MeasurementSet> read_measurements(const ConfigStore& store,
+                                                            std::span<const std::string> files,
+                                                            const SourceHints& hints);
+// A set from the text of a file. Throws ConfigError.
+[[nodiscard]] MeasurementSet parse_measurement(std::string_view text, const SourceHints& hints,
+                                               const std::string& file);
+// All shipped sets that are healthy.
+[[nodiscard]] std::vector<MeasurementSet> healthy_measurements(const ConfigStore& store);
+
+// What a reader of the set should know: that it is unhealthy, rows that were refused, what was left
+// out. One line each, with the set's name.
+[[nodiscard]] std::vector<std::string> remarks_on(const MeasurementSet& set);
+
+// The set as a file of shardlab/measurements/1, one row a line.
+[[nodiscard]] std::string measurement_text(const MeasurementSet& set);
+
+}  // namespace shardlab
