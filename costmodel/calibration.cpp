@@ -58,10 +58,10 @@ Question question_of(const Observation& row) {
 }
 
 // Of two rows that contradict each other neither is taken; of more, those near the median stay.
-std::vector<RefusedRow> contradictions(std::span<const Observation> rows) {
+std::vector<RefusedObservation> contradictions(std::span<const Observation> rows) {
   std::map<Question, std::vector<std::size_t>> repeated;
   for (std::size_t i = 0; i < rows.size(); ++i) repeated[question_of(rows[i])].push_back(i);
-  std::vector<RefusedRow> refused;
+  std::vector<RefusedObservation> refused;
   for (const auto& [question, members] : repeated) {
     if (members.size() < 2) continue;
     std::vector<double> times;
@@ -399,6 +399,7 @@ Calibration calibrate_constants(const ModelEntry& model, std::span<const Observa
 // ln b and ln p are those left after the smooth fit.
 constexpr double kSharpness = 0.7;
 constexpr double kSharpnessWeight = 0.3;            // residuals of ln p beside residuals of ln t
+constexpr double kAsymptoteWeight = 0.03;           // of ln a and ln b
 constexpr double kPriorErrors[] = {0.1, 0.1, 0.1};  // of ln a, ln b, ln p
 constexpr double kBendError = 0.1;                  // of ln t, beyond which a row bends less
 constexpr double kCorrelation = 4.0;                // in ln S
@@ -451,7 +452,7 @@ VectorXd prior_variances() {
 
 }  // namespace
 
-CurveFit fit_curve(Collective kind, std::span<const SizedTime> rows) {
+CurveFit fit_curve(Collective kind, std::span<const SizedTime> rows, const CurvePrior& prior) {
   std::vector<SizedTime> sorted(rows.begin(), rows.end());
   std::sort(sorted.begin(), sorted.end(),
             [](const SizedTime& a, const SizedTime& b) { return a.bytes < b.bytes; });
@@ -465,14 +466,17 @@ CurveFit fit_curve(Collective kind, std::span<const SizedTime> rows) {
   }
   // The smooth curve, bad rows weighed down.
   const Residuals residuals = [&](const VectorXd& x) {
-    VectorXd r(n + 1);
+    VectorXd r(n + 3);
     r.head(n) = smooth_logs(kind, x, sizes) - times;
     r[n] = kSharpnessWeight * (x[2] - std::log(kSharpness));
+    r[n + 1] = kAsymptoteWeight * (x[0] - std::log(prior.latency_us));
+    r[n + 2] = kAsymptoteWeight * (x[1] - std::log(prior.bytes_per_us));
     return r;
   };
   VectorXd start(3);
   start << times[0], sizes[n - 1] - times[n - 1], std::log(kSharpness);
-  VectorXd x = minimize(residuals, start, 1, kBendError).x;
+  const Robust smooth = minimize(residuals, start, 3, kBendError);
+  VectorXd x = smooth.x;
 
   // Departures from it and noise: the most likely of the grid, given what is usual.
   const VectorXd misses = times - smooth_logs(kind, x, sizes);
@@ -506,6 +510,9 @@ CurveFit fit_curve(Collective kind, std::span<const SizedTime> rows) {
   x += prior_variances().asDiagonal() * j.transpose() * weights;
   fit.kind = kind;
   fit.curve = curve_of(x);
+  const VectorXd errors = smooth.covariance.diagonal().cwiseMax(0.0).cwiseSqrt();
+  fit.tells_latency = errors[0] < kOpenLogError;
+  fit.tells_bandwidth = errors[1] < kOpenLogError;
   const VectorXd kinks = fit.departure * fit.departure * correlations * weights;
   for (Eigen::Index i = 0; i < n; ++i) {
     const double bytes = sorted[static_cast<std::size_t>(i)].bytes;
@@ -557,6 +564,15 @@ namespace {
 std::string curve_name(const CollectiveQuery& group) {
   return std::string(to_string(group.kind)) + "." + std::to_string(group.group.ranks) + "x" +
          std::to_string(group.group.hosts);
+}
+
+// alpha_beta on the topology.
+CurvePrior prior_of_curve(CollectiveQuery group, const Topology& topology) {
+  const ModelChoice choice{.entry = find_cost_model("alpha_beta"), .place = {}};
+  const auto model = make_collective_model(choice, topology);
+  group.full_bytes = 1e12;
+  const Price price = model->price(group);
+  return {price.latency.value(), group.full_bytes / price.transfer.value()};
 }
 
 void advise_curve(Calibration& fit, const CurveFit& curve, CollectiveQuery group) {
@@ -611,7 +627,16 @@ Calibration calibrate_curves(const ModelEntry& model, std::span<const Observatio
           {name, 0.0, "a curve takes at least 3 rows, found " + std::to_string(own.size())});
       continue;
     }
-    const CurveFit curve = fit_curve(group.kind, own);
+    const CurvePrior prior = prior_of_curve(group, topology);
+    const CurveFit curve = fit_curve(group.kind, own, prior);
+    if (!curve.tells_latency) {
+      fit.not_identified.push_back({name + ".latency_us", prior.latency_us,
+                                    "no row is small enough to tell the latency floor"});
+    }
+    if (!curve.tells_bandwidth) {
+      fit.not_identified.push_back({name + ".bandwidth_gb_per_s", prior.bytes_per_us / 1e3,
+                                    "no row is large enough to tell the bandwidth"});
+    }
     noise = std::max(noise, curve.noise);
     nlohmann::json kinks = nlohmann::json::array();
     for (const Kink& kink : curve.curve.kinks) kinks.push_back({kink.bytes, kink.factor});
@@ -642,8 +667,6 @@ Calibration calibrate_curves(const ModelEntry& model, std::span<const Observatio
         std::to_string(rows.size()) + " rows of " + std::to_string(groups_of(rows).size()) +
         " groups");
   }
-  fit.not_identified.push_back({"latency_exponent", *model.params.front().default_value,
-                                "assumed; it acts on groups without rows alone"});
   fit.noise_percent = 100 * noise;
   keep_best(fit.next_sizes);
   note_errors(fit, used, topology);
@@ -667,11 +690,11 @@ Calibration calibrate(const ModelEntry& model, std::span<const Observation> rows
     throw InputError("calibrate: " + std::string(model.name) +
                      " has no free constants; valid: " + fitted_model_names());
   }
-  std::vector<RefusedRow> refused = contradictions(rows);
+  std::vector<RefusedObservation> refused = contradictions(rows);
   std::vector<Observation> kept;
   for (std::size_t i = 0; i < rows.size(); ++i) {
     const bool bad = std::any_of(refused.begin(), refused.end(),
-                                 [&](const RefusedRow& r) { return r.row == i; });
+                                 [&](const RefusedObservation& r) { return r.row == i; });
     if (!bad) kept.push_back(rows[i]);
   }
   if (kept.empty()) throw InputError("calibrate: no row is left that no other contradicts");

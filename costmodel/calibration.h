@@ -40,7 +40,7 @@ struct KeptParameter {
   std::string reason;
 };
 
-struct RefusedRow {
+struct RefusedObservation {
   std::size_t row;  // index into the observations
   std::string reason;
 };
@@ -57,7 +57,7 @@ struct Calibration {
   nlohmann::json rows = nlohmann::json::array();
   std::vector<FittedParameter> parameters;
   std::vector<KeptParameter> not_identified;
-  std::vector<RefusedRow> refused;
+  std::vector<RefusedObservation> refused;
   std::size_t rows_used = 0;
   double median_ape_percent = 0.0;  // of the rows used
   double p90_ape_percent = 0.0;
@@ -79,7 +79,9 @@ struct Calibration {
 // most likely of a grid.
 struct CurveFit {
   Curve curve;
-  double noise = 0.0;  // standard deviation of ln t of one row
+  double noise = 0.0;         // standard deviation of ln t of one row
+  bool tells_latency = true;  // else the asymptote is the prior's
+  bool tells_bandwidth = true;
 
   struct Interval {
     double us;
@@ -99,6 +101,13 @@ struct SizedTime {
   Bytes bytes;
   double time_us;
 };
-[[nodiscard]] CurveFit fit_curve(Collective kind, std::span<const SizedTime> rows);
+// What a curve is like before any row is seen: its asymptotes, within a factor of e^3 or so.
+struct CurvePrior {
+  double latency_us;
+  double bytes_per_us;
+};
+// Assumes at least one row, all times positive.
+[[nodiscard]] CurveFit fit_curve(Collective kind, std::span<const SizedTime> rows,
+                                 const CurvePrior& prior);
 
 }  // namespace shardlab

@@ -14,11 +14,12 @@ namespace shardlab {
 namespace {
 
 constexpr CommandRow kCommands[] = {
-    {"plan", add_plan_command},         {"select", add_select_command},
-    {"simulate", add_simulate_command}, {"ties", add_ties_command},
-    {"rules", add_rules_command},       {"compare", add_compare_command},
-    {"regress", add_regress_command},   {"validate", add_validate_command},
-    {"list", add_list_command},         {"describe", add_describe_command},
+    {"plan", add_plan_command},           {"select", add_select_command},
+    {"simulate", add_simulate_command},   {"ties", add_ties_command},
+    {"rules", add_rules_command},         {"compare", add_compare_command},
+    {"regress", add_regress_command},     {"validate", add_validate_command},
+    {"calibrate", add_calibrate_command}, {"list", add_list_command},
+    {"describe", add_describe_command},
 };
 
 // CLI11 splits a value of --inputs that stands in brackets at its commas; a blank in front keeps

@@ -49,7 +49,8 @@ Doubles draw_values(const TensorMeta& meta, const SampleCall::Values& values, st
   Doubles out(count);
   if (values.kind == SampleValues::kDistinct) {
     out = shuffled(count, 0);
-    for (double& x : out) x -= static_cast<double>(count / 2);
+    const std::size_t middle = count / 2;
+    for (double& x : out) x -= static_cast<double>(middle);
   } else if (values.kind == SampleValues::kUnique) {
     const auto run = static_cast<std::size_t>(meta.shape.empty() ? 1 : meta.shape.back());
     for (std::size_t begin = 0; run > 0 && begin < count; begin += run) {

@@ -5,6 +5,7 @@
 
 namespace shardlab {
 
+void add_calibrate_command(CLI::App& app, Session& session);
 void add_compare_command(CLI::App& app, Session& session);
 void add_describe_command(CLI::App& app, Session& session);
 void add_list_command(CLI::App& app, Session& session);

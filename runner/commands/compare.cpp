@@ -5,7 +5,6 @@
 #include <chrono>
 #include <cmath>
 #include <filesystem>
-#include <fstream>
 #include <limits>
 #include <set>
 
@@ -16,6 +15,7 @@
 #include "runner/commands/commands.h"
 #include "runner/terminal.h"
 #include "runner/version.h"
+#include "runner/write_file.h"
 #include "sim/parallel.h"
 #include "strategies/evaluator.h"
 #include "strategies/invariants.h"
@@ -249,13 +249,6 @@ std::string reference_label(const Stack& reference) {
   if (reference.collective_model.entry->name == "dtensor")
     return "DTensor's own model, not measured";
   return "datasheet, not measured";
-}
-
-void write_file(const std::filesystem::path& path, const std::string& text) {
-  std::ofstream out(path, std::ios::binary);
-  out << text;
-  out.close();
-  if (!out) throw EnvironmentError(path.string() + ": can't be written");
 }
 
 // The command line without the options that change nothing in the answer: a record is the same

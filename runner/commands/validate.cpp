@@ -1,6 +1,4 @@
 // shardlab validate: predicted against measured times.
-#include "runner/validation.h"
-
 #include <algorithm>
 #include <iostream>
 #include <map>
@@ -9,7 +7,9 @@
 #include "costmodel/text.h"
 #include "runner/commands/commands.h"
 #include "runner/measurement_files.h"
+#include "runner/scoreboard.h"
 #include "runner/terminal.h"
+#include "runner/validation.h"
 
 namespace shardlab {
 namespace {
@@ -21,6 +21,7 @@ struct ValidateArguments {
   std::optional<std::int64_t> hosts;
   std::optional<std::int64_t> gpus_per_host;
   bool rows = false;
+  bool scoreboard = false;
   std::optional<double> max_median_ape_percent;
 };
 
@@ -32,19 +33,23 @@ struct Validation {
 
 using Groups = std::map<std::string, std::vector<RowPrediction>>;
 
+SourceHints hints_of(const ValidateArguments& arguments) {
+  SourceHints hints;
+  hints.hosts = arguments.hosts;
+  hints.gpus_per_host = arguments.gpus_per_host;
+  return hints;
+}
+
 Validation validate(const ValidateArguments& arguments, const Session& session) {
   const ConfigStore store = session.store();
   const Stack stack = store.stack(arguments.stack);
   Validation out;
-  SourceHints hints;
-  hints.hosts = arguments.hosts;
-  hints.gpus_per_host = arguments.gpus_per_host;
   if (arguments.files.empty()) {
     out.sets = healthy_measurements(store);
     out.warnings.push_back("no FILE: all " + std::to_string(out.sets.size()) +
                            " shipped measurement sets that are healthy");
   } else {
-    out.sets = read_measurements(store, arguments.files, hints);
+    out.sets = read_measurements(store, arguments.files, hints_of(arguments));
   }
   for (const MeasurementSet& set : out.sets) {
     const std::vector<std::string> remarks = remarks_on(set);
@@ -208,7 +213,19 @@ std::string validation_text(const Validation& result, const ValidateArguments& a
   return text;
 }
 
+void print_scoreboard(const ValidateArguments& arguments, const Session& session) {
+  const ConfigStore store = session.store();
+  const std::vector<MeasurementSet> sets =
+      arguments.files.empty() ? healthy_measurements(store)
+                              : read_measurements(store, arguments.files, hints_of(arguments));
+  session.print(scoreboard_text(make_scoreboard(store, sets)));
+}
+
 void run_validate(const ValidateArguments& arguments, Session& session) {
+  if (arguments.scoreboard) {
+    print_scoreboard(arguments, session);
+    return;
+  }
   const Validation result = validate(arguments, session);
   if (!session.quiet && !session.json()) {
     for (const std::string& warning : result.warnings) {
@@ -248,6 +265,8 @@ void add_validate_command(CLI::App& app, Session& session) {
                    "GPUs of a host, where a file does not say")
       ->check(integer_from(1, 1 << 30));
   command->add_flag("--rows", arguments->rows, "every row as well");
+  command->add_flag("--scoreboard", arguments->scoreboard,
+                    "all stacks side by side on held-out sizes, logs and scales, as Markdown");
   command
       ->add_option("--max-median-ape-percent", arguments->max_median_ape_percent,
                    "exit 1 when the median absolute percentage error is above")

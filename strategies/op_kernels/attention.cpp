@@ -26,7 +26,7 @@ struct Block {
   Shape shape;
   std::vector<double> values;
 
-  static Block zeros(Shape shape) {
+  static Block zeros(const Shape& shape) {
     std::int64_t elements = 1;
     for (const std::int64_t extent : shape) elements *= extent;
     return {shape, std::vector<double>(static_cast<std::size_t>(elements), 0.0)};

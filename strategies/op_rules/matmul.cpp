@@ -294,7 +294,7 @@ std::optional<RowEntry> dtensor_scale(const RowEntry& data, const ScaledOperand&
 
 Rows scaled_rows(const OpCall& call, const OpRule& rule) {
   // It looks for the bias among the arguments of the call, which end before it when all are defaults.
-  const bool given = call.args.size() > 0 && !call.args[0].is_null();
+  const bool given = !call.args.empty() && !call.args[0].is_null();
   if (!given && !call.boolean_arg(1, false)) {
     throw InputError(call.op + ": PyTorch 2.13.0 shards it only with an output dtype or fast " +
                      "accumulation in --args, such as [\"bf16\"]");

@@ -1,0 +1,197 @@
+// shardlab calibrate: measured times in, a fitted stack out.
+#include <algorithm>
+#include <iostream>
+
+#include "costmodel/calibration.h"
+#include "costmodel/text.h"
+#include "runner/commands/commands.h"
+#include "runner/measurement_files.h"
+#include "runner/observations.h"
+#include "runner/terminal.h"
+#include "runner/validation.h"
+#include "runner/write_file.h"
+
+namespace shardlab {
+namespace {
+
+struct CalibrateArguments {
+  std::vector<std::string> files;
+  std::string model = "piecewise";
+  std::string topology;
+  std::string out;
+  std::optional<std::int64_t> hosts;
+  std::optional<std::int64_t> gpus_per_host;
+};
+
+struct Result {
+  std::vector<MeasurementSet> sets;
+  Observations observations;
+  Calibration fit;
+  std::string topology;
+  std::vector<std::string> warnings;
+};
+
+Result calibrate_files(const CalibrateArguments& arguments, const Session& session) {
+  const ConfigStore store = session.store();
+  const ModelEntry* model = find_cost_model(arguments.model);
+  if (model == nullptr) {
+    throw InputError("calibrate: unknown model \"" + arguments.model +
+                     "\"; valid: " + fitted_model_names());
+  }
+  SourceHints hints;
+  hints.hosts = arguments.hosts;
+  hints.gpus_per_host = arguments.gpus_per_host;
+  Result result;
+  result.sets = read_measurements(store, arguments.files, hints);
+  for (const MeasurementSet& set : result.sets) {
+    const std::vector<std::string> remarks = remarks_on(set);
+    result.warnings.insert(result.warnings.end(), remarks.begin(), remarks.end());
+  }
+  const TopologyChoice choice = topology_for(store, arguments.topology, result.sets.front());
+  if (!choice.warning.empty()) result.warnings.push_back(choice.warning);
+  if (!arguments.topology.empty()) {
+    for (const MeasurementSet& set : result.sets) {
+      const std::int64_t devices = store.topology(arguments.topology).devices_per_host();
+      if (set.hosts > 1 && set.gpus_per_host > devices) {
+        result.warnings.push_back(set.name + ": " + std::to_string(set.gpus_per_host) +
+                                  " GPUs a host, the topology " + arguments.topology + " has " +
+                                  std::to_string(devices) + "; the measurement counts");
+      }
+    }
+  }
+  result.topology = choice.topology.name();
+  result.observations = observations_of(result.sets, choice.topology);
+  result.fit = calibrate(*model, result.observations.rows, choice.topology);
+  return result;
+}
+
+nlohmann::json next_json(const NextSize& next) {
+  return {{"collective", to_string(next.query.kind)},
+          {"ranks", next.query.group.ranks},
+          {"hosts", next.query.group.hosts},
+          {"bytes", next.query.full_bytes},
+          {"variance_left_percent", next.variance_left_percent}};
+}
+
+nlohmann::json result_json(const Result& result) {
+  const Calibration& fit = result.fit;
+  nlohmann::json out = {{"model", fit.model->name},
+                        {"topology", result.topology},
+                        {"rows_used", fit.rows_used},
+                        {"residuals",
+                         {{"median_ape_percent", fit.median_ape_percent},
+                          {"p90_ape_percent", fit.p90_ape_percent},
+                          {"noise_percent", fit.noise_percent}}},
+                        {"more_rows", fit.more_rows},
+                        {"warnings", result.warnings}};
+  out["parameters"] = nlohmann::json::array();
+  for (const FittedParameter& p : fit.parameters) {
+    out["parameters"].push_back(
+        {{"name", p.name}, {"value", p.value}, {"low_95", p.low_95}, {"high_95", p.high_95}});
+  }
+  out["not_identified"] = nlohmann::json::array();
+  for (const KeptParameter& p : fit.not_identified) {
+    out["not_identified"].push_back({{"name", p.name}, {"prior", p.prior}, {"reason", p.reason}});
+  }
+  out["rows_refused"] = nlohmann::json::array();
+  for (const RefusedObservation& refused : fit.refused) {
+    out["rows_refused"].push_back(
+        {{"row", result.observations.labels[refused.row]}, {"reason", refused.reason}});
+  }
+  out["next_sizes"] = nlohmann::json::array();
+  for (const NextSize& next : fit.next_sizes) out["next_sizes"].push_back(next_json(next));
+  return out;
+}
+
+std::string result_text(const Result& result) {
+  const Calibration& fit = result.fit;
+  std::string text = std::string(fit.model->name) + " fitted to " + std::to_string(fit.rows_used) +
+                     " rows of " + std::to_string(result.sets.size()) +
+                     " sets: errors of these rows " + format_fixed(fit.median_ape_percent, 1) +
+                     " % in the median, " + format_fixed(fit.p90_ape_percent, 1) +
+                     " % in the 90th percentile\n";
+  TextTable table({"parameter", "value", "95 % from", "to"});
+  for (const FittedParameter& p : fit.parameters) {
+    table.add(
+        {p.name, format_fixed(p.value, 4), format_fixed(p.low_95, 4), format_fixed(p.high_95, 4)});
+  }
+  text += table.text();
+  for (const KeptParameter& p : fit.not_identified) {
+    text += "  kept: " + p.name + " " + format_double(p.prior) + ": " + p.reason + "\n";
+  }
+  for (const RefusedObservation& refused : fit.refused) {
+    text += "  refused: " + printable(result.observations.labels[refused.row]) + ": " +
+            refused.reason + "\n";
+  }
+  if (fit.more_rows > 0) {
+    text += "  " + std::to_string(fit.more_rows) +
+            " more rows would bring every interval within 5 %; these sizes help most:\n";
+    for (const NextSize& next : fit.next_sizes) {
+      text += "    " + std::string(to_string(next.query.kind)) + " among " +
+              std::to_string(next.query.group.ranks) + " ranks, " +
+              format_bytes(next.query.full_bytes) + ": " +
+              format_fixed(next.variance_left_percent, 1) + " % of the variance left\n";
+    }
+  }
+  return text;
+}
+
+nlohmann::json stack_json(const Result& result, const std::string& name) {
+  std::string sources;
+  for (const MeasurementSet& set : result.sets) {
+    sources += (sources.empty() ? "fitted:" : ", ") + set.name;
+  }
+  return {{"schema", "shardlab/stack/1"},
+          {"base", "alpha-beta"},
+          {"name", name},
+          {"title", std::string(result.fit.model->name) + " fitted to measurements"},
+          {"source", sources},
+          {"collective_model", result.fit.choice().to_json()}};
+}
+
+void run_calibrate(const CalibrateArguments& arguments, Session& session) {
+  const Result result = calibrate_files(arguments, session);
+  if (!session.quiet && !session.json()) {
+    for (const std::string& warning : result.warnings) {
+      std::cerr << "shardlab: " << printable(warning) << "\n";
+    }
+  }
+  if (!arguments.out.empty()) {
+    const std::string name = std::filesystem::path(arguments.out).stem().string();
+    write_file(arguments.out, stack_json(result, name).dump(2) + "\n");
+  }
+  if (session.json()) {
+    session.print(result_json(result));
+  } else {
+    session.print(result_text(result));
+  }
+}
+
+}  // namespace
+
+void add_calibrate_command(CLI::App& app, Session& session) {
+  auto arguments = std::make_shared<CalibrateArguments>();
+  CLI::App* command = app.add_subcommand(
+      "calibrate",
+      "measured times in, a fitted stack out\n  shardlab calibrate h100_1x8_all_reduce_dgxc --out "
+      "calibrated-h100.json");
+  command
+      ->add_option("files", arguments->files,
+                   "nccl-tests text or JSON, shardlab's JSON, or a shipped set")
+      ->required();
+  command->add_option("--model", arguments->model, fitted_model_names())->capture_default_str();
+  command->add_option("--topology", arguments->topology,
+                      "shipped name or path; default: by the first set's GPU. Ranks, hosts and "
+                      "devices per host are the measurement's");
+  command->add_option("--out", arguments->out, "where the fitted stack goes");
+  command->add_option("--hosts", arguments->hosts, "hosts, where a file does not say")
+      ->check(integer_from(1, 1 << 30));
+  command
+      ->add_option("--gpus-per-host", arguments->gpus_per_host,
+                   "GPUs of a host, where a file does not say")
+      ->check(integer_from(1, 1 << 30));
+  add_common_options(*command, session);
+  command->callback([arguments, &session] { run_calibrate(*arguments, session); });
+}
+
+}  // namespace shardlab
