@@ -37,7 +37,14 @@ struct Override {
   [[nodiscard]] static Override parse(std::string_view text);  // throws TextError
 };
 
-enum class ConfigKind : std::uint8_t { kStack, kTopology, kSuite, kRegression, kProgram, kMeasurement };
+enum class ConfigKind : std::uint8_t {
+  kStack,
+  kTopology,
+  kSuite,
+  kRegression,
+  kProgram,
+  kMeasurement
+};
 [[nodiscard]] std::string_view folder_of(ConfigKind kind);
 
 class ConfigStore {

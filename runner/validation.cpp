@@ -66,8 +66,7 @@ std::string_view size_band(Bytes bytes) {
 }
 
 std::string scale_of(const MeasurementSet& set) {
-  return std::to_string(set.hosts) + "x" +
-         std::to_string((set.ranks + set.hosts - 1) / set.hosts);
+  return std::to_string(set.hosts) + "x" + std::to_string((set.ranks + set.hosts - 1) / set.hosts);
 }
 
 std::string_view topology_of_gpu(std::string_view gpu) {

@@ -79,8 +79,7 @@ using TopologyOf = std::function<Topology(const MeasurementSet&)>;
 [[nodiscard]] std::vector<RowPrediction> predict(const Stack& stack, const TopologyOf& topology_of,
                                                  std::span<const MeasurementSet> sets);
 // Of one set, priced by one model; `index` is what the predictions carry as `set`.
-[[nodiscard]] std::vector<RowPrediction> predict_set(const CostModel& model,
-                                                     const GroupSpan& span,
+[[nodiscard]] std::vector<RowPrediction> predict_set(const CostModel& model, const GroupSpan& span,
                                                      const MeasurementSet& set,
                                                      std::size_t index = 0);
 

@@ -34,8 +34,8 @@ std::optional<std::string_view> first_held(std::string_view text,
 std::optional<double> number_before(std::string_view text, std::size_t at) {
   while (at > 0 && text[at - 1] == ' ') --at;
   std::size_t begin = at;
-  while (begin > 0 && ((text[begin - 1] >= '0' && text[begin - 1] <= '9') ||
-                       text[begin - 1] == '.')) {
+  while (begin > 0 &&
+         ((text[begin - 1] >= '0' && text[begin - 1] <= '9') || text[begin - 1] == '.')) {
     --begin;
   }
   double value = 0.0;
@@ -133,8 +133,8 @@ std::string slow(const MeasurementSet& set) {
   double best = 0.0;
   for (const MeasuredRow& row : set.rows) {
     if (!is_ring_bound(row.collective) || row.bytes < kLargeBytes) continue;
-    best = std::max(best, ring_volume_factor(row.collective, set.ranks) * row.bytes /
-                              (row.time_us * 1e3));
+    best = std::max(
+        best, ring_volume_factor(row.collective, set.ranks) * row.bytes / (row.time_us * 1e3));
   }
   if (best <= 0.0 || best >= kMinLinkShare * *link) return "";
   return "slow: at most " + format_fixed(best, 1) + " GB/s of bus bandwidth through links of " +
@@ -159,8 +159,7 @@ std::string forced(const MeasurementSet& set) {
 std::string sockets(const MeasurementSet& set) {
   if (set.hosts < 2) return "";
   const std::string all = lower(set.inter + " " + set.settings);
-  if (const auto word =
-          first_held(all, {"tcp sockets", "nccl_ib_disable=1", "nccl_net=socket"})) {
+  if (const auto word = first_held(all, {"tcp sockets", "nccl_ib_disable=1", "nccl_net=socket"})) {
     return "sockets: \"" + std::string(*word) + "\" between hosts";
   }
   return "";

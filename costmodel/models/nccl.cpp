@@ -563,6 +563,10 @@ class NcclModel final : public CostModel {
   std::vector<NcclGraphs> tabled_;  // by link level, then by devices of a node
 };
 
+constexpr std::string_view kFitted[] = {"base_latency_factor", "step_latency_factor",
+                                        "network_latency_factor", "intra_bandwidth_factor",
+                                        "inter_bandwidth_factor"};
+
 // How often: of a million random queries of CostModelContractSlow.
 constexpr ContractExemption kExemptions[] = {
     {"never_falls_with_bytes",
@@ -590,6 +594,7 @@ COST_MODEL(nccl){
     .valid_range = "what NCCL expects of uniform hosts; not contention, jitter or launches",
     .params = kParams,
     .exemptions = kExemptions,
+    .fitted = kFitted,
     .make_collective = [](const ModelInput& input) -> std::unique_ptr<CostModel> {
       return std::make_unique<NcclModel>(input);
     },

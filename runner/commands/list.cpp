@@ -66,9 +66,8 @@ std::vector<Item> measurement_items(const ConfigStore& store) {
   std::vector<Item> items;
   for (const std::string& name : store.names(ConfigKind::kMeasurement)) {
     const MeasurementSet set = read_measurement(store, name, {});
-    items.push_back({name, set.gpu + ", " + scale_of(set) + ", " +
-                               std::to_string(set.rows.size()) + " rows, " +
-                               std::string(to_string(set.health))});
+    items.push_back({name, set.gpu + ", " + scale_of(set) + ", " + std::to_string(set.rows.size()) +
+                               " rows, " + std::string(to_string(set.health))});
   }
   return items;
 }

@@ -1,6 +1,4 @@
 // shardlab validate: predicted against measured times.
-#include "runner/validation.h"
-
 #include <algorithm>
 #include <iostream>
 #include <map>
@@ -10,6 +8,7 @@
 #include "runner/commands/commands.h"
 #include "runner/measurement_files.h"
 #include "runner/terminal.h"
+#include "runner/validation.h"
 
 namespace shardlab {
 namespace {

@@ -57,6 +57,29 @@ json table_rows(bool rising) {
   return rows;
 }
 
+// Curves in place of points, with a cheap or a dear all_reduce.
+json curve_rows(bool cheap) {
+  json rows = json::array();
+  for (const Collective kind : kCollectives) {
+    if (kind == Collective::kLocal) continue;
+    for (const auto& [ranks, hosts] : {std::pair(2, 1), std::pair(8, 1), std::pair(16, 2)}) {
+      const double factor = kind != Collective::kAllReduce ? 1.0 : cheap ? 0.125 : 8.0;
+      rows.push_back({{"collective", to_string(kind)},
+                      {"ranks", ranks},
+                      {"hosts", hosts},
+                      {"latency_us", 10.0 * hosts * factor},
+                      {"bandwidth_gb_per_s", 200.0 / hosts / factor},
+                      {"sharpness", 1.0},
+                      {"kinks", json::array()}});
+    }
+  }
+  return rows;
+}
+
+json rows_of(const ModelEntry& entry, bool rising) {
+  return entry.fits_curves ? curve_rows(rising) : table_rows(rising);
+}
+
 // Parameters named for a bandwidth, doubled; the topology's links too.
 json doubled_params(const ModelEntry& entry) {
   json params = json::object();
@@ -102,7 +125,7 @@ std::vector<Instance> instances(const ModelEntry& entry) {
       continue;
     }
     for (const bool rising : {true, false}) {
-      all.push_back(instance(entry, topology, json::object(), table_rows(rising),
+      all.push_back(instance(entry, topology, json::object(), rows_of(entry, rising),
                              rising ? " of rising rows" : " of falling rows"));
     }
   }
