@@ -11,7 +11,20 @@ class ScaledCollectives final : public CostModel {
       : model_(std::move(model)), factors_(factors) {}
 
   [[nodiscard]] Price price(const CollectiveQuery& query) const override {
-    Price price = model_->price(query);
+    return scaled(model_->price(query));
+  }
+  [[nodiscard]] std::vector<Alternative> alternatives(const CollectiveQuery& query) const override {
+    std::vector<Alternative> all = model_->alternatives(query);
+    for (Alternative& alternative : all) alternative.price = scaled(alternative.price);
+    // Latency and transfer scale apart, which may change the order.
+    std::stable_sort(all.begin(), all.end(), [](const Alternative& a, const Alternative& b) {
+      return a.price.total < b.price.total;
+    });
+    return all;
+  }
+
+ private:
+  [[nodiscard]] Price scaled(Price price) const {
     if (!price.is_possible() || (factors_.latency == 1.0 && factors_.transfer == 1.0)) return price;
     price.total += (factors_.latency - 1.0) * price.latency;
     price.total += (factors_.transfer - 1.0) * price.transfer;
@@ -20,7 +33,6 @@ class ScaledCollectives final : public CostModel {
     return price;
   }
 
- private:
   std::unique_ptr<CostModel> model_;
   const CostFactors& factors_;
 };

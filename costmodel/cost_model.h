@@ -9,6 +9,7 @@
 
 #include <limits>
 #include <string_view>
+#include <vector>
 
 #include "costmodel/collective.h"
 #include "costmodel/units.h"
@@ -51,6 +52,12 @@ struct Price {
   friend constexpr Price operator+(Price a, const Price& b) { return a += b; }
 };
 
+struct Alternative {
+  std::string_view algorithm;
+  std::string_view protocol;
+  Price price;
+};  // algorithms and protocols by NCCL's names, e.g. "RING", "LL128"
+
 class CostModel {
  public:
   CostModel() = default;
@@ -61,6 +68,10 @@ class CostModel {
   // Finite and non-negative for every query with group.ranks >= 1 and full_bytes >= 0; never
   // throws.
   [[nodiscard]] virtual Price price(const CollectiveQuery& query) const = 0;
+  // every alternative that the model weighs, cheapest first; empty for models that have one formula
+  [[nodiscard]] virtual std::vector<Alternative> alternatives(const CollectiveQuery&) const {
+    return {};
+  }
 };
 
 }  // namespace shardlab

@@ -18,6 +18,8 @@ struct ParamSpec {
   double min;
   double max;
   std::string_view help;
+  std::string_view source = {};  // of the default, where it is not the model's own
+  std::string_view status = {};  // derived, measured, fitted or assumed
 };
 
 class Params {

@@ -1,5 +1,6 @@
 #include "costmodel/topology.h"
 
+#include <algorithm>
 #include <array>
 
 #include "costmodel/error.h"
@@ -10,13 +11,32 @@ namespace {
 constexpr std::int64_t kMaxDevices = std::int64_t{1} << 40;
 constexpr NumberRange kBandwidthRange{.min = 1e-6, .max = 1e9};
 constexpr NumberRange kLatencyRange{.min = 0.0, .max = 1e9};
-constexpr std::array<std::string_view, 3> kScopes = {"host", "domain", "all"};
+constexpr std::array<std::string_view, 6> kScopes = {"pcie",   "socket", "host",
+                                                     "domain", "rail",   "all"};
+constexpr std::array<std::string_view, 4> kKinds = {"nvlink", "nvswitch", "pcie", "network"};
 
-LinkScope parse_scope(const std::string& text, const JsonPlace& place) {
-  for (std::size_t i = 0; i < kScopes.size(); ++i) {
-    if (kScopes[i] == text) return static_cast<LinkScope>(i);
+template <class Enum, std::size_t N>
+Enum parse_word(const std::array<std::string_view, N>& words, std::string_view valid,
+                const std::string& text, const JsonPlace& place) {
+  for (std::size_t i = 0; i < N; ++i) {
+    if (words[i] == text) return static_cast<Enum>(i);
   }
-  place.fail("found \"" + text + "\"; valid: host, domain, all");
+  place.fail("found \"" + text + "\"; valid: " + std::string(valid));
+}
+
+LinkKind default_kind(LinkScope joins) {
+  if (joins < LinkScope::kHost) return LinkKind::kPcie;
+  return joins < LinkScope::kRail ? LinkKind::kNvswitch : LinkKind::kNetwork;
+}
+
+// Members in the same place of their hosts, or hosts that the group fills: a ring enters and leaves
+// each host on the same rail.
+bool stays_on_rails(const GroupSpan& group, std::int64_t devices_per_host) {
+  if (group.ranks == group.extent) {
+    return group.ranks_per_host == devices_per_host && group.ranks % devices_per_host == 0;
+  }
+  return group.ranks_per_host == 1 && group.ranks == group.hosts &&
+         (group.extent - 1) % devices_per_host == 0;
 }
 
 }  // namespace
@@ -33,14 +53,34 @@ Topology Topology::from_json(const nlohmann::json& json, const JsonPlace& place)
   topology.domain_devices_ =
       reader.integer_or("domain_devices", topology.devices_per_host_, 1, kMaxDevices);
 
+  if (reader.find("nics_per_host") != nullptr) {
+    topology.nics_per_host_ = reader.integer("nics_per_host", 1, kMaxDevices);
+  }
+
   const nlohmann::json& links = reader.array("links");
   for (std::size_t i = 0; i < links.size(); ++i) {
     ObjectReader link(links[i], reader.place("links").at(i));
     LinkLevel level;
     level.name = link.text("name");
-    level.joins = parse_scope(link.text("joins"), link.place("joins"));
+    level.joins =
+        parse_word<LinkScope>(kScopes, kLinkScopeNames, link.text("joins"), link.place("joins"));
     level.latency = Micros(link.number("latency_us", kLatencyRange));
-    level.bandwidth = GBps(link.number("bandwidth_gb_per_s", kBandwidthRange));
+    level.nominal_bandwidth = GBps(link.number("bandwidth_gb_per_s", kBandwidthRange));
+    level.kind = default_kind(level.joins);
+    if (link.find("kind") != nullptr) {
+      level.kind =
+          parse_word<LinkKind>(kKinds, kLinkKindNames, link.text("kind"), link.place("kind"));
+      level.kind_is_given = true;
+    }
+    if (level.joins < LinkScope::kHost) {
+      level.devices = link.integer("devices", 1, topology.devices_per_host_);
+    } else if (level.joins == LinkScope::kRail) {
+      level.devices = link.integer_or("devices", 0, topology.devices_per_host_, kMaxDevices);
+    }
+    if (level.joins >= LinkScope::kRail) {
+      level.oversubscription = link.number_or("oversubscription", 1.0, {.min = 1.0, .max = 1e6});
+    }
+    level.bandwidth = GBps(level.nominal_bandwidth.value() / level.oversubscription);
     link.finish();
     topology.links_.push_back(level);
   }
@@ -49,11 +89,15 @@ Topology Topology::from_json(const nlohmann::json& json, const JsonPlace& place)
   }
   for (std::size_t i = 1; i < topology.links_.size(); ++i) {
     if (topology.links_[i].joins <= topology.links_[i - 1].joins) {
-      reader.place("links").at(i).fail("levels go from inner to outer: host, domain, all");
+      reader.place("links").at(i).fail("levels go from inner to outer: " +
+                                       std::string(kLinkScopeNames));
     }
   }
 
   ObjectReader device(reader.value("device"), reader.place("device"));
+  if (device.find("compute_capability") != nullptr) {
+    topology.device_.compute_capability = device.integer("compute_capability", 10, 10000);
+  }
   topology.device_.memory_bandwidth =
       GBps(device.number("memory_bandwidth_gb_per_s", kBandwidthRange));
   topology.device_.memory_gib = device.number("memory_gib", {.min = 0.0, .max = 1e9});
@@ -82,7 +126,10 @@ nlohmann::json Topology::to_json() const {
     links.push_back({{"name", level.name},
                      {"joins", kScopes[static_cast<std::size_t>(level.joins)]},
                      {"latency_us", level.latency.value()},
-                     {"bandwidth_gb_per_s", level.bandwidth.value()}});
+                     {"bandwidth_gb_per_s", level.nominal_bandwidth.value()}});
+    if (level.kind_is_given) links.back()["kind"] = kKinds[static_cast<std::size_t>(level.kind)];
+    if (level.devices > 0) links.back()["devices"] = level.devices;
+    if (level.oversubscription != 1.0) links.back()["oversubscription"] = level.oversubscription;
   }
   nlohmann::json json = {{"schema", "shardlab/topology/1"},
                          {"name", name_},
@@ -96,6 +143,10 @@ nlohmann::json Topology::to_json() const {
                            {"peak_tflops", device_.peak_tflops}}}};
   if (!title_.empty()) json["title"] = title_;
   if (!domain_is_host_) json["domain_devices"] = domain_devices_;
+  if (nics_per_host_) json["nics_per_host"] = *nics_per_host_;
+  if (device_.compute_capability) {
+    json["device"]["compute_capability"] = *device_.compute_capability;
+  }
   return json;
 }
 
@@ -106,11 +157,38 @@ Tflops Topology::peak(DType dtype) const {
 
 const LinkLevel& Topology::link(const GroupSpan& group) const {
   for (const LinkLevel& level : links_) {
-    if (level.joins == LinkScope::kAll) return level;
-    if (level.joins == LinkScope::kHost && group.hosts <= 1) return level;
-    if (level.joins == LinkScope::kDomain && group.domains <= 1) return level;
+    switch (level.joins) {
+      case LinkScope::kPcie:
+      case LinkScope::kSocket:
+        if (group.hosts <= 1 && level.devices % std::max<std::int64_t>(1, group.extent) == 0) {
+          return level;
+        }
+        break;
+      case LinkScope::kHost:
+        if (group.hosts <= 1) return level;
+        break;
+      case LinkScope::kDomain:
+        if (group.domains <= 1) return level;
+        break;
+      case LinkScope::kRail:
+        if (stays_on_rails(group, devices_per_host_) &&
+            (level.devices == 0 || group.extent <= level.devices)) {
+          return level;
+        }
+        break;
+      case LinkScope::kAll:
+        return level;
+    }
   }
   return links_.back();
+}
+
+const LinkLevel& Topology::host_link() const {
+  return link({.ranks = devices_per_host_,
+               .hosts = 1,
+               .domains = 1,
+               .ranks_per_host = devices_per_host_,
+               .extent = devices_per_host_});
 }
 
 }  // namespace shardlab

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "costmodel/error.h"
+#include "costmodel/measurements/topology_xml.h"
 #include "costmodel/text.h"
 #include "runner/env.h"
 
@@ -235,9 +236,22 @@ Stack ConfigStore::stack(const std::string& name) const {
                       });
 }
 
+nlohmann::json ConfigStore::read_topology(const fs::path& path) const {
+  if (path.extension() != ".xml") return read_json_file(path);
+  std::vector<Topology> known;
+  for (const std::string& shipped : names(ConfigKind::kTopology)) {
+    const fs::path file = find(ConfigKind::kTopology, shipped);
+    known.push_back(Topology::from_json(read_json_file(file), {file.string(), ""}));
+  }
+  if (known.empty()) {
+    throw EnvironmentError(path.string() + ": no shipped topology to take device figures from");
+  }
+  return topology_of_nccl_xml(read_text_file(path), path.string(), known).to_json();
+}
+
 Topology ConfigStore::topology(const std::string& name) const {
   const fs::path path = find(ConfigKind::kTopology, name);
-  const nlohmann::json json = read_json_file(path);
+  const nlohmann::json json = read_topology(path);
   return read_changed(json, with_overrides(json, "topology"), overrides_of("topology"),
                       [&](const nlohmann::json& j) {
                         return Topology::from_json(j, {path.string(), ""});
@@ -246,7 +260,7 @@ Topology ConfigStore::topology(const std::string& name) const {
 
 Topology ConfigStore::topology(const std::string& name, std::int64_t devices_per_host) const {
   const fs::path path = find(ConfigKind::kTopology, name);
-  nlohmann::json json = read_json_file(path);
+  nlohmann::json json = read_topology(path);
   if (json.is_object()) {
     json["devices_per_host"] = devices_per_host;
     json.erase("domain_devices");

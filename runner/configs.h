@@ -63,6 +63,7 @@ class ConfigStore {
   // it.
   [[nodiscard]] nlohmann::json stack_json(const std::string& name) const;
   [[nodiscard]] Stack stack(const std::string& name) const;
+  // A file that ends in .xml is NCCL's topology XML (costmodel/measurements/topology_xml.h).
   [[nodiscard]] Topology topology(const std::string& name) const;
   // A shipped topology with this many devices a host.
   [[nodiscard]] Topology topology(const std::string& name, std::int64_t devices_per_host) const;
@@ -73,6 +74,7 @@ class ConfigStore {
  private:
   [[nodiscard]] nlohmann::json read_stack(const std::filesystem::path& path,
                                           std::vector<std::filesystem::path> above) const;
+  [[nodiscard]] nlohmann::json read_topology(const std::filesystem::path& path) const;
   [[nodiscard]] std::string overrides_of(std::string_view target) const;
   [[nodiscard]] nlohmann::json with_overrides(nlohmann::json json, std::string_view target) const;
 

@@ -45,8 +45,8 @@ class AlphaBetaModel final : public CostModel {
 
  private:
   [[nodiscard]] GBps bandwidth(const LinkLevel& level, const GroupSpan& group) const {
-    const LinkLevel& inner = topology_.links().front();
-    if (&level == &inner || group.ranks_per_host <= 1) return level.bandwidth;
+    const LinkLevel& inner = topology_.host_link();
+    if (level.joins <= inner.joins || group.ranks_per_host <= 1) return level.bandwidth;
     return std::min(inner.bandwidth, static_cast<double>(group.ranks_per_host) * level.bandwidth);
   }
 

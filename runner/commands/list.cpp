@@ -121,6 +121,10 @@ nlohmann::json model_json(const ModelEntry& entry) {
                       {"min", spec.min},
                       {"max", spec.max},
                       {"help", spec.help}});
+    if (!spec.status.empty()) {
+      params.back()["source"] = spec.source;
+      params.back()["status"] = spec.status;
+    }
   }
   nlohmann::json exemptions = nlohmann::json::array();
   for (const ContractExemption& exemption : entry.exemptions) {
@@ -154,7 +158,8 @@ std::string model_text(const ModelEntry& entry) {
       out += "| `" + std::string(spec.name) + "` | " +
              (spec.default_value ? format_double(*spec.default_value) : "topology") + " | " +
              format_double(spec.min) + " to " + format_double(spec.max) + " | " +
-             std::string(spec.help) + " |\n";
+             std::string(spec.help) +
+             (spec.status.empty() ? "" : " (" + std::string(spec.status) + ")") + " |\n";
     }
   }
   return out;

@@ -530,7 +530,7 @@ INSTANTIATE_TEST_SUITE_P(
                    "unknown key (did "
                    "you mean \"devices_per_host\"?); valid: schema, name, title, source, "
                    "devices_per_host, "
-                   "domain_devices, links, device"},
+                   "domain_devices, nics_per_host, links, device"},
         BadCommand{
             "SetOutOfRange", with(kGoodPlan, {"--set", "devices_per_host=0"}),
             "--set devices_per_host=0: {configs}/topologies/h100.json:/devices_per_host: found 0; "

@@ -316,7 +316,8 @@ INSTANTIATE_TEST_SUITE_P(
                 topology_with(
                     R"({"links": [
                     {"name": "n", "joins": "hosts", "latency_us": 1, "bandwidth_gb_per_s": 1}]})"),
-                "bad.json:/links/0/joins: found \"hosts\"; valid: host, domain, all"},
+                "bad.json:/links/0/joins: found \"hosts\"; valid: pcie, socket, host, domain, "
+                "rail, all"},
         BadFile{"NoLinks", kTopology, topology_with(R"({"links": []})"),
                 "bad.json:/links: the last link level must join \"all\" ranks"},
         BadFile{"LinksInAnotherOrder", kTopology,

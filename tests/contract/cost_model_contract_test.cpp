@@ -1,15 +1,19 @@
 // What every registered model must keep, or list as an exemption with its reason. An exemption that
 // is not needed any more fails too. A new model is tested by being registered.
+//
+// Each contract is asked on a grid and on random queries; CostModelContractSlow asks a million.
 #include <gtest/gtest.h>
 
 #include <array>
 #include <bit>
 #include <cmath>
 #include <functional>
+#include <iostream>
 #include <set>
 
 #include "costmodel/registry.h"
 #include "sim/mesh.h"
+#include "tests/support/random_source.h"
 #include "tests/support/shipped.h"
 
 namespace shardlab {
@@ -17,6 +21,7 @@ namespace {
 
 using nlohmann::json;
 using testing_support::h100;
+using testing_support::Random;
 using testing_support::shipped;
 
 constexpr std::array kCollectives = {Collective::kAllGather,     Collective::kAllReduce,
@@ -50,6 +55,29 @@ json table_rows(bool rising) {
     }
   }
   return rows;
+}
+
+// Curves in place of points, with a cheap or a dear all_reduce.
+json curve_rows(bool cheap) {
+  json rows = json::array();
+  for (const Collective kind : kCollectives) {
+    if (kind == Collective::kLocal) continue;
+    for (const auto& [ranks, hosts] : {std::pair(2, 1), std::pair(8, 1), std::pair(16, 2)}) {
+      const double factor = kind != Collective::kAllReduce ? 1.0 : cheap ? 0.125 : 8.0;
+      rows.push_back({{"collective", to_string(kind)},
+                      {"ranks", ranks},
+                      {"hosts", hosts},
+                      {"latency_us", 10.0 * hosts * factor},
+                      {"bandwidth_gb_per_s", 200.0 / hosts / factor},
+                      {"sharpness", 1.0},
+                      {"kinks", json::array()}});
+    }
+  }
+  return rows;
+}
+
+json rows_of(const ModelEntry& entry, bool rising) {
+  return entry.fits_curves ? curve_rows(rising) : table_rows(rising);
 }
 
 // Parameters named for a bandwidth, doubled; the topology's links too.
@@ -97,7 +125,7 @@ std::vector<Instance> instances(const ModelEntry& entry) {
       continue;
     }
     for (const bool rising : {true, false}) {
-      all.push_back(instance(entry, topology, json::object(), table_rows(rising),
+      all.push_back(instance(entry, topology, json::object(), rows_of(entry, rising),
                              rising ? " of rising rows" : " of falling rows"));
     }
   }
@@ -114,7 +142,9 @@ std::vector<GroupSpan> spans(const Topology& topology) {
   return all;
 }
 
-const std::vector<double> kBytes = {0, 1, 100.5, 1e3, 65536, 1048576, 3e7, 1e9, 1e12, 1e15};
+// On both sides of a power of two too, where tables of corrections jump.
+const std::vector<double> kBytes = {0,       1,       100.5, 1e3, 65536, 1048576,
+                                    4194303, 4194304, 3e7,   1e9, 1e12,  1e15};
 
 std::string describe(const Instance& i, Collective kind, double bytes, const GroupSpan& group) {
   return i.name + ": " + std::string(to_string(kind)) + " of " + std::to_string(bytes) +
@@ -248,22 +278,142 @@ Violation reduce_scatter_within_all_reduce(const Instance& i) {
   });
 }
 
+// -- Random queries
+
+struct Draw {
+  Collective kind;
+  double bytes;
+  double more_bytes;
+  GroupSpan group;
+};
+
+// Groups of the dims of random meshes of up to 1024 ranks: parts of hosts, strided ones, groups
+// that hosts do not divide.
+std::vector<GroupSpan> random_spans(const Topology& topology, int meshes, Random& random) {
+  std::vector<GroupSpan> all;
+  for (int i = 0; i < meshes; ++i) {
+    std::vector<std::int64_t> sizes;
+    std::int64_t total = 1;
+    for (std::int64_t dims = random.between(1, 3); dims > 0; --dims) {
+      const std::int64_t size = random.between(0, 3) == 0
+                                    ? random.between(1, 12)
+                                    : std::int64_t{1}
+                                          << static_cast<unsigned>(random.between(0, 7));
+      if (total * size > 1024) continue;
+      sizes.push_back(size);
+      total *= size;
+    }
+    if (sizes.empty()) sizes.push_back(1);
+    const DeviceMesh mesh = DeviceMesh::make(sizes);
+    for (int m = 0; m < mesh.ndim(); ++m) all.push_back(mesh.span(m, topology));
+  }
+  return all;
+}
+
+// An instance, its twin of twice the bandwidth, and groups to ask about.
+struct RandomSubject {
+  Instance slow;
+  Instance fast;
+  std::vector<GroupSpan> groups;
+
+  [[nodiscard]] double us(Collective kind, double bytes, const GroupSpan& group) const {
+    return slow.model->price({kind, bytes, group}).total.value();
+  }
+};
+
+std::vector<RandomSubject> random_subjects(const ModelEntry& entry, Random& random) {
+  std::vector<RandomSubject> all;
+  for (Instance& slow : instances(entry)) {
+    Instance fast = instance(entry, with_doubled_bandwidth(slow.topology), doubled_params(entry),
+                             slow.choice.rows, "");
+    std::vector<GroupSpan> groups = random_spans(slow.topology, 100, random);
+    all.push_back({std::move(slow), std::move(fast), std::move(groups)});
+  }
+  return all;
+}
+
+Draw draw(const RandomSubject& subject, Random& random) {
+  Draw d;
+  d.kind =
+      kCollectives[static_cast<std::size_t>(random.below(static_cast<int>(kCollectives.size())))];
+  const auto size = [&] {
+    return std::floor(std::exp2(static_cast<double>(random.between(0, 40 << 10)) / 1024.0));
+  };
+  d.bytes = size();
+  d.more_bytes = size();
+  if (random.percent(25)) {  // on both sides of a power of two
+    d.more_bytes = std::exp2(std::floor(std::log2(d.more_bytes)));
+    d.bytes = d.more_bytes - 1;
+  }
+  if (d.more_bytes < d.bytes) std::swap(d.bytes, d.more_bytes);
+  d.group = random.pick(subject.groups);
+  return d;
+}
+
+bool random_finite(const RandomSubject& s, const Draw& d) {
+  const Price p = s.slow.model->price({d.kind, d.bytes, d.group});
+  return !p.is_possible() || (std::isfinite(p.total.value()) && p.total.value() >= 0);
+}
+bool random_one_rank(const RandomSubject& s, const Draw& d) {
+  return d.group.ranks != 1 || s.us(d.kind, d.bytes, d.group) == 0;
+}
+bool random_bytes(const RandomSubject& s, const Draw& d) {
+  return !exceeds(s.us(d.kind, d.bytes, d.group), s.us(d.kind, d.more_bytes, d.group));
+}
+bool random_bandwidth(const RandomSubject& s, const Draw& d) {
+  return !exceeds(s.fast.model->price({d.kind, d.bytes, d.group}).total.value(),
+                  s.us(d.kind, d.bytes, d.group));
+}
+bool random_both_parts(const RandomSubject& s, const Draw& d) {
+  return !exceeds(s.us(Collective::kAllReduce, d.bytes, d.group),
+                  s.us(Collective::kReduceScatter, d.bytes, d.group) +
+                      s.us(Collective::kAllGather, d.bytes, d.group));
+}
+bool random_one_part(const RandomSubject& s, const Draw& d) {
+  return !exceeds(s.us(Collective::kReduceScatter, d.bytes, d.group),
+                  s.us(Collective::kAllReduce, d.bytes, d.group));
+}
+
 struct Contract {
   std::string_view name;
   Violation (*check)(const Instance&);
+  bool (*keeps)(const RandomSubject&, const Draw&) = nullptr;  // of one random query
 };
+
+struct RandomCount {
+  int queries = 0;
+  int violations = 0;
+  std::string first;
+};
+
+RandomCount ask_at_random(const ModelEntry& entry, const Contract& contract, int queries) {
+  Random random(5);
+  const std::vector<RandomSubject> subjects = random_subjects(entry, random);
+  RandomCount count;
+  for (; count.queries < queries; ++count.queries) {
+    const RandomSubject& subject =
+        subjects[static_cast<std::size_t>(count.queries) % subjects.size()];
+    const Draw d = draw(subject, random);
+    if (contract.keeps(subject, d)) continue;
+    if (count.violations++ == 0) {
+      count.first = describe(subject.slow, d.kind, d.bytes, d.group) + " (and of " +
+                    std::to_string(d.more_bytes) + " bytes)";
+    }
+  }
+  return count;
+}
 constexpr std::array kContracts = {
-    Contract{"finite_and_non_negative", finite_and_non_negative},
+    Contract{"finite_and_non_negative", finite_and_non_negative, random_finite},
     Contract{"all_queries_have_a_price", all_queries_have_a_price},
-    Contract{"one_rank_is_free", one_rank_is_free},
+    Contract{"one_rank_is_free", one_rank_is_free, random_one_rank},
     Contract{"local_work_is_free", local_work_is_free},
     Contract{"parts_sum_to_total", parts_sum_to_total},
     Contract{"equal_inputs_equal_price", equal_inputs_equal_price},
-    Contract{"never_falls_with_bytes", never_falls_with_bytes},
-    Contract{"never_rises_with_bandwidth", never_rises_with_bandwidth},
+    Contract{"never_falls_with_bytes", never_falls_with_bytes, random_bytes},
+    Contract{"never_rises_with_bandwidth", never_rises_with_bandwidth, random_bandwidth},
     Contract{"all_reduce_within_reduce_scatter_and_all_gather",
-             all_reduce_within_reduce_scatter_and_all_gather},
-    Contract{"reduce_scatter_within_all_reduce", reduce_scatter_within_all_reduce},
+             all_reduce_within_reduce_scatter_and_all_gather, random_both_parts},
+    Contract{"reduce_scatter_within_all_reduce", reduce_scatter_within_all_reduce, random_one_part},
 };
 
 const ContractExemption* exemption_of(const ModelEntry& entry, std::string_view contract) {
@@ -289,6 +439,10 @@ TEST_P(CostModelContract, IsKeptOrItsExemptionIsNeeded) {
     violation = contract->check(i);
     if (violation) break;
   }
+  if (!violation && contract->keeps != nullptr) {
+    const RandomCount count = ask_at_random(*entry, *contract, testing_support::random_cases(2000));
+    if (count.violations > 0) violation = count.first;
+  }
   const ContractExemption* exemption = exemption_of(*entry, contract->name);
   if (exemption == nullptr) {
     EXPECT_FALSE(violation.has_value()) << *violation;
@@ -308,6 +462,35 @@ std::vector<ModelContract> model_contracts() {
 }
 
 INSTANTIATE_TEST_SUITE_P(AllModels, CostModelContract, testing::ValuesIn(model_contracts()),
+                         [](const auto& test) {
+                           return std::string(test.param.entry->name) + "_" +
+                                  std::string(test.param.contract->name);
+                         });
+
+class CostModelContractSlow : public testing::TestWithParam<ModelContract> {};
+
+TEST_P(CostModelContractSlow, AMillionRandomQueries) {
+  const auto& [entry, contract] = GetParam();
+  const RandomCount count =
+      ask_at_random(*entry, *contract, testing_support::random_cases(1000000));
+  RecordProperty("queries", count.queries);
+  RecordProperty("violations", count.violations);
+  std::cout << entry->name << " " << contract->name << ": " << count.violations << " of "
+            << count.queries << " queries\n";
+  if (exemption_of(*entry, contract->name) == nullptr) {
+    EXPECT_EQ(count.violations, 0) << count.first;
+  }
+}
+
+std::vector<ModelContract> random_contracts() {
+  std::vector<ModelContract> all;
+  for (const ModelContract& c : model_contracts()) {
+    if (c.contract->keeps != nullptr) all.push_back(c);
+  }
+  return all;
+}
+
+INSTANTIATE_TEST_SUITE_P(AllModels, CostModelContractSlow, testing::ValuesIn(random_contracts()),
                          [](const auto& test) {
                            return std::string(test.param.entry->name) + "_" +
                                   std::string(test.param.contract->name);

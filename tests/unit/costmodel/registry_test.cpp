@@ -79,12 +79,13 @@ TEST(ModelChoice, KeepsTheRowsOfAModelThatReadsThem) {
 }
 
 TEST(ModelChoice, AnUnknownModelIsAnErrorThatListsTheKnown) {
-  EXPECT_THROW_MSG(read_model_choice("dtenso", kPlace), ConfigError,
-                   "s.json:/collective_model: unknown model \"dtenso\" (did you mean "
-                   "\"dtensor\"?); valid: alpha_beta, dtensor, none, roofline, table");
-  EXPECT_THROW_MSG(read_model_choice({{"name", "nccl-2"}}, kPlace), ConfigError,
-                   "s.json:/collective_model/name: unknown model \"nccl-2\"; valid: alpha_beta, "
-                   "dtensor, none, roofline, table");
+  EXPECT_THROW_MSG(
+      read_model_choice("dtenso", kPlace), ConfigError,
+      "s.json:/collective_model: unknown model \"dtenso\" (did you mean "
+      "\"dtensor\"?); valid: alpha_beta, dtensor, nccl, none, piecewise, roofline, table");
+  EXPECT_THROW_MSG(read_model_choice({{"name", "magic"}}, kPlace), ConfigError,
+                   "s.json:/collective_model/name: unknown model \"magic\"; valid: alpha_beta, "
+                   "dtensor, nccl, none, piecewise, roofline, table");
 }
 
 TEST(ModelChoice, AnUnknownParameterNamesTheNearest) {
@@ -120,7 +121,7 @@ TEST(ModelChoice, AComputeModelPricesNoCollectives) {
   EXPECT_THROW_MSG(make_collective_model(read_model_choice("roofline", kPlace), topology_with(8)),
                    ConfigError,
                    "s.json:/collective_model: \"roofline\" prices no collectives; valid: "
-                   "alpha_beta, dtensor, table");
+                   "alpha_beta, dtensor, nccl, piecewise, table");
 }
 
 TEST(ModelChoice, ACollectiveModelPricesNoKernels) {

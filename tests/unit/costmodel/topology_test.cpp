@@ -77,6 +77,73 @@ TEST(Link, ADomainJoinsSeveralHosts) {
             "network");
 }
 
+// Two PCIe switches of 2 a socket, two sockets a host, rails of 4 hosts, a spine at half its rate.
+json layered_json() {
+  json value = topology_json(8);
+  const auto level = [](const char* name, const char* joins, double bandwidth) {
+    return json{
+        {"name", name}, {"joins", joins}, {"latency_us", 1.0}, {"bandwidth_gb_per_s", bandwidth}};
+  };
+  value["links"] = {level("switch", "pcie", 50), level("cpu", "socket", 25),
+                    level("qpi", "host", 20), level("rail", "rail", 12), level("spine", "all", 12)};
+  value["links"][0]["devices"] = 2;
+  value["links"][1]["devices"] = 4;
+  value["links"][2]["kind"] = "pcie";
+  value["links"][3]["devices"] = 32;
+  value["links"][4]["oversubscription"] = 2.0;
+  value["nics_per_host"] = 4;
+  value["device"]["compute_capability"] = 80;
+  return value;
+}
+
+TEST(LayeredTopology, ToJsonReadsBackToTheSame) {
+  const Topology layered = read(layered_json());
+  EXPECT_EQ(layered.to_json(), layered_json());
+  EXPECT_EQ(read(layered.to_json()), layered);
+  EXPECT_EQ(layered.nics_per_host(), 4);
+  EXPECT_EQ(layered.device().compute_capability, 80);
+  EXPECT_EQ(layered.host_link().name, "qpi");
+}
+
+TEST(LayeredTopology, OversubscriptionDividesTheBandwidth) {
+  const Topology layered = read(layered_json());
+  EXPECT_EQ(layered.links()[4].bandwidth.value(), 6.0);
+  EXPECT_EQ(layered.links()[4].nominal_bandwidth.value(), 12.0);
+}
+
+TEST(LayeredTopology, PartsOfAHostUseTheLevelThatJoinsThem) {
+  const Topology layered = read(layered_json());
+  const auto level = [&](std::int64_t ranks, std::int64_t extent) {
+    return layered.link({.ranks = ranks, .ranks_per_host = ranks, .extent = extent}).name;
+  };
+  EXPECT_EQ(level(2, 2), "switch");
+  EXPECT_EQ(level(4, 4), "cpu");
+  EXPECT_EQ(level(8, 8), "qpi");
+  // Of every other device: from 0 to 2, in one socket or not; it does not divide a block.
+  EXPECT_EQ(level(2, 3), "qpi");
+  EXPECT_EQ(level(3, 3), "qpi");
+}
+
+TEST(LayeredTopology, DevicesInTheSamePlaceOfTheirHostsShareARail) {
+  const Topology layered = read(layered_json());
+  const auto level = [&](std::int64_t ranks, std::int64_t hosts, std::int64_t extent) {
+    return layered
+        .link({.ranks = ranks,
+               .hosts = hosts,
+               .domains = hosts,
+               .ranks_per_host = ranks / hosts,
+               .extent = extent})
+        .name;
+  };
+  EXPECT_EQ(level(4, 4, 25), "rail");   // strided by a host
+  EXPECT_EQ(level(2, 2, 17), "rail");   // strided by two
+  EXPECT_EQ(level(8, 8, 57), "spine");  // more hosts than a rail joins
+  EXPECT_EQ(level(16, 2, 16), "rail");  // whole hosts: a ring stays on its rails
+  EXPECT_EQ(level(64, 8, 64), "spine");
+  EXPECT_EQ(level(8, 2, 12), "spine");  // half of each host, side by side
+  EXPECT_EQ(level(2, 2, 10), "spine");  // another place in the second host
+}
+
 struct TopologyError {
   const char* name;
   const char* patch;  // a JSON merge patch of the valid file
@@ -115,17 +182,37 @@ INSTANTIATE_TEST_SUITE_P(
                                      "bandwidth_gb_per_s": 1},
                                     {"name": "b", "joins": "all", "latency_us": 1,
                                      "bandwidth_gb_per_s": 1}]})",
-                      "t.json:/links/1: levels go from inner to outer: host, domain, all"},
-        TopologyError{"UnknownScope",
-                      R"({"links": [{"name": "a", "joins": "rack", "latency_us": 1,
+                      "t.json:/links/1: levels go from inner to outer: pcie, socket, host, domain, "
+                      "rail, all"},
+        TopologyError{
+            "UnknownScope",
+            R"({"links": [{"name": "a", "joins": "rack", "latency_us": 1,
                                      "bandwidth_gb_per_s": 1}]})",
-                      "t.json:/links/0/joins: found \"rack\"; valid: host, domain, all"},
+            "t.json:/links/0/joins: found \"rack\"; valid: pcie, socket, host, domain, rail, all"},
         TopologyError{"MisspeltKeyInALink",
                       R"({"links": [{"name": "a", "joins": "all", "latency_us": 1,
                                      "bandwidth_gb_per_s": 1, "bandwith_gb_per_s": 2}]})",
                       "t.json:/links/0/bandwith_gb_per_s: unknown key (did you mean "
                       "\"bandwidth_gb_per_s\"?); valid: name, joins, latency_us, "
-                      "bandwidth_gb_per_s"},
+                      "bandwidth_gb_per_s, kind, oversubscription"},
+        TopologyError{"UnknownKind",
+                      R"({"links": [{"name": "a", "joins": "all", "latency_us": 1,
+                                     "bandwidth_gb_per_s": 1, "kind": "wire"}]})",
+                      "t.json:/links/0/kind: found \"wire\"; valid: nvlink, nvswitch, pcie, "
+                      "network"},
+        TopologyError{"APartOfAHostOfNoSize",
+                      R"({"links": [{"name": "a", "joins": "pcie", "latency_us": 1,
+                                     "bandwidth_gb_per_s": 1}]})",
+                      "t.json:/links/0: missing key \"devices\""},
+        TopologyError{"APartOfAHostAboveTheHost",
+                      R"({"links": [{"name": "a", "joins": "socket", "latency_us": 1,
+                                     "bandwidth_gb_per_s": 1, "devices": 9}]})",
+                      "t.json:/links/0/devices: found 9; valid: an integer from 1 to 8"},
+        TopologyError{"OversubscribedBelowOne",
+                      R"({"links": [{"name": "a", "joins": "all", "latency_us": 1,
+                                     "bandwidth_gb_per_s": 1, "oversubscription": 0.5}]})",
+                      "t.json:/links/0/oversubscription: found 0.5; valid: a number from 1 to "
+                      "1e+06"},
         TopologyError{"ZeroBandwidth",
                       R"({"links": [{"name": "a", "joins": "all", "latency_us": 1,
                                      "bandwidth_gb_per_s": 0}]})",
@@ -143,7 +230,7 @@ INSTANTIATE_TEST_SUITE_P(
         TopologyError{"UnknownKeyAtTheTop", R"({"device_per_host": 8})",
                       "t.json:/device_per_host: unknown key (did you mean \"devices_per_host\"?); "
                       "valid: schema, name, title, source, devices_per_host, domain_devices, "
-                      "links, device"}),
+                      "nics_per_host, links, device"}),
     [](const auto& test) { return std::string(test.param.name); });
 
 }  // namespace

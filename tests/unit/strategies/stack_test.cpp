@@ -127,9 +127,10 @@ INSTANTIATE_TEST_SUITE_P(
                    "s.json:/planner: found 1; valid: a text"},
         StackError{"UnknownMerge", R"({"merge": "yes"})",
                    "s.json:/merge: found \"yes\"; valid: off, execute, price"},
-        StackError{"UnknownModel", R"({"collective_model": "dtenso"})",
-                   "s.json:/collective_model: unknown model \"dtenso\" (did you mean "
-                   "\"dtensor\"?); valid: alpha_beta, dtensor, none, roofline, table"},
+        StackError{
+            "UnknownModel", R"({"collective_model": "dtenso"})",
+            "s.json:/collective_model: unknown model \"dtenso\" (did you mean "
+            "\"dtensor\"?); valid: alpha_beta, dtensor, nccl, none, piecewise, roofline, table"},
         StackError{"UnknownParameter",
                    R"({"collective_model": {"name": "dtensor", "params": {"latency": 1}}})",
                    "s.json:/collective_model/params/latency: unknown parameter; valid: "
@@ -137,7 +138,7 @@ INSTANTIATE_TEST_SUITE_P(
                    "inter_host_factor"},
         StackError{"KernelModelForCollectives", R"({"collective_model": "roofline"})",
                    "s.json:/collective_model: \"roofline\" prices no collectives; valid: "
-                   "alpha_beta, dtensor, table"},
+                   "alpha_beta, dtensor, nccl, piecewise, table"},
         StackError{"CollectiveModelForKernels", R"({"compute_model": "dtensor"})",
                    "s.json:/compute_model: \"dtensor\" prices no kernels; valid: none, roofline"},
         StackError{"TableWithoutRows", R"({"collective_model": "table"})",

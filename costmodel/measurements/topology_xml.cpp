@@ -1,0 +1,405 @@
+#include "costmodel/measurements/topology_xml.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <map>
+
+#include "costmodel/error.h"
+#include "costmodel/nccl_tuning.h"
+#include "costmodel/text.h"
+
+namespace shardlab {
+namespace {
+
+constexpr std::size_t kMaxDepth = 64;
+
+class XmlReader {
+ public:
+  XmlReader(std::string_view text, const std::string& file) : text_(text), file_(file) {}
+
+  XmlElement document() {
+    skip_between();
+    if (at_end()) fail("found the end; valid: an element such as <system version=\"1\">");
+    std::vector<XmlElement> open;  // from the root to where we are
+    while (true) {
+      const bool closes = open_or_close(open);
+      if (closes && open.size() == 1) break;
+      if (closes) {
+        XmlElement done = std::move(open.back());
+        open.pop_back();
+        open.back().children.push_back(std::move(done));
+      }
+      skip_between();
+      if (at_end()) fail("found the end inside <" + open.back().name + ">");
+    }
+    skip_between();
+    if (!at_end()) fail("found more after </" + open.front().name + ">; valid: one element");
+    return std::move(open.front());
+  }
+
+ private:
+  [[nodiscard]] bool at_end() const { return position_ >= text_.size(); }
+  [[nodiscard]] char peek() const { return at_end() ? '\0' : text_[position_]; }
+  [[nodiscard]] bool next_is(std::string_view token) const {
+    return text_.substr(position_).starts_with(token);
+  }
+  void advance(std::size_t count) {
+    for (; count > 0 && !at_end(); --count) {
+      if (text_[position_++] == '\n') ++line_;
+    }
+  }
+  [[noreturn]] void fail(const std::string& message) const {
+    throw ConfigError(file_, std::to_string(line_), message);
+  }
+
+  static bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\r' || c == '\n'; }
+  void skip_blanks() {
+    while (!at_end() && is_blank(peek())) advance(1);
+  }
+  void skip_past(std::string_view end, const std::string& what) {
+    const std::size_t found = text_.find(end, position_);
+    if (found == std::string_view::npos) fail(what + " without an end");
+    advance(found + end.size() - position_);
+  }
+  // Text, comments and the prolog.
+  void skip_between() {
+    while (!at_end()) {
+      if (next_is("<!--")) {
+        skip_past("-->", "a comment");
+      } else if (next_is("<?")) {
+        skip_past("?>", "a prolog");
+      } else if (peek() == '<') {
+        return;
+      } else {
+        advance(1);
+      }
+    }
+  }
+
+  std::string name() {
+    const std::size_t start = position_;
+    const auto part = [](char c) {
+      return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+             c == '_' || c == '-' || c == ':' || c == '.';
+    };
+    while (!at_end() && part(peek())) advance(1);
+    if (position_ == start) fail("found " + shown() + "; valid: a name");
+    return std::string(text_.substr(start, position_ - start));
+  }
+  [[nodiscard]] std::string shown() const {
+    if (at_end()) return "the end";
+    const char c = peek();
+    return c > ' ' && c < 127 ? "\"" + std::string(1, c) + "\"" : "a byte that is no name";
+  }
+
+  std::string value() {
+    const char quote = peek();
+    if (quote != '"' && quote != '\'') fail("found " + shown() + "; valid: a value in quotes");
+    advance(1);
+    const std::size_t end = text_.find(quote, position_);
+    if (end == std::string_view::npos) fail("a value without its closing quote");
+    const std::string_view raw = text_.substr(position_, end - position_);
+    if (raw.find('<') != std::string_view::npos) fail("found \"<\" in a value");
+    advance(raw.size() + 1);
+    return decoded(raw);
+  }
+  static std::string decoded(std::string_view raw) {
+    constexpr std::pair<std::string_view, char> kEntities[] = {
+        {"&amp;", '&'}, {"&lt;", '<'}, {"&gt;", '>'}, {"&quot;", '"'}, {"&apos;", '\''}};
+    std::string out;
+    for (std::size_t i = 0; i < raw.size();) {
+      bool found = false;
+      for (const auto& [entity, character] : kEntities) {
+        if (!raw.substr(i).starts_with(entity)) continue;
+        out += character;
+        i += entity.size();
+        found = true;
+        break;
+      }
+      if (!found) out += raw[i++];
+    }
+    return out;
+  }
+
+  // Reads one tag. True when the last open element is complete.
+  bool open_or_close(std::vector<XmlElement>& open) {
+    advance(1);  // <
+    if (peek() == '/') {
+      advance(1);
+      const std::string closed = name();
+      if (open.empty() || closed != open.back().name) {
+        fail("found </" + closed +
+             ">; valid: " + (open.empty() ? "an element" : "</" + open.back().name + ">"));
+      }
+      skip_blanks();
+      if (peek() != '>') fail("found " + shown() + "; valid: \">\"");
+      advance(1);
+      return true;
+    }
+    if (open.size() >= kMaxDepth) {
+      fail("more than " + std::to_string(kMaxDepth) + " elements inside each other");
+    }
+    XmlElement element;
+    element.line = line_;
+    element.name = name();
+    while (true) {
+      skip_blanks();
+      if (next_is("/>")) {
+        advance(2);
+        open.push_back(std::move(element));
+        return true;
+      }
+      if (peek() == '>') {
+        advance(1);
+        open.push_back(std::move(element));
+        return false;
+      }
+      std::string key = name();
+      skip_blanks();
+      if (peek() != '=') fail("found " + shown() + " after \"" + key + "\"; valid: \"=\"");
+      advance(1);
+      skip_blanks();
+      element.attributes.emplace_back(std::move(key), value());
+    }
+  }
+
+  std::string_view text_;
+  const std::string& file_;
+  std::size_t position_ = 0;
+  int line_ = 1;
+};
+
+// -- The dialect
+
+struct Gpu {
+  std::int64_t capability = 0;
+  double nvlinks = 0;
+  bool to_switch = false;
+  double pcie_gbps = 0.0;
+  std::string host;
+  std::size_t cpu = 0;
+};
+
+class NcclXml {
+ public:
+  NcclXml(std::string_view text, const std::string& file) : file_(file) {
+    const XmlElement root = parse_xml(text, file);
+    if (root.name != "system") {
+      fail(root, "found <" + root.name + ">; valid: <system>, as NCCL_TOPO_DUMP_FILE writes it");
+    }
+    for (const XmlElement& cpu : root.children) {
+      if (cpu.name != "cpu") continue;
+      const std::string* hash = cpu.attribute("host_hash");
+      const std::string* vendor = cpu.attribute("vendor");
+      const std::string* arch = cpu.attribute("arch");
+      if (vendor != nullptr) cpu_vendor_ = *vendor;
+      if (arch != nullptr) cpu_arch_ = *arch;
+      walk(cpu, hash == nullptr ? "" : *hash, 0.0);
+      ++cpus_;
+    }
+    if (gpus_.empty()) fail(root, "found no <gpu> below a <cpu>; valid: one or more");
+    for (const Gpu& gpu : gpus_) ++by_host_[gpu.host];
+    for (const auto& [host, count] : by_host_) {
+      if (count != by_host_.begin()->second) {
+        fail(root, "found hosts of " + std::to_string(by_host_.begin()->second) + " and of " +
+                       std::to_string(count) + " GPUs; valid: as many on each");
+      }
+    }
+  }
+
+  [[nodiscard]] Topology topology(const std::string& name, std::span<const Topology> known) const {
+    std::int64_t capability = gpus_.front().capability;
+    for (const Gpu& gpu : gpus_) capability = std::min(capability, gpu.capability);
+    const Topology& nearest = nearest_of(known, capability);
+    const auto hosts = static_cast<std::int64_t>(by_host_.size());
+    const auto devices = static_cast<std::int64_t>(gpus_.size()) / hosts;
+
+    nlohmann::json json = {{"schema", "shardlab/topology/1"}, {"name", name}};
+    json["source"] = "NCCL's topology XML " + file_ +
+                     "; memory, peak rates and launch of the topology " + nearest.name() +
+                     "; latencies: NCCL's tuning constants (ring, LL)" +
+                     (best_net_mbps_ > 0 ? "" : "; network assumed: the XML has none");
+    json["devices_per_host"] = devices;
+    if (hosts > 1) json["domain_devices"] = static_cast<std::int64_t>(gpus_.size());
+    if (nets_ > 0) json["nics_per_host"] = std::max<std::int64_t>(1, nets_ / hosts);
+    json["links"] = links(capability, devices, hosts);
+    json["device"] = nearest.to_json()["device"];
+    json["device"]["compute_capability"] = capability;
+    return Topology::from_json(json, {file_, ""});
+  }
+
+ private:
+  [[noreturn]] void fail(const XmlElement& at, const std::string& message) const {
+    throw ConfigError(file_, std::to_string(at.line), message);
+  }
+
+  [[nodiscard]] double number(const XmlElement& element, const char* key, double min,
+                              double max) const {
+    const std::string* text = element.attribute(key);
+    if (text == nullptr) {
+      fail(element, "<" + element.name + "> without the attribute \"" + key + "\"");
+    }
+    double value = 0.0;
+    const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), value);
+    if (error != std::errc() || end != text->data() + text->size() || !(value >= min) ||
+        !(value <= max)) {
+      fail(element, "<" + element.name + " " + key + "=\"" + text->substr(0, 40) +
+                        "\">; valid: a number from " + format_double(min) + " to " +
+                        format_double(max));
+    }
+    return value;
+  }
+
+  // GB/s of a PCIe device, one direction: transfers a second times width, less the line code (8 of
+  // 10 bits up to 5 GT/s, 128 of 130 above). 0: not said.
+  static double pcie_gbps(const XmlElement& pci) {
+    const std::string* speed = pci.attribute("link_speed");
+    const std::string* width = pci.attribute("link_width");
+    if (speed == nullptr || width == nullptr) return 0.0;
+    double transfers = 0.0;
+    double lanes = 0.0;
+    std::from_chars(speed->data(), speed->data() + speed->size(), transfers);
+    std::from_chars(width->data(), width->data() + width->size(), lanes);
+    if (!(transfers > 0 && transfers <= 1e4 && lanes > 0 && lanes <= 1e3)) return 0.0;
+    return transfers * lanes / 8 * (transfers <= 5.0 ? 0.8 : 128.0 / 130.0);
+  }
+
+  void walk(const XmlElement& element, const std::string& host, double pcie) {
+    if (element.name == "pci") {
+      const double own = pcie_gbps(element);
+      if (own > 0) pcie = pcie > 0 ? std::min(pcie, own) : own;
+    }
+    if (element.name == "gpu") add_gpu(element, host, pcie);
+    if (element.name == "net") add_net(element);
+    for (const XmlElement& child : element.children) walk(child, host, pcie);
+  }
+
+  void add_gpu(const XmlElement& element, const std::string& host, double pcie) {
+    Gpu gpu;
+    gpu.capability = static_cast<std::int64_t>(number(element, "sm", 10, 10000));
+    gpu.pcie_gbps = pcie;
+    gpu.host = host;
+    gpu.cpu = cpus_;
+    for (const XmlElement& link : element.children) {
+      if (link.name != "nvlink") continue;
+      gpu.nvlinks += number(link, "count", 0, 1000);
+      const std::string* target = link.attribute("tclass");
+      gpu.to_switch = gpu.to_switch || (target != nullptr && target->starts_with("0x0680"));
+    }
+    gpus_.push_back(std::move(gpu));
+  }
+
+  // Slower interfaces beside faster ones carry no collectives.
+  void add_net(const XmlElement& element) {
+    const double mbps = number(element, "speed", -1e9, 1e9);
+    if (mbps <= 0 || mbps < best_net_mbps_) return;
+    if (mbps > best_net_mbps_) nets_ = 0;
+    best_net_mbps_ = mbps;
+    ++nets_;
+  }
+
+  static const Topology& nearest_of(std::span<const Topology> known, std::int64_t capability) {
+    SHARDLAB_CHECK(!known.empty());
+    const auto distance = [&](const Topology& topology) {
+      return std::abs(topology.device().compute_capability.value_or(kDefaultComputeCapability) -
+                      capability);
+    };
+    return *std::min_element(known.begin(), known.end(), [&](const Topology& a, const Topology& b) {
+      return distance(a) < distance(b);
+    });
+  }
+
+  // GB/s between sockets, of NCCL's topo.h.
+  [[nodiscard]] double socket_gbps() const {
+    if (cpu_arch_ == "arm64") return 6.0;
+    if (cpu_arch_ == "ppc64") return 32.0;
+    return cpu_vendor_ == "AuthenticAMD" ? 16.0 : 10.0;
+  }
+
+  [[nodiscard]] nlohmann::json links(std::int64_t capability, std::int64_t devices,
+                                     std::int64_t hosts) const {
+    const NcclConstants constants = nccl_constants(22705, nccl_architecture(capability));
+    constexpr auto kRing = static_cast<std::size_t>(NcclAlgorithm::kRing);
+    const auto level = [](const char* name, const char* joins, const char* kind, double latency,
+                          double gbps) {
+      return nlohmann::json{{"name", name},
+                            {"joins", joins},
+                            {"kind", kind},
+                            {"latency_us", latency},
+                            {"bandwidth_gb_per_s", gbps}};
+    };
+    double nvlinks = gpus_.front().nvlinks;
+    double pcie = 0.0;
+    bool to_switch = true;
+    for (const Gpu& gpu : gpus_) {
+      nvlinks = std::min(nvlinks, gpu.nvlinks);
+      to_switch = to_switch && gpu.to_switch;
+      if (gpu.pcie_gbps > 0) pcie = pcie > 0 ? std::min(pcie, gpu.pcie_gbps) : gpu.pcie_gbps;
+    }
+    if (pcie <= 0) pcie = 12.0;  // NCCL's PCI_BW
+    nlohmann::json levels = nlohmann::json::array();
+    const char* whole = hosts > 1 ? "domain" : "host";
+    if (nvlinks > 0) {
+      const double datasheet = capability >= 100 ? 50.0 : 25.0;  // of one link, one direction
+      levels.push_back(level("nvlink", whole, to_switch ? "nvswitch" : "nvlink",
+                             constants.nvlink[kRing][0], nvlinks * datasheet));
+    } else {
+      const std::int64_t in_socket = devices_of_each_cpu();
+      if (in_socket > 0 && in_socket < devices) {
+        levels.push_back(level("pcie", "socket", "pcie", constants.pci[kRing][0], pcie));
+        levels.back()["devices"] = in_socket;
+        levels.push_back(level("sockets", whole, "pcie", constants.pci[kRing][0],
+                               std::min(pcie, socket_gbps())));
+      } else {
+        levels.push_back(level("pcie", whole, "pcie", constants.pci[kRing][0], pcie));
+      }
+    }
+    const double each =
+        best_net_mbps_ / 8000.0 * static_cast<double>(nets_) / static_cast<double>(gpus_.size());
+    levels.push_back(level("network", "all", "network", constants.network[kRing][0],
+                           each > 0 ? std::clamp(each, 1e-6, 1e9) : 12.0));  // NCCL's NET_BW
+    return levels;
+  }
+
+  // As many GPUs on each CPU that has some, or 0.
+  [[nodiscard]] std::int64_t devices_of_each_cpu() const {
+    std::map<std::size_t, std::int64_t> counts;
+    for (const Gpu& gpu : gpus_) ++counts[gpu.cpu];
+    for (const auto& [cpu, count] : counts) {
+      if (count != counts.begin()->second) return 0;
+    }
+    return counts.begin()->second;
+  }
+
+  std::string file_;
+  std::vector<Gpu> gpus_;
+  std::map<std::string, std::int64_t> by_host_;
+  std::string cpu_vendor_;
+  std::string cpu_arch_;
+  std::size_t cpus_ = 0;
+  double best_net_mbps_ = 0.0;
+  std::int64_t nets_ = 0;
+};
+
+}  // namespace
+
+const std::string* XmlElement::attribute(std::string_view key) const {
+  for (const auto& [name_of, value] : attributes) {
+    if (name_of == key) return &value;
+  }
+  return nullptr;
+}
+
+XmlElement parse_xml(std::string_view text, const std::string& file) {
+  return XmlReader(text, file).document();
+}
+
+Topology topology_of_nccl_xml(std::string_view text, const std::string& file,
+                              std::span<const Topology> known) {
+  std::string name = file.substr(file.find_last_of('/') + 1);
+  name = name.substr(0, name.find('.'));
+  return NcclXml(text, file).topology(name.empty() ? "xml" : name, known);
+}
+
+}  // namespace shardlab

@@ -1,0 +1,603 @@
+// NCCL's own prediction: the time of every algorithm and protocol that it weighs; the cheapest is
+// what it runs.
+//
+//   t = latency + bytes / bandwidth        of each of TREE, RING, COLLNET_*, NVLS*, PAT x LL, LL128,
+//   SIMPLE
+//   latency   base + steps inside hosts * NVLink (or PCIe) latency + steps between hosts * network's
+//   bandwidth the channels that NCCL's search finds on the topology (nccl_tuning.h), capped by
+//             protocol and architecture, times the tree correction by size
+// All-to-all, scatter and send_recv are sends and receives (P2P), which NCCL has no model of: base
+// and step latencies of the ring, each peer's share over the links; or copy engines (CE).
+// Source: NCCL 2.27 and 2.28.3, src/graph/tuning.cc; status by parameter. Valid: uniform hosts,
+// large enough groups. Not: contention, jitter, launch overhead of the framework.
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "costmodel/nccl_tuning.h"
+#include "costmodel/registry.h"
+
+namespace shardlab {
+namespace {
+
+constexpr std::string_view kTuning = "NCCL 2.27, src/graph/tuning.cc";
+constexpr std::string_view kSearch = "NCCL 2.27, src/graph/search.cc";
+
+#define LATENCY(name, help) \
+  ParamSpec { name, std::nullopt, 0.0, 1e6, help "; default: NCCL's", kTuning, "derived" }
+#define CAP(name, help) \
+  ParamSpec { name, std::nullopt, 0.0, 1e9, help "; default: NCCL's", kTuning, "derived" }
+
+constexpr ParamSpec kParams[] = {
+    {"nccl_version", 22705, 20000, 99999,
+     "as NCCL counts it, 22705 is 2.27.5; from 22800 on the formulas and constants of 2.28.3",
+     kTuning, "derived"},
+    {"ll128", 1, 0, 1, "1: LL128 is weighed where links inside hosts are NVLink", kTuning,
+     "derived"},
+    {"nvls", 1, 0, 1, "1: NVLS is weighed on NVSwitch of Hopper and Blackwell", kTuning, "derived"},
+    {"collnet", 0, 0, 1, "1: CollNet (SHARP in the network) is weighed, and NVLS between hosts",
+     kTuning, "derived"},
+    {"pat", 1, 0, 1, "1: PAT is weighed among groups of one rank a host", kTuning, "derived"},
+    {"copy_engine", 0, 0, 1,
+     "1: copy engines are weighed for all_gather and all_to_all inside a host",
+     "NCCL 2.28 release notes", "derived"},
+    {"amd_cpu", 0, 0, 1, "1: the caps and the network overhead of AMD CPUs, else Intel's", kTuning,
+     "derived"},
+    // Free constants: what a calibration fits.
+    {"base_latency_factor", 1, 0, 1e3, "factor on every base latency", "none: 1 is NCCL's",
+     "assumed"},
+    {"step_latency_factor", 1, 0, 1e3, "factor on every step inside a host", "none: 1 is NCCL's",
+     "assumed"},
+    {"network_latency_factor", 1, 0, 1e3, "factor on every step between hosts", "none: 1 is NCCL's",
+     "assumed"},
+    {"intra_bandwidth_factor", 1, 1e-6, 1e3, "factor on the bandwidth of groups in one host",
+     "none: 1 is NCCL's", "assumed"},
+    {"inter_bandwidth_factor", 1, 1e-6, 1e3, "factor on the bandwidth of groups on several hosts",
+     "none: 1 is NCCL's", "assumed"},
+    {"net_latency_us", 0, 0, 1e6, "the network's own latency a step, twice for SIMPLE", kSearch,
+     "derived"},
+    {"net_overhead_us", 1, 0, 1e6,
+     "least latency of a ring step once a group leaves its host, three times for SIMPLE; AMD twice",
+     kTuning, "derived"},
+    {"p2p_peer_us", 0.5, 0, 1e6, "each remote peer of an all_to_all",
+     "slope of AutoParallel's all-to-all latencies from 2 to 16 hosts of 8", "fitted"},
+    {"copy_engine_launch_us", 12, 0, 1e6, "start-up of a collective on copy engines", "none",
+     "assumed"},
+    {"copy_engine_peer_us", 1, 0, 1e6, "each peer's copy on copy engines", "none", "assumed"},
+    {"copy_engine_share", 0.95, 1e-6, 1, "share of the links' datasheet rate of copy engines",
+     "none", "assumed"},
+    LATENCY("tree_ll_base_us", "tree, LL"),
+    LATENCY("tree_ll128_base_us", "tree, LL128"),
+    LATENCY("tree_simple_base_us", "tree, SIMPLE"),
+    LATENCY("ring_ll_base_us", "ring, LL"),
+    LATENCY("ring_ll128_base_us", "ring, LL128"),
+    LATENCY("ring_simple_base_us", "ring, SIMPLE"),
+    LATENCY("pat_base_us", "PAT"),
+    LATENCY("tree_ll_nvlink_us", "step of a tree over NVLink, LL"),
+    LATENCY("tree_ll128_nvlink_us", "step of a tree over NVLink, LL128"),
+    LATENCY("tree_simple_nvlink_us", "step of a tree over NVLink, SIMPLE"),
+    LATENCY("ring_ll_nvlink_us", "step of a ring over NVLink, LL"),
+    LATENCY("ring_ll128_nvlink_us", "step of a ring over NVLink, LL128"),
+    LATENCY("ring_simple_nvlink_us", "step of a ring over NVLink, SIMPLE"),
+    LATENCY("collnet_direct_nvlink_us", "CollNet direct over NVLink"),
+    LATENCY("collnet_chain_nvlink_us", "step of CollNet chain over NVLink"),
+    LATENCY("nvls_nvlink_us", "NVLS"),
+    LATENCY("nvls_tree_nvlink_us", "NVLS tree inside a host"),
+    LATENCY("tree_ll_pci_us", "step of a tree over PCIe, LL"),
+    LATENCY("tree_ll128_pci_us", "step of a tree over PCIe, LL128"),
+    LATENCY("tree_simple_pci_us", "step of a tree over PCIe, SIMPLE"),
+    LATENCY("ring_ll_pci_us", "step of a ring over PCIe, LL"),
+    LATENCY("ring_ll128_pci_us", "step of a ring over PCIe, LL128"),
+    LATENCY("ring_simple_pci_us", "step of a ring over PCIe, SIMPLE"),
+    LATENCY("tree_ll_network_us", "step of a tree between hosts, LL"),
+    LATENCY("tree_ll128_network_us", "step of a tree between hosts, LL128"),
+    LATENCY("tree_simple_network_us", "step of a tree between hosts, SIMPLE"),
+    LATENCY("ring_ll_network_us", "step of a ring between hosts, LL"),
+    LATENCY("ring_ll128_network_us", "step of a ring between hosts, LL128"),
+    LATENCY("ring_simple_network_us", "step of a ring between hosts, SIMPLE"),
+    LATENCY("collnet_direct_network_us", "CollNet direct between hosts"),
+    LATENCY("collnet_chain_network_us", "CollNet chain between hosts"),
+    LATENCY("nvls_network_us", "NVLS between hosts"),
+    LATENCY("nvls_tree_network_us", "step of an NVLS tree between hosts"),
+    LATENCY("pat_network_us", "step of PAT between hosts"),
+    CAP("ll_cap_1_host", "GB/s of a ring or tree, LL, one host"),
+    CAP("ll_cap_2_hosts", "the same on 2 hosts"),
+    CAP("ll_cap_3_hosts", "the same on 3 hosts and more"),
+    CAP("ring_ll128_cap_1_host", "GB/s of a channel of a ring, LL128, one host"),
+    CAP("ring_ll128_cap_2_hosts", "the same on 2 hosts"),
+    CAP("ring_ll128_cap_3_hosts", "the same on 3 hosts and more"),
+    CAP("tree_ll128_cap_1_host", "GB/s of a channel of a tree, LL128, one host"),
+    CAP("tree_ll128_cap_2_hosts", "the same on 2 hosts"),
+    CAP("tree_ll128_cap_3_hosts", "the same on 3 hosts and more"),
+    CAP("tree_cap_1_host", "GB/s of a channel of a tree, one host"),
+    CAP("tree_cap_2_hosts", "the same on 2 hosts"),
+    CAP("tree_cap_3_hosts", "the same on 3 hosts and more"),
+    CAP("nvls_tree_cap_2_hosts", "GB/s of a channel of an NVLS tree, 2 hosts, from 2.28 on"),
+    CAP("nvls_tree_cap_3_hosts", "the same on 3 hosts and more"),
+    CAP("nvls_efficiency", "share of the links that NVLS reaches, from 2.28 on"),
+};
+#undef LATENCY
+#undef CAP
+
+constexpr std::size_t index(NcclAlgorithm a) { return static_cast<std::size_t>(a); }
+constexpr std::size_t index(NcclProtocol p) { return static_cast<std::size_t>(p); }
+
+// Parameters laid over NCCL's constants.
+NcclConstants constants_of(const Params& params, NcclArchitecture architecture) {
+  NcclConstants c = nccl_constants(static_cast<int>(params["nccl_version"]), architecture);
+  if (params["amd_cpu"] >= 0.5) c.ll_cap = c.ll_cap_amd;
+  const auto over = [&](const std::string& name, double& value) {
+    value = params.get(name).value_or(value);
+  };
+  struct Named {
+    const char* name;
+    NcclAlgorithm algorithm;
+  };
+  constexpr std::array<Named, 2> kBoth = {
+      {{"tree", NcclAlgorithm::kTree}, {"ring", NcclAlgorithm::kRing}}};
+  constexpr std::array<const char*, 3> kProtocols = {"_ll", "_ll128", "_simple"};
+  for (const Named& named : kBoth) {
+    for (std::size_t p = 0; p < 3; ++p) {
+      const std::string stem = std::string(named.name) + kProtocols[p];
+      const std::size_t a = index(named.algorithm);
+      over(stem + "_base_us", c.base[a][p]);
+      over(stem + "_nvlink_us", c.nvlink[a][p]);
+      over(stem + "_pci_us", c.pci[a][p]);
+      over(stem + "_network_us", c.network[a][p]);
+    }
+  }
+  constexpr std::array<Named, 4> kSimpleOnly = {{
+      {"collnet_direct", NcclAlgorithm::kCollnetDirect},
+      {"collnet_chain", NcclAlgorithm::kCollnetChain},
+      {"nvls", NcclAlgorithm::kNvls},
+      {"nvls_tree", NcclAlgorithm::kNvlsTree},
+  }};
+  constexpr std::size_t kSimple = index(NcclProtocol::kSimple);
+  for (const Named& named : kSimpleOnly) {
+    const std::string stem = named.name;
+    over(stem + "_nvlink_us", c.nvlink[index(named.algorithm)][kSimple]);
+    over(stem + "_network_us", c.network[index(named.algorithm)][kSimple]);
+  }
+  over("pat_base_us", c.base[index(NcclAlgorithm::kPat)][kSimple]);
+  over("pat_network_us", c.network[index(NcclAlgorithm::kPat)][kSimple]);
+  constexpr std::array<const char*, 3> kHosts = {"_1_host", "_2_hosts", "_3_hosts"};
+  for (std::size_t h = 0; h < 3; ++h) {
+    const std::string end = kHosts[h];
+    over("ll_cap" + end, c.ll_cap[h]);
+    over("ring_ll128_cap" + end, c.ring_ll128_cap[h]);
+    over("tree_ll128_cap" + end, c.tree_ll128_cap[h]);
+    over("tree_cap" + end, c.tree_cap[h]);
+    if (h > 0) over("nvls_tree_cap" + end, c.nvls_tree_cap[h]);
+  }
+  over("nvls_efficiency", c.nvls_efficiency);
+  const double base = params["base_latency_factor"];
+  const double step = params["step_latency_factor"];
+  const double network = params["network_latency_factor"];
+  for (std::size_t a = 0; a < c.base.size(); ++a) {
+    for (std::size_t p = 0; p < 3; ++p) {
+      c.base[a][p] *= base;
+      c.nvlink[a][p] *= step;
+      c.pci[a][p] *= step;
+      c.network[a][p] *= network;
+    }
+  }
+  return c;
+}
+
+// floor(log2(n)), 0 of what is below 1.
+double log2_floor(double n) { return n < 1 ? 0.0 : std::ilogb(n); }
+
+// The alternatives of one query, without the heap.
+struct Weighed {
+  std::array<Alternative, 16> all;
+  std::size_t size = 0;
+
+  void add(std::string_view algorithm, std::string_view protocol, double latency, double bytes,
+           double gbps) {
+    if (!(gbps > 0)) return;
+    all[size++] = {algorithm, protocol,
+                   Price::of(Micros(latency), transfer_time(bytes, GBps(gbps)))};
+  }
+};
+
+class NcclModel final : public CostModel {
+ public:
+  explicit NcclModel(const ModelInput& input)
+      : topology_(input.topology),
+        capability_(topology_.device().compute_capability.value_or(kDefaultComputeCapability)),
+        architecture_(nccl_architecture(capability_)),
+        constants_(constants_of(input.params, architecture_)),
+        ll128_(input.params["ll128"] >= 0.5),
+        nvls_(input.params["nvls"] >= 0.5),
+        collnet_(input.params["collnet"] >= 0.5),
+        pat_(input.params["pat"] >= 0.5),
+        copy_engine_(input.params["copy_engine"] >= 0.5),
+        intra_factor_(input.params["intra_bandwidth_factor"]),
+        inter_factor_(input.params["inter_bandwidth_factor"]),
+        net_latency_(input.params["net_latency_us"]),
+        net_overhead_(input.params["net_overhead_us"] *
+                      (input.params["amd_cpu"] >= 0.5 ? 2.0 : 1.0)),
+        peer_us_(input.params["p2p_peer_us"]),
+        copy_launch_us_(input.params["copy_engine_launch_us"]),
+        copy_peer_us_(input.params["copy_engine_peer_us"]),
+        copy_share_(input.params["copy_engine_share"]) {
+    // NCCL takes an NVLink domain of several hosts as one.
+    const bool by_domain = topology_.domain_devices() != topology_.devices_per_host();
+    by_domain_ = by_domain;
+    node_devices_ = by_domain ? topology_.domain_devices() : topology_.devices_per_host();
+    for (std::size_t i = 0; i < topology_.links().size(); ++i) {
+      const bool is_inner = topology_.links()[i].joins <= LinkScope::kDomain;
+      for (std::int64_t n = 1; n <= std::min(node_devices_, kTabled); ++n) {
+        tabled_.push_back(search(i, n, !is_inner));
+      }
+    }
+  }
+
+  [[nodiscard]] Price price(const CollectiveQuery& query) const override {
+    if (query.kind == Collective::kLocal || query.group.ranks <= 1) return {};
+    const Weighed weighed = weigh(query);
+    const auto cheapest = std::min_element(
+        weighed.all.begin(), weighed.all.begin() + static_cast<std::ptrdiff_t>(weighed.size),
+        [](const Alternative& a, const Alternative& b) { return a.price.total < b.price.total; });
+    return cheapest->price;
+  }
+
+  [[nodiscard]] std::vector<Alternative> alternatives(const CollectiveQuery& query) const override {
+    if (query.kind == Collective::kLocal || query.group.ranks <= 1) return {};
+    const Weighed weighed = weigh(query);
+    std::vector<Alternative> all(weighed.all.begin(),
+                                 weighed.all.begin() + static_cast<std::ptrdiff_t>(weighed.size));
+    std::stable_sort(all.begin(), all.end(), [](const Alternative& a, const Alternative& b) {
+      return a.price.total < b.price.total;
+    });
+    return all;
+  }
+
+ private:
+  // Graphs of more devices than this in one host are searched at every query.
+  static constexpr std::int64_t kTabled = 256;
+
+  // A query as NCCL sees it.
+  struct Group {
+    double ranks;
+    double nodes;
+    double ppn;
+    double local;  // whole ranks of a node
+    std::size_t bucket;
+    bool nvlink;
+    const LinkLevel* inner;  // of the node
+    const LinkLevel* outer;  // between nodes, or nothing
+    NcclGraphs graphs;
+  };
+
+  [[nodiscard]] NcclGraphs search(std::size_t level, std::int64_t devices, bool several) const {
+    const LinkLevel& link = topology_.links()[level];
+    const LinkLevel& inner = several ? node_link() : link;
+    NcclHost host;
+    host.compute_capability = capability_;
+    host.kind = inner.kind;
+    host.device_gbps = nccl_device_gbps(inner.bandwidth.value(), inner.kind, architecture_);
+    host.nics_per_device = static_cast<double>(topology_.nics_per_host()) /
+                           static_cast<double>(topology_.devices_per_host());
+    host.nic_gbps = link.bandwidth.value() / host.nics_per_device;
+    return nccl_graphs(host, devices, several);
+  }
+
+  [[nodiscard]] const LinkLevel& node_link() const {
+    if (!by_domain_) return topology_.host_link();
+    return topology_.link({.ranks = node_devices_,
+                           .hosts = node_devices_ / topology_.devices_per_host() + 1,
+                           .domains = 1,
+                           .extent = node_devices_});
+  }
+
+  [[nodiscard]] NcclGraphs graphs(const LinkLevel& link, std::int64_t devices, bool several) const {
+    const auto level = static_cast<std::size_t>(&link - topology_.links().data());
+    const std::int64_t tabled = std::min(node_devices_, kTabled);
+    if (devices > tabled) return search(level, devices, several);
+    return tabled_[level * static_cast<std::size_t>(tabled) + static_cast<std::size_t>(devices) -
+                   1];
+  }
+
+  [[nodiscard]] Group group_of(const GroupSpan& span) const {
+    Group g{};
+    const std::int64_t nodes =
+        std::clamp<std::int64_t>(by_domain_ ? span.domains : span.hosts, 1, span.ranks);
+    const std::int64_t local = span.ranks / nodes;
+    g.ranks = static_cast<double>(span.ranks);
+    g.nodes = static_cast<double>(nodes);
+    g.ppn = g.ranks / g.nodes;
+    g.local = static_cast<double>(local);
+    g.bucket = static_cast<std::size_t>(std::min<std::int64_t>(nodes, 3) - 1);
+    const LinkLevel& crossed = topology_.link(span);
+    // A topology of one level has no other inside.
+    g.outer = nodes > 1 ? &crossed : nullptr;
+    g.inner = nodes > 1 ? &node_link() : &crossed;
+    g.nvlink = g.inner->kind == LinkKind::kNvlink || g.inner->kind == LinkKind::kNvswitch;
+    g.graphs = graphs(crossed, local, crossed.joins > LinkScope::kDomain);
+    return g;
+  }
+
+  [[nodiscard]] Weighed weigh(const CollectiveQuery& query) const {
+    const Group g = group_of(query.group);
+    Weighed out;
+    switch (query.kind) {
+      case Collective::kAllReduce:
+        weigh_ring(g, query, out);
+        weigh_tree(g, query.full_bytes, out);
+        weigh_switches(g, query, out);
+        break;
+      case Collective::kAllGather:
+      case Collective::kReduceScatter:
+        weigh_ring(g, query, out);
+        weigh_switches(g, query, out);
+        weigh_pat(g, query.full_bytes, out);
+        if (query.kind == Collective::kAllGather) weigh_copy_engine(g, query.full_bytes, out);
+        break;
+      case Collective::kBroadcast:
+        weigh_ring(g, query, out);
+        break;
+      case Collective::kAllToAll:
+        weigh_p2p(g, query, out);
+        weigh_copy_engine(g, query.full_bytes, out);
+        break;
+      case Collective::kScatter:
+      case Collective::kSendRecv:
+        weigh_p2p(g, query, out);
+        break;
+      case Collective::kLocal:
+        break;
+    }
+    return out;
+  }
+
+  [[nodiscard]] double factor(const Group& g) const {
+    return g.nodes > 1 ? inter_factor_ : intra_factor_;
+  }
+  [[nodiscard]] double intra_latency(const Group& g, NcclAlgorithm a, std::size_t p) const {
+    return (g.nvlink ? constants_.nvlink : constants_.pci)[index(a)][p];
+  }
+  // With one rank a host, nothing hides the network: a tree's latency for all.
+  [[nodiscard]] double inter_latency(const Group& g, NcclAlgorithm a, std::size_t p) const {
+    const NcclAlgorithm used = g.ppn == 1 ? NcclAlgorithm::kTree : a;
+    return constants_.network[index(used)][p] +
+           net_latency_ * (p == index(NcclProtocol::kSimple) ? 2 : 1);
+  }
+  [[nodiscard]] bool weighs(const Group& g, std::size_t p) const {
+    return p != index(NcclProtocol::kLL128) || (ll128_ && g.nvlink);
+  }
+
+  void weigh_ring(const Group& g, const CollectiveQuery& query, Weighed& out) const {
+    constexpr auto kRing = NcclAlgorithm::kRing;
+    const NcclGraph& graph = g.graphs.ring;
+    const bool reduces_all = query.kind == Collective::kAllReduce;
+    const bool one_way = query.kind == Collective::kBroadcast;
+    const double steps = one_way ? g.ranks : (reduces_all ? 2 : 1) * (g.ranks - 1);
+    const double between = g.nodes > 1 ? (reduces_all ? 2 : 1) * (g.nodes - 1) : 0.0;
+    const double channels = graph.channels;
+    const double bus = channels * (g.nodes <= 2 ? graph.intra : graph.inter);
+    for (std::size_t p = 0; p < 3; ++p) {
+      if (!weighs(g, p)) continue;
+      double rate = bus;
+      if (p == index(NcclProtocol::kLL)) rate = std::min(constants_.ll_cap[g.bucket], 0.5 * bus);
+      if (p == index(NcclProtocol::kLL128)) {
+        rate = std::min(0.92 * bus, channels * constants_.ring_ll128_cap[g.bucket]);
+      }
+      const bool simple = p == index(NcclProtocol::kSimple);
+      double latency = constants_.base[index(kRing)][p];
+      if (one_way) {
+        // On one host all channels take one path, so that a broadcast is one step.
+        latency += g.nodes > 1
+                       ? steps * constants_.network[index(simple ? NcclAlgorithm::kTree : kRing)][p]
+                       : intra_latency(g, kRing, p);
+      } else {
+        const double overhead = g.nodes > 1 ? net_overhead_ * (simple ? 3 : 1) : 0.0;
+        latency += (steps - between) * std::max(intra_latency(g, kRing, p), overhead) +
+                   between * inter_latency(g, kRing, p);
+      }
+      // NCCL connects each channel twice.
+      if (simple && reduces_all && g.nodes > 1 &&
+          std::floor(query.full_bytes / (2 * channels * g.ranks)) >= 64) {
+        latency *= constants_.plateau;
+      }
+      out.add(to_string(kRing), to_string(static_cast<NcclProtocol>(p)), latency, query.full_bytes,
+              rate * (g.ranks / steps) * factor(g));
+    }
+  }
+
+  void weigh_tree(const Group& g, double bytes, Weighed& out) const {
+    constexpr auto kTree = NcclAlgorithm::kTree;
+    const NcclGraph& graph = g.graphs.tree;
+    const double channels = graph.channels;
+    const double bus = std::min(0.92 * channels * (g.nodes <= 2 ? graph.intra : graph.inter),
+                                channels * constants_.tree_cap[g.bucket]);
+    // From Hopper on the search ends with the plain tree, which NCCL counts at 85 %.
+    const double pattern = capability_ >= 90 ? 0.85 : 1.0;
+    const int size = static_cast<int>(std::min(64.0, log2_floor(std::floor(bytes) / 64)));
+    for (std::size_t p = 0; p < 3; ++p) {
+      if (!weighs(g, p)) continue;
+      double rate = bus;
+      if (p == index(NcclProtocol::kLL)) rate = std::min(bus / 3.8, constants_.ll_cap[g.bucket]);
+      if (p == index(NcclProtocol::kLL128)) {
+        rate = std::min(bus * (g.nodes > 1 ? 120.0 / 128.0 : 7.0 / 9.0),
+                        channels * constants_.tree_ll128_cap[g.bucket]);
+      }
+      const double latency =
+          constants_.base[index(kTree)][p] + 2 * ((g.local - 1) * intra_latency(g, kTree, p) +
+                                                  log2_floor(g.nodes) * inter_latency(g, kTree, p));
+      const auto protocol = static_cast<NcclProtocol>(p);
+      out.add(to_string(kTree), to_string(protocol), latency, bytes,
+              rate * pattern * 0.5 * nccl_tree_correction(protocol, size) * factor(g));
+    }
+  }
+
+  // NVLS and CollNet, which reduce in a switch. SIMPLE only.
+  void weigh_switches(const Group& g, const CollectiveQuery& query, Weighed& out) const {
+    constexpr std::size_t p = index(NcclProtocol::kSimple);
+    const bool reduces_all = query.kind == Collective::kAllReduce;
+    const double steps = (reduces_all ? 2 : 1) * (g.ranks - 1);
+    const NcclGraph& graph = g.graphs.nvls;
+    const double channels = graph.channels;
+    const auto add = [&](NcclAlgorithm a, double latency, double rate) {
+      out.add(to_string(a), to_string(NcclProtocol::kSimple), latency, query.full_bytes,
+              rate * factor(g));
+    };
+    const double share =
+        reduces_all ? (constants_.nvls_is_five_sixths ? 5.0 / 6.0 : g.ranks / steps) : 1.0;
+    double inside = graph.intra;
+    if (!constants_.nvls_is_five_sixths) {
+      inside *= constants_.nvls_efficiency * (channels - 1) / std::max(1.0, channels);
+      if (reduces_all) inside *= 2;
+    }
+    if (!reduces_all) inside *= (g.ppn - 1) / g.ppn;
+    if (nvls_ && channels > 0 && (g.nodes == 1 || collnet_)) {
+      double between = graph.inter;
+      if (constants_.nvls_is_five_sixths && !reduces_all) between *= 0.9;
+      const double latency = intra_latency(g, NcclAlgorithm::kNvls, p) +
+                             (g.nodes > 1 ? inter_latency(g, NcclAlgorithm::kNvls, p) : 0.0);
+      add(NcclAlgorithm::kNvls, latency, channels * std::min(inside, between) * share);
+    }
+    if (nvls_ && channels > 0 && g.nodes > 1 && reduces_all) {
+      double rate = 0.0;
+      if (constants_.nvls_is_five_sixths) {
+        rate = std::min(inside, g.nodes <= 2 ? graph.inter : graph.inter / 2);
+      } else {
+        rate = std::min(
+            {inside, graph.inter * (g.nodes <= 2 ? 2 : 1), constants_.nvls_tree_cap[g.bucket]});
+      }
+      add(NcclAlgorithm::kNvlsTree,
+          constants_.base[index(NcclAlgorithm::kNvlsTree)][p] +
+              intra_latency(g, NcclAlgorithm::kNvlsTree, p) +
+              2 * log2_floor(g.nodes) * inter_latency(g, NcclAlgorithm::kNvlsTree, p),
+          channels * rate * share);
+    }
+    if (!collnet_ || g.nodes <= 1) return;
+    const NcclGraph& net = g.graphs.collnet;
+    if (g.inner->kind == LinkKind::kNvswitch) {
+      constexpr auto kDirect = NcclAlgorithm::kCollnetDirect;
+      double rate = 0.0;
+      if (reduces_all) {
+        const double crowd = g.ppn / net.channels;  // devices a network interface
+        rate = 0.5 * net.channels * net.intra / (crowd - (crowd - 1) / 2);
+        if (capability_ >= 90) rate *= 0.85;
+      } else {
+        rate = g.ppn * std::min(net.intra, 0.9 * net.inter);
+      }
+      add(kDirect,
+          2 * (std::min(1.0, g.local - 1) * intra_latency(g, kDirect, p) + (g.local - 1) * 0.4) +
+              inter_latency(g, kDirect, p),
+          rate);
+    }
+    if (reduces_all) {
+      constexpr auto kChain = NcclAlgorithm::kCollnetChain;
+      add(kChain, 2 * (g.local - 1) * intra_latency(g, kChain, p) + inter_latency(g, kChain, p),
+          0.5 * net.channels * net.intra);
+    }
+  }
+
+  void weigh_pat(const Group& g, double bytes, Weighed& out) const {
+    constexpr auto kPat = NcclAlgorithm::kPat;
+    constexpr std::size_t p = index(NcclProtocol::kSimple);
+    if (!pat_ || g.nodes <= 1 || g.nodes != g.ranks) return;
+    const NcclGraph& graph = g.graphs.tree;
+    const double rate = 0.75 * graph.channels * (g.nodes <= 2 ? graph.intra : graph.inter);
+    out.add(to_string(kPat), to_string(NcclProtocol::kSimple),
+            constants_.base[index(kPat)][p] +
+                log2_floor(g.nodes) * inter_latency(g, kPat, p) / 3.5 + g.ranks * 2.8,
+            bytes, rate * factor(g));
+  }
+
+  // What one rank sends to ranks of its own node and to others. A scatter is the root's sends, a
+  // send_recv is one peer's.
+  void weigh_p2p(const Group& g, const CollectiveQuery& query, Weighed& out) const {
+    constexpr auto kRing = NcclAlgorithm::kRing;
+    const bool single = query.kind == Collective::kSendRecv;
+    const double remote = single ? (g.nodes > 1 ? 1.0 : 0.0) : g.ranks - g.local;
+    const double near = single ? (g.nodes > 1 ? 0.0 : 1.0) : g.local - 1;
+    const double part = single ? 1.0 : 1.0 / g.ranks;  // of the bytes, to one peer
+    const double inside =
+        nccl_device_gbps(g.inner->bandwidth.value(), g.inner->kind, architecture_);
+    for (const NcclProtocol protocol : {NcclProtocol::kLL, NcclProtocol::kSimple}) {
+      const std::size_t p = index(protocol);
+      double latency = constants_.base[index(kRing)][p] + remote * peer_us_ * (single ? 0 : 1);
+      if (near > 0) latency += intra_latency(g, kRing, p);
+      if (remote > 0) latency += constants_.network[index(kRing)][p] + net_latency_;
+      // Both kinds of links are busy at once: the slower one counts.
+      double us_a_byte = part * near / (inside * intra_factor_);
+      if (g.outer != nullptr) {
+        us_a_byte =
+            std::max(us_a_byte, part * remote / (g.outer->bandwidth.value() * inter_factor_));
+      }
+      if (protocol == NcclProtocol::kLL) us_a_byte *= 2;  // half of LL's words are flags
+      out.add("P2P", to_string(protocol), latency, query.full_bytes, 1 / us_a_byte);
+    }
+  }
+
+  // One host, or one NVLink domain: a copy to each peer, no kernel.
+  void weigh_copy_engine(const Group& g, double bytes, Weighed& out) const {
+    if (!copy_engine_ || g.nodes > 1 || !g.nvlink) return;
+    const double rate = g.inner->bandwidth.value() * copy_share_ * g.ranks / (g.ranks - 1);
+    out.add("CE", to_string(NcclProtocol::kSimple), copy_launch_us_ + (g.ranks - 1) * copy_peer_us_,
+            bytes, rate * intra_factor_);
+  }
+
+  Topology topology_;
+  std::int64_t capability_;
+  NcclArchitecture architecture_;
+  NcclConstants constants_;
+  bool ll128_;
+  bool nvls_;
+  bool collnet_;
+  bool pat_;
+  bool copy_engine_;
+  double intra_factor_;
+  double inter_factor_;
+  double net_latency_;
+  double net_overhead_;
+  double peer_us_;
+  double copy_launch_us_;
+  double copy_peer_us_;
+  double copy_share_;
+  bool by_domain_ = false;
+  std::int64_t node_devices_ = 1;
+  std::vector<NcclGraphs> tabled_;  // by link level, then by devices of a node
+};
+
+constexpr std::string_view kFitted[] = {"base_latency_factor", "step_latency_factor",
+                                        "network_latency_factor", "intra_bandwidth_factor",
+                                        "inter_bandwidth_factor"};
+
+// How often: of a million random queries of CostModelContractSlow.
+constexpr ContractExemption kExemptions[] = {
+    {"never_falls_with_bytes",
+     "NCCL's correction of trees rises in steps at powers of two: 0.05 % of random pairs of sizes "
+     "fall"},
+    {"all_reduce_within_reduce_scatter_and_all_gather",
+     "the plateau of an all-reduce by ring counts its latency 1.4 times, and its parts may use "
+     "PAT: 11 % of random queries"},
+    {"reduce_scatter_within_all_reduce",
+     "a tree reduces all in 2 log2(hosts) steps between hosts, a reduce-scatter is a ring or PAT: "
+     "25 % of random queries"},
+};
+
+}  // namespace
+
+COST_MODEL(nccl){
+    .name = "nccl",
+    .summary =
+        "NCCL's own tuning: every algorithm and protocol that it weighs, on the channels that its "
+        "search finds",
+    .formula =
+        "min over algorithm and protocol of latency + bytes / (channels * bandwidth * n / "
+        "steps)",
+    .source = "NCCL 2.27 and 2.28.3, src/graph/tuning.cc, search.cc and topo.h",
+    .valid_range = "what NCCL expects of uniform hosts; not contention, jitter or launches",
+    .params = kParams,
+    .exemptions = kExemptions,
+    .fitted = kFitted,
+    .make_collective = [](const ModelInput& input) -> std::unique_ptr<CostModel> {
+      return std::make_unique<NcclModel>(input);
+    },
+};
+
+}  // namespace shardlab

@@ -1,0 +1,163 @@
+// NCCL's topology XML: what becomes of it, and every refusal word for word.
+#include "costmodel/measurements/topology_xml.h"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <iterator>
+
+#include "costmodel/error.h"
+#include "tests/support/reference_messages.h"
+#include "tests/support/reference_topology.h"
+
+namespace shardlab {
+namespace {
+
+using testing_support::topology_with;
+
+std::string seed(const std::string& name) {
+  std::ifstream file(SHARDLAB_SOURCE_DIR "/tests/fuzz/corpus/xml_fuzz/" + name);
+  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+}
+
+Topology read(const std::string& text) {
+  const std::vector<Topology> known = {topology_with(8)};
+  return topology_of_nccl_xml(text, "dumps/host.xml", known);
+}
+
+TEST(NcclXml, AHostOfEightOnNvswitch) {
+  const Topology h100 = read(seed("h100"));
+  EXPECT_EQ(h100.name(), "host");
+  EXPECT_EQ(h100.devices_per_host(), 8);
+  EXPECT_EQ(h100.domain_devices(), 8);
+  EXPECT_EQ(h100.nics_per_host(), 8);  // the slow interface is left out
+  EXPECT_EQ(h100.device().compute_capability, 90);
+  ASSERT_EQ(h100.links().size(), 2U);
+  EXPECT_EQ(h100.links()[0].joins, LinkScope::kHost);
+  EXPECT_EQ(h100.links()[0].kind, LinkKind::kNvswitch);
+  EXPECT_EQ(h100.links()[0].bandwidth.value(), 450.0);
+  EXPECT_EQ(h100.links()[1].bandwidth.value(), 50.0);
+  EXPECT_EQ(h100.device().memory_gib, 74.5);
+  EXPECT_EQ(h100.source(),
+            "NCCL's topology XML dumps/host.xml; memory, peak rates and launch of the topology "
+            "test; latencies: NCCL's tuning constants (ring, LL)");
+}
+
+// The XML of a DGX H100 prices as the shipped figures do.
+TEST(NcclXml, PricesAsTheSameFiguresInJson) {
+  const auto of_xml = testing_support::collective_model("nccl", read(seed("h100")));
+  const auto of_json = testing_support::collective_model("nccl", topology_with(8));
+  for (const std::int64_t hosts : {1, 2, 8}) {
+    const CollectiveQuery query{Collective::kAllReduce,
+                                1e7,
+                                {.ranks = 8 * hosts,
+                                 .hosts = hosts,
+                                 .domains = hosts,
+                                 .ranks_per_host = 8,
+                                 .extent = 8 * hosts}};
+    EXPECT_EQ(of_xml->price(query).total, of_json->price(query).total);
+  }
+}
+
+TEST(NcclXml, WithoutNvlinkTheSocketsAreLevels) {
+  const Topology pcie = read(seed("pcie"));
+  EXPECT_EQ(pcie.devices_per_host(), 4);
+  EXPECT_EQ(pcie.nics_per_host(), 1);
+  ASSERT_EQ(pcie.links().size(), 3U);
+  EXPECT_EQ(pcie.links()[0].joins, LinkScope::kSocket);
+  EXPECT_EQ(pcie.links()[0].devices, 2);
+  EXPECT_EQ(pcie.links()[0].kind, LinkKind::kPcie);
+  EXPECT_NEAR(pcie.links()[0].bandwidth.value(), 32.0 * 16 / 8 * 128 / 130, 1e-9);
+  EXPECT_EQ(pcie.links()[1].bandwidth.value(), 16.0);
+  EXPECT_EQ(pcie.links()[2].bandwidth.value(), 12.5 / 4);
+}
+
+TEST(NcclXml, HostsOfOneNvlinkDomainAreToldApart) {
+  const Topology domain = read(seed("domain"));
+  EXPECT_EQ(domain.devices_per_host(), 4);
+  EXPECT_EQ(domain.domain_devices(), 8);
+  EXPECT_EQ(domain.links()[0].joins, LinkScope::kDomain);
+  EXPECT_EQ(domain.links()[0].bandwidth.value(), 900.0);
+  EXPECT_EQ(domain.nics_per_host(), 4);
+}
+
+TEST(NcclXml, WithoutInterfacesTheNetworkIsAssumedAndTheSourceSaysSo) {
+  const Topology alone = read("<system version=\"1\"><cpu><gpu sm=\"80\"/></cpu></system>");
+  EXPECT_EQ(alone.links().back().bandwidth.value(), 12.0);
+  EXPECT_TRUE(alone.source().ends_with("; network assumed: the XML has none"));
+}
+
+TEST(Xml, KeepsAttributesElementsAndLines) {
+  const XmlElement root = parse_xml(
+      "<?xml version='1.0'?>\n<!-- a > b -->\n<a x = '1'\n y=\"&lt;&amp;&quot;&nbsp;\">text"
+      "<b/><c>\n<d/></c></a>\n",
+      "x.xml");
+  EXPECT_EQ(root.name, "a");
+  EXPECT_EQ(root.line, 3);
+  EXPECT_EQ(*root.attribute("x"), "1");
+  EXPECT_EQ(*root.attribute("y"), "<&\"&nbsp;");
+  EXPECT_EQ(root.attribute("z"), nullptr);
+  ASSERT_EQ(root.children.size(), 2U);
+  EXPECT_EQ(root.children[1].children.at(0).name, "d");
+  EXPECT_EQ(root.children[1].children[0].line, 5);
+}
+
+struct Refusal {
+  const char* name;
+  const char* text;
+  const char* message;
+};
+void PrintTo(const Refusal& r, std::ostream* out) { *out << r.text; }
+class XmlRefusals : public testing::TestWithParam<Refusal> {};
+
+TEST_P(XmlRefusals, AreTheseWordForWord) {
+  EXPECT_THROW_MSG(read(GetParam().text), ConfigError,
+                   std::string("dumps/host.xml:") + GetParam().message);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All, XmlRefusals,
+    testing::Values(
+        Refusal{"Empty", "", "1: found the end; valid: an element such as <system version=\"1\">"},
+        Refusal{"NoXml", "{}",
+                "1: found the end; valid: an element such as <system version=\"1\">"},
+        Refusal{"Open", "<system>\n<cpu>", "2: found the end inside <cpu>"},
+        Refusal{"Crossed", "<system>\n<cpu></system>", "2: found </system>; valid: </cpu>"},
+        Refusal{"ClosedFirst", "</system>", "1: found </system>; valid: an element"},
+        Refusal{"Two", "<system/><system/>", "1: found more after </system>; valid: one element"},
+        Refusal{"NoQuotes", "<system version=1/>", "1: found \"1\"; valid: a value in quotes"},
+        Refusal{"NoValue", "<system version>", "1: found \">\" after \"version\"; valid: \"=\""},
+        Refusal{"OpenValue", "<system version=\"1>", "1: a value without its closing quote"},
+        Refusal{"TagInAValue", "<system version=\"<\">", "1: found \"<\" in a value"},
+        Refusal{"OpenComment", "\n<!-- <system/>", "2: a comment without an end"},
+        Refusal{"Markup", "<!DOCTYPE a>", "1: found \"!\"; valid: a name"},
+        Refusal{"Graph", "<graphs version=\"1\"/>",
+                "1: found <graphs>; valid: <system>, as NCCL_TOPO_DUMP_FILE writes it"},
+        Refusal{"NoGpu", "<system>\n<cpu/></system>",
+                "1: found no <gpu> below a <cpu>; valid: one or more"},
+        Refusal{"NoCapability", "<system><cpu>\n<gpu dev=\"0\"/></cpu></system>",
+                "2: <gpu> without the attribute \"sm\""},
+        Refusal{"OddCapability", "<system><cpu>\n<gpu sm=\"9x\"/></cpu></system>",
+                "2: <gpu sm=\"9x\">; valid: a number from 10 to 10000"},
+        Refusal{"Uneven",
+                "<system><cpu host_hash=\"1\"><gpu sm=\"90\"/><gpu sm=\"90\"/></cpu>"
+                "<cpu host_hash=\"2\"><gpu sm=\"90\"/></cpu></system>",
+                "1: found hosts of 2 and of 1 GPUs; valid: as many on each"}),
+    [](const auto& test) { return std::string(test.param.name); });
+
+TEST(XmlRefusal, OfNestingWithoutEnd) {
+  std::string text;
+  for (int i = 0; i < 1000; ++i) text += "<pci>";
+  EXPECT_THROW_MSG(read(text), ConfigError,
+                   "dumps/host.xml:1: more than 64 elements inside each other");
+}
+
+TEST(XmlRefusal, OfEveryPrefixOfADump) {
+  const std::string text = seed("h100");
+  for (std::size_t length = 0; length + 2 < text.size(); length += 7) {
+    EXPECT_THROW(static_cast<void>(read(text.substr(0, length))), ConfigError) << length;
+  }
+}
+
+}  // namespace
+}  // namespace shardlab

@@ -1,0 +1,283 @@
+// nccl: the tuning table of NCCL 2.27.5 out of the topology alone, worked alternatives, switches.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <fstream>
+#include <map>
+#include <set>
+
+#include "costmodel/nccl_tuning.h"
+#include "tests/support/reference_topology.h"
+
+namespace shardlab {
+namespace {
+
+using nlohmann::json;
+using testing_support::collective_model;
+using testing_support::topology_json;
+using testing_support::topology_with;
+
+json golden() {
+  std::ifstream file(SHARDLAB_SOURCE_DIR "/tests/golden/nccl/tuning-2.27.5.json");
+  return json::parse(file);
+}
+
+GroupSpan span(std::int64_t hosts, std::int64_t per_host, std::int64_t devices = 8) {
+  const std::int64_t ranks = hosts * per_host;
+  return {.ranks = ranks,
+          .hosts = hosts,
+          .domains = hosts,
+          .ranks_per_host = per_host,
+          .extent = (hosts - 1) * devices + per_host,
+          .walk = ranks};
+}
+
+struct Fit {
+  double latency;
+  double gbps;
+};
+
+// Latency and bandwidth of one alternative. The correction of trees and the plateau of rings are no
+// part of the table, so the sizes lie where both are 1.
+Fit fit_of(const CostModel& model, Collective kind, const GroupSpan& group,
+           std::string_view algorithm, std::string_view protocol) {
+  const auto find = [&](double bytes) {
+    for (const Alternative& a : model.alternatives({kind, bytes, group})) {
+      if (a.algorithm == algorithm && a.protocol == protocol) return a.price;
+    }
+    return Price::make_impossible("no such alternative");
+  };
+  const double large = 64.0 * (std::int64_t{1} << 30);
+  return {find(1).latency.value(), large / (find(large).transfer.value() * 1e3)};
+}
+
+bool prints_the_same(double value, double printed) {
+  return std::abs(value - printed) <= 0.05 * (1 + 1e-6);
+}
+
+TEST(NcclTuningTable, EveryLatencyAndEveryBandwidthFollowsFromTheTopology) {
+  // Bandwidths that differ from the logged ones, with the reason: none.
+  const std::map<std::string, std::string> known_to_differ = {};
+  const json table = golden();
+  const Topology h100 = topology_with(8);
+  const auto model = collective_model({{"name", "nccl"}}, h100);
+  int cells = 0;
+  int equal_bandwidths = 0;
+  std::map<std::string, std::string> differ;
+  for (const json& row : table["rows"]) {
+    const GroupSpan group = span(row["hosts"], row["ranks_per_host"]);
+    for (const json& cell : row["cells"]) {
+      const auto kind = collective_from_name(cell["collective"].get<std::string>());
+      const auto algorithm = cell["algorithm"].get<std::string>();
+      const auto protocol = cell["protocol"].get<std::string>();
+      const Fit fit = fit_of(*model, *kind, group, algorithm, protocol);
+      const std::string name = row["hosts"].dump() + "," + row["ranks_per_host"].dump() + " " +
+                               cell["collective"].get<std::string>() + " " + algorithm + " " +
+                               protocol;
+      ++cells;
+      EXPECT_TRUE(prints_the_same(fit.latency, cell["latency_us"]))
+          << name << ": " << fit.latency << " us, logged " << cell["latency_us"];
+      if (prints_the_same(fit.gbps, cell["bandwidth_gb_per_s"])) {
+        ++equal_bandwidths;
+      } else {
+        differ[name] =
+            std::to_string(fit.gbps) + " GB/s, logged " + cell["bandwidth_gb_per_s"].dump();
+      }
+    }
+  }
+  EXPECT_EQ(cells, 190);
+  EXPECT_EQ(equal_bandwidths + static_cast<int>(known_to_differ.size()), 190);
+  for (const auto& [name, figures] : differ) {
+    EXPECT_TRUE(known_to_differ.contains(name)) << name << ": " << figures;
+  }
+  for (const auto& [name, reason] : known_to_differ) {
+    EXPECT_TRUE(differ.contains(name)) << name << " is equal: " << reason << " can go";
+  }
+}
+
+// With the constant of later releases the ten NVLS-tree latencies are off: the test above tells
+// them apart.
+TEST(NcclTuningTable, TheNvlsTreeLatencyOfLaterReleasesIsNotTheLoggedOne) {
+  const auto model = collective_model(
+      {{"name", "nccl"}, {"params", {{"nvls_tree_network_us", 20.9}}}}, topology_with(8));
+  const json table = golden();
+  int off = 0;
+  for (const json& row : table["rows"]) {
+    for (const json& cell : row["cells"]) {
+      const auto kind = collective_from_name(cell["collective"].get<std::string>());
+      const Fit fit =
+          fit_of(*model, *kind, span(row["hosts"], row["ranks_per_host"]),
+                 cell["algorithm"].get<std::string>(), cell["protocol"].get<std::string>());
+      if (!prints_the_same(fit.latency, cell["latency_us"])) ++off;
+    }
+  }
+  EXPECT_EQ(off, 10);
+}
+
+class Nccl : public testing::Test {
+ protected:
+  static std::string chosen(const CostModel& model, Collective kind, double bytes,
+                            const GroupSpan& group) {
+    const auto all = model.alternatives({kind, bytes, group});
+    return std::string(all.front().algorithm) + "/" + std::string(all.front().protocol);
+  }
+  const Topology topology_ = topology_with(8);
+  const std::unique_ptr<CostModel> model_ = collective_model({{"name", "nccl"}}, topology_);
+};
+
+TEST_F(Nccl, ThePriceIsTheCheapestAlternative) {
+  for (const double bytes : {0.0, 4096.0, 1e6, 1e9}) {
+    for (const GroupSpan& group : {span(1, 8), span(2, 8), span(8, 1), span(3, 5)}) {
+      for (const Collective kind :
+           {Collective::kAllReduce, Collective::kAllGather, Collective::kAllToAll}) {
+        const auto all = model_->alternatives({kind, bytes, group});
+        ASSERT_GE(all.size(), 2U);
+        EXPECT_EQ(all.front().price.total, model_->price({kind, bytes, group}).total);
+        for (std::size_t i = 1; i < all.size(); ++i) {
+          EXPECT_LE(all[i - 1].price.total, all[i].price.total);
+        }
+      }
+    }
+  }
+}
+
+TEST_F(Nccl, ARingOfEightHasTwelveChannelsOf30) {
+  // 8.4 + 7 * 3.4 us; 12 * 30 GB/s * 8/7.
+  const Fit fit = fit_of(*model_, Collective::kAllGather, span(1, 8), "RING", "SIMPLE");
+  EXPECT_NEAR(fit.latency, 32.2, 1e-9);
+  EXPECT_NEAR(fit.gbps, 360.0 * 8 / 7, 1e-9);
+}
+
+TEST_F(Nccl, NvlsMovesFiveSixthsOf16ChannelsOf20) {
+  const Fit fit = fit_of(*model_, Collective::kAllReduce, span(1, 8), "NVLS", "SIMPLE");
+  EXPECT_NEAR(fit.latency, 25.0, 1e-9);
+  EXPECT_NEAR(fit.gbps, 320.0 * 5 / 6, 1e-9);
+  const auto later =
+      collective_model({{"name", "nccl"}, {"params", {{"nccl_version", 22803}}}}, topology_);
+  // From 2.28 on: twice the links' share, n / steps.
+  EXPECT_NEAR(fit_of(*later, Collective::kAllReduce, span(1, 8), "NVLS", "SIMPLE").gbps,
+              16 * 2 * 20 * 0.85 * 15 / 16 * 8 / 14, 1e-9);
+}
+
+TEST_F(Nccl, SmallMessagesGoByLLAndLargeOnesByNvls) {
+  EXPECT_EQ(chosen(*model_, Collective::kAllReduce, 1024, span(1, 8)), "RING/LL");
+  EXPECT_EQ(chosen(*model_, Collective::kAllReduce, 1024, span(8, 8)), "TREE/LL");
+  EXPECT_EQ(chosen(*model_, Collective::kAllReduce, 1e9, span(1, 8)), "NVLS/SIMPLE");
+  EXPECT_EQ(chosen(*model_, Collective::kAllGather, 1e9, span(1, 8)), "RING/SIMPLE");
+  EXPECT_EQ(chosen(*model_, Collective::kAllReduce, 1e9, span(4, 1)), "RING/SIMPLE");
+}
+
+TEST_F(Nccl, TwoDevicesOfAHostHaveNoNvls) {
+  for (const Alternative& a : model_->alternatives({Collective::kAllReduce, 1e6, span(1, 2)})) {
+    EXPECT_EQ(a.algorithm.substr(0, 4) == "NVLS", false) << a.algorithm;
+  }
+}
+
+TEST_F(Nccl, SwitchesAddAndRemoveAlternatives) {
+  const auto names = [](const CostModel& model, Collective kind, const GroupSpan& group) {
+    std::set<std::string> all;
+    for (const Alternative& a : model.alternatives({kind, 1e6, group})) {
+      all.insert(std::string(a.algorithm) + "/" + std::string(a.protocol));
+    }
+    return all;
+  };
+  const auto with = [&](const json& params) {
+    return collective_model({{"name", "nccl"}, {"params", params}}, topology_);
+  };
+  const GroupSpan wide = span(4, 8);
+  EXPECT_FALSE(names(*model_, Collective::kAllReduce, wide).contains("COLLNET_DIRECT/SIMPLE"));
+  const auto collnet = names(*with({{"collnet", 1}}), Collective::kAllReduce, wide);
+  EXPECT_EQ(collnet,
+            (std::set<std::string>{"TREE/LL", "TREE/LL128", "TREE/SIMPLE", "RING/LL", "RING/LL128",
+                                   "RING/SIMPLE", "COLLNET_DIRECT/SIMPLE", "COLLNET_CHAIN/SIMPLE",
+                                   "NVLS/SIMPLE", "NVLS_TREE/SIMPLE"}));
+  EXPECT_TRUE(names(*model_, Collective::kAllGather, span(4, 1)).contains("PAT/SIMPLE"));
+  EXPECT_FALSE(
+      names(*with({{"pat", 0}}), Collective::kAllGather, span(4, 1)).contains("PAT/SIMPLE"));
+  EXPECT_FALSE(names(*with({{"ll128", 0}}), Collective::kAllReduce, wide).contains("RING/LL128"));
+  EXPECT_FALSE(
+      names(*with({{"nvls", 0}}), Collective::kAllReduce, wide).contains("NVLS_TREE/SIMPLE"));
+  EXPECT_TRUE(
+      names(*with({{"copy_engine", 1}}), Collective::kAllToAll, span(1, 8)).contains("CE/SIMPLE"));
+}
+
+TEST_F(Nccl, PatGrowsWithTheLogarithmOfTheHostsAndLinearlyInRanks) {
+  // 8 + log2(8) * 14 / 3.5 + 8 * 2.8 us; 0.75 of 2 channels of 24 GB/s.
+  const Fit fit = fit_of(*model_, Collective::kAllGather, span(8, 1), "PAT", "SIMPLE");
+  EXPECT_NEAR(fit.latency, 8 + 12 + 22.4, 1e-9);
+  EXPECT_NEAR(fit.gbps, 36.0, 1e-9);
+}
+
+TEST_F(Nccl, AllToAllIsBoundByTheSlowerOfBothLinks) {
+  // 8 of 16 peers are remote: half of the bytes over 50 GB/s; the other 7/16 over NVLink hide.
+  const Fit wide = fit_of(*model_, Collective::kAllToAll, span(2, 8), "P2P", "SIMPLE");
+  EXPECT_NEAR(wide.gbps, 100.0, 1e-9);
+  const Fit host = fit_of(*model_, Collective::kAllToAll, span(1, 8), "P2P", "SIMPLE");
+  EXPECT_NEAR(host.gbps, 370.8 * 8 / 7, 1e-9);
+  EXPECT_NEAR(host.latency, 8.4 + 3.4, 1e-9);
+}
+
+TEST_F(Nccl, TheLatencyOfLargeAllReducesByRingHasAPlateau) {
+  const auto latency = [&](double bytes) {
+    for (const Alternative& a : model_->alternatives({Collective::kAllReduce, bytes, span(2, 8)})) {
+      if (a.algorithm == "RING" && a.protocol == "SIMPLE") return a.price.latency.value();
+    }
+    return 0.0;
+  };
+  EXPECT_NEAR(latency(64.0 * 16 * 16 - 1), 131.6, 1e-9);
+  EXPECT_NEAR(latency(64.0 * 16 * 16), 131.6 * 1.4, 1e-9);
+}
+
+TEST(NcclSearch, FindsTheChannelsOfKnownHosts) {
+  const auto graphs = [](std::int64_t capability, double datasheet, double nic, bool several) {
+    NcclHost host;
+    host.compute_capability = capability;
+    host.device_gbps =
+        nccl_device_gbps(datasheet, LinkKind::kNvswitch, nccl_architecture(capability));
+    host.nic_gbps = nic;
+    return nccl_graphs(host, 8, several);
+  };
+  const auto expect = [](const NcclGraph& g, int channels, double intra, double inter) {
+    EXPECT_EQ(g.channels, channels);
+    EXPECT_DOUBLE_EQ(g.intra, intra);
+    EXPECT_DOUBLE_EQ(g.inter, inter);
+  };
+  expect(graphs(70, 150, 12.5, false).ring, 6, 20, 20);  // V100: 120 GB/s
+  expect(graphs(80, 300, 25, false).ring, 12, 20, 20);   // A100: 240 GB/s
+  expect(graphs(90, 450, 50, false).ring, 12, 30, 30);   // H100: 360 GB/s
+  expect(graphs(100, 900, 50, false).ring, 16, 45, 45);  // B200: 720 GB/s
+  expect(graphs(90, 450, 50, true).ring, 8, 48, 48);
+  expect(graphs(90, 450, 50, true).tree, 8, 48, 48);
+  expect(graphs(90, 450, 50, true).nvls, 16, 20, 24);
+  expect(graphs(100, 900, 50, false).nvls, 16, 40, 80);
+  EXPECT_EQ(graphs(80, 300, 25, false).nvls.channels, 0);
+}
+
+TEST(NcclTopologies, APcieHostHasNeitherLL128NorNvlsAndPciLatencies) {
+  json value = topology_json(8);
+  value["links"][0]["kind"] = "pcie";
+  value["links"][0]["bandwidth_gb_per_s"] = 24.0;
+  const auto model =
+      collective_model({{"name", "nccl"}}, Topology::from_json(value, {"pcie.json", ""}));
+  for (const Alternative& a : model->alternatives({Collective::kAllReduce, 1e6, span(1, 8)})) {
+    EXPECT_NE(a.protocol, "LL128");
+    EXPECT_NE(a.algorithm, "NVLS");
+  }
+  EXPECT_NEAR(fit_of(*model, Collective::kAllGather, span(1, 8), "RING", "SIMPLE").latency,
+              8.4 + 7 * 5.7, 1e-9);
+}
+
+TEST(NcclTopologies, ADomainOfSeveralHostsIsOneToNccl) {
+  const Topology gb200 = testing_support::domain_topology(72);
+  const auto model = collective_model({{"name", "nccl"}}, gb200);
+  const GroupSpan domain{.ranks = 8, .hosts = 2, .domains = 1, .ranks_per_host = 4, .extent = 8};
+  EXPECT_NEAR(fit_of(*model, Collective::kAllGather, domain, "RING", "SIMPLE").latency,
+              8.4 + 7 * 3.4, 1e-9);
+  const GroupSpan wide{.ranks = 144, .hosts = 36, .domains = 2, .ranks_per_host = 4, .extent = 144};
+  // 2 domains: 143 - 1 steps inside, one between.
+  EXPECT_NEAR(fit_of(*model, Collective::kAllGather, wide, "RING", "SIMPLE").latency,
+              8.4 + 142 * 3.4 + 14, 1e-9);
+}
+
+}  // namespace
+}  // namespace shardlab
