@@ -54,9 +54,6 @@ std::vector<MeasurementSet> healthy_measurements(const ConfigStore& store) {
 
 std::vector<std::string> remarks_on(const MeasurementSet& set) {
   std::vector<std::string> remarks;
-  if (set.health == Health::kUnhealthy) {
-    remarks.push_back(set.name + " is unhealthy: " + set.health_reason);
-  }
   for (const RefusedRow& row : set.refused) {
     const std::string place =
         row.line > 0 ? "row at line " + std::to_string(row.line) : std::string("a row");

@@ -29,8 +29,7 @@ namespace shardlab {
 // All shipped sets that are healthy.
 [[nodiscard]] std::vector<MeasurementSet> healthy_measurements(const ConfigStore& store);
 
-// What a reader of the set should know: that it is unhealthy, rows that were refused, what was left
-// out. One line each, with the set's name.
+// What reading it left out or assumed, one line each, with the set's name.
 [[nodiscard]] std::vector<std::string> remarks_on(const MeasurementSet& set);
 
 // The set as a file of shardlab/measurements/1, one row a line.

@@ -31,8 +31,8 @@ struct RowPrediction {
   Collective collective = Collective::kLocal;
   Bytes bytes = 0.0;
   double measured_us = 0.0;
-  double predicted_us = 0.0;  // infinite where the model can't price it
-  std::string impossible;     // why
+  double predicted_us = 0.0;    // infinite where the model can't price it
+  std::string impossible = {};  // why
 
   [[nodiscard]] bool is_priced() const { return impossible.empty(); }
   // (predicted - measured) / measured, in percent.

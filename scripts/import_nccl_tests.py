@@ -5,8 +5,8 @@
 
 FOLDER holds one log a file (*.txt), each with `# key: value` lines for what the tool does not print
 (source, hardware, scale, NCCL version, health). A log becomes <name>.json: figures only, one row a
-line, its health judged by the rules of configs/measurements/README.md. Prints what was refused or
-judged unhealthy; exits 1 when a log can't be read. Running it again writes the same bytes.
+line, its health judged by the rules of configs/measurements/README.md. Prints what was refused;
+exits 1 when a log can't be read. Running it again writes the same bytes.
 """
 
 import argparse

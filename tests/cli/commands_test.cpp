@@ -70,15 +70,15 @@ TEST_P(Help, ItsExampleWorks) {
 
 INSTANTIATE_TEST_SUITE_P(Commands, Help,
                          testing::Values("plan", "select", "simulate", "ties", "compare", "regress",
-                                         "list", "describe"),
+                                         "validate", "list", "describe"),
                          [](const testing::TestParamInfo<const char*>& test) {
                            return std::string(test.param);
                          });
 
 TEST(Program, HelpListsEveryCommandWithItsExample) {
   const std::string help = output_of({"--help"});
-  for (const char* name :
-       {"plan", "select", "simulate", "ties", "compare", "regress", "list", "describe"}) {
+  for (const char* name : {"plan", "select", "simulate", "ties", "compare", "regress", "validate",
+                           "list", "describe"}) {
     EXPECT_NE(help.find("shardlab " + std::string(name) + " "), std::string::npos) << name;
   }
 }

@@ -1,0 +1,223 @@
+// shardlab validate as a user runs it: keys, groups, the gate, formats by content, and errors word
+// for word.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "tests/cli/messages.h"
+
+namespace shardlab::testing_support {
+namespace {
+
+using nlohmann::json;
+using Words = std::vector<std::string>;
+
+constexpr const char* kRow = "65536 16384 float sum -1 20.00 3.28 6.1 0 21.00 3.12 5.8 0\n";
+const std::string kLog = std::string("# nodes: 2\n# gpus_per_node: 8\n# gpu: H100\n") + kRow;
+
+json json_of(Words words, const std::filesystem::path& folder = {}, int exit_code = 0) {
+  words.insert(words.begin(), "validate");
+  words.insert(words.end(), {"--format", "json"});
+  const ProcessResult result = run_shardlab(words, folder);
+  EXPECT_EQ(result.exit_code, exit_code) << join(words, " ") << "\n" << result.err;
+  EXPECT_EQ(result.err, "");
+  return json::parse(result.out, nullptr, false);
+}
+
+TEST(ValidateCommand, PrintsTheErrorsOfEachRowAndGroup) {
+  const json out = json_of({"h100_1x8_all_reduce_dgxc", "h100_2x8_all_gather_gcp-a3mega-gke",
+                            "--stack", "alpha-beta", "--rows"});
+  EXPECT_EQ(out["points"], 58);
+  EXPECT_EQ(out["unpriced"], 0);
+  std::vector<double> errors;
+  double sum = 0.0;
+  for (const json& row : out["rows"]) {
+    const double measured = row["measured_us"].get<double>();
+    errors.push_back(100.0 * (row["predicted_us"].get<double>() - measured) / measured);
+    sum += errors.back();
+    EXPECT_DOUBLE_EQ(row["error_percent"].get<double>(), errors.back());
+  }
+  ASSERT_EQ(errors.size(), 58U);
+  EXPECT_NEAR(out["bias_percent"].get<double>(), sum / 58.0, 1e-9);
+  for (double& error : errors) error = std::abs(error);
+  std::sort(errors.begin(), errors.end());
+  EXPECT_NEAR(out["median_ape_percent"].get<double>(), (errors[28] + errors[29]) / 2, 1e-9);
+  // At 0.9 * 57 = 51.3.
+  EXPECT_NEAR(out["p90_ape_percent"].get<double>(), errors[51] + 0.3 * (errors[52] - errors[51]),
+              1e-9);
+  ASSERT_EQ(out["worst"].size(), 10U);
+  EXPECT_NEAR(std::abs(out["worst"][0]["error_percent"].get<double>()), errors.back(), 1e-9);
+  const json& by = out["by"];
+  EXPECT_EQ(by["collective"]["all_reduce"]["points"], 32);
+  EXPECT_EQ(by["collective"]["all_gather"]["points"], 26);
+  EXPECT_EQ(by["file"]["h100_1x8_all_reduce_dgxc"]["points"], 32);
+  EXPECT_EQ(by["scale"]["2x8"]["points"], 26);
+  EXPECT_EQ(by["size_band"]["<1MB"]["points"].get<int>() +
+                by["size_band"]["1-64MB"]["points"].get<int>() +
+                by["size_band"][">=64MB"]["points"].get<int>(),
+            58);
+  EXPECT_FALSE(json_of({"h100_1x8_all_reduce_dgxc"}).contains("rows"));
+}
+
+TEST(ValidateCommand, WithoutFilesAllHealthySetsCount) {
+  const json out = json_of({"--stack", "dtensor-v3"});
+  EXPECT_EQ(out["sets"], 134);
+  EXPECT_EQ(out["warnings"][0], "no FILE: all 134 shipped measurement sets that are healthy");
+  EXPECT_FALSE(out["by"]["file"].contains("h100_2x8_all_reduce_dgx06-07"));
+  EXPECT_GT(out["median_ape_percent"].get<double>(), 20.0);
+}
+
+TEST(ValidateCommand, ReadsEveryFormatByItsContent) {
+  const TemporaryFolder folder;
+  folder.write("all_reduce.log", kLog);
+  folder.write("bare_all_reduce.txt", kRow);
+  folder.write("run", R"({"args": ["all_reduce_perf"],
+      "config": {"devices": [{"rank": 0, "hostname": "a"}, {"rank": 1, "hostname": "a"}]},
+      "results": [{"size": 65536, "type": "float",
+                   "out_of_place": {"time": 20.0, "alg_bw": 3.28, "nwrong": 0}}]})");
+  folder.write("own.json", R"({"schema": "shardlab/measurements/1", "source": "https://e.org",
+      "gpu": "A100", "gpus_per_host": 4, "hosts": 1, "ranks": 4,
+      "rows": [{"collective": "all_reduce", "dtype": "f32", "bytes": 65536, "time_us": 20}]})");
+  const json out = json_of({"all_reduce.log", "bare_all_reduce.txt", "run", "own.json", "--hosts",
+                            "2", "--gpus-per-host", "8", "--rows"},
+                           folder.path());
+  EXPECT_EQ(out["points"], 4);
+  EXPECT_EQ(out["by"]["scale"]["2x8"]["points"], 2);
+  EXPECT_EQ(out["by"]["scale"]["1x2"]["points"], 1);
+  EXPECT_EQ(out["by"]["scale"]["1x4"]["points"], 1);
+  EXPECT_EQ(out["by"]["gpu"]["A100"]["points"], 1);
+  for (const json& row : out["rows"]) EXPECT_EQ(row["measured_us"], 20.0);
+  // The same scale and model, the same price.
+  EXPECT_EQ(out["rows"][0]["predicted_us"], out["rows"][1]["predicted_us"]);
+}
+
+TEST(ValidateCommand, TheGateIsExitOneAfterTheResult) {
+  const Words set = {"h100_1x8_all_reduce_dgxc", "--stack", "alpha-beta"};
+  const double median = json_of(set)["median_ape_percent"].get<double>();
+  const auto with_gate = [&](double limit) {
+    Words words = set;
+    words.insert(words.end(), {"--max-median-ape-percent", format_double(limit)});
+    return words;
+  };
+  EXPECT_EQ(json_of(with_gate(median + 0.001))["points"], 32);
+  EXPECT_EQ(json_of(with_gate(median - 0.001), {}, 1)["points"], 32);
+}
+
+TEST(ValidateCommand, TextSaysWhatWasLeftOut) {
+  const TemporaryFolder folder;
+  folder.write("all_reduce.log", kLog +
+                                     "131072 32768 float sum -1 20.00 6.55 6.1 5 21.00 6.24 5.8 0\n"
+                                     "262144 65536 float sum -1 20");
+  const ProcessResult result = run_shardlab({"validate", "all_reduce.log"}, folder.path());
+  EXPECT_EQ(result.exit_code, 0);
+  EXPECT_EQ(result.err,
+            "shardlab: all_reduce: row at line 5 is refused: 5 wrong elements (#wrong)\n"
+            "shardlab: all_reduce: line 6: the last row is cut off and left out\n");
+  EXPECT_TRUE(
+      result.out.starts_with("1 points of 1 measurement sets under dtensor-2.13, errors of "
+                             "the out-of-place time in percent\n"))
+      << result.out;
+  EXPECT_EQ(run_shardlab({"validate", "all_reduce.log", "--quiet"}, folder.path()).err, "");
+}
+
+TEST(ValidateCommand, AnUnknownGpuStandsOnH100AndSaysSo) {
+  const json out = json_of({"v100_1x8_all_reduce_blog2019"});
+  EXPECT_EQ(out["warnings"],
+            json({"no topology of the GPU \"V100-SXM2-16GB\" is shipped; h100 stands in"}));
+  EXPECT_EQ(json_of({"v100_1x8_all_reduce_blog2019", "--topology", "a100"})["warnings"],
+            json::array());
+}
+
+TEST(ValidateCommand, OverridesReachTheModel) {
+  const Words set = {"h100_1x8_all_reduce_dgxc", "--stack", "alpha-beta", "--rows"};
+  Words fast = set;
+  fast.insert(fast.end(), {"--set", "links.nvlink.bandwidth_gb_per_s=900"});
+  const json slow_rows = json_of(set)["rows"];
+  const json fast_rows = json_of(fast)["rows"];
+  EXPECT_LT(fast_rows.back()["predicted_us"].get<double>(),
+            0.6 * slow_rows.back()["predicted_us"].get<double>());
+}
+
+struct BadInput {
+  const char* name;
+  Words words;  // after validate, that read "bad"
+  std::string text;
+  int exit_code;
+  const char* message;
+};
+void PrintTo(const BadInput& input, std::ostream* out) { *out << input.text; }
+
+class ValidateBadInput : public testing::TestWithParam<BadInput> {};
+
+TEST_P(ValidateBadInput, IsAnsweredWordForWord) {
+  const TemporaryFolder folder;
+  folder.write("bad", GetParam().text);
+  Words words = GetParam().words;
+  words.insert(words.begin(), "validate");
+  const ProcessResult result = run_shardlab(words, folder.path());
+  EXPECT_FALSE(result.timed_out);
+  EXPECT_EQ(result.exit_code, GetParam().exit_code);
+  EXPECT_EQ(result.out, "");
+  EXPECT_EQ(result.err, "shardlab: " + std::string(GetParam().message) + "\n");
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All, ValidateBadInput,
+    testing::Values(
+        BadInput{
+            "NoSuchFile", {"./none.txt"}, "", 2, "measurement set \"./none.txt\": no such file"},
+        BadInput{"NoSuchName",
+                 {"h100_1x8_all_reduce_dgx"},
+                 "",
+                 2,
+                 "unknown measurement set \"h100_1x8_all_reduce_dgx\" (did you mean "
+                 "\"h100_1x8_all_reduce_dgxc\"?); valid: a path, or a name of `shardlab list "
+                 "measurements`"},
+        BadInput{"Empty",
+                 {"bad"},
+                 "",
+                 3,
+                 "bad:: found no row of a table; valid: nccl-tests' text, with rows \"size count "
+                 "type [redop] [root] time algbw busbw [#wrong], then the last four in place\""},
+        BadInput{"ALine",
+                 {"bad"},
+                 "# ranks: 8\n# nodes: 0\n",
+                 3,
+                 "bad:line 2: found \"0\" behind \"nodes:\"; valid: an integer from 1 to "
+                 "1099511627776"},
+        BadInput{"BrokenJson",
+                 {"bad"},
+                 "{\"results\": [",
+                 3,
+                 "bad:line 1, column 14: broken JSON: the text ends too early; valid: a complete "
+                 "JSON document"},
+        BadInput{"OtherSchema",
+                 {"bad"},
+                 R"({"schema": "shardlab/stack/1"})",
+                 3,
+                 "bad:/schema: found \"shardlab/stack/1\"; valid: \"shardlab/measurements/1\""},
+        BadInput{"NoScale",
+                 {"bad"},
+                 std::string("# collective: all_reduce\n") + kRow,
+                 3,
+                 "bad:: found no number of ranks; valid: a device list (\"#  Rank  0 ... on HOST "
+                 "device  0\"), lines \"# ranks: N\", \"# nodes: N\" and \"# gpus_per_node: N\", "
+                 "or --hosts and --gpus-per-host"},
+        BadInput{"NoHosts",
+                 {"bad", "--hosts", "0"},
+                 "",
+                 2,
+                 "validate: --hosts: found \"0\"; valid: an integer from 1 to 1073741824"},
+        BadInput{"UnknownOption",
+                 {"bad", "--row"},
+                 "",
+                 2,
+                 "validate: unknown option \"--row\" (did you mean \"--rows\"?); valid: --help, "
+                 "--stack, --topology, --hosts, --gpus-per-host, --rows, "
+                 "--max-median-ape-percent, --format, --seed, --jobs, --set, --quiet, "
+                 "--no-timing"}),
+    [](const testing::TestParamInfo<BadInput>& test) { return std::string(test.param.name); });
+
+}  // namespace
+}  // namespace shardlab::testing_support
