@@ -53,6 +53,14 @@ std::vector<MeasurementSet> healthy_measurements(const ConfigStore& store) {
 }
 
 std::vector<std::string> remarks_on(const MeasurementSet& set) {
+  std::vector<std::string> remarks = left_out_of(set);
+  if (set.health == Health::kUnhealthy) {
+    remarks.insert(remarks.begin(), set.name + " is unhealthy: " + set.health_reason);
+  }
+  return remarks;
+}
+
+std::vector<std::string> left_out_of(const MeasurementSet& set) {
   std::vector<std::string> remarks;
   for (const RefusedRow& row : set.refused) {
     const std::string place =

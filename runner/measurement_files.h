@@ -29,7 +29,9 @@ namespace shardlab {
 // All shipped sets that are healthy.
 [[nodiscard]] std::vector<MeasurementSet> healthy_measurements(const ConfigStore& store);
 
-// What reading it left out or assumed, one line each, with the set's name.
+// What reading it left out or assumed, one line each, with the set's name; and, in front, that it is
+// unhealthy.
+[[nodiscard]] std::vector<std::string> left_out_of(const MeasurementSet& set);
 [[nodiscard]] std::vector<std::string> remarks_on(const MeasurementSet& set);
 
 // The set as a file of shardlab/measurements/1, one row a line.

@@ -263,7 +263,7 @@ void run_describe(const std::string& what, const std::string& name, Session& ses
   if (what == "program") return describe_config(ConfigKind::kProgram, name, session);
   const MeasurementSet set = read_measurement(session.store(), name, {});
   if (!session.quiet) {
-    for (const std::string& remark : remarks_on(set)) {
+    for (const std::string& remark : left_out_of(set)) {
       std::cerr << "shardlab: " << printable(remark) << "\n";
     }
   }

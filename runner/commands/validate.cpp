@@ -52,9 +52,6 @@ Validation validate(const ValidateArguments& arguments, const Session& session) 
     out.sets = read_measurements(store, arguments.files, hints_of(arguments));
   }
   for (const MeasurementSet& set : out.sets) {
-    if (set.health == Health::kUnhealthy) {
-      out.warnings.push_back(set.name + " is unhealthy: " + set.health_reason);
-    }
     const std::vector<std::string> remarks = remarks_on(set);
     out.warnings.insert(out.warnings.end(), remarks.begin(), remarks.end());
   }

@@ -44,8 +44,9 @@ TEST(MeasurementFiles, WhatALogCallsNormalIsJudgedToo) {
   const MeasurementSet set = parse_measurement(
       "# health: normal\n# settings: NCCL_ALGO=Tree\n" + std::string(kText), {}, "all_reduce.txt");
   EXPECT_EQ(set.health, Health::kUnhealthy);
-  EXPECT_EQ(set.health_reason, "forced: NCCL_ALGO= is set");
-  EXPECT_TRUE(remarks_on(set).empty());
+  EXPECT_EQ(remarks_on(set),
+            std::vector<std::string>{"all_reduce is unhealthy: forced: NCCL_ALGO= is set"});
+  EXPECT_TRUE(left_out_of(set).empty());
 }
 
 TEST(MeasurementFiles, WrittenTextReadsBackToTheSame) {
