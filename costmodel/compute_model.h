@@ -7,13 +7,21 @@
 
 namespace shardlab {
 
-enum class Kernel : std::uint8_t { kCopy, kElementwise, kReduction, kGemm };
+enum class Kernel : std::uint8_t {
+  kCopy,
+  kView,  // of the same memory; moves nothing where strides allow it
+  kElementwise,
+  kReduction,
+  kGemm,
+  kAttention,
+};
 
 struct KernelQuery {
   Kernel kind = Kernel::kCopy;
   Bytes bytes = 0.0;   // read plus written
   double flops = 0.0;  // multiply and add count as two
   DType dtype = DType::kF32;
+  bool strided = false;  // a copy that reads or writes pieces
 };
 
 class ComputeModel {

@@ -12,6 +12,8 @@ namespace {
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr std::string_view kUnknownOrder =
     "the shard order behind a strided shard is unknown to the cost function (infinite cost)";
+constexpr std::string_view kPartialOfReplicate =
+    "AutoParallel makes no partial of a replicated tensor";
 constexpr std::string_view kNoPath = "no sequence of steps reaches the target layout";
 
 // Shapes on each mesh dim for one rank: the global shape with the (plain) shards of the outer mesh
@@ -106,6 +108,11 @@ Redistributor::Redistributor(DeviceMesh mesh, const Topology& topology,
 
 Redistributor::Shortcut Redistributor::shortcut(const Layout& from, const Layout& to) const {
   const TransitionRules& rules = options_.rules;
+  if (rules.autoparallel && from.is_replicated() &&
+      std::any_of(to.placements.begin(), to.placements.end(),
+                  [](const Placement& p) { return p.is_partial(); })) {
+    return {true, kInfinity, kPartialOfReplicate};
+  }
   if (rules.replicated_source_is_free && from.is_replicated()) return {true, 0.0, {}};
   if (from == to) return {true, 0.0, {}};
   if (rules.follows_plan && !rules.prices_strided && (from.has_strided() || to.has_strided())) {
@@ -127,13 +134,25 @@ bool Redistributor::plans_opaque_shards() const {
   return options_.planner == PlannerKind::kGraph && options_.rules.prices_strided;
 }
 
-// v0: every mesh dim on its own, outermost first, whatever the shard order.
+// AutoParallel takes a 2-D mesh's inner dim first where both reduce by scattering: the smaller part
+// then crosses the outer dim.
+bool Redistributor::loops_innermost_first(const Layout& from, const Layout& to) const {
+  return options_.rules.autoparallel && mesh_.ndim() == 2 && from[0] == Placement::partial() &&
+         from[1] == Placement::partial() && to[0].is_shard() && to[1].is_shard();
+}
+
+// v0 and AutoParallel: every mesh dim on its own, outermost first, whatever the shard order.
 Price Redistributor::loop_price(const TensorMeta& meta, const Layout& from,
                                 const Layout& to) const {
   Bytes bytes = local_bytes(meta, from);
   Price price;
-  for (int i = 0; i < mesh_.ndim(); ++i) {
+  const bool reversed = loops_innermost_first(from, to);
+  bool packed = !options_.rules.autoparallel || meta.is_contiguous();
+  for (int turn = 0; turn < mesh_.ndim(); ++turn) {
+    const int i = reversed ? mesh_.ndim() - 1 - turn : turn;
     if (from[i] == to[i]) continue;
+    if (!packed) price += pricer_.copy(bytes, meta.dtype, true);
+    packed = true;
     const PricedTransition step = pricer_.price(from[i], to[i], i, bytes, meta.dtype);
     price += step.price;
     bytes = step.bytes_after;

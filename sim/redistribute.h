@@ -99,6 +99,7 @@ class Redistributor {
   [[nodiscard]] bool plans_opaque_shards() const;
   [[nodiscard]] Price loop_price(const TensorMeta& meta, const Layout& from,
                                  const Layout& to) const;
+  [[nodiscard]] bool loops_innermost_first(const Layout& from, const Layout& to) const;
   [[nodiscard]] double greedy_cost_us(const TensorMeta& meta, const Layout& from,
                                       const Layout& to) const;
   [[nodiscard]] double moves_cost_us(const TensorMeta& meta, const Layout& from,

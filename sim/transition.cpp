@@ -6,7 +6,7 @@ namespace {
 // An assumption: the thread of #172282 never fixed a value; any above zero breaks the ties.
 constexpr Micros kReplicateToPartial{0.001};
 
-constexpr std::array<TransitionRules, 7> kRules = {{
+constexpr std::array<TransitionRules, 8> kRules = {{
     {.name = "v0",
      .summary = "loop over mesh dims, blind to shard order; R->S keeps the bytes; P->P' free",
      .source = "before pytorch/pytorch#166747, #169304",
@@ -41,6 +41,13 @@ constexpr std::array<TransitionRules, 7> kRules = {{
      .replicated_source_is_free = false,
      .prices_local_work = true,
      .prices_strided = true},
+    {.name = "autoparallel",
+     .summary = "AutoParallel's edge: a loop over the ends' mesh dims with reshuffle copies",
+     .source = "meta-pytorch/autoparallel a54c252, cost_models/collective_runtime_estimation.py",
+     .follows_plan = false,
+     .replicate_to_shard_divides_bytes = false,
+     .partial_to_partial_impossible = false,
+     .autoparallel = true},
 }};
 
 }  // namespace
@@ -71,6 +78,7 @@ PricedTransition TransitionPricer::price(const Placement& from, const Placement&
   if (from == to) return result;
   result.collective = collective_of(from, to);
   result.full_bytes = bytes;
+  if (rules_.autoparallel) return autoparallel_price(from, to, group, bytes, dtype);
   if (!rules_.prices_strided && (from.is_strided() || to.is_strided())) return result;
 
   const double n = static_cast<double>(group.ranks);
@@ -104,6 +112,39 @@ PricedTransition TransitionPricer::price(const Placement& from, const Placement&
   return result;
 }
 
+// One mesh dim of AutoParallel's edge. R->S and P->P' are free and keep the bytes, and so is whatever
+// touches a strided shard; only a partial can't be made of another placement. Source:
+// meta-pytorch/autoparallel at a54c252, redistribute_cost, restated in autoparallel.md 3.2.
+PricedTransition TransitionPricer::autoparallel_price(const Placement& from, const Placement& to,
+                                                      const GroupSpan& group, Bytes bytes,
+                                                      DType dtype) const {
+  const double n = static_cast<double>(group.ranks);
+  PricedTransition result{
+      .collective = collective_of(from, to), .full_bytes = bytes, .bytes_after = bytes};
+  const auto run = [&](Bytes full_bytes) {
+    result.full_bytes = full_bytes;
+    result.price = collectives_.price({result.collective, full_bytes, group});
+  };
+  if (from.is_shard() && to.is_replicate()) {
+    result.bytes_after = bytes * n;
+    run(result.bytes_after);
+    if (from.dim() != 0) result.price += copy(result.bytes_after, dtype, true);
+  } else if (from.is_shard() && to.is_shard()) {
+    run(bytes);
+    if (from.dim() != 0) result.price += copy(bytes, dtype, true);
+    if (to.dim() != 0) result.price += copy(bytes, dtype, true);
+  } else if (from.is_partial() && to.is_replicate()) {
+    run(bytes);
+  } else if (from.is_partial() && to.is_shard()) {
+    run(bytes);
+    if (to.dim() != 0) result.price += copy(bytes, dtype, true);
+    result.bytes_after = bytes / n;
+  } else if (!from.is_partial() && to.is_partial()) {
+    result.price = Price::make_impossible("AutoParallel makes no partial of another placement");
+  }
+  return result;
+}
+
 // Local kernels around a collective, each reading and writing the bytes that it moves:
 //   S(d)->R, d != 0       interleave the gathered chunks: the gathered bytes
 //   S(a)->S(b)            pack unless b == 0, unpack unless a == 0: the local bytes each
@@ -115,20 +156,18 @@ PricedTransition TransitionPricer::price(const Placement& from, const Placement&
 // Status: derived.
 Price TransitionPricer::local_work(const Placement& from, const Placement& to, double ranks,
                                    Bytes bytes, DType dtype) const {
-  const auto copy = [&](Bytes moved) {
-    return kernels_.price({Kernel::kCopy, 2 * moved, 0.0, dtype});
-  };
+  const auto reshuffle = [&](Bytes moved) { return copy(moved, dtype, true); };
   if (from.is_shard_like() && to.is_replicate()) {
-    return from.dim() != 0 ? copy(bytes * ranks) : Price();
+    return from.dim() != 0 ? reshuffle(bytes * ranks) : Price();
   }
   if (from.is_shard_like() && to.is_shard_like()) {
     Price price;
-    if (from.dim() != 0) price += copy(bytes);
-    if (to.dim() != 0) price += copy(bytes);
+    if (from.dim() != 0) price += reshuffle(bytes);
+    if (to.dim() != 0) price += reshuffle(bytes);
     return price;
   }
-  if (from.is_partial() && to.is_shard_like()) return to.dim() != 0 ? copy(bytes) : Price();
-  if (from.is_replicate() && to.is_shard_like()) return copy(bytes / ranks);
+  if (from.is_partial() && to.is_shard_like()) return to.dim() != 0 ? reshuffle(bytes) : Price();
+  if (from.is_replicate() && to.is_shard_like()) return copy(bytes / ranks, dtype, to.dim() != 0);
   if (from.is_replicate() && to.is_partial()) {
     const bool divides =
         to.kind() == Placement::Kind::kNormPartial ||

@@ -38,6 +38,9 @@ struct TransitionRules {
   Micros replicate_to_partial{0.0};
   // A fully replicated source costs nothing, whatever the target.
   bool replicated_source_is_free = true;
+  // AutoParallel's price of an edge: reshuffle copies and the copy that makes a tensor contiguous
+  // are priced, and whatever it does not know is free.
+  bool autoparallel = false;
   // Local kernels (chunks, partitions, reshuffle copies along a dim other than 0) are priced by the
   // compute model.
   bool prices_local_work = false;
@@ -46,7 +49,7 @@ struct TransitionRules {
   bool prices_strided = false;
 };
 
-// v0 v1 v2 v3 v4 v3-rp v-compute.
+// v0 v1 v2 v3 v4 v3-rp v-compute autoparallel.
 [[nodiscard]] std::span<const TransitionRules> all_transition_rules();
 // Which collective a change of placement runs; kLocal when none.
 [[nodiscard]] Collective collective_of(const Placement& from, const Placement& to);
@@ -82,8 +85,15 @@ class TransitionPricer {
   // The same along any communicator (a flattened mesh).
   [[nodiscard]] PricedTransition price(const Placement& from, const Placement& to,
                                        const GroupSpan& group, Bytes bytes, DType dtype) const;
+  // A local copy of so many bytes, read and written.
+  [[nodiscard]] Price copy(Bytes bytes, DType dtype, bool strided) const {
+    return kernels_.price({Kernel::kCopy, 2 * bytes, 0.0, dtype, strided});
+  }
 
  private:
+  [[nodiscard]] PricedTransition autoparallel_price(const Placement& from, const Placement& to,
+                                                    const GroupSpan& group, Bytes bytes,
+                                                    DType dtype) const;
   [[nodiscard]] Price local_work(const Placement& from, const Placement& to, double ranks,
                                  Bytes bytes, DType dtype) const;
 

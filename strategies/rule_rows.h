@@ -116,6 +116,36 @@ template <class IsGathered>
   return elements;
 }
 
+// Ops that PyTorch's schemas mark as views of their input (native_functions.yaml), and reshape, which
+// is one wherever strides allow it.
+inline constexpr std::array<std::string_view, 19> kViewOps = {"aten.alias.default",
+                                                              "aten.detach.default",
+                                                              "aten.detach_.default",
+                                                              "aten.diagonal.default",
+                                                              "aten.expand.default",
+                                                              "aten.permute.default",
+                                                              "aten.reshape.default",
+                                                              "aten.select.int",
+                                                              "aten.slice.Tensor",
+                                                              "aten.split.Tensor",
+                                                              "aten.split_with_sizes.default",
+                                                              "aten.squeeze.default",
+                                                              "aten.squeeze.dim",
+                                                              "aten.squeeze.dims",
+                                                              "aten.t.default",
+                                                              "aten.transpose.int",
+                                                              "aten.unbind.int",
+                                                              "aten.unsqueeze.default",
+                                                              "aten.view.default"};
+
+// The kernel of an op that computes nothing.
+[[nodiscard]] constexpr Kernel moving_kernel(std::string_view op) {
+  for (const std::string_view view : kViewOps) {
+    if (op == view) return Kernel::kView;
+  }
+  return Kernel::kCopy;
+}
+
 // Of an op that computes nothing, it moves elements; and of its variant with an `out` tensor.
 constexpr OpRule copy_rule(std::string_view op, unsigned sets, OutputsOf outputs, RowsOf rows,
                            ExcuseOf excuse = nullptr) {
@@ -124,7 +154,7 @@ constexpr OpRule copy_rule(std::string_view op, unsigned sets, OutputsOf outputs
           .outputs = outputs,
           .rows = rows,
           .excuse = excuse,
-          .kernel = Kernel::kCopy};
+          .kernel = moving_kernel(op)};
 }
 template <auto kOutputs, auto kRowsOf>
 constexpr OpRule copy_out_rule(std::string_view op, unsigned sets) {

@@ -359,7 +359,7 @@ constexpr OpRule forward(std::string_view op, unsigned sets, RowsOf rows) {
           .sets = sets,
           .outputs = forward_outputs,
           .rows = rows,
-          .kernel = Kernel::kGemm,
+          .kernel = Kernel::kAttention,
           .flops = forward_flops};
 }
 constexpr OpRule backward(std::string_view op, unsigned sets, RowsOf rows) {
@@ -367,7 +367,7 @@ constexpr OpRule backward(std::string_view op, unsigned sets, RowsOf rows) {
           .sets = sets,
           .outputs = backward_outputs,
           .rows = rows,
-          .kernel = Kernel::kGemm,
+          .kernel = Kernel::kAttention,
           .flops = backward_flops};
 }
 

@@ -307,7 +307,8 @@ constexpr std::array<OpRule, 2 * kCount + 1> all_rules() {
                    .allow_uneven = true,
                    .kernel = Kernel::kCopy};
   for (const Copied& copied : kCopied) {
-    OpRule rule{.op = copied.op, .outputs = copied.outputs, .kernel = Kernel::kCopy};
+    OpRule rule{
+        .op = copied.op, .outputs = copied.outputs, .kernel = rows::moving_kernel(copied.op)};
     rule.sets = kDTensor213;
     rule.follow = copied.follow;
     rules[next++] = rule;

@@ -699,7 +699,11 @@ constexpr unsigned kFollow = kDTensor213 | kDTensorLegacy;
 
 constexpr OpRule followed_by(std::string_view op, OutputsOf outputs, FollowOf follow,
                              unsigned sets = kDTensor213) {
-  return {.op = op, .sets = sets, .outputs = outputs, .follow = follow, .kernel = Kernel::kCopy};
+  return {.op = op,
+          .sets = sets,
+          .outputs = outputs,
+          .follow = follow,
+          .kernel = rows::moving_kernel(op)};
 }
 
 constexpr OpRule kRules[] = {

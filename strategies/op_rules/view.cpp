@@ -261,7 +261,7 @@ constexpr OpRule followed(std::string_view op, unsigned sets = kDTensor213) {
           .sets = sets,
           .outputs = view_outputs<view>,
           .follow = follow_view<view, strict>,
-          .kernel = Kernel::kCopy};
+          .kernel = rows::moving_kernel(op)};
 }
 
 template <View view>
@@ -270,7 +270,7 @@ constexpr OpRule as_rows(std::string_view op) {
           .sets = kShardlab,
           .outputs = view_outputs<view>,
           .rows = view_rows<view>,
-          .kernel = Kernel::kCopy};
+          .kernel = rows::moving_kernel(op)};
 }
 
 constexpr OpRule exact_reshape(std::string_view op) {
@@ -278,7 +278,7 @@ constexpr OpRule exact_reshape(std::string_view op) {
           .sets = kShardlab,
           .outputs = view_outputs<reshape>,
           .follow = follow_exactly,
-          .kernel = Kernel::kCopy};
+          .kernel = rows::moving_kernel(op)};
 }
 
 constexpr OpRule kRules[] = {

@@ -1,6 +1,6 @@
 // The price of one collective, by model: groups and sizes of a suite's spread, asked in turn.
 //
-//   BM_Price/<model>   alpha_beta, dtensor, nccl on h100; items are prices
+//   BM_Price/<model>   alpha_beta, dtensor, nccl, ap_default, ap_nccl on h100; items are prices
 //   BM_NcclAlternatives   the same through alternatives(), which allocates
 #include <benchmark/benchmark.h>
 
@@ -49,6 +49,8 @@ void price(benchmark::State& state, const char* name) {
 BENCHMARK_CAPTURE(price, alpha_beta, "alpha_beta")->Name("BM_Price/alpha_beta");
 BENCHMARK_CAPTURE(price, dtensor, "dtensor")->Name("BM_Price/dtensor");
 BENCHMARK_CAPTURE(price, nccl, "nccl")->Name("BM_Price/nccl");
+BENCHMARK_CAPTURE(price, ap_default, "ap_default")->Name("BM_Price/ap_default");
+BENCHMARK_CAPTURE(price, ap_nccl, "ap_nccl")->Name("BM_Price/ap_nccl");
 
 void BM_NcclAlternatives(benchmark::State& state) {
   const auto model = testing_support::collective_model("nccl", testing_support::topology_with(8));

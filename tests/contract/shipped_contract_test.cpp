@@ -38,9 +38,9 @@ TEST(Shipped, TheTopologiesAndStacksThatTheInterfaceNames) {
     EXPECT_TRUE(std::count(topologies.begin(), topologies.end(), name)) << name;
   }
   const auto stacks = shipped().names(ConfigKind::kStack);
-  for (const char* name :
-       {"dtensor-v0", "dtensor-v1", "dtensor-v2", "dtensor-v3", "dtensor-v3g", "dtensor-v3-rp",
-        "dtensor-v4", "dtensor-v-compute", "dtensor-2.13", "alpha-beta", "shardlab"}) {
+  for (const char* name : {"dtensor-v0", "dtensor-v1", "dtensor-v2", "dtensor-v3", "dtensor-v3g",
+                           "dtensor-v3-rp", "dtensor-v4", "dtensor-v-compute", "dtensor-2.13",
+                           "alpha-beta", "shardlab", "ap-default", "ap-nccl"}) {
     EXPECT_TRUE(std::count(stacks.begin(), stacks.end(), name)) << name;
   }
 }

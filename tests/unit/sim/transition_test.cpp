@@ -32,8 +32,8 @@ TEST(TransitionRules, AreTheSevenVersionsInOrder) {
     EXPECT_FALSE(rules.summary.empty()) << rules.name;
     EXPECT_FALSE(rules.source.empty()) << rules.name;
   }
-  EXPECT_EQ(names,
-            (std::vector<std::string_view>{"v0", "v1", "v2", "v3", "v4", "v3-rp", "v-compute"}));
+  EXPECT_EQ(names, (std::vector<std::string_view>{"v0", "v1", "v2", "v3", "v4", "v3-rp",
+                                                  "v-compute", "autoparallel"}));
 }
 
 TEST(TransitionRules, DefaultToV3) {

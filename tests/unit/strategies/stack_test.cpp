@@ -108,10 +108,10 @@ INSTANTIATE_TEST_SUITE_P(
                    "dtensor-2.13, dtensor-legacy, shardlab"},
         StackError{"UnknownVersion", R"({"transitions": "v9"})",
                    "s.json:/transitions: unknown transition version \"v9\" (did you mean \"v0\"?); "
-                   "valid: v0, v1, v2, v3, v4, v3-rp, v-compute"},
+                   "valid: v0, v1, v2, v3, v4, v3-rp, v-compute, autoparallel"},
         StackError{"UnknownVersionInAnObject", R"({"transitions": {"name": "newest"}})",
                    "s.json:/transitions/name: unknown transition version \"newest\"; valid: v0, "
-                   "v1, v2, v3, v4, v3-rp, v-compute"},
+                   "v1, v2, v3, v4, v3-rp, v-compute, autoparallel"},
         StackError{"PriceOfAPartitionInV3",
                    R"({"transitions": {"name": "v3", "replicate_to_partial_us": 1}})",
                    "s.json:/transitions/replicate_to_partial_us: version \"v3\" has no price for "
