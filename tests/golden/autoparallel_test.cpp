@@ -236,11 +236,11 @@ Layout layout_of(const std::string& text) {
 }
 
 DType dtype_of(const std::string& name) {
-  static const std::map<std::string, DType> kNames = {
-      {"bfloat16", DType::kBF16},
-      {"float32", DType::kF32},
-      {"int64", DType::kI64},
-      {"uint64", DType::kI64}};  // counts as an integer of eight bytes
+  static const std::map<std::string, DType> kNames = {{"bfloat16", DType::kBF16},
+                                                      {"float32", DType::kF32},
+                                                      {"int64", DType::kI64},
+                                                      {"complex64", DType::kF64},
+                                                      {"uint64", DType::kI64}};  // by their size
   return kNames.at(name);
 }
 
