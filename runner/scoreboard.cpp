@@ -17,7 +17,7 @@ constexpr std::size_t kLeastRows = 12;
 constexpr std::size_t kFitted = 6;
 constexpr std::int64_t kSmallHosts = 4;
 constexpr std::int64_t kLargeHosts = 8;
-constexpr std::string_view kStacks[] = {"dtensor-v3", "alpha-beta"};
+constexpr std::string_view kStacks[] = {"dtensor-v3", "alpha-beta", "nccl", "ap-nccl"};
 constexpr std::string_view kCalibrated = "calibrated";
 constexpr std::string_view kInterpolated = "interpolation";
 
