@@ -184,7 +184,8 @@ Robust minimize(const Residuals& residuals, VectorXd x, Eigen::Index priors,
   MatrixXd information = j.topRows(rows).transpose() * j.topRows(rows) / std::max(variance, 1e-18);
   if (priors > 0) {
     const MatrixXd tail = j.bottomRows(priors);
-    information += tail.transpose() * tail / std::max(variance, 1e-18);
+    const double own = fixed_scale ? *fixed_scale * *fixed_scale : variance;
+    information += tail.transpose() * tail / std::max(own, 1e-18);
   }
   information.diagonal().array() += 1e-12;
   fit.covariance = information.ldlt().solve(MatrixXd::Identity(x.size(), x.size()));

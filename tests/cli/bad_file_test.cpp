@@ -202,7 +202,7 @@ INSTANTIATE_TEST_SUITE_P(
         BadFile{"UnknownTransitions", kStack, stack_with(R"({"transitions": "v9"})"),
                 "bad.json:/transitions: unknown transition version \"v9\" (did you mean \"v0\"?); "
                 "valid: "
-                "v0, v1, v2, v3, v4, v3-rp, v-compute"},
+                "v0, v1, v2, v3, v4, v3-rp, v-compute, autoparallel"},
         BadFile{"PriceOfReplicateToPartialWhereThereIsNone", kStack,
                 stack_with(R"({"transitions": {"name": "v3", "replicate_to_partial_us": 1}})"),
                 "bad.json:/transitions/replicate_to_partial_us: version \"v3\" has no price for "
@@ -259,8 +259,10 @@ INSTANTIATE_TEST_SUITE_P(
         BadFile{"RowsForAModelWithoutRows", kStack,
                 stack_with(R"({"collective_model": {"name": "dtensor", "rows": [{}]}})"),
                 "bad.json:/collective_model/rows: model \"dtensor\" reads no rows"},
-        BadFile{"UnknownStraggler", kStack, stack_with(R"({"straggler": "slow"})"),
-                "bad.json:/straggler: unknown straggler model \"slow\"; valid: none, percent"},
+        BadFile{
+            "UnknownStraggler", kStack, stack_with(R"({"straggler": "slow"})"),
+            "bad.json:/straggler: unknown straggler model \"slow\"; valid: none, percent, fixed, "
+            "order_statistics"},
         BadFile{"StragglerWithoutPercent", kStack,
                 stack_with(R"({"straggler": {"name": "percent"}})"),
                 "bad.json:/straggler: missing key \"percent\""},

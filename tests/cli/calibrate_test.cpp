@@ -60,12 +60,12 @@ TEST(CalibrateCommand, FitsTheConstantsOfEveryModelThatHasSome) {
 TEST(CalibrateCommand, NamesWhatIsValid) {
   const ProcessResult model =
       run_shardlab({"calibrate", "h100_1x8_all_reduce_dgxc", "--model", "dtensor"});
-  EXPECT_EQ(model.exit_code, 3);
+  EXPECT_EQ(model.exit_code, 2);
   EXPECT_NE(model.err.find("dtensor has no free constants; valid: alpha_beta"), std::string::npos)
       << model.err;
   const ProcessResult unknown =
       run_shardlab({"calibrate", "h100_1x8_all_reduce_dgxc", "--model", "hockney"});
-  EXPECT_EQ(unknown.exit_code, 3);
+  EXPECT_EQ(unknown.exit_code, 2);
   EXPECT_NE(unknown.err.find("unknown model \"hockney\"; valid: "), std::string::npos);
 }
 

@@ -79,20 +79,22 @@ TEST(ModelChoice, KeepsTheRowsOfAModelThatReadsThem) {
 }
 
 TEST(ModelChoice, AnUnknownModelIsAnErrorThatListsTheKnown) {
-  EXPECT_THROW_MSG(
-      read_model_choice("dtenso", kPlace), ConfigError,
-      "s.json:/collective_model: unknown model \"dtenso\" (did you mean "
-      "\"dtensor\"?); valid: alpha_beta, dtensor, nccl, none, piecewise, roofline, table");
+  EXPECT_THROW_MSG(read_model_choice("dtenso", kPlace), ConfigError,
+                   "s.json:/collective_model: unknown model \"dtenso\" (did you mean "
+                   "\"dtensor\"?); valid: alpha_beta, ap_default, ap_nccl, ap_roofline, dtensor, "
+                   "nccl, none, piecewise, roofline, table");
   EXPECT_THROW_MSG(read_model_choice({{"name", "magic"}}, kPlace), ConfigError,
-                   "s.json:/collective_model/name: unknown model \"magic\"; valid: alpha_beta, "
-                   "dtensor, nccl, none, piecewise, roofline, table");
+                   "s.json:/collective_model/name: unknown model \"magic\"; valid: "
+                   "alpha_beta, ap_default, ap_nccl, ap_roofline, dtensor, nccl, none, piecewise, "
+                   "roofline, table");
 }
 
 TEST(ModelChoice, AnUnknownParameterNamesTheNearest) {
   EXPECT_THROW_MSG(
       read_model_choice({{"name", "roofline"}, {"params", {{"lauch_us", 1}}}}, kPlace), ConfigError,
       "s.json:/collective_model/params/lauch_us: unknown parameter (did you mean \"launch_us\"?); "
-      "valid: launch_us, memory_efficiency, flops_efficiency");
+      "valid: launch_us, memory_efficiency, flops_efficiency, attention_efficiency, "
+      "copy_efficiency, strided_copy_efficiency, elementwise_efficiency, reduction_efficiency");
 }
 
 TEST(ModelChoice, AValueOutOfRangeNamesTheRange) {
@@ -121,14 +123,14 @@ TEST(ModelChoice, AComputeModelPricesNoCollectives) {
   EXPECT_THROW_MSG(make_collective_model(read_model_choice("roofline", kPlace), topology_with(8)),
                    ConfigError,
                    "s.json:/collective_model: \"roofline\" prices no collectives; valid: "
-                   "alpha_beta, dtensor, nccl, piecewise, table");
+                   "alpha_beta, ap_default, ap_nccl, dtensor, nccl, piecewise, table");
 }
 
 TEST(ModelChoice, ACollectiveModelPricesNoKernels) {
-  EXPECT_THROW_MSG(make_compute_model(read_model_choice("dtensor", kPlace), topology_with(8)),
-                   ConfigError,
-                   "s.json:/collective_model: \"dtensor\" prices no kernels; valid: none, "
-                   "roofline");
+  EXPECT_THROW_MSG(
+      make_compute_model(read_model_choice("dtensor", kPlace), topology_with(8)), ConfigError,
+      "s.json:/collective_model: \"dtensor\" prices no kernels; valid: ap_roofline, none, "
+      "roofline");
 }
 
 }  // namespace

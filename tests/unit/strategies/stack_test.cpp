@@ -127,10 +127,10 @@ INSTANTIATE_TEST_SUITE_P(
                    "s.json:/planner: found 1; valid: a text"},
         StackError{"UnknownMerge", R"({"merge": "yes"})",
                    "s.json:/merge: found \"yes\"; valid: off, execute, price"},
-        StackError{
-            "UnknownModel", R"({"collective_model": "dtenso"})",
-            "s.json:/collective_model: unknown model \"dtenso\" (did you mean "
-            "\"dtensor\"?); valid: alpha_beta, dtensor, nccl, none, piecewise, roofline, table"},
+        StackError{"UnknownModel", R"({"collective_model": "dtenso"})",
+                   "s.json:/collective_model: unknown model \"dtenso\" (did you mean "
+                   "\"dtensor\"?); valid: alpha_beta, ap_default, ap_nccl, ap_roofline, dtensor, "
+                   "nccl, none, piecewise, roofline, table"},
         StackError{"UnknownParameter",
                    R"({"collective_model": {"name": "dtensor", "params": {"latency": 1}}})",
                    "s.json:/collective_model/params/latency: unknown parameter; valid: "
@@ -138,14 +138,17 @@ INSTANTIATE_TEST_SUITE_P(
                    "inter_host_factor"},
         StackError{"KernelModelForCollectives", R"({"collective_model": "roofline"})",
                    "s.json:/collective_model: \"roofline\" prices no collectives; valid: "
-                   "alpha_beta, dtensor, nccl, piecewise, table"},
+                   "alpha_beta, ap_default, ap_nccl, dtensor, nccl, piecewise, table"},
         StackError{"CollectiveModelForKernels", R"({"compute_model": "dtensor"})",
-                   "s.json:/compute_model: \"dtensor\" prices no kernels; valid: none, roofline"},
+                   "s.json:/compute_model: \"dtensor\" prices no kernels; valid: ap_roofline, "
+                   "none, roofline"},
         StackError{"TableWithoutRows", R"({"collective_model": "table"})",
                    "s.json:/collective_model: \"table\" needs rows; valid: {\"name\": ..., "
                    "\"rows\": [...]}"},
-        StackError{"UnknownStraggler", R"({"straggler": "slow"})",
-                   "s.json:/straggler: unknown straggler model \"slow\"; valid: none, percent"},
+        StackError{
+            "UnknownStraggler", R"({"straggler": "slow"})",
+            "s.json:/straggler: unknown straggler model \"slow\"; valid: none, percent, fixed, "
+            "order_statistics"},
         StackError{"UnknownOrder", R"({"order": "random"})",
                    "s.json:/order: order \"random\": at position 0: expected listed, reversed or "
                    "shuffled:SEED"},
