@@ -406,7 +406,7 @@ constexpr double kBendError = 0.1;                  // of ln t, beyond which a r
 constexpr double kCorrelation = 4.0;                // in ln S
 // Standard deviations of ln t, with the errors of their logarithms.
 constexpr double kDeparture = 0.3;
-constexpr double kDepartureError = 0.3;
+constexpr double kDepartureError = 0.9;
 constexpr double kNoise = 0.02;
 constexpr double kNoiseError = 0.5;
 constexpr double kDepartures[] = {0.02, 0.05, 0.1, 0.2, 0.3, 0.5};

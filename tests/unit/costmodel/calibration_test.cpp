@@ -252,8 +252,9 @@ TEST(FitCurve, ItsIntervalsHoldTheTrueCurve) {
   SHARDLAB_TRACE_SEED();
   Random random(75);
   const double share = curve_coverage(random_cases(50), random);
-  EXPECT_GE(share, 0.92);
-  EXPECT_LE(share, 1.0);
+  RecordProperty("coverage_percent", std::to_string(100 * share));
+  EXPECT_GE(share, 0.93);
+  EXPECT_LE(share, 0.985);  // 0.97 and the error of a thousand sizes, which are not independent
 }
 
 TEST(FitCurve, GoesThroughSixExactRowsOfAStraightLine) {
