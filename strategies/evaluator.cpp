@@ -640,13 +640,20 @@ Selection StackEvaluator::select_by_bounds(const OpRule& rule, const OpCall& cal
   const auto tensors = call.tensors();
   std::vector<std::vector<double>> by_code;
   for (std::size_t i = 0; i < space.inputs(); ++i) {
-    std::vector<std::uint32_t> codes(space.codes(i));
-    std::iota(codes.begin(), codes.end(), 0U);
-    std::vector<double>& prices = by_code.emplace_back(codes.size(), 0.0);
-    price_codes(on(mesh), space, i, *tensors[i], codes, prices);
-    if (stack_.transition_us == 0.0) continue;
-    for (const std::uint32_t code : codes) {
-      if (code != space.current_code(i)) prices[code] += stack_.transition_us;
+    // What no candidate may ask for is not priced: the planner would look for it everywhere.
+    std::vector<std::uint32_t> codes;
+    for (std::uint32_t code = 0; code < space.codes(i); ++code) {
+      const Placements placements = space.input_layout(i, code).placements;
+      const bool allowed =
+          is_shardable(tensors[i]->meta.shape, placements, mesh) && !has_mixed_partials(placements);
+      if (allowed || code == space.current_code(i)) codes.push_back(code);
+    }
+    std::vector<double> own(codes.size());
+    price_codes(on(mesh), space, i, *tensors[i], codes, own);
+    std::vector<double>& prices =
+        by_code.emplace_back(space.codes(i), std::numeric_limits<double>::infinity());
+    for (std::size_t k = 0; k < codes.size(); ++k) {
+      prices[codes[k]] = own[k] + (codes[k] == space.current_code(i) ? 0.0 : stack_.transition_us);
     }
   }
   BoundSearchInput input{.rule = rule,
