@@ -294,8 +294,19 @@ std::vector<CollectiveQuery> groups_of(std::span<const Observation> rows) {
   return groups;
 }
 
-constexpr int kGridOctaves = 16;  // sizes 1 KiB, 4 KiB, ..., 1 GiB
-double grid_bytes(int step) { return std::exp2(10 + 20.0 * step / (kGridOctaves / 1.6)); }
+// Sizes that advice is about: 1 KiB, 4 KiB, ..., 1 GiB.
+constexpr int kGridSizes = 11;
+double grid_bytes(int step) { return std::exp2(10 + 2 * step); }
+
+// What one more row of each size would leave of the mean variance of the predictions.
+void advise(std::vector<NextSize>& sizes, std::span<const CollectiveQuery> grid,
+            const MatrixXd& covariance, double noise) {
+  const double now = std::max(covariance.trace(), 1e-300);
+  for (Eigen::Index c = 0; c < covariance.rows(); ++c) {
+    const double gain = covariance.col(c).squaredNorm() / (covariance(c, c) + noise * noise);
+    sizes.push_back({grid[static_cast<std::size_t>(c)], 100 * (1 - gain / now)});
+  }
+}
 
 void keep_best(std::vector<NextSize>& sizes) {
   std::stable_sort(sizes.begin(), sizes.end(), [](const NextSize& a, const NextSize& b) {
@@ -304,11 +315,12 @@ void keep_best(std::vector<NextSize>& sizes) {
   if (sizes.size() > 3) sizes.resize(3);
 }
 
-void advise(Calibration& fit, const Constants& constants, std::span<const std::size_t> free,
-            const Robust& robust, std::span<const Observation> rows, const Topology& topology) {
+void advise_constants(Calibration& fit, const Constants& constants,
+                      std::span<const std::size_t> free, const Robust& robust,
+                      std::span<const Observation> rows, const Topology& topology) {
   std::vector<CollectiveQuery> grid;
   for (CollectiveQuery query : groups_of(rows)) {
-    for (int step = 0; step <= 10; ++step) {
+    for (int step = 0; step < kGridSizes; ++step) {
       query.full_bytes = grid_bytes(step);
       grid.push_back(query);
     }
@@ -323,12 +335,7 @@ void advise(Calibration& fit, const Constants& constants, std::span<const std::s
   };
   const MatrixXd j = jacobian(log_prices, robust.x, log_prices(robust.x));
   const MatrixXd covariance = j * robust.covariance * j.transpose();
-  const double now = std::max(covariance.trace(), 1e-300);
-  const double noise = robust.scale * robust.scale;
-  for (Eigen::Index c = 0; c < covariance.rows(); ++c) {
-    const double gain = covariance.col(c).squaredNorm() / (covariance(c, c) + noise);
-    fit.next_sizes.push_back({grid[static_cast<std::size_t>(c)], 100 * (1 - gain / now)});
-  }
+  advise(fit.next_sizes, grid, covariance, robust.scale);
   keep_best(fit.next_sizes);
 }
 
@@ -388,7 +395,7 @@ Calibration calibrate_constants(const ModelEntry& model, std::span<const Observa
   const double more =
       static_cast<double>(rows.size()) * (widest * widest / (kWantedWidth * kWantedWidth) - 1);
   fit.more_rows = more > 0 ? static_cast<std::int64_t>(std::ceil(std::min(more, 1e9))) : 0;
-  advise(fit, constants, free, robust, rows, topology);
+  advise_constants(fit, constants, free, robust, rows, topology);
   note_errors(fit, rows, topology);
   return fit;
 }
@@ -578,29 +585,27 @@ CurvePrior prior_of_curve(CollectiveQuery group, const Topology& topology) {
 
 void advise_curve(Calibration& fit, const CurveFit& curve, CollectiveQuery group) {
   const Kriging kriging{curve};
-  constexpr int kSizes = 11;
-  MatrixXd covariance(kSizes, kSizes);
-  std::vector<VectorXd> rows;
-  for (int i = 0; i < kSizes; ++i) rows.push_back(kriging.with_rows(std::log(grid_bytes(i))));
-  for (int a = 0; a < kSizes; ++a) {
-    const VectorXd weighed = kriging.inverse * rows[static_cast<std::size_t>(a)];
-    for (int b = 0; b < kSizes; ++b) {
-      covariance(a, b) = kriging.between(std::log(grid_bytes(a)), std::log(grid_bytes(b))) -
-                         rows[static_cast<std::size_t>(b)].dot(weighed);
+  std::vector<CollectiveQuery> grid;
+  std::vector<double> logs;
+  std::vector<VectorXd> with_rows;
+  for (int i = 0; i < kGridSizes; ++i) {
+    group.full_bytes = grid_bytes(i);
+    grid.push_back(group);
+    logs.push_back(std::log(group.full_bytes));
+    with_rows.push_back(kriging.with_rows(logs.back()));
+  }
+  MatrixXd covariance(kGridSizes, kGridSizes);
+  for (std::size_t a = 0; a < grid.size(); ++a) {
+    const VectorXd weighed = kriging.inverse * with_rows[a];
+    for (std::size_t b = 0; b < grid.size(); ++b) {
+      covariance(static_cast<Eigen::Index>(a), static_cast<Eigen::Index>(b)) =
+          kriging.between(logs[a], logs[b]) - with_rows[b].dot(weighed);
     }
   }
-  const double now = std::max(covariance.trace(), 1e-300);
-  double widest = 0.0;
-  for (int c = 0; c < kSizes; ++c) {
-    const double gain =
-        covariance.col(c).squaredNorm() / (covariance(c, c) + curve.noise * curve.noise);
-    group.full_bytes = grid_bytes(c);
-    fit.next_sizes.push_back({group, 100 * (1 - gain / now)});
-    widest = std::max(widest, 1.96 * std::sqrt(std::max(covariance(c, c), 0.0)));
-  }
+  advise(fit.next_sizes, grid, covariance, curve.noise);
   // One row more about every size that is wider than wanted.
-  for (int c = 0; c < kSizes; ++c) {
-    if (1.96 * std::sqrt(std::max(covariance(c, c), 0.0)) > kWantedWidth) ++fit.more_rows;
+  for (const double variance : covariance.diagonal()) {
+    if (t_quantile(1e9) * std::sqrt(std::max(variance, 0.0)) > kWantedWidth) ++fit.more_rows;
   }
 }
 
@@ -689,7 +694,7 @@ Calibration calibrate(const ModelEntry& model, std::span<const Observation> rows
   }
   if (!model.fits_curves && model.fitted.empty()) {
     throw InputError("calibrate: " + std::string(model.name) +
-                     " has no free constants; valid: " + fitted_model_names());
+                     " has no free constants; valid: " + join(fitted_model_names()));
   }
   std::vector<RefusedObservation> refused = contradictions(rows);
   std::vector<Observation> kept;

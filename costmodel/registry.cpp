@@ -67,12 +67,12 @@ ModelChoice read_model_choice(const nlohmann::json& json, const JsonPlace& place
   return choice;
 }
 
-std::string fitted_model_names() {
+std::vector<std::string_view> fitted_model_names() {
   std::vector<std::string_view> names;
   for (const ModelEntry* entry : all_cost_models()) {
     if (entry->fits_curves || !entry->fitted.empty()) names.push_back(entry->name);
   }
-  return join(names);
+  return names;
 }
 
 std::unique_ptr<CostModel> make_collective_model(const ModelChoice& choice,

@@ -60,8 +60,8 @@ struct ModelEntry {
 // Those that price collectives, or else those that price kernels.
 [[nodiscard]] std::vector<std::string_view> model_names(bool collective);
 
-// Models that `calibrate` fits: "alpha_beta piecewise ...".
-[[nodiscard]] std::string fitted_model_names();
+// Models that `calibrate` fits.
+[[nodiscard]] std::vector<std::string_view> fitted_model_names();
 
 // A model as a stack names it: {"name": ..., "params": {...}, "rows": [...]}, or just the name as a
 // text.

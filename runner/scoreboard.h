@@ -36,7 +36,7 @@ struct ProtocolScores {
 };
 
 struct Scoreboard {
-  std::size_t healthy = 0;
+  std::size_t sets = 0;
   std::array<ErrorSummary, std::size(kSizeBands)> noise;  // in place against out of place
   std::vector<ProtocolScores> protocols;
 };

@@ -35,8 +35,9 @@ Result calibrate_files(const CalibrateArguments& arguments, const Session& sessi
   const ConfigStore store = session.store();
   const ModelEntry* model = find_cost_model(arguments.model);
   if (model == nullptr) {
-    throw InputError("calibrate: unknown model \"" + arguments.model +
-                     "\"; valid: " + fitted_model_names());
+    const std::vector<std::string_view> names = fitted_model_names();
+    throw InputError("calibrate: unknown model \"" + arguments.model + "\"" +
+                     did_you_mean(arguments.model, names) + "; valid: " + join(names));
   }
   SourceHints hints;
   hints.hosts = arguments.hosts;
@@ -105,11 +106,13 @@ nlohmann::json result_json(const Result& result) {
 
 std::string result_text(const Result& result) {
   const Calibration& fit = result.fit;
-  std::string text = std::string(fit.model->name) + " fitted to " + std::to_string(fit.rows_used) +
-                     " rows of " + std::to_string(result.sets.size()) +
-                     " sets: errors of these rows " + format_fixed(fit.median_ape_percent, 1) +
-                     " % in the median, " + format_fixed(fit.p90_ape_percent, 1) +
-                     " % in the 90th percentile\n";
+  std::string text =
+      std::string(fit.model->name) + " fitted to " + std::to_string(fit.rows_used) + " rows of " +
+      std::to_string(result.sets.size()) + " sets: errors of these rows " +
+      format_fixed(fit.median_ape_percent, 1) + " % in the median, " +
+      format_fixed(fit.p90_ape_percent, 1) + " % in the 90th percentile" +
+      (fit.model->fits_curves ? " (curves go through their rows: `validate` on others)" : "") +
+      "\n";
   TextTable table({"parameter", "value", "95 % from", "to"});
   for (const FittedParameter& p : fit.parameters) {
     table.add(
@@ -179,7 +182,8 @@ void add_calibrate_command(CLI::App& app, Session& session) {
       ->add_option("files", arguments->files,
                    "nccl-tests text or JSON, shardlab's JSON, or a shipped set")
       ->required();
-  command->add_option("--model", arguments->model, fitted_model_names())->capture_default_str();
+  command->add_option("--model", arguments->model, join(fitted_model_names()))
+      ->capture_default_str();
   command->add_option("--topology", arguments->topology,
                       "shipped name or path; default: by the first set's GPU. Ranks, hosts and "
                       "devices per host are the measurement's");
