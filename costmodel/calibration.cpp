@@ -2,11 +2,13 @@
 
 #include <Eigen/Dense>
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <functional>
 #include <map>
 #include <tuple>
 
+#include "costmodel/curve_relation.h"
 #include "costmodel/error.h"
 #include "costmodel/text.h"
 
@@ -406,11 +408,12 @@ Calibration calibrate_constants(const ModelEntry& model, std::span<const Observa
 // a few by the error on held-out sizes of those sets (status: fitted, weakly). The errors of ln a,
 // ln b and ln p are those left after the smooth fit.
 constexpr double kSharpness = 0.7;
-constexpr double kSharpnessWeight = 0.3;            // residuals of ln p beside residuals of ln t
-constexpr double kAsymptoteWeight = 0.03;           // of ln a and ln b
-constexpr double kPriorErrors[] = {0.1, 0.1, 0.1};  // of ln a, ln b, ln p
-constexpr double kBendError = 0.1;                  // of ln t, beyond which a row bends less
-constexpr double kCorrelation = 4.0;                // in ln S
+constexpr double kSharpnessWeight = 0.3;  // residuals of ln p beside residuals of ln t
+constexpr double kPriorError = 0.1;       // of ln a, ln b, ln p where rows tell them
+constexpr double kBendError = 0.1;        // of ln t, beyond which a row bends less
+constexpr double kTold = 1.5;             // in ln S, how far past the bend a row must be
+constexpr double kRelatedError = 0.3;     // of ln a, ln b told by other curves
+constexpr double kCorrelation = 4.0;      // in ln S
 // Standard deviations of ln t, with the errors of their logarithms.
 constexpr double kDeparture = 0.3;
 constexpr double kDepartureError = 0.9;
@@ -452,10 +455,8 @@ VectorXd slope_at(Collective kind, const Curve& curve, double log_size) {
   return jacobian(logs, x, logs(x)).row(0).transpose();
 }
 
-VectorXd prior_variances() {
-  return (VectorXd(3) << kPriorErrors[0] * kPriorErrors[0], kPriorErrors[1] * kPriorErrors[1],
-          kPriorErrors[2] * kPriorErrors[2])
-      .finished();
+VectorXd variances(const std::array<double, 3>& errors) {
+  return Eigen::Map<const VectorXd>(errors.data(), 3).array().square();
 }
 
 }  // namespace
@@ -477,8 +478,8 @@ CurveFit fit_curve(Collective kind, std::span<const SizedTime> rows, const Curve
     VectorXd r(n + 3);
     r.head(n) = smooth_logs(kind, x, sizes) - times;
     r[n] = kSharpnessWeight * (x[2] - std::log(kSharpness));
-    r[n + 1] = kAsymptoteWeight * (x[0] - std::log(prior.latency_us));
-    r[n + 2] = kAsymptoteWeight * (x[1] - std::log(prior.bytes_per_us));
+    r[n + 1] = kBendError / prior.log_latency_error * (x[0] - std::log(prior.latency_us));
+    r[n + 2] = kBendError / prior.log_bandwidth_error * (x[1] - std::log(prior.bytes_per_us));
     return r;
   };
   VectorXd start(3);
@@ -486,13 +487,22 @@ CurveFit fit_curve(Collective kind, std::span<const SizedTime> rows, const Curve
   const Robust smooth = minimize(residuals, start, 3, kBendError);
   VectorXd x = smooth.x;
 
+  CurveFit fit;
+  fit.kind = kind;
+  fit.smooth = curve_of(x);
+  const VectorXd errors = smooth.covariance.diagonal().cwiseMax(0.0).cwiseSqrt();
+  const double bend = x[0] + x[1];  // ln S where floor and plateau meet
+  fit.tells_latency = errors[0] < kOpenLogError && sizes[0] < bend - kTold;
+  fit.tells_bandwidth = errors[1] < kOpenLogError && sizes[n - 1] > bend + kTold;
+  fit.log_errors = {fit.tells_latency ? kPriorError : prior.log_latency_error,
+                    fit.tells_bandwidth ? kPriorError : prior.log_bandwidth_error, kPriorError};
+
   // Departures from it and noise: the most likely of the grid, given what is usual.
   const VectorXd misses = times - smooth_logs(kind, x, sizes);
   const Residuals logs = [&](const VectorXd& moved) { return smooth_logs(kind, moved, sizes); };
   const MatrixXd j = jacobian(logs, x, logs(x));
-  const MatrixXd trend = j * prior_variances().asDiagonal() * j.transpose();
+  const MatrixXd trend = j * variances(fit.log_errors).asDiagonal() * j.transpose();
   const MatrixXd correlations = departures(sizes);
-  CurveFit fit;
   double best = -std::numeric_limits<double>::infinity();
   for (const double departure : kDepartures) {
     for (const double noise : kNoises) {
@@ -515,12 +525,8 @@ CurveFit fit_curve(Collective kind, std::span<const SizedTime> rows, const Curve
   k.diagonal().array() += fit.noise * fit.noise;
   const MatrixXd inverse = k.llt().solve(MatrixXd::Identity(n, n));
   const VectorXd weights = inverse * misses;
-  x += prior_variances().asDiagonal() * j.transpose() * weights;
-  fit.kind = kind;
+  x += variances(fit.log_errors).asDiagonal() * j.transpose() * weights;
   fit.curve = curve_of(x);
-  const VectorXd errors = smooth.covariance.diagonal().cwiseMax(0.0).cwiseSqrt();
-  fit.tells_latency = errors[0] < kOpenLogError;
-  fit.tells_bandwidth = errors[1] < kOpenLogError;
   const VectorXd kinks = fit.departure * fit.departure * correlations * weights;
   for (Eigen::Index i = 0; i < n; ++i) {
     const double bytes = sorted[static_cast<std::size_t>(i)].bytes;
@@ -543,8 +549,9 @@ struct Kriging {
   Eigen::Map<const MatrixXd> inverse{fit.inverse.data(), sizes.size(), sizes.size()};
 
   [[nodiscard]] double between(double a, double b) const {
-    const VectorXd slope = prior_variances().asDiagonal() * slope_at(fit.kind, fit.curve, b);
-    return slope_at(fit.kind, fit.curve, a).dot(slope) +
+    const VectorXd slope =
+        variances(fit.log_errors).asDiagonal() * slope_at(fit.kind, fit.smooth, b);
+    return slope_at(fit.kind, fit.smooth, a).dot(slope) +
            fit.departure * fit.departure * correlation(a, b);
   }
   [[nodiscard]] VectorXd with_rows(double a) const {
@@ -609,69 +616,150 @@ void advise_curve(Calibration& fit, const CurveFit& curve, CollectiveQuery group
   }
 }
 
+// A curve with the rows that it is fitted to.
+struct MeasuredCurve {
+  CollectiveQuery query;  // of any size
+  std::vector<SizedTime> rows;
+  CurvePrior prior;
+  CurveFit fit;
+  bool tells_latency = true;  // its own rows do
+  bool tells_bandwidth = true;
+
+  [[nodiscard]] CurveGroup group() const {
+    return {query.kind, query.group.ranks, query.group.hosts};
+  }
+  [[nodiscard]] std::string name() const { return curve_name(query); }
+};
+
+// The asymptotes that `curve` cannot tell, from the curves that can.
+CurvePrior prior_of_related(const MeasuredCurve& curve, std::span<const MeasuredCurve> curves) {
+  CurvePrior prior = curve.prior;
+  const CurveGroup group = curve.group();
+  const auto mean = [&](bool MeasuredCurve::*tells, const auto& log_of, double& value,
+                        double& error) {
+    double sum = 0.0;
+    double weights = 0.0;
+    for (const MeasuredCurve& other : curves) {
+      const double weight = other.*tells ? relation_weight(other.group(), group) : 0.0;
+      if (weight == 0.0) continue;
+      sum += weight * log_of(other);
+      weights += weight;
+    }
+    if (weights == 0.0) return;
+    value = std::exp(sum / weights);
+    error = kRelatedError;
+  };
+  if (!curve.tells_latency) {
+    mean(
+        &MeasuredCurve::tells_latency,
+        [&](const MeasuredCurve& other) {
+          return std::log(other.fit.curve.latency_us * latency_factor(group) /
+                          latency_factor(other.group()));
+        },
+        prior.latency_us, prior.log_latency_error);
+  }
+  if (!curve.tells_bandwidth) {
+    mean(
+        &MeasuredCurve::tells_bandwidth,
+        [&](const MeasuredCurve& other) {
+          return std::log(other.fit.curve.bytes_per_us * volume_factor(other.group()) /
+                          volume_factor(group));
+        },
+        prior.bytes_per_us, prior.log_bandwidth_error);
+  }
+  return prior;
+}
+
+nlohmann::json curve_json(const MeasuredCurve& measured) {
+  const Curve& curve = measured.fit.curve;
+  nlohmann::json kinks = nlohmann::json::array();
+  for (const Kink& kink : curve.kinks) kinks.push_back({kink.bytes, kink.factor});
+  return {{"collective", to_string(measured.query.kind)},
+          {"ranks", measured.query.group.ranks},
+          {"hosts", measured.query.group.hosts},
+          {"latency_us", curve.latency_us},
+          {"bandwidth_gb_per_s", curve.bytes_per_us / 1e3},
+          {"sharpness", curve.sharpness},
+          {"kinks", kinks}};
+}
+
+void report_curve(Calibration& fit, const MeasuredCurve& measured) {
+  const CurveFit& curve = measured.fit;
+  const std::string name = measured.name();
+  const auto keep = [&](const char* constant, double prior, double error, const char* size,
+                        const char* asymptote) {
+    const bool related = error < CurvePrior{}.log_latency_error;
+    fit.not_identified.push_back({name + constant, prior,
+                                  std::string("no row is ") + size + " enough to tell the " +
+                                      asymptote + "; the prior is " +
+                                      (related ? "the other curves'" : "the topology's")});
+  };
+  if (!measured.tells_latency) {
+    keep(".latency_us", measured.prior.latency_us, measured.prior.log_latency_error, "small",
+         "latency floor");
+  }
+  if (!measured.tells_bandwidth) {
+    keep(".bandwidth_gb_per_s", measured.prior.bytes_per_us / 1e3,
+         measured.prior.log_bandwidth_error, "large", "bandwidth");
+  }
+  const double smallest = std::exp(curve.log_sizes.front());
+  const double largest = std::exp(curve.log_sizes.back());
+  const CurveFit::Interval floor = curve.at(smallest);
+  const CurveFit::Interval plateau = curve.at(largest);
+  fit.parameters.push_back({name + ".smallest_us", floor.us, floor.low_95, floor.high_95});
+  fit.parameters.push_back({name + ".largest_gb_per_s", largest / plateau.us / 1e3,
+                            largest / plateau.high_95 / 1e3, largest / plateau.low_95 / 1e3});
+  if (measured.rows.size() < 4) {
+    fit.not_identified.push_back(
+        {name + ".sharpness", kSharpness, "three rows tell the floor, the plateau and one kink"});
+  }
+  advise_curve(fit, curve, measured.query);
+}
+
 Calibration calibrate_curves(const ModelEntry& model, std::span<const Observation> rows,
                              const Topology& topology) {
   constexpr std::size_t kLeastRows = 3;
   Calibration fit;
   fit.model = &model;
   std::vector<Observation> used;
-  double noise = 0.0;
-  for (const CollectiveQuery& group : groups_of(rows)) {
-    std::vector<SizedTime> own;
+  std::vector<MeasuredCurve> curves;
+  for (const CollectiveQuery& query : groups_of(rows)) {
+    MeasuredCurve curve{.query = query, .rows = {}, .prior = {}, .fit = {}};
     std::vector<Observation> members;
     for (const Observation& row : rows) {
-      const bool same = row.query.kind == group.kind &&
-                        row.query.group.ranks == group.group.ranks &&
-                        row.query.group.hosts == group.group.hosts;
-      if (!same) continue;
-      own.push_back({row.query.full_bytes, row.time_us});
+      const CurveGroup group{row.query.kind, row.query.group.ranks, row.query.group.hosts};
+      if (group != curve.group()) continue;
+      curve.rows.push_back({row.query.full_bytes, row.time_us});
       members.push_back(row);
     }
-    const std::string name = curve_name(group);
-    if (own.size() < kLeastRows) {
+    if (curve.rows.size() < kLeastRows) {
       fit.not_identified.push_back(
-          {name, 0.0, "a curve takes at least 3 rows, found " + std::to_string(own.size())});
+          {curve.name(), 0.0,
+           "a curve takes at least 3 rows, found " + std::to_string(curve.rows.size())});
       continue;
     }
-    const CurvePrior prior = prior_of_curve(group, topology);
-    const CurveFit curve = fit_curve(group.kind, own, prior);
-    if (!curve.tells_latency) {
-      fit.not_identified.push_back({name + ".latency_us", prior.latency_us,
-                                    "no row is small enough to tell the latency floor"});
-    }
-    if (!curve.tells_bandwidth) {
-      fit.not_identified.push_back({name + ".bandwidth_gb_per_s", prior.bytes_per_us / 1e3,
-                                    "no row is large enough to tell the bandwidth"});
-    }
-    noise = std::max(noise, curve.noise);
-    nlohmann::json kinks = nlohmann::json::array();
-    for (const Kink& kink : curve.curve.kinks) kinks.push_back({kink.bytes, kink.factor});
-    fit.rows.push_back({{"collective", to_string(group.kind)},
-                        {"ranks", group.group.ranks},
-                        {"hosts", group.group.hosts},
-                        {"latency_us", curve.curve.latency_us},
-                        {"bandwidth_gb_per_s", curve.curve.bytes_per_us / 1e3},
-                        {"sharpness", curve.curve.sharpness},
-                        {"kinks", kinks}});
-    const double smallest = std::exp(curve.log_sizes.front());
-    const double largest = std::exp(curve.log_sizes.back());
-    const CurveFit::Interval floor = curve.at(smallest);
-    const CurveFit::Interval plateau = curve.at(largest);
-    fit.parameters.push_back({name + ".smallest_us", floor.us, floor.low_95, floor.high_95});
-    fit.parameters.push_back({name + ".largest_gb_per_s", largest / plateau.us / 1e3,
-                              largest / plateau.high_95 / 1e3, largest / plateau.low_95 / 1e3});
-    if (own.size() < 4) {
-      fit.not_identified.push_back(
-          {name + ".sharpness", kSharpness, "three rows tell the floor, the plateau and one kink"});
-    }
-    advise_curve(fit, curve, group);
+    curve.prior = prior_of_curve(query, topology);
+    curve.fit = fit_curve(query.kind, curve.rows, curve.prior);
+    curve.tells_latency = curve.fit.tells_latency;
+    curve.tells_bandwidth = curve.fit.tells_bandwidth;
     used.insert(used.end(), members.begin(), members.end());
+    curves.push_back(std::move(curve));
   }
-  if (fit.rows.empty()) {
+  if (curves.empty()) {
     throw InputError(
         "calibrate: piecewise takes at least 3 rows of one collective and group, found " +
         std::to_string(rows.size()) + " rows of " + std::to_string(groups_of(rows).size()) +
         " groups");
+  }
+  double noise = 0.0;
+  for (MeasuredCurve& curve : curves) {
+    if (!curve.tells_latency || !curve.tells_bandwidth) {
+      curve.prior = prior_of_related(curve, curves);
+      curve.fit = fit_curve(curve.query.kind, curve.rows, curve.prior);
+    }
+    noise = std::max(noise, curve.fit.noise);
+    fit.rows.push_back(curve_json(curve));
+    report_curve(fit, curve);
   }
   fit.noise_percent = 100 * noise;
   keep_best(fit.next_sizes);

@@ -13,6 +13,7 @@
 // refused, and listed. Rows that cannot even predict themselves throw InputError.
 #pragma once
 
+#include <array>
 #include <string>
 #include <vector>
 
@@ -90,8 +91,11 @@ struct CurveFit {
   };
   [[nodiscard]] Interval at(Bytes bytes) const;
 
-  // What `at` needs: sizes of the rows, the inverse covariance, the residuals weighed by it.
+  // What `at` needs: the curve before its departures with the prior errors of its ln a, ln b, ln p;
+  // sizes of the rows, the inverse covariance, the residuals weighed by it.
   Collective kind = Collective::kLocal;
+  Curve smooth = {};
+  std::array<double, 3> log_errors = {};
   std::vector<double> log_sizes;
   std::vector<double> inverse;  // row-major
   std::vector<double> weights;
@@ -101,10 +105,13 @@ struct SizedTime {
   Bytes bytes;
   double time_us;
 };
-// What a curve is like before any row is seen: its asymptotes, within a factor of e^3 or so.
+// What a curve is like before any row is seen: its asymptotes, and the standard deviations of their
+// logarithms.
 struct CurvePrior {
   double latency_us;
   double bytes_per_us;
+  double log_latency_error = 10.0 / 3;
+  double log_bandwidth_error = 10.0 / 3;
 };
 // Assumes at least one row, all times positive.
 [[nodiscard]] CurveFit fit_curve(Collective kind, std::span<const SizedTime> rows,

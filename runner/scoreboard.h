@@ -1,6 +1,6 @@
 // The scoreboard: stacks side by side on runs that they were not fitted to.
 //
-//   const Scoreboard board = make_scoreboard(store);
+//   const Scoreboard board = make_scoreboard(store, sets, threads);
 //   scoreboard_text(board)       // reports/scoreboard.md
 //
 // Protocols, over the healthy sets:
@@ -11,8 +11,8 @@
 //           which one at least is of the log's scale, of whatever collectives;
 //   scale   a held-out scale: fitted to the sets of a family on up to 4 hosts, predicted are its
 //           sets on 8 hosts and more.
-// A family is a GPU's name up to its first parenthesis, and the fabric: the first word that states
-// it and the GB/s of a host (health.h). Errors are pooled over rows, bands are validation.h's.
+// Errors are pooled over rows, bands are validation.h's. What the stacks' choices cost:
+// scoreboard_decisions.h.
 #pragma once
 
 #include <array>
@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "runner/configs.h"
+#include "runner/scoreboard_decisions.h"
 #include "runner/validation.h"
 
 namespace shardlab {
@@ -35,14 +36,21 @@ struct ProtocolScores {
   std::vector<ScoreRow> rows;
 };
 
+inline constexpr std::string_view kScoredStacks[] = {"dtensor-v3", "alpha-beta", "nccl", "ap-nccl"};
+inline constexpr std::string_view kCalibratedStack = "calibrated";
+
+// Six of the set's rows, evenly spaced in index, first and last included; all of fewer.
+[[nodiscard]] MeasurementSet sparse_rows(const MeasurementSet& set);
+
 struct Scoreboard {
   std::size_t sets = 0;
   std::array<ErrorSummary, std::size(kSizeBands)> noise;  // in place against out of place
   std::vector<ProtocolScores> protocols;
+  std::vector<SystemScores> decisions;
 };
 
 [[nodiscard]] Scoreboard make_scoreboard(const ConfigStore& store,
-                                         std::span<const MeasurementSet> sets);
+                                         std::span<const MeasurementSet> sets, int threads);
 [[nodiscard]] std::string scoreboard_text(const Scoreboard& board);
 
 }  // namespace shardlab

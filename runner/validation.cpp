@@ -5,7 +5,9 @@
 #include <cmath>
 #include <utility>
 
+#include "costmodel/measurements/health.h"
 #include "costmodel/registry.h"
+#include "costmodel/text.h"
 #include "reports/statistics.h"
 
 namespace shardlab {
@@ -25,6 +27,12 @@ constexpr std::array<GpuName, 8> kGpus = {{{"gb200", "gb200"},
                                            {"h100", "h100"},
                                            {"a100", "a100"}}};
 constexpr std::string_view kFallback = "h100";
+
+std::string until(std::string_view text, std::string_view ends) {
+  std::string out(text.substr(0, text.find_first_of(ends)));
+  while (out.ends_with(' ')) out.pop_back();
+  return out;
+}
 
 }  // namespace
 
@@ -63,6 +71,14 @@ ErrorSummary summarize(std::span<const RowPrediction> rows) {
 std::string_view size_band(Bytes bytes) {
   if (bytes < 1e6) return kSizeBands[0];
   return bytes < 64e6 ? kSizeBands[1] : kSizeBands[2];
+}
+
+std::string measurement_family(const MeasurementSet& set) {
+  const std::optional<double> host = stated_host_bandwidth(set.inter, set.gpus_per_host);
+  std::string fabric = until(set.inter, " ,(");
+  if (fabric == "none") fabric = "one host";
+  return until(set.gpu, "(") + (fabric.empty() ? "" : ", " + fabric) +
+         (host ? ", " + format_double(*host) + " GB/s a host" : "");
 }
 
 std::string scale_of(const MeasurementSet& set) {

@@ -111,7 +111,7 @@ check_shell() {
     echo "shellcheck is not installed: scripts/setup --for-checks (syntax alone was checked)"
     return $SKIPPED
   fi
-  shellcheck "${sources[@]}"
+  shellcheck --external-sources "${sources[@]}"
 }
 
 check_python() {

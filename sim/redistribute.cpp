@@ -281,20 +281,19 @@ void Redistributor::add_graph_steps(Plan& plan, const Layout& to, std::int64_t r
   }
 }
 
+GroupSpan Redistributor::span(const PlanStep& step) const {
+  if (!step.is_merged()) return pricer_.span(step.mesh_dims.front());
+  MeshLayout layout;
+  for (const int dim : step.mesh_dims) layout = layout.concatenate(mesh_.layout(dim));
+  return mesh_.span(layout.coalesce(), pricer_.span(step.mesh_dims.front()).walk, topology_);
+}
+
 // Threads the bytes through the steps and prices each.
 void Redistributor::price_steps(Plan& plan) const {
   Bytes bytes = local_bytes(plan.meta, plan.from);
   for (PlanStep& step : plan.steps) {
-    PricedTransition priced;
-    if (step.is_merged()) {
-      MeshLayout layout;
-      for (const int dim : step.mesh_dims) layout = layout.concatenate(mesh_.layout(dim));
-      const GroupSpan group =
-          mesh_.span(layout.coalesce(), pricer_.span(step.mesh_dims.front()).walk, topology_);
-      priced = pricer_.price(step.from, step.to, group, bytes, plan.meta.dtype);
-    } else {
-      priced = pricer_.price(step.from, step.to, step.mesh_dims.front(), bytes, plan.meta.dtype);
-    }
+    const PricedTransition priced =
+        pricer_.price(step.from, step.to, span(step), bytes, plan.meta.dtype);
     step.collective = priced.collective;
     step.full_bytes = priced.full_bytes;
     step.price = priced.price;

@@ -61,6 +61,8 @@ class Redistributor {
   Redistributor& operator=(const Redistributor&) = delete;
 
   [[nodiscard]] const DeviceMesh& mesh() const { return mesh_; }
+  // The communicator of a step of one of this mesh's plans.
+  [[nodiscard]] GroupSpan span(const PlanStep& step) const;
   [[nodiscard]] const TransitionPricer& pricer() const { return pricer_; }
   [[nodiscard]] const RedistributionOptions& options() const { return options_; }
 

@@ -34,6 +34,11 @@ void keep_best(QuestionResult& result, const std::string& choice, std::optional<
   result.best_reason.clear();
 }
 
+std::int64_t collectives_of(const Plan& plan) {
+  return std::count_if(plan.steps.begin(), plan.steps.end(),
+                       [](const auto& step) { return step.collective != Collective::kLocal; });
+}
+
 }  // namespace
 
 std::string choice_text(const std::vector<Placements>& inputs,
@@ -78,6 +83,7 @@ void Questionnaire::ask_plan(const Question& question, QuestionResult& result) {
     Answer answer;
     answer.choice = plan.path();
     answer.path = {plan.path()};
+    answer.collectives = collectives_of(plan);
     answer.price_us = plan.impossible.empty() ? plan.price.total.value() : kInfinity;
     answer.impossible = plan.impossible;
     const bool planned = !plan.steps.empty() || plan.impossible.empty();
@@ -114,6 +120,7 @@ Answer Questionnaire::select_answer(StackEvaluator& stack, const Expansion& expa
     if (!moves) continue;
     const Plan plan = own.plan(tensors[i]->meta, tensors[i]->layout, to);
     answer.path.push_back("input " + std::to_string(i) + ": " + plan.path());
+    answer.collectives += collectives_of(plan);
     if (answer.impossible.empty() && !plan.impossible.empty()) {
       answer.impossible = "input " + std::to_string(i) + ": " + plan.impossible;
     }
@@ -193,6 +200,7 @@ void Questionnaire::ask_foreach(const OpCall& call, const DeviceMesh& mesh,
       for (std::string& step : more.path) {
         sum.path.push_back("element " + std::to_string(i) + ", " + step);
       }
+      sum.collectives += more.collectives;
       sum.price_us += more.price_us;
       if (sum.impossible.empty()) sum.impossible = more.impossible;
       sum.reference_us = sum.reference_us && more.reference_us

@@ -24,6 +24,7 @@ namespace shardlab {
 struct Answer {
   std::string choice;             // "S(0)R, R -> S(0)R", or a plan's path
   std::vector<std::string> path;  // one redistribution a line
+  std::int64_t collectives = 0;   // steps of these that move data between ranks
   double price_us = 0.0;          // infinity when impossible
   std::string impossible;
   std::optional<double> reference_us;  // none: the reference can't price it

@@ -3,7 +3,7 @@
 //   rows: {"collective", "ranks", "hosts" (optional), "bytes", "time_us"}
 //   between two points of one collective and group: linear in bytes; below the first: its time;
 //   above the last: the last two points' slope (at least 0), or the last point's bytes per us when
-//   it is alone.
+//   it is alone; impossible below the first over `reach`, and above `reach` times the last
 // Source: the rows' own. Valid: collectives and groups that have rows; every other query is
 // impossible, with that reason. Status: as the rows.
 #include <algorithm>
@@ -22,10 +22,11 @@ struct Point {
 };
 
 constexpr std::int64_t kAnyHosts = 0;
+constexpr double kAnySize = 1e18;
 
 class TableModel final : public CostModel {
  public:
-  explicit TableModel(const ModelInput& input) {
+  explicit TableModel(const ModelInput& input) : reach_(input.params["reach"]) {
     for (std::size_t i = 0; i < input.rows.size(); ++i) {
       ObjectReader row(input.rows[i], input.rows_place.at(i));
       const std::string name = row.text("collective");
@@ -61,6 +62,11 @@ class TableModel final : public CostModel {
     }
     const std::vector<Point>& points = it->second;
     const Point& first = points.front();
+    const bool near = query.full_bytes >= first.bytes / reach_ &&
+                      query.full_bytes <= points.back().bytes * reach_;
+    if (!near && reach_ < kAnySize) {
+      return Price::make_impossible("the table has no row near this size");
+    }
     if (query.full_bytes <= first.bytes) return Price::of(Micros(first.time_us), Micros());
     const double time = points.size() > 1   ? interpolate(points, query.full_bytes)
                         : first.bytes > 0.0 ? first.time_us * query.full_bytes / first.bytes
@@ -83,7 +89,13 @@ class TableModel final : public CostModel {
     return lower->time_us + slope * (bytes - lower->bytes);
   }
 
+  double reach_;
   std::map<std::tuple<Collective, std::int64_t, std::int64_t>, std::vector<Point>> curves_;
+};
+
+constexpr ParamSpec kParams[] = {
+    {"reach", kAnySize, 1.0, kAnySize,
+     "how far beyond the sizes of its rows a group is priced, as a factor"},
 };
 
 constexpr ContractExemption kExemptions[] = {
@@ -101,6 +113,7 @@ COST_MODEL(table){
     .formula = "linear in bytes between the rows of one collective and group",
     .source = "the rows' own",
     .valid_range = "collectives and groups that have rows",
+    .params = kParams,
     .exemptions = kExemptions,
     .reads_rows = true,
     .make_collective = [](const ModelInput& input) -> std::unique_ptr<CostModel> {

@@ -246,8 +246,13 @@ void draw_curves(const Comparison& comparison, ComparisonRecord& record) {
 }
 
 std::string reference_label(const Stack& reference) {
-  if (reference.collective_model.entry->name == "dtensor")
-    return "DTensor's own model, not measured";
+  const std::string_view model = reference.collective_model.entry->name;
+  if (model == "dtensor") return "DTensor's own model, not measured";
+  if (model == "nccl") return "NCCL's own model, not measured";
+  if (model.starts_with("ap_")) return "AutoParallel's model, not measured";
+  if (reference.collective_model.entry->reads_rows) {
+    return "collectives from measured rows, kernels from the datasheet";
+  }
   return "datasheet, not measured";
 }
 

@@ -16,7 +16,15 @@ nlohmann::json parts_json(const Price& price) {
           {"straggler", price.straggler.value()}};
 }
 
-nlohmann::json step_json(const PlanStep& step) {
+// What the model weighed for a step, the cheapest first; empty for models of one formula.
+std::vector<Alternative> alternatives_of(const PlanStep& step, StackEvaluator& evaluator,
+                                         const DeviceMesh& mesh) {
+  const Redistributor& redistributor = evaluator.on(mesh);
+  return evaluator.collective_model().alternatives(
+      {step.collective, step.full_bytes, redistributor.span(step)});
+}
+
+nlohmann::json step_json(const PlanStep& step, const std::vector<Alternative>& alternatives) {
   nlohmann::json json = {
       {"collective", to_string(step.collective)},
       {"mesh_dims", std::vector<int>(step.mesh_dims.begin(), step.mesh_dims.end())},
@@ -31,6 +39,15 @@ nlohmann::json step_json(const PlanStep& step) {
     json["flattened_mesh"] = step.flattened_mesh;
     json["avg_scale"] = step.avg_scale;
   }
+  if (!alternatives.empty()) {
+    json["alternatives"] = nlohmann::json::array();
+    for (const Alternative& alternative : alternatives) {
+      json["alternatives"].push_back({{"algorithm", alternative.algorithm},
+                                      {"protocol", alternative.protocol},
+                                      {"price_us", finite_or_null(alternative.price.total.value())},
+                                      {"parts_us", parts_json(alternative.price)}});
+    }
+  }
   return json;
 }
 
@@ -44,7 +61,23 @@ std::string mesh_dims_text(const MeshDims& dims) {
   return text;
 }
 
-std::string plan_text(const Plan& plan, const PlanBounds& bounds) {
+// A line a step: "step 1: NVLS SIMPLE 276.658, RING SIMPLE 301.200, ..."
+std::string alternatives_text(std::span<const std::vector<Alternative>> steps) {
+  std::string out;
+  for (std::size_t i = 0; i < steps.size(); ++i) {
+    std::string line;
+    for (const Alternative& alternative : steps[i]) {
+      line += (line.empty() ? "" : ", ") + std::string(alternative.algorithm) + " " +
+              std::string(alternative.protocol) + " " +
+              format_fixed(alternative.price.total.value(), 3);
+    }
+    if (!line.empty()) out += "  step " + std::to_string(i + 1) + " weighed: " + line + "\n";
+  }
+  return out;
+}
+
+std::string plan_text(const Plan& plan, const PlanBounds& bounds,
+                      std::span<const std::vector<Alternative>> alternatives) {
   std::string out = plan.path() + "\n";
   if (!plan.impossible.empty()) {
     out += "  impossible: " + plan.impossible + "\n";
@@ -66,7 +99,7 @@ std::string plan_text(const Plan& plan, const PlanBounds& bounds) {
                  format_fixed(step.price.transfer.value(), 3),
                  format_fixed(step.price.compute.value(), 3)});
     }
-    out += table.text();
+    out += table.text() + alternatives_text(alternatives);
   }
   for (const MergeWarning& warning : plan.warnings) {
     out += "  not merged: " + std::to_string(warning.steps) + " steps on mesh dims " +
@@ -91,12 +124,18 @@ void run_plan(const RedistributionArguments& arguments, Session& session) {
   StackEvaluator evaluator(store.stack(arguments.stack), topology);
   const Plan plan = evaluator.on(mesh).plan(meta, from, to, options);
   const PlanBounds bounds = bounds_of(plan, mesh, topology);
+  std::vector<std::vector<Alternative>> alternatives;
+  for (const PlanStep& step : plan.steps) {
+    alternatives.push_back(alternatives_of(step, evaluator, mesh));
+  }
   if (!session.json()) {
-    session.print(plan_text(plan, bounds));
+    session.print(plan_text(plan, bounds, alternatives));
     return;
   }
   nlohmann::json steps = nlohmann::json::array();
-  for (const PlanStep& step : plan.steps) steps.push_back(step_json(step));
+  for (std::size_t i = 0; i < plan.steps.size(); ++i) {
+    steps.push_back(step_json(plan.steps[i], alternatives[i]));
+  }
   nlohmann::json warnings = nlohmann::json::array();
   for (const MergeWarning& warning : plan.warnings) {
     warnings.push_back(

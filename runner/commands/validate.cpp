@@ -218,7 +218,7 @@ void print_scoreboard(const ValidateArguments& arguments, const Session& session
   const std::vector<MeasurementSet> sets =
       arguments.files.empty() ? healthy_measurements(store)
                               : read_measurements(store, arguments.files, hints_of(arguments));
-  session.print(scoreboard_text(make_scoreboard(store, sets)));
+  session.print(scoreboard_text(make_scoreboard(store, sets, session.threads())));
 }
 
 void run_validate(const ValidateArguments& arguments, Session& session) {

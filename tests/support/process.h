@@ -15,7 +15,7 @@ namespace shardlab::testing_support {
 struct ProcessOptions {
   std::filesystem::path folder;                                  // where it starts; empty: here
   std::vector<std::pair<std::string, std::string>> environment;  // on top of ours
-  int timeout_s = 120;
+  int timeout_s = 280;  // below the 300 s of CTest: a loaded machine is no fault
 };
 
 struct ProcessResult {

@@ -216,6 +216,34 @@ TEST(Calibrate, NamesSizesThatHelpMost) {
   EXPECT_LT(fit.next_sizes.front().variance_left_percent, 70.0);
 }
 
+TEST(Calibrate, AsymptotesThatNoRowTellsComeFromTheOtherCurves) {
+  const Topology topology = topology_with(8);
+  const auto model = make_collective_model(choice_of("alpha_beta", truths()[0].params), topology);
+  Random random(76);
+  std::vector<CollectiveQuery> asked;
+  for (int k = 0; k < 12; ++k) {
+    asked.push_back({Collective::kAllGather, std::exp2(10 + 2 * k), group_of(8)});
+  }
+  for (int k = 0; k < 6; ++k) {
+    asked.push_back({Collective::kAllReduce, std::exp2(8 + k), group_of(8)});
+  }
+  const auto rows = measured(*model, asked, random, 0.01);
+  const Calibration fit = calibrate(*find_cost_model("piecewise"), rows, topology);
+  ASSERT_EQ(fit.not_identified.size(), 1U);
+  EXPECT_EQ(fit.not_identified[0].name, "all_reduce.8x1.bandwidth_gb_per_s");
+  EXPECT_EQ(fit.not_identified[0].reason,
+            "no row is large enough to tell the bandwidth; the prior is the other curves'");
+  const CollectiveQuery large{Collective::kAllReduce, 1e9, group_of(8)};
+  const double us = model->price(large).total.value();
+  const auto fitted = make_collective_model(fit.choice(), topology);
+  EXPECT_NEAR(fitted->price(large).total.value() / us, 1.0, 0.3);
+
+  const std::span<const Observation> small(rows.data() + 12, 6);
+  const Calibration alone = calibrate(*find_cost_model("piecewise"), small, topology);
+  EXPECT_EQ(alone.not_identified[0].reason,
+            "no row is large enough to tell the bandwidth; the prior is the topology's");
+}
+
 // -- Curves --------------------------------------------------------------------------------------
 
 constexpr CurvePrior kPrior{10.0, 1e5};
@@ -273,6 +301,15 @@ TEST(FitCurve, SmallRowsAloneDoNotTellTheBandwidth) {
   const CurveFit fit = fit_curve(Collective::kAllReduce, rows, kPrior);
   EXPECT_TRUE(fit.tells_latency);
   EXPECT_FALSE(fit.tells_bandwidth);
+}
+
+TEST(FitCurve, WhatNoRowTellsIsWide) {
+  const std::vector<SizedTime> rows = {{64, 12.0}, {256, 12.1}, {1024, 12.0}, {4096, 12.2}};
+  const CurveFit fit = fit_curve(Collective::kAllReduce, rows, kPrior);
+  const CurveFit::Interval known = fit.at(1024);
+  const CurveFit::Interval open = fit.at(1e9);
+  EXPECT_LT(known.high_95 / known.low_95, 1.5);
+  EXPECT_GT(open.high_95 / open.low_95, 100.0);
 }
 
 TEST(TabulatedCurve, NeverFallsWithSize) {

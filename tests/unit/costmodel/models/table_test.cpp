@@ -54,6 +54,16 @@ TEST_F(Table, ContinuesTheLastSlopeAboveTheLastRow) {
   EXPECT_DOUBLE_EQ(ask(*table, 5000).total.value(), 14 + 2000 * 0.003);
 }
 
+TEST_F(Table, ReachesAsFarAsItIsTold) {
+  const auto table = collective_model(
+      {{"name", "table"}, {"params", {{"reach", 2}}}, {"rows", {row(1000, 10), row(2000, 11)}}},
+      topology_);
+  EXPECT_EQ(ask(*table, 500).total.value(), 10);
+  EXPECT_EQ(ask(*table, 499).impossible, "the table has no row near this size");
+  EXPECT_EQ(ask(*table, 4000).total.value(), 13);
+  EXPECT_EQ(ask(*table, 4001).impossible, "the table has no row near this size");
+}
+
 TEST_F(Table, ScalesALoneRowByItsBytes) {
   EXPECT_DOUBLE_EQ(ask(*model(json::array({row(1000, 10)})), 4000).total.value(), 40.0);
 }
