@@ -8,7 +8,8 @@ source scripts/generated_file.sh
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 
-# A stack takes its name from its file.
+# A stack takes its name from its file. Called by generated_file.
+# shellcheck disable=SC2317
 print_stack() {
   "$binary" calibrate "${@:2}" --quiet --out "$folder/$1.json" > /dev/null
   cat "$folder/$1.json"

@@ -1,7 +1,5 @@
-#include "costmodel/measurements/nccl_tests_reader.h"
-
+// nccl-tests' text: lines in, rows out.
 #include <algorithm>
-#include <array>
 #include <charconv>
 #include <cmath>
 #include <map>
@@ -9,21 +7,18 @@
 #include <utility>
 #include <vector>
 
-#include "costmodel/dtype.h"
 #include "costmodel/error.h"
+#include "costmodel/measurements/nccl_tests_names.h"
+#include "costmodel/measurements/nccl_tests_reader.h"
+#include "costmodel/measurements/nccl_tests_run.h"
 #include "costmodel/text.h"
 
 namespace shardlab {
 namespace {
 
-using nlohmann::json;
 using Tokens = std::vector<std::string_view>;
 
 constexpr std::string_view kBlanks = " \t\r\f\v";
-constexpr std::string_view kRankSources =
-    "a device list (\"#  Rank  0 ... on HOST device  0\"), lines \"# ranks: N\", \"# nodes: N\" "
-    "and "
-    "\"# gpus_per_node: N\", or --hosts and --gpus-per-host";
 constexpr std::string_view kRowForm =
     "size count type [redop] [root] time algbw busbw [#wrong], then the last four in place";
 
@@ -59,16 +54,6 @@ std::optional<Number> number_of(std::string_view text) {
     if (!std::isfinite(value)) return std::nullopt;
   }
   return value;
-}
-
-bool is_not_available(std::string_view text) { return text == "N/A" || text == "nan"; }
-
-// "abc..." in quotes, short and on one line.
-std::string in_quotes(std::string_view text) {
-  constexpr std::size_t kShown = 60;
-  std::string out = "\"" + std::string(text.substr(0, kShown)) + "\"";
-  if (text.size() > kShown) out.insert(out.size() - 1, "...");
-  return out;
 }
 
 // -- tags of launchers -----------------------------------------------------------------------------
@@ -124,211 +109,7 @@ Tokens row_tokens(std::string_view line) {
   return out;
 }
 
-// -- names ------------------------------------------------------------------------------------------
-
-struct DtypeName {
-  std::string_view theirs;
-  std::string_view ours;
-};
-// nccl-tests: test_typenames of src/common.cu, older and newer spellings.
-constexpr std::array<DtypeName, 18> kDtypes = {{{"float", "f32"},
-                                                {"double", "f64"},
-                                                {"half", "f16"},
-                                                {"bfloat16", "bf16"},
-                                                {"int8", "i8"},
-                                                {"uint8", "u8"},
-                                                {"int32", "i32"},
-                                                {"uint32", "u32"},
-                                                {"int64", "i64"},
-                                                {"uint64", "u64"},
-                                                {"f8e4m3", "f8e4m3"},
-                                                {"f8e5m2", "f8e5m2"},
-                                                {"fp8_e4m3", "f8e4m3"},
-                                                {"fp8_e5m2", "f8e5m2"},
-                                                {"fp8e4m3", "f8e4m3"},
-                                                {"fp8e5m2", "f8e5m2"},
-                                                {"char", "i8"},
-                                                {"int", "i32"}}};
-
-std::string_view our_dtype(std::string_view theirs) {
-  for (const DtypeName& name : kDtypes) {
-    if (name.theirs == theirs) return name.ours;
-  }
-  return {};
-}
-
-std::string dtype_list() {
-  std::vector<std::string_view> names;
-  for (const DtypeName& name : kDtypes) names.push_back(name.theirs);
-  return join(names);
-}
-
-std::int64_t itemsize_of(std::string_view ours) {
-  if (ours == "u32") return 4;
-  if (ours == "u64") return 8;
-  const auto dtype = dtype_from_name(ours);
-  return dtype ? itemsize(*dtype) : 1;
-}
-
-// Lower case, without separators and the suffix of the program: "AllReduce", "all_reduce_perf" and
-// "all-reduce" are "allreduce".
-std::string plain_name(std::string_view name) {
-  if (const std::size_t slash = name.rfind('/'); slash != std::string_view::npos) {
-    name = name.substr(slash + 1);
-  }
-  std::string plain;
-  for (const char c : name) {
-    if (c == '_' || c == '-' || c == ' ') continue;
-    plain += c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-  }
-  for (const std::string_view suffix : {"perfmpi", "perf"}) {
-    if (plain.size() > suffix.size() && plain.ends_with(suffix)) {
-      plain.resize(plain.size() - suffix.size());
-    }
-  }
-  return plain;
-}
-
-struct CollectiveName {
-  std::string_view plain;
-  Collective kind;
-};
-// Longer names first: "reducescatter" holds "scatter".
-constexpr std::array<CollectiveName, 7> kCollectives = {
-    {{"reducescatter", Collective::kReduceScatter},
-     {"allreduce", Collective::kAllReduce},
-     {"allgather", Collective::kAllGather},
-     {"alltoall", Collective::kAllToAll},
-     {"broadcast", Collective::kBroadcast},
-     {"sendrecv", Collective::kSendRecv},
-     {"scatter", Collective::kScatter}}};
-
-// A collective of the table in a longer text, such as a file's name.
-std::optional<Collective> collective_within(std::string_view text) {
-  const std::string plain = plain_name(text);
-  for (const CollectiveName& name : kCollectives) {
-    if (plain.find(name.plain) != std::string::npos) return name.kind;
-  }
-  return std::nullopt;
-}
-
-// "2.29.3" of NCCL_VERSION_CODE: two digits a part since 2.9, one for the minor version before
-// (nccl.h, NCCL_VERSION).
-std::string version_of_code(std::int64_t code) {
-  const bool is_old = code < 10000;
-  const std::int64_t major = code / (is_old ? 1000 : 10000);
-  const std::int64_t minor = (is_old ? code % 1000 : code % 10000) / 100;
-  return std::to_string(major) + "." + std::to_string(minor) + "." + std::to_string(code % 100);
-}
-
-// -- results that are wrong ----------------------------------------------------------------------
-
-// What a verification column says: a count of wrong elements, or, before 2.13, the largest relative
-// error, of which nccl-tests accepted these (src/common.cu, deltaMaxValue).
-std::string wrong_reason(double value, std::string_view dtype) {
-  if (value >= 1.0 && std::floor(value) == value) {
-    return format_double(value) + " wrong elements (#wrong)";
-  }
-  const double accepted = dtype == "f64"                      ? 1e-12
-                          : dtype == "f32"                    ? 1e-5
-                          : dtype == "f16" || dtype == "bf16" ? 1e-2
-                                                              : 0.0;
-  if (value <= accepted) return "";
-  return "results are wrong by " + format_double(value) + " (error), more than " +
-         format_double(accepted);
-}
-
-// Columns that contradict each other come from two lines in one, or were retyped. The bandwidth is
-// printed with two digits behind the point, later fewer.
-std::string contradiction(double bytes, double time_us, double algbw) {
-  const double expected = bytes / time_us / 1e3;
-  if (std::abs(algbw - expected) <= 0.006 + 0.01 * expected) return "";
-  return "columns contradict each other: " + format_double(bytes) + " B in " +
-         format_double(time_us) + " us is " + format_fixed(expected, 2) + " GB/s, algbw says " +
-         format_double(algbw);
-}
-
-// -- what a file says about the run ----------------------------------------------------------------
-
-struct Device {
-  std::string host;
-  std::string name;
-};
-
-struct Run {
-  std::optional<std::int64_t> ranks;
-  std::optional<std::int64_t> hosts;
-  std::optional<std::int64_t> gpus_per_host;
-  std::map<std::int64_t, Device> devices;  // by rank
-  std::int64_t ranks_per_line = 1;         // of the device list in JSON: a process' first rank
-};
-
-// Fills ranks, hosts and gpus_per_host; `fail` throws with the message.
-template <class Fail>
-void settle(const Run& run, const SourceHints& hints, MeasurementSet& set, const Fail& fail) {
-  std::optional<std::int64_t> ranks = run.ranks;
-  std::optional<std::int64_t> hosts = run.hosts;
-  std::optional<std::int64_t> per_host = run.gpus_per_host;
-  if (!run.devices.empty()) {
-    const std::int64_t listed = run.devices.rbegin()->first + run.ranks_per_line;
-    std::set<std::string> names;
-    for (const auto& [rank, device] : run.devices) names.insert(device.host);
-    const auto listed_hosts = static_cast<std::int64_t>(names.size());
-    if (ranks && *ranks != listed) {
-      set.warnings.push_back("\"ranks\" says " + std::to_string(*ranks) + ", the device list " +
-                             std::to_string(listed) + "; the former counts");
-    }
-    if (hosts && *hosts != listed_hosts) {
-      set.warnings.push_back("\"nodes\" says " + std::to_string(*hosts) + ", the device list " +
-                             std::to_string(listed_hosts) + "; the former counts");
-    }
-    ranks = ranks.value_or(listed);
-    hosts = hosts.value_or(listed_hosts);
-  }
-  const auto fill = [&](std::optional<std::int64_t>& value, const std::optional<std::int64_t>& hint,
-                        const std::string& what) {
-    if (!hint) return;
-    if (value && *value != *hint) {
-      set.warnings.push_back("the file says " + std::to_string(*value) + " " + what +
-                             ", the command line " + std::to_string(*hint) + "; the file counts");
-    }
-    value = value.value_or(*hint);
-  };
-  fill(ranks, hints.ranks, "ranks");
-  fill(hosts, hints.hosts, "hosts");
-  if (!hosts && !per_host && ranks && hints.gpus_per_host) per_host = hints.gpus_per_host;
-  if (!per_host && ranks && hosts) {
-    // How many devices a full host would have is nobody's concern: that many take part.
-    per_host = (*ranks + *hosts - 1) / std::max<std::int64_t>(1, *hosts);
-  }
-  fill(per_host, hints.gpus_per_host, "GPUs a host");
-  if (!ranks && hosts && per_host) ranks = *hosts * *per_host;
-  if (!hosts && ranks && per_host) hosts = (*ranks + *per_host - 1) / *per_host;
-  if (!ranks || !hosts) {
-    fail("found no number of " + std::string(ranks ? "hosts" : "ranks") +
-         "; valid: " + std::string(kRankSources));
-    return;
-  }
-  if (*hosts > *ranks) {
-    fail("found " + std::to_string(*ranks) + " ranks on " + std::to_string(*hosts) +
-         " hosts; valid: at least one rank a host");
-  }
-  set.ranks = *ranks;
-  set.hosts = *hosts;
-  set.gpus_per_host = per_host.value_or((*ranks + *hosts - 1) / *hosts);
-  if (set.gpus_per_host * set.hosts != set.ranks) {
-    set.warnings.push_back(std::to_string(set.ranks) + " ranks are not " +
-                           std::to_string(set.hosts) + " hosts times " +
-                           std::to_string(set.gpus_per_host) + " GPUs");
-  }
-  if (set.gpu.empty() && !run.devices.empty()) set.gpu = run.devices.begin()->second.name;
-}
-
-void refuse(MeasurementSet& set, int line, std::string reason) {
-  set.refused.push_back({line, std::move(reason)});
-}
-
-// -- text ------------------------------------------------------------------------------------------
+// -- rows and tables
 
 struct Layout {
   bool is_known = false;
@@ -643,7 +424,7 @@ class TextReader {
     const auto side = static_cast<std::size_t>(layout_.per_side);
     const std::optional<double> time = numbers[first];
     if (!time || *time <= 0.0) {
-      return refuse(set_, line_, "found no time out of place");
+      return set_.refused.push_back({line_, "found no time out of place"});
     }
     RawRow raw;
     raw.row.dtype = std::string(dtype);
@@ -657,13 +438,13 @@ class TextReader {
       if (!numbers[at] || *numbers[at] <= 0.0) continue;
       if (side > 3 && numbers[at + 3]) {
         if (const std::string wrong = wrong_reason(*numbers[at + 3], dtype); !wrong.empty()) {
-          return refuse(set_, line_, place + wrong);
+          return set_.refused.push_back({line_, place + wrong});
         }
       }
       if (numbers[at + 1]) {
         if (const std::string reason = contradiction(size, *numbers[at], *numbers[at + 1]);
             !reason.empty()) {
-          return refuse(set_, line_, place + reason);
+          return set_.refused.push_back({line_, place + reason});
         }
       }
       if (s == 1) raw.row.in_place_time_us = numbers[at];
@@ -706,10 +487,11 @@ class TextReader {
     const std::optional<Collective> in_name = collective_within(set_name_of(file_));
     for (RawRow& raw : rows_) {
       if (!raw.unsupported.empty()) {
-        refuse(set_, raw.row.line,
-               "found the collective " + in_quotes(raw.unsupported) +
-                   "; valid: all_gather, all_reduce, reduce_scatter, alltoall, broadcast, "
-                   "scatter, sendrecv");
+        set_.refused.push_back(
+            {raw.row.line,
+             "found the collective " + in_quotes(raw.unsupported) +
+                 "; valid: all_gather, all_reduce, reduce_scatter, alltoall, broadcast, "
+                 "scatter, sendrecv"});
         continue;
       }
       std::optional<Collective> kind = raw.collective;
@@ -722,7 +504,7 @@ class TextReader {
                 "all_gather\" above it, or a file name that holds it");
       }
       if (set_.ranks == 1) {
-        refuse(set_, raw.row.line, "one rank alone: nothing is communicated");
+        set_.refused.push_back({raw.row.line, "one rank alone: nothing is communicated"});
         continue;
       }
       raw.row.collective = *kind;
@@ -758,200 +540,11 @@ class TextReader {
   MeasurementSet set_;
 };
 
-// -- JSON ------------------------------------------------------------------------------------------
-
-// An object of the tool's: keys that are not asked for are its own business (versions add some).
-const json* member(const json& object, const char* key) {
-  if (!object.is_object()) return nullptr;
-  const auto it = object.find(key);
-  return it == object.end() || it->is_null() ? nullptr : &*it;
-}
-
-const json& required(const json& object, const char* key, const JsonPlace& place) {
-  if (!object.is_object()) place.fail("found " + describe_json(object) + "; valid: an object");
-  const json* found = member(object, key);
-  if (found == nullptr) place.fail("missing key \"" + std::string(key) + "\"");
-  return *found;
-}
-
-// The tool writes NaN as "nan" and integers now and then as texts (root).
-std::optional<double> optional_number(const json* value, const JsonPlace& place) {
-  if (value == nullptr || (value->is_string() && is_not_available(value->get<std::string>()))) {
-    return std::nullopt;
-  }
-  return json_number(*value, place);
-}
-
-std::optional<std::int64_t> optional_integer(const json& object, const char* key,
-                                             const JsonPlace& place) {
-  const json* found = member(object, key);
-  if (found == nullptr) return std::nullopt;
-  return json_integer(*found, place.at(key), 1, kMaxRanks);
-}
-
-void read_devices(const json& devices, const JsonPlace& place, Run& run) {
-  static_cast<void>(json_array(devices, place));
-  for (std::size_t i = 0; i < devices.size(); ++i) {
-    const JsonPlace at = place.at(i);
-    const std::int64_t rank =
-        json_integer(required(devices[i], "rank", at), at.at("rank"), 0, kMaxRanks);
-    Device device{json_text(required(devices[i], "hostname", at), at.at("hostname")), ""};
-    if (const json* info = member(devices[i], "device_info")) {
-      device.name = json_text(*info, at.at("device_info"));
-    }
-    run.devices.emplace(rank, std::move(device));
-  }
-}
-
-// The program's name is the first argument; experiment_name may name the collective as well.
-std::optional<Collective> collective_of(const json& document, const json& result,
-                                        const SourceHints& hints, const JsonPlace& place) {
-  const auto named = [](const json* value) {
-    return value != nullptr && value->is_string() ? collective_within(value->get<std::string>())
-                                                  : std::nullopt;
-  };
-  if (const auto kind = named(member(result, "experiment_name"))) return kind;
-  if (const json* args = member(document, "args"); args != nullptr && args->is_array()) {
-    for (const json& arg : *args) {
-      if (!arg.is_string() || arg.get<std::string>().find("_perf") == std::string::npos) continue;
-      if (const auto kind = nccl_collective_from_name(arg.get<std::string>())) return kind;
-      return std::nullopt;
-    }
-  }
-  if (hints.collective) return hints.collective;
-  return collective_within(set_name_of(place.file));
-}
-
 }  // namespace
-
-std::optional<Collective> nccl_collective_from_name(std::string_view name) {
-  const std::string plain = plain_name(name);
-  for (const CollectiveName& each : kCollectives) {
-    if (each.plain == plain) return each.kind;
-  }
-  return collective_from_name(name) == Collective::kAllToAll ? collective_from_name(name)
-                                                             : std::nullopt;
-}
 
 MeasurementSet read_nccl_tests_text(std::string_view text, const SourceHints& hints,
                                     std::string_view file_name) {
   return TextReader(hints, file_name).read(text);
-}
-
-bool is_nccl_tests_json(const json& value) {
-  return value.is_object() && value.contains("results") && !value.contains("schema");
-}
-
-MeasurementSet read_nccl_tests_json(const json& value, const SourceHints& hints,
-                                    const JsonPlace& place) {
-  const json& results = json_array(required(value, "results", place), place.at("results"));
-  MeasurementSet set;
-  set.name = set_name_of(place.file);
-  set.source = hints.source;
-  if (const json* start = member(value, "start_time"); start != nullptr && start->is_string()) {
-    set.date = start->get<std::string>().substr(0, 10);
-  }
-  if (const json* code = member(value, "nccl_version")) {
-    set.nccl_version =
-        code->is_string()
-            ? code->get<std::string>()
-            : version_of_code(json_integer(*code, place.at("nccl_version"), 0, 1 << 30));
-  }
-  Run run;
-  const json* config = member(value, "config");
-  const JsonPlace config_place = place.at("config");
-  std::optional<std::int64_t> iterations;
-  if (config != nullptr) {
-    // Of each process the list holds the first device.
-    run.ranks_per_line = optional_integer(*config, "nthreads", config_place).value_or(1) *
-                         optional_integer(*config, "ngpus", config_place).value_or(1);
-    iterations = optional_integer(*config, "iterations", config_place);
-    if (const json* devices = member(*config, "devices")) {
-      read_devices(*devices, config_place.at("devices"), run);
-    }
-  }
-  if (const json* devices = member(value, "devices")) {
-    read_devices(*devices, place.at("devices"), run);
-  }
-  // A list of every device leaves none out.
-  const auto listed = static_cast<std::int64_t>(run.devices.size());
-  if (listed > 1 && run.devices.rbegin()->first + 1 == listed) run.ranks_per_line = 1;
-  settle(run, hints, set, [&](const std::string& message) { place.fail(message); });
-
-  for (std::size_t i = 0; i < results.size(); ++i) {
-    const JsonPlace at = place.at("results").at(i);
-    const json& result = results[i];
-    const auto number = static_cast<int>(std::min<std::size_t>(i + 1, 1U << 30));
-    MeasuredRow row;
-    row.line = 0;
-    row.bytes = json_number(required(result, "size", at), at.at("size"), {.min = 0, .max = 1e18});
-    const std::string type = json_text(required(result, "type", at), at.at("type"));
-    row.dtype = std::string(our_dtype(type));
-    if (row.dtype.empty()) {
-      at.at("type").fail("found " + in_quotes(type) + "; valid: " + dtype_list());
-    }
-    row.iterations = iterations;
-    if (const auto actual = optional_integer(result, "actual_iterations", at)) {
-      row.iterations = actual;
-    }
-    std::string reason = row.bytes < 1.0 ? "found 0 bytes" : "";
-    for (const char* side : {"out_of_place", "in_place"}) {
-      const json* body = member(result, side);
-      const JsonPlace body_at = at.at(side);
-      const bool is_first = side == std::string_view("out_of_place");
-      if (body == nullptr) {
-        if (is_first && reason.empty()) reason = "found no time out of place";
-        continue;
-      }
-      if (member(*body, "cpu_time") != nullptr) {
-        body_at.at("cpu_time").fail("found the time to launch (-C 1); valid: time");
-      }
-      required(*body, "time", body_at);
-      const auto time = optional_number(member(*body, "time"), body_at.at("time"));
-      const auto wrong = optional_number(member(*body, "nwrong"), body_at.at("nwrong"));
-      const auto algbw = optional_number(member(*body, "alg_bw"), body_at.at("alg_bw"));
-      if (!time || *time <= 0.0) {
-        if (is_first && reason.empty()) reason = "found no time out of place";
-        continue;
-      }
-      const std::string where = is_first ? "" : "in place: ";
-      if (reason.empty() && wrong && *wrong > 0.0) {
-        reason = where + format_double(*wrong) + " wrong elements (nwrong)";
-      }
-      if (reason.empty() && algbw) {
-        const std::string odd = contradiction(row.bytes, *time, *algbw);
-        if (!odd.empty()) reason = where + odd;
-      }
-      if (is_first) {
-        row.time_us = *time;
-      } else {
-        row.in_place_time_us = time;
-      }
-    }
-    if (const json* block = member(result, "out_of_place_per_iter")) {
-      const JsonPlace block_at = at.at("out_of_place_per_iter");
-      row.p50_us = optional_number(member(*block, "p50_us"), block_at.at("p50_us"));
-      row.p95_us = optional_number(member(*block, "p95_us"), block_at.at("p95_us"));
-    }
-    if (reason.empty() && set.ranks == 1) reason = "one rank alone: nothing is communicated";
-    const auto kind = collective_of(value, result, hints, place);
-    if (!kind) {
-      at.fail(
-          "found nothing that names the collective; valid: \"args\" with the program's name, such "
-          "as all_gather_perf, or a file name that holds it");
-    }
-    if (!reason.empty()) {
-      refuse(set, number, std::move(reason));
-      continue;
-    }
-    row.collective = *kind;
-    set.rows.push_back(std::move(row));
-  }
-  if (set.rows.empty()) {
-    place.at("results").fail("found no usable row" +
-                             (set.refused.empty() ? std::string() : ": " + set.refused[0].reason));
-  }
-  return set;
 }
 
 }  // namespace shardlab

@@ -1,0 +1,147 @@
+#include "costmodel/measurements/nccl_tests_names.h"
+
+#include <array>
+#include <cmath>
+#include <vector>
+
+#include "costmodel/dtype.h"
+#include "costmodel/measurements/nccl_tests_reader.h"
+#include "costmodel/text.h"
+
+namespace shardlab {
+namespace {
+
+struct DtypeName {
+  std::string_view theirs;
+  std::string_view ours;
+};
+// nccl-tests: test_typenames of src/common.cu, older and newer spellings.
+constexpr std::array<DtypeName, 18> kDtypes = {{{"float", "f32"},
+                                                {"double", "f64"},
+                                                {"half", "f16"},
+                                                {"bfloat16", "bf16"},
+                                                {"int8", "i8"},
+                                                {"uint8", "u8"},
+                                                {"int32", "i32"},
+                                                {"uint32", "u32"},
+                                                {"int64", "i64"},
+                                                {"uint64", "u64"},
+                                                {"f8e4m3", "f8e4m3"},
+                                                {"f8e5m2", "f8e5m2"},
+                                                {"fp8_e4m3", "f8e4m3"},
+                                                {"fp8_e5m2", "f8e5m2"},
+                                                {"fp8e4m3", "f8e4m3"},
+                                                {"fp8e5m2", "f8e5m2"},
+                                                {"char", "i8"},
+                                                {"int", "i32"}}};
+
+// Lower case, without separators and the suffix of the program: "AllReduce", "all_reduce_perf" and
+// "all-reduce" are "allreduce".
+std::string plain_name(std::string_view name) {
+  if (const std::size_t slash = name.rfind('/'); slash != std::string_view::npos) {
+    name = name.substr(slash + 1);
+  }
+  std::string plain;
+  for (const char c : name) {
+    if (c == '_' || c == '-' || c == ' ') continue;
+    plain += c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  }
+  for (const std::string_view suffix : {"perfmpi", "perf"}) {
+    if (plain.size() > suffix.size() && plain.ends_with(suffix)) {
+      plain.resize(plain.size() - suffix.size());
+    }
+  }
+  return plain;
+}
+
+struct CollectiveName {
+  std::string_view plain;
+  Collective kind;
+};
+// Longer names first: "reducescatter" holds "scatter".
+constexpr std::array<CollectiveName, 7> kCollectives = {
+    {{"reducescatter", Collective::kReduceScatter},
+     {"allreduce", Collective::kAllReduce},
+     {"allgather", Collective::kAllGather},
+     {"alltoall", Collective::kAllToAll},
+     {"broadcast", Collective::kBroadcast},
+     {"sendrecv", Collective::kSendRecv},
+     {"scatter", Collective::kScatter}}};
+
+}  // namespace
+
+std::string_view our_dtype(std::string_view theirs) {
+  for (const DtypeName& name : kDtypes) {
+    if (name.theirs == theirs) return name.ours;
+  }
+  return {};
+}
+
+std::string dtype_list() {
+  std::vector<std::string_view> names;
+  for (const DtypeName& name : kDtypes) names.push_back(name.theirs);
+  return join(names);
+}
+
+std::int64_t itemsize_of(std::string_view ours) {
+  if (ours == "u32") return 4;
+  if (ours == "u64") return 8;
+  const auto dtype = dtype_from_name(ours);
+  return dtype ? itemsize(*dtype) : 1;
+}
+
+std::optional<Collective> collective_within(std::string_view text) {
+  const std::string plain = plain_name(text);
+  for (const CollectiveName& name : kCollectives) {
+    if (plain.find(name.plain) != std::string::npos) return name.kind;
+  }
+  return std::nullopt;
+}
+
+std::optional<Collective> nccl_collective_from_name(std::string_view name) {
+  const std::string plain = plain_name(name);
+  for (const CollectiveName& each : kCollectives) {
+    if (each.plain == plain) return each.kind;
+  }
+  return collective_from_name(name) == Collective::kAllToAll ? collective_from_name(name)
+                                                             : std::nullopt;
+}
+
+std::string version_of_code(std::int64_t code) {
+  const bool is_old = code < 10000;
+  const std::int64_t major = code / (is_old ? 1000 : 10000);
+  const std::int64_t minor = (is_old ? code % 1000 : code % 10000) / 100;
+  return std::to_string(major) + "." + std::to_string(minor) + "." + std::to_string(code % 100);
+}
+
+std::string in_quotes(std::string_view text) {
+  constexpr std::size_t kShown = 60;
+  std::string out = "\"" + std::string(text.substr(0, kShown)) + "\"";
+  if (text.size() > kShown) out.insert(out.size() - 1, "...");
+  return out;
+}
+
+bool is_not_available(std::string_view text) { return text == "N/A" || text == "nan"; }
+
+std::string wrong_reason(double value, std::string_view dtype) {
+  if (value >= 1.0 && std::floor(value) == value) {
+    return format_double(value) + " wrong elements (#wrong)";
+  }
+  const double accepted = dtype == "f64"                      ? 1e-12
+                          : dtype == "f32"                    ? 1e-5
+                          : dtype == "f16" || dtype == "bf16" ? 1e-2
+                                                              : 0.0;
+  if (value <= accepted) return "";
+  return "results are wrong by " + format_double(value) + " (error), more than " +
+         format_double(accepted);
+}
+
+std::string contradiction(double bytes, double time_us, double algbw) {
+  const double expected = bytes / time_us / 1e3;
+  if (std::abs(algbw - expected) <= 0.006 + 0.01 * expected) return "";
+  return "columns contradict each other: " + format_double(bytes) + " B in " +
+         format_double(time_us) + " us is " + format_fixed(expected, 2) + " GB/s, algbw says " +
+         format_double(algbw);
+}
+
+}  // namespace shardlab

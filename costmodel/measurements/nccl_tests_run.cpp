@@ -1,0 +1,77 @@
+#include "costmodel/measurements/nccl_tests_run.h"
+
+#include <algorithm>
+#include <set>
+#include <string_view>
+
+namespace shardlab {
+namespace {
+
+constexpr std::string_view kRankSources =
+    "a device list (\"#  Rank  0 ... on HOST device  0\"), lines \"# ranks: N\", \"# nodes: N\" "
+    "and "
+    "\"# gpus_per_node: N\", or --hosts and --gpus-per-host";
+
+}  // namespace
+
+void settle(const Run& run, const SourceHints& hints, MeasurementSet& set,
+            const std::function<void(const std::string&)>& fail) {
+  std::optional<std::int64_t> ranks = run.ranks;
+  std::optional<std::int64_t> hosts = run.hosts;
+  std::optional<std::int64_t> per_host = run.gpus_per_host;
+  if (!run.devices.empty()) {
+    const std::int64_t listed = run.devices.rbegin()->first + run.ranks_per_line;
+    std::set<std::string> names;
+    for (const auto& [rank, device] : run.devices) names.insert(device.host);
+    const auto listed_hosts = static_cast<std::int64_t>(names.size());
+    if (ranks && *ranks != listed) {
+      set.warnings.push_back("\"ranks\" says " + std::to_string(*ranks) + ", the device list " +
+                             std::to_string(listed) + "; the former counts");
+    }
+    if (hosts && *hosts != listed_hosts) {
+      set.warnings.push_back("\"nodes\" says " + std::to_string(*hosts) + ", the device list " +
+                             std::to_string(listed_hosts) + "; the former counts");
+    }
+    ranks = ranks.value_or(listed);
+    hosts = hosts.value_or(listed_hosts);
+  }
+  const auto fill = [&](std::optional<std::int64_t>& value, const std::optional<std::int64_t>& hint,
+                        const std::string& what) {
+    if (!hint) return;
+    if (value && *value != *hint) {
+      set.warnings.push_back("the file says " + std::to_string(*value) + " " + what +
+                             ", the command line " + std::to_string(*hint) + "; the file counts");
+    }
+    value = value.value_or(*hint);
+  };
+  fill(ranks, hints.ranks, "ranks");
+  fill(hosts, hints.hosts, "hosts");
+  if (!hosts && !per_host && ranks && hints.gpus_per_host) per_host = hints.gpus_per_host;
+  if (!per_host && ranks && hosts) {
+    // How many devices a full host would have is nobody's concern: that many take part.
+    per_host = (*ranks + *hosts - 1) / std::max<std::int64_t>(1, *hosts);
+  }
+  fill(per_host, hints.gpus_per_host, "GPUs a host");
+  if (!ranks && hosts && per_host) ranks = *hosts * *per_host;
+  if (!hosts && ranks && per_host) hosts = (*ranks + *per_host - 1) / *per_host;
+  if (!ranks || !hosts) {
+    fail("found no number of " + std::string(ranks ? "hosts" : "ranks") +
+         "; valid: " + std::string(kRankSources));
+    return;
+  }
+  if (*hosts > *ranks) {
+    fail("found " + std::to_string(*ranks) + " ranks on " + std::to_string(*hosts) +
+         " hosts; valid: at least one rank a host");
+  }
+  set.ranks = *ranks;
+  set.hosts = *hosts;
+  set.gpus_per_host = per_host.value_or((*ranks + *hosts - 1) / *hosts);
+  if (set.gpus_per_host * set.hosts != set.ranks) {
+    set.warnings.push_back(std::to_string(set.ranks) + " ranks are not " +
+                           std::to_string(set.hosts) + " hosts times " +
+                           std::to_string(set.gpus_per_host) + " GPUs");
+  }
+  if (set.gpu.empty() && !run.devices.empty()) set.gpu = run.devices.begin()->second.name;
+}
+
+}  // namespace shardlab

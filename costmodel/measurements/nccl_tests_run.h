@@ -1,0 +1,34 @@
+// What a file of nccl-tests says about the run that wrote it: how many ranks on how many hosts.
+//
+//   settle(run, hints, set, [&](const std::string& message) { place.fail(message); });
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+
+#include "costmodel/measurements/nccl_tests_reader.h"
+
+namespace shardlab {
+
+struct Device {
+  std::string host;
+  std::string name;
+};
+
+struct Run {
+  std::optional<std::int64_t> ranks;
+  std::optional<std::int64_t> hosts;
+  std::optional<std::int64_t> gpus_per_host;
+  std::map<std::int64_t, Device> devices;  // by rank
+  std::int64_t ranks_per_line = 1;         // of the device list in JSON: a process' first rank
+};
+
+// Fills ranks, hosts and gpus_per_host, and the GPU's name where the set has none; what clashes is a
+// warning. Calls `fail`, which must throw, with the message when they can't be told.
+void settle(const Run& run, const SourceHints& hints, MeasurementSet& set,
+            const std::function<void(const std::string&)>& fail);
+
+}  // namespace shardlab
