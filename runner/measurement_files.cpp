@@ -75,12 +75,15 @@ std::string measurement_text(const MeasurementSet& set) {
   const nlohmann::ordered_json json = set.to_json();
   reports::JsonObjectText text;
   for (const auto& [key, value] : json.items()) {
-    if (key == "rows") continue;
+    if (key == "rows" || key == "kernels") continue;
     text.value(key, value);
   }
-  text.begin_array("rows");
-  for (const nlohmann::ordered_json& row : json["rows"]) text.element(row);
-  text.end_array();
+  for (const char* list : {"rows", "kernels"}) {
+    if (!json.contains(list)) continue;
+    text.begin_array(list);
+    for (const nlohmann::ordered_json& row : json[list]) text.element(row);
+    text.end_array();
+  }
   return text.finish();
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "costmodel/dtype.h"
 
@@ -36,10 +37,28 @@ bool is_known_dtype(std::string_view name) {
   return dtype_from_name(name).has_value() || name == "u32" || name == "u64";
 }
 
+bool is_word_of(std::string_view word, std::string_view words) {
+  if (word.empty() || word.find(' ') != std::string_view::npos) return false;
+  return (" " + std::string(words) + " ").find(" " + std::string(word) + " ") != std::string::npos;
+}
+
 nlohmann::ordered_json whole_or_double(double value) {
   constexpr double kExact = 9007199254740992.0;  // 2^53
   if (std::floor(value) == value && value < kExact) return static_cast<std::int64_t>(value);
   return value;
+}
+
+// 0 counts as a time here.
+std::optional<double> wait_of(ObjectReader& reader, std::string_view key) {
+  const json* found = find_value(reader, key);
+  if (found == nullptr) return std::nullopt;
+  return json_number(*found, reader.place(key), {.min = 0.0, .max = kMaxTimeUs});
+}
+
+std::optional<std::int64_t> iterations_of(ObjectReader& reader) {
+  const json* found = find_value(reader, "iterations");
+  if (found == nullptr) return std::nullopt;
+  return json_integer(*found, reader.place("iterations"), 1, std::int64_t{1} << 40);
 }
 
 MeasuredRow read_row(const json& value, const JsonPlace& place) {
@@ -60,13 +79,58 @@ MeasuredRow read_row(const json& value, const JsonPlace& place) {
   row.bytes = reader.number("bytes", {.min = 1.0, .max = kMaxBytes});
   row.time_us = reader.number("time_us", {.min = kMinTimeUs, .max = kMaxTimeUs});
   row.in_place_time_us = time_of(reader, "in_place_time_us");
-  if (const json* found = find_value(reader, "iterations")) {
-    row.iterations = json_integer(*found, reader.place("iterations"), 1, std::int64_t{1} << 40);
+  row.iterations = iterations_of(reader);
+  row.p50_us = time_of(reader, "p50_us");
+  row.p95_us = time_of(reader, "p95_us");
+  row.p5_us = time_of(reader, "p5_us");
+  row.wait_us = wait_of(reader, "wait_us");
+  row.nccl_estimate_us = time_of(reader, "nccl_estimate_us");
+  row.algorithm = text_of(reader, "algorithm");
+  row.protocol = text_of(reader, "protocol");
+  reader.finish();
+  return row;
+}
+
+MeasuredKernel read_kernel(const json& value, const JsonPlace& place) {
+  ObjectReader reader(value, place);
+  MeasuredKernel row;
+  row.kernel = reader.text("kernel");
+  if (!is_word_of(row.kernel, kMeasuredKernels)) {
+    reader.place("kernel").fail("found \"" + row.kernel +
+                                "\"; valid: " + std::string(kMeasuredKernels));
   }
+  row.dtype = reader.text("dtype");
+  if (!dtype_from_name(row.dtype).has_value() && row.dtype != "tf32") {
+    reader.place("dtype").fail("found \"" + row.dtype + "\"; valid: " + std::string(kDTypeNames) +
+                               " tf32");
+  }
+  constexpr std::int64_t kMost = std::int64_t{1} << 50;
+  row.rows = reader.integer_or("rows", 0, 0, kMost);
+  row.columns = reader.integer_or("columns", 0, 0, kMost);
+  row.inner = reader.integer_or("inner", 0, 0, kMost);
+  row.bytes = reader.number_or("bytes", 0.0, {.min = 0.0, .max = kMaxBytes});
+  row.flops = reader.number_or("flops", 0.0, {.min = 0.0, .max = 1e30});
+  row.time_us = reader.number("time_us", {.min = kMinTimeUs, .max = kMaxTimeUs});
+  row.iterations = iterations_of(reader);
+  row.p5_us = time_of(reader, "p5_us");
   row.p50_us = time_of(reader, "p50_us");
   row.p95_us = time_of(reader, "p95_us");
   reader.finish();
   return row;
+}
+
+VerifiedPlans read_verified(const json& value, const JsonPlace& place) {
+  ObjectReader reader(value, place);
+  constexpr std::int64_t kMost = std::int64_t{1} << 40;
+  VerifiedPlans out;
+  out.plans = reader.integer("plans", 0, kMost);
+  out.bit_equal = reader.integer("bit_equal", 0, out.plans);
+  out.within_bound = reader.integer("within_bound", 0, out.plans);
+  out.failed = reader.integer("failed", 0, out.plans);
+  out.seed = reader.integer_or("seed", 0, 0, std::numeric_limits<std::int64_t>::max());
+  out.first_failure = text_of(reader, "first_failure");
+  reader.finish();
+  return out;
 }
 
 }  // namespace
@@ -130,6 +194,8 @@ MeasurementSet MeasurementSet::from_json(const json& value, const JsonPlace& pla
   set.intra = text_of(reader, "intra");
   set.inter = text_of(reader, "inter");
   set.nccl_version = text_of(reader, "nccl_version");
+  set.driver = text_of(reader, "driver");
+  set.clocks = text_of(reader, "clocks");
   set.settings = text_of(reader, "settings");
   set.notes = text_of(reader, "notes");
   if (const std::string health = text_of(reader, "health"); !health.empty()) {
@@ -141,7 +207,18 @@ MeasurementSet MeasurementSet::from_json(const json& value, const JsonPlace& pla
   }
   set.health_reason = text_of(reader, "health_reason");
   const json& rows = reader.array("rows");
-  if (rows.empty()) reader.place("rows").fail("found no rows; valid: at least one");
+  if (const json* kernels = find_value(reader, "kernels")) {
+    const JsonPlace at = reader.place("kernels");
+    for (const json& row : json_array(*kernels, at)) {
+      set.kernels.push_back(read_kernel(row, at.at(set.kernels.size())));
+    }
+  }
+  if (const json* verified = find_value(reader, "verified_plans")) {
+    set.verified_plans = read_verified(*verified, reader.place("verified_plans"));
+  }
+  if (rows.empty() && set.kernels.empty() && !set.verified_plans) {
+    reader.place("rows").fail("found no rows; valid: at least one, or kernels");
+  }
   set.rows.reserve(rows.size());
   for (std::size_t i = 0; i < rows.size(); ++i) {
     set.rows.push_back(read_row(rows[i], reader.place("rows").at(i)));
@@ -166,6 +243,8 @@ nlohmann::ordered_json MeasurementSet::to_json() const {
   text("intra", intra);
   text("inter", inter);
   text("nccl_version", nccl_version);
+  text("driver", driver);
+  text("clocks", clocks);
   text("settings", settings);
   text("notes", notes);
   out["health"] = to_string(health);
@@ -181,9 +260,44 @@ nlohmann::ordered_json MeasurementSet::to_json() const {
     if (row.iterations) item["iterations"] = *row.iterations;
     if (row.p50_us) item["p50_us"] = *row.p50_us;
     if (row.p95_us) item["p95_us"] = *row.p95_us;
+    if (row.p5_us) item["p5_us"] = *row.p5_us;
+    if (row.wait_us) item["wait_us"] = *row.wait_us;
+    if (row.nccl_estimate_us) item["nccl_estimate_us"] = *row.nccl_estimate_us;
+    if (!row.algorithm.empty()) item["algorithm"] = row.algorithm;
+    if (!row.protocol.empty()) item["protocol"] = row.protocol;
     list.push_back(std::move(item));
   }
   out["rows"] = std::move(list);
+  if (verified_plans) {
+    const VerifiedPlans& verified = *verified_plans;
+    out["verified_plans"] = {{"plans", verified.plans},
+                             {"bit_equal", verified.bit_equal},
+                             {"within_bound", verified.within_bound},
+                             {"failed", verified.failed},
+                             {"seed", verified.seed}};
+    if (!verified.first_failure.empty()) {
+      out["verified_plans"]["first_failure"] = verified.first_failure;
+    }
+  }
+  if (kernels.empty()) return out;
+  list = nlohmann::ordered_json::array();
+  for (const MeasuredKernel& row : kernels) {
+    nlohmann::ordered_json item;
+    item["kernel"] = row.kernel;
+    item["dtype"] = row.dtype;
+    if (row.rows > 0) item["rows"] = row.rows;
+    if (row.columns > 0) item["columns"] = row.columns;
+    if (row.inner > 0) item["inner"] = row.inner;
+    if (row.bytes > 0) item["bytes"] = whole_or_double(row.bytes);
+    if (row.flops > 0) item["flops"] = whole_or_double(row.flops);
+    item["time_us"] = row.time_us;
+    if (row.iterations) item["iterations"] = *row.iterations;
+    if (row.p5_us) item["p5_us"] = *row.p5_us;
+    if (row.p50_us) item["p50_us"] = *row.p50_us;
+    if (row.p95_us) item["p95_us"] = *row.p95_us;
+    list.push_back(std::move(item));
+  }
+  out["kernels"] = std::move(list);
   return out;
 }
 

@@ -1,4 +1,4 @@
-// Measured times of collectives, with where they were measured and by whom.
+// Measured times of collectives and kernels, with where they were measured and by whom.
 //
 //   MeasurementSet set = MeasurementSet::from_json(json, {"configs/measurements/x.json", ""});
 //   model.price({set.rows[0].collective, set.rows[0].bytes, set.span()}).total   // to compare
@@ -38,9 +38,46 @@ struct MeasuredRow {
   std::optional<std::int64_t> iterations = {};
   std::optional<double> p50_us = {};
   std::optional<double> p95_us = {};
-  int line = 0;  // in its file; 0 where the file has no lines
+  std::optional<double> p5_us = {};
+  std::optional<double> wait_us = {};           // for peers, median: not part of time_us
+  std::optional<double> nccl_estimate_us = {};  // ncclGroupSimulateEnd
+  std::string algorithm = {};                   // what NCCL's log says it took: RING, TREE, ...
+  std::string protocol = {};                    // LL, LL128, SIMPLE
+  int line = 0;                                 // in its file; 0 where the file has no lines
 
   friend bool operator==(const MeasuredRow&, const MeasuredRow&) = default;
+};
+
+// One kernel on one device, launched again and again on data that no cache holds.
+struct MeasuredKernel {
+  std::string kernel;        // kMeasuredKernels
+  std::string dtype;         // f32, bf16, ..., or tf32: f32 rounded on its way into tensor cores
+  std::int64_t rows = 0;     // of the matrix; m of a GEMM
+  std::int64_t columns = 0;  // n
+  std::int64_t inner = 0;    // k of a GEMM; columns of one piece of a reshuffle
+  Bytes bytes = 0.0;         // read plus written
+  double flops = 0.0;
+  double time_us = 0.0;  // mean
+  std::optional<std::int64_t> iterations = {};
+  std::optional<double> p5_us = {};
+  std::optional<double> p50_us = {};
+  std::optional<double> p95_us = {};
+
+  friend bool operator==(const MeasuredKernel&, const MeasuredKernel&) = default;
+};
+inline constexpr std::string_view kMeasuredKernels =
+    "gemm copy reshuffle elementwise reduction launch";
+
+// Plans that ran on the measured system, against the fake process group.
+struct VerifiedPlans {
+  std::int64_t plans = 0;
+  std::int64_t bit_equal = 0;
+  std::int64_t within_bound = 0;  // sums of floating point in another order, rounded otherwise
+  std::int64_t failed = 0;
+  std::int64_t seed = 0;
+  std::string first_failure = {};
+
+  friend bool operator==(const VerifiedPlans&, const VerifiedPlans&) = default;
 };
 
 // A row that was read but says nothing about speed.
@@ -62,11 +99,15 @@ struct MeasurementSet {
   std::string intra;
   std::string inter;
   std::string nccl_version;
+  std::string driver;
+  std::string clocks;
   std::string settings;  // what was tuned or forced, as the source states it
   std::string notes;
   Health health = Health::kUnknown;
   std::string health_reason;
   std::vector<MeasuredRow> rows;
+  std::vector<MeasuredKernel> kernels;
+  std::optional<VerifiedPlans> verified_plans;
   // Of the reader; not written.
   std::vector<RefusedRow> refused;
   std::vector<std::string> warnings;

@@ -124,7 +124,7 @@ TEST(MeasurementSet, ErrorsNameThePlaceAndWhatIsValid) {
   EXPECT_EQ(message_of(R"({"health": "fine"})"),
             "folder/run.json:/health: found \"fine\"; valid: healthy, unhealthy, unknown");
   EXPECT_EQ(message_of(R"({"rows": []})"),
-            "folder/run.json:/rows: found no rows; valid: at least one");
+            "folder/run.json:/rows: found no rows; valid: at least one, or kernels");
   EXPECT_EQ(message_of(R"({"rows": [{"collective": "local"}]})"),
             "folder/run.json:/rows/0/collective: found \"local\"; valid: all_gather all_reduce "
             "reduce_scatter all_to_all broadcast scatter send_recv");

@@ -1,0 +1,115 @@
+#include "costmodel/measurements/nccl_log.h"
+
+#include <charconv>
+#include <optional>
+
+#include "costmodel/measurements/nccl_tests_reader.h"
+#include "costmodel/nccl_tuning.h"
+
+namespace shardlab {
+namespace {
+
+// The next word of the line: up to a blank.
+std::string_view take_word(std::string_view& rest) {
+  const std::size_t begin = rest.find_first_not_of(" \t");
+  if (begin == std::string_view::npos) {
+    rest = {};
+    return {};
+  }
+  rest.remove_prefix(begin);
+  const std::string_view word = rest.substr(0, rest.find_first_of(" \t"));
+  rest.remove_prefix(word.size());
+  return word;
+}
+
+std::optional<std::int64_t> integer_of(std::string_view text) {
+  std::int64_t value = 0;
+  const auto result = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (result.ec != std::errc() || result.ptr != text.data() + text.size()) return std::nullopt;
+  return value;
+}
+
+// A name as it stands, or the name of a number.
+template <class Enum>
+std::string name_or_number(std::string_view word, int count) {
+  const std::optional<std::int64_t> number = integer_of(word);
+  if (!number) return std::string(word);
+  if (*number < 0 || *number >= count) return "";
+  return std::string(to_string(static_cast<Enum>(*number)));
+}
+
+// {Lo..Hi}={0..1}
+void read_channels(std::string_view line, NcclChoice& choice) {
+  constexpr std::string_view kStart = "channel{Lo..Hi}={";
+  const std::size_t found = line.find(kStart);
+  if (found == std::string_view::npos) return;
+  const std::string_view rest = line.substr(found + kStart.size());
+  const std::size_t dots = rest.find("..");
+  const std::size_t end = rest.find('}');
+  if (dots == std::string_view::npos || end == std::string_view::npos || end < dots + 2) return;
+  const auto first = integer_of(rest.substr(0, dots));
+  const auto last = integer_of(rest.substr(dots + 2, end - dots - 2));
+  if (!first || !last) return;
+  choice.first_channel = *first;
+  choice.last_channel = *last;
+}
+
+std::optional<NcclChoice> choice_in(std::string_view line) {
+  constexpr std::string_view kArrow = " Bytes -> Algo ";
+  const std::size_t arrow = line.find(kArrow);
+  if (arrow == std::string_view::npos) return std::nullopt;
+  // Before it: "<Collective>: <bytes>".
+  const std::size_t blank = line.rfind(' ', arrow - 1);
+  if (arrow == 0 || blank == std::string_view::npos || blank == 0 || line[blank - 1] != ':') {
+    return std::nullopt;
+  }
+  const auto bytes = integer_of(line.substr(blank + 1, arrow - blank - 1));
+  const std::size_t name = line.find_last_of(" \t", blank - 1) + 1;
+  const auto collective = nccl_collective_from_name(line.substr(name, blank - 1 - name));
+  if (!bytes || *bytes < 0 || !collective) return std::nullopt;
+  NcclChoice choice;
+  choice.collective = *collective;
+  choice.bytes = static_cast<double>(*bytes);
+  std::string_view rest = line.substr(arrow + kArrow.size());
+  choice.algorithm = name_or_number<NcclAlgorithm>(take_word(rest), 7);
+  if (take_word(rest) != "proto") return std::nullopt;
+  choice.protocol = name_or_number<NcclProtocol>(take_word(rest), 3);
+  if (choice.algorithm.empty() || choice.protocol.empty()) return std::nullopt;
+  read_channels(line, choice);
+  return choice;
+}
+
+template <class Visit>
+void for_each_line(std::string_view text, Visit&& visit) {
+  while (!text.empty()) {
+    const std::size_t end = text.find('\n');
+    std::string_view line = text.substr(0, end);
+    text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
+    if (line.ends_with('\r')) line.remove_suffix(1);
+    visit(line);
+  }
+}
+
+}  // namespace
+
+std::vector<NcclChoice> read_nccl_choices(std::string_view text) {
+  std::vector<NcclChoice> choices;
+  for_each_line(text, [&](std::string_view line) {
+    if (auto choice = choice_in(line)) choices.push_back(std::move(*choice));
+  });
+  return choices;
+}
+
+std::string nccl_version_in_log(std::string_view text) {
+  constexpr std::string_view kStart = "NCCL version ";
+  std::string version;
+  for_each_line(text, [&](std::string_view line) {
+    const std::size_t found = line.find(kStart);
+    if (!version.empty() || found == std::string_view::npos) return;
+    const std::string_view rest = line.substr(found + kStart.size());
+    version = rest.substr(0, rest.find_first_not_of("0123456789."));
+  });
+  return version;
+}
+
+}  // namespace shardlab

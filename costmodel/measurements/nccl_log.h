@@ -1,0 +1,37 @@
+// What NCCL's log says that it chose: the lines of NCCL_DEBUG=INFO with NCCL_DEBUG_SUBSYS=TUNING.
+//
+//   for (const NcclChoice& choice : read_nccl_choices(text)) ...
+//   // "node1:42:42 [0] NCCL INFO AllReduce: 4096 Bytes -> Algo RING proto LL channel{Lo..Hi}={0..1}"
+//   //  is {kAllReduce, 4096, "RING", "LL", 0, 1}
+//
+// Older versions say the algorithm and protocol by number ("Algo 1 proto 2 time 12.3"). Other lines
+// are passed over: a log is no format that could be wrong. Source of the format: NCCL's public
+// repository, src/enqueue.cc (2.19 to 2.28).
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "costmodel/collective.h"
+
+namespace shardlab {
+
+struct NcclChoice {
+  Collective collective = Collective::kLocal;
+  double bytes = 0.0;  // full_bytes
+  std::string algorithm;
+  std::string protocol;
+  std::int64_t first_channel = -1;  // -1: the line does not say
+  std::int64_t last_channel = -1;
+
+  friend bool operator==(const NcclChoice&, const NcclChoice&) = default;
+};
+
+[[nodiscard]] std::vector<NcclChoice> read_nccl_choices(std::string_view text);
+// "2.28.9" of "NCCL version 2.28.9+cuda13.0"; "" where no line says.
+[[nodiscard]] std::string nccl_version_in_log(std::string_view text);
+
+}  // namespace shardlab
