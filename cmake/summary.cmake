@@ -1,7 +1,7 @@
 # The last lines of configure: what was found and what will be built.
 set(_nccl "no (SHARDLAB_WITH_NCCL=${SHARDLAB_WITH_NCCL})")
 if(SHARDLAB_HAVE_NCCL)
-  set(_nccl "${NCCL_VERSION}, CUDA ${CUDAToolkit_VERSION}")
+  set(_nccl "${NCCL_VERSION}, CUDA ${CUDAToolkit_VERSION}, cuBLASLt ${CUBLASLT_FOUND}")
 endif()
 set(_missing "")
 foreach(_folder IN LISTS folders)

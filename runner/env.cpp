@@ -9,4 +9,6 @@ std::string read_env(const char* name) {
   return value == nullptr ? "" : value;
 }
 
+void set_env(const char* name, const std::string& value) { setenv(name, value.c_str(), 1); }
+
 }  // namespace shardlab

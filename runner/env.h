@@ -1,6 +1,8 @@
-// The environment variables that shardlab reads; nothing else reads the environment.
+// The environment variables that shardlab reads and sets; nothing else touches the environment.
 //   SHARDLAB_CONFIGS  folder of the shipped configurations
 //   NO_COLOR          no colour on a terminal
+// `measure` also reads what launchers say (runner/launch/place.h) and sets what NCCL reads
+// (runner/measure/nccl_environment.h).
 #pragma once
 
 #include <string>
@@ -8,5 +10,7 @@
 namespace shardlab {
 
 [[nodiscard]] std::string read_env(const char* name);  // "" when unset
+// Assumes that no other thread runs yet.
+void set_env(const char* name, const std::string& value);
 
 }  // namespace shardlab

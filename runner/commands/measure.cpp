@@ -1,0 +1,409 @@
+// shardlab measure: real collectives and kernels on this host's GPUs, timed, and plans verified.
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <ctime>
+#include <filesystem>
+#include <iostream>
+#include <set>
+
+#include "costmodel/measurements/nccl_log.h"
+#include "costmodel/text.h"
+#include "runner/commands/commands.h"
+#include "runner/env.h"
+#include "runner/launch/rank_processes.h"
+#include "runner/measure/collective_run.h"
+#include "runner/measure/kernel_run.h"
+#include "runner/measure/nccl_environment.h"
+#include "runner/measure/plan_run.h"
+#include "runner/measure/table.h"
+#include "runner/measurement_files.h"
+#include "runner/terminal.h"
+#include "runner/write_file.h"
+
+namespace shardlab {
+namespace {
+
+constexpr std::int64_t kMostRanks = 4096;
+// The watchdog speaks first: it knows what was going on.
+constexpr double kGrace = 1.0;
+// Ranks that are started together meet within seconds, on a busy cluster within a minute.
+constexpr double kPatience = 60.0;
+
+struct MeasureArguments {
+  std::vector<std::string> collectives;
+  std::string min_bytes = "1KiB";
+  std::string max_bytes = "64MiB";
+  double step_factor = 2.0;
+  std::vector<std::string> dtypes = {"f32"};
+  std::int64_t ranks = 0;  // 0: as the launcher says, else one a GPU
+  int iterations = 20;
+  int warmup = 5;
+  bool one_gpu = false;
+  bool one_process = false;
+  std::vector<std::string> kernels;
+  std::string kernel_bytes = "1GiB";
+  std::int64_t verify_plans = 0;
+  std::string stack = "shardlab";
+  double time_limit_s = 300.0;
+  double stall_limit_s = 60.0;
+  int port = 0;
+  std::string backend = "nccl";
+  std::string topology_xml;
+  std::string id;
+  std::string out;
+
+  [[nodiscard]] bool on_cpu() const { return backend == "cpu"; }
+};
+
+std::vector<std::string> words_of(std::string_view list) {
+  std::vector<std::string> words;
+  while (!list.empty()) {
+    words.emplace_back(list.substr(0, list.find(' ')));
+    list.remove_prefix(std::min(list.size(), words.back().size() + 1));
+  }
+  return words;
+}
+
+CollectiveRequest request_of(const MeasureArguments& arguments) {
+  CollectiveRequest request;
+  for (const std::string& name : arguments.collectives) {
+    request.collectives.push_back(*collective_from_name(name));
+  }
+  for (const std::string& name : arguments.dtypes) request.dtypes.push_back(*dtype_from_name(name));
+  request.min_bytes = parse_option("--min-bytes", [&] { return parse_bytes(arguments.min_bytes); });
+  request.max_bytes = parse_option("--max-bytes", [&] { return parse_bytes(arguments.max_bytes); });
+  if (request.min_bytes < 1 || request.min_bytes > request.max_bytes) {
+    throw InputError("--min-bytes " + arguments.min_bytes + " and --max-bytes " +
+                     arguments.max_bytes + ": valid: 1 <= min <= max");
+  }
+  request.step_factor = arguments.step_factor;
+  request.warmup = arguments.warmup;
+  request.iterations = arguments.iterations;
+  return request;
+}
+
+std::string now_text(const char* format) {
+  const std::time_t now = std::time(nullptr);
+  std::tm utc{};
+  gmtime_r(&now, &utc);
+  std::array<char, 64> text{};
+  return {text.data(), std::strftime(text.data(), text.size(), format, &utc)};
+}
+
+// The kernel driver's version, which CUDA does not tell: the word behind "Kernel Module".
+std::string driver_version() {
+  std::string text;
+  try {
+    text = read_text_file("/proc/driver/nvidia/version");
+  } catch (const std::exception&) {
+    return "";
+  }
+  const std::size_t found = text.find("Kernel Module");
+  if (found == std::string::npos) return "";
+  const std::size_t begin = text.find_first_of("0123456789", found);
+  if (begin == std::string::npos) return "";
+  return text.substr(begin, text.find_first_not_of("0123456789.", begin) - begin);
+}
+
+// A file that is there while NCCL writes its choices into it.
+class ChoicesFile {
+ public:
+  explicit ChoicesFile(bool wanted) {
+    if (!wanted) return;
+    std::string name = (std::filesystem::temp_directory_path() / "shardlab-nccl-XXXXXX").string();
+    const int fd = mkstemp(name.data());
+    if (fd < 0) return;
+    close(fd);
+    path_ = name;
+  }
+  ~ChoicesFile() {
+    std::error_code ignored;
+    if (!path_.empty()) std::filesystem::remove(path_, ignored);
+  }
+  ChoicesFile(const ChoicesFile&) = delete;
+  ChoicesFile& operator=(const ChoicesFile&) = delete;
+
+  [[nodiscard]] const std::string& path() const { return path_; }
+  void name_choices(std::vector<MeasuredRow>& rows) const {
+    if (path_.empty()) return;
+    for (const NcclChoice& choice : read_nccl_choices(read_text_file(path_))) {
+      for (MeasuredRow& row : rows) {
+        if (row.collective != choice.collective || row.bytes != choice.bytes) continue;
+        row.algorithm = choice.algorithm;
+        row.protocol = choice.protocol;
+      }
+    }
+  }
+
+ private:
+  std::string path_;
+};
+
+std::string host_name() {
+  utsname name{};
+  uname(&name);
+  return name.nodename;
+}
+
+std::int64_t count_hosts(Rendezvous& meeting) {
+  const std::vector<std::string> names = meeting.all_gather(host_name());
+  return std::ssize(std::set<std::string>(names.begin(), names.end()));
+}
+
+RankRange ranks_of(const MeasureArguments& arguments, const std::optional<LaunchPlace>& place,
+                   std::int64_t ranks) {
+  RankRange range;
+  range.one_device = arguments.one_gpu;
+  if (place) {
+    range.world = place->world;
+    range.first = place->rank;
+    range.first_device = place->local_rank;
+  } else {
+    range.world = ranks;
+    range.local = ranks;
+  }
+  return range;
+}
+
+// What every process of the world does; process 0 returns what was measured.
+MeasurementSet measure(const MeasureArguments& arguments, const Session& session,
+                       const std::optional<LaunchPlace>& place, std::int64_t ranks,
+                       std::vector<std::string>& remarks) {
+  const CollectiveRequest request = request_of(arguments);
+  const KernelRequest kernels = {
+      .kernels = arguments.kernels,
+      .max_bytes =
+          parse_option("--kernel-bytes", [&] { return parse_bytes(arguments.kernel_bytes); }),
+      .iterations = arguments.iterations};
+  const ConfigStore store = session.store();
+  StackEvaluator evaluator(store.stack(arguments.stack), store.topology(session.topology));
+  const Deadline deadline = deadline_in(arguments.time_limit_s);
+  const RankRange range = ranks_of(arguments, place, ranks);
+  const ChoicesFile choices(!arguments.on_cpu() && range.first == 0 &&
+                            read_env("NCCL_DEBUG").empty());
+  const int nccl_version = arguments.on_cpu() ? 0 : nccl_runtime_version();
+  const std::string settings =
+      arguments.on_cpu() ? ""
+                         : apply_settings(settings_for(
+                               {.rank = range.first,
+                                .ranks = range.world,
+                                .one_gpu = arguments.one_gpu,
+                                .nccl_version = nccl_version,
+                                .log_file = choices.path(),
+                                .topology_xml = range.first == 0 ? arguments.topology_xml : ""}));
+  Rendezvous meeting =
+      place ? Rendezvous::join(*place, std::min(kPatience, arguments.time_limit_s / 2),
+                               deadline_in(arguments.time_limit_s + kGrace))
+            : Rendezvous();
+  Watchdog watchdog(
+      meeting,
+      {.stall_s = arguments.stall_limit_s, .whole = deadline, .whole_s = arguments.time_limit_s});
+  watchdog.step("start of the communicators");
+  const std::unique_ptr<Backend> backend =
+      arguments.on_cpu() ? make_cpu_backend(meeting, range) : make_nccl_backend(meeting, range);
+  const MeasuringRun run = {*backend, meeting, watchdog};
+  const BackendFacts facts = backend->facts();
+
+  MeasurementSet set;
+  set.hosts = count_hosts(meeting);
+  set.ranks = range.world;
+  set.gpus_per_host = (set.ranks + set.hosts - 1) / set.hosts;
+  set.gpu = facts.device;
+  set.driver = driver_version() + (facts.driver.empty() ? "" : " (" + facts.driver + ")");
+  if (arguments.on_cpu()) set.driver.clear();
+  set.nccl_version = facts.library;
+  set.clocks = facts.clocks;
+  set.intra = facts.transport;
+  set.settings = settings;
+  set.date = now_text("%Y-%m-%d");
+  std::string id = arguments.id;
+  if (id.empty() && !arguments.out.empty()) id = set_name_of(arguments.out);
+  if (id.empty()) id = "measure-" + now_text("%Y%m%dT%H%M%SZ");
+  set.name = id;
+  set.source = "record:" + id;
+  const auto caveat = [&](const std::string& text) {
+    set.health = Health::kUnhealthy;
+    set.health_reason = "source: " + text;
+    set.notes = text;
+    remarks.push_back(text);
+  };
+  if (arguments.on_cpu()) caveat("a stand-in on CPUs: times say nothing about GPUs");
+  if (!arguments.on_cpu() && arguments.one_gpu) caveat(one_gpu_caveat(nccl_version));
+
+  if (arguments.verify_plans > 0) {
+    set.verified_plans =
+        verify_plans(run, evaluator, {.plans = arguments.verify_plans, .seed = session.seed});
+  }
+  set.rows = measure_collectives(run, request);
+  if (range.first == 0) {
+    KernelRun measured = measure_kernels(run, kernels);
+    set.kernels = std::move(measured.rows);
+    remarks.insert(remarks.end(), measured.left_out.begin(), measured.left_out.end());
+  }
+  watchdog.step("the end");
+  meeting.barrier();
+  watchdog.stop();
+  choices.name_choices(set.rows);
+  // All are done before anybody leaves.
+  meeting.barrier();
+  return set;
+}
+
+std::string verified_text(const VerifiedPlans& verified) {
+  std::string text = std::to_string(verified.plans) + " plans against the fake process group: " +
+                     std::to_string(verified.bit_equal) + " equal bit for bit, " +
+                     std::to_string(verified.within_bound) + " within the bound of rounding, " +
+                     std::to_string(verified.failed) + " failed\n";
+  if (!verified.first_failure.empty()) text += "  first: " + verified.first_failure + "\n";
+  return text;
+}
+
+void print_set(const MeasureArguments& arguments, Session& session, const MeasurementSet& set,
+               const std::vector<std::string>& remarks) {
+  if (!session.quiet) {
+    for (const std::string& remark : remarks) std::cerr << "note: " << printable(remark) << "\n";
+  }
+  if (!arguments.out.empty()) write_file(arguments.out, measurement_text(set));
+  if (session.json()) {
+    session.print(measurement_text(set));
+  } else {
+    if (!set.rows.empty()) session.print(nccl_tests_table(set));
+    if (!set.kernels.empty()) session.print(kernel_table(set));
+    if (set.verified_plans) session.print(verified_text(*set.verified_plans));
+  }
+  if (set.verified_plans && set.verified_plans->failed > 0) session.exit_code = kGateSaidNo;
+}
+
+// Ranks to start, where no launcher did.
+std::int64_t ranks_wanted(const MeasureArguments& arguments) {
+  if (arguments.ranks > 0) return arguments.ranks;
+  return arguments.on_cpu() || arguments.one_gpu ? 2 : std::max<std::int64_t>(visible_gpus(), 1);
+}
+
+void run_measure(const MeasureArguments& given, Session& session) {
+  end_with_parent();
+  MeasureArguments arguments = given;
+  if (arguments.collectives.empty() && arguments.kernels.empty() && arguments.verify_plans == 0) {
+    arguments.collectives = {"all_reduce"};
+  }
+  (void)request_of(arguments);
+  const std::optional<LaunchPlace> place =
+      find_place([](const char* name) { return read_env(name); });
+  if (place && arguments.ranks > 0 && arguments.ranks != place->world) {
+    throw InputError("--ranks " + std::to_string(arguments.ranks) + ": the launcher (" +
+                     place->launcher + ") started " + std::to_string(place->world));
+  }
+  if (arguments.one_process && place && place->world > 1) {
+    throw InputError("--one-process: the launcher (" + place->launcher + ") started " +
+                     std::to_string(place->world) + " processes");
+  }
+  if (!arguments.on_cpu()) {
+    if (const std::string reason = nccl_absence(); !reason.empty()) {
+      throw EnvironmentError("measure: " + reason);
+    }
+    if (arguments.one_process && arguments.one_gpu && nccl_runtime_version() < kMultiRankVersion) {
+      throw EnvironmentError("measure: --one-gpu in --one-process needs NCCL 2.30 or newer");
+    }
+  }
+  const std::int64_t ranks = place ? place->world : ranks_wanted(arguments);
+  if (!place && ranks > 1 && !arguments.one_process) {
+    session.exit_code = run_rank_processes({.ranks = ranks,
+                                            .arguments = session.command_line,
+                                            .limit_s = arguments.time_limit_s,
+                                            .port = arguments.port});
+    return;
+  }
+  std::vector<std::string> remarks;
+  const MeasurementSet set = measure(arguments, session, place, ranks, remarks);
+  if (place && place->rank > 0) {
+    if (set.verified_plans && set.verified_plans->failed > 0) session.exit_code = kGateSaidNo;
+    return;
+  }
+  print_set(arguments, session, set, remarks);
+}
+
+void add_run_options(CLI::App& command, MeasureArguments& arguments) {
+  command.add_option("--ranks", arguments.ranks, "processes to start; default: one a GPU")
+      ->check(integer_from(1, kMostRanks));
+  command.add_flag("--one-gpu", arguments.one_gpu,
+                   "all ranks on GPU 0: right results, times without meaning");
+  command.add_flag("--one-process", arguments.one_process, "all ranks in one process, a GPU each");
+  command
+      .add_option("--time-limit", arguments.time_limit_s,
+                  "seconds after which every process is ended")
+      ->check(number_from(0.1, 1e6))
+      ->capture_default_str();
+  command
+      .add_option("--stall-limit", arguments.stall_limit_s,
+                  "seconds without progress that count as a hang")
+      ->check(number_from(0.1, 1e6))
+      ->capture_default_str();
+  command
+      .add_option("--port", arguments.port,
+                  "where the processes meet; default: any free one. Under a launcher MASTER_ADDR "
+                  "and MASTER_PORT count")
+      ->check(integer_from(1, 65535));
+  // For tests: `cpu` passes bytes between processes of a CPU. Recorded as such in the set.
+  command.add_option("--backend", arguments.backend, "nccl or cpu, a stand-in without GPUs")
+      ->check(one_of({"nccl", "cpu"}))
+      ->group("");
+}
+
+}  // namespace
+
+void add_measure_command(CLI::App& app, Session& session) {
+  auto arguments = std::make_shared<MeasureArguments>();
+  CLI::App* command = app.add_subcommand(
+      "measure",
+      "times of NCCL's collectives and of kernels on this host's GPUs, and plans verified on them\n"
+      "  shardlab measure --collective all_reduce,all_gather --max-bytes 1GiB --out run.json");
+  command
+      ->add_option("--collective", arguments->collectives,
+                   "comma-separated; default: all_reduce, unless kernels or plans are asked for")
+      ->delimiter(',')
+      ->check(one_of(words_of(kMeasuredCollectives)));
+  command->add_option("--min-bytes", arguments->min_bytes, "of the full array")
+      ->capture_default_str();
+  command->add_option("--max-bytes", arguments->max_bytes, "of the full array")
+      ->capture_default_str();
+  command->add_option("--step-factor", arguments->step_factor, "from size to size")
+      ->check(number_from(1.01, 1e6))
+      ->capture_default_str();
+  command->add_option("--dtype", arguments->dtypes, "comma-separated")
+      ->delimiter(',')
+      ->check(one_of(words_of(kDTypeNames)))
+      ->capture_default_str();
+  command->add_option("--iterations", arguments->iterations, "timed, each by itself")
+      ->check(integer_from(1, 1000000))
+      ->capture_default_str();
+  command->add_option("--warmup", arguments->warmup, "calls before, not timed")
+      ->check(integer_from(0, 1000000))
+      ->capture_default_str();
+  command
+      ->add_option("--kernels", arguments->kernels,
+                   "comma-separated: " + std::string(kMeasuredKernels))
+      ->delimiter(',')
+      ->check(one_of(words_of(kMeasuredKernels)));
+  command->add_option("--kernel-bytes", arguments->kernel_bytes, "most that one kernel moves")
+      ->capture_default_str();
+  command
+      ->add_option("--verify-plans", arguments->verify_plans,
+                   "random plans to run and compare with the fake process group, bit for bit")
+      ->check(integer_from(1, 1000000));
+  command->add_option("--stack", arguments->stack, "whose plans are verified")
+      ->capture_default_str();
+  add_topology_option(*command, session);
+  add_run_options(*command, *arguments);
+  command->add_option("--topology-xml", arguments->topology_xml,
+                      "where NCCL writes its topology (describe topology reads it)");
+  command->add_option("--id", arguments->id, "name of the record; default: that of --out");
+  command->add_option("--out", arguments->out, "where the measurement set goes");
+  add_common_options(*command, session);
+  command->callback([arguments, &session] { run_measure(*arguments, session); });
+}
+
+}  // namespace shardlab

@@ -1,0 +1,42 @@
+// Where this process stands among the processes of one measurement, as its launcher says.
+//
+//   const std::optional<LaunchPlace> place = find_place();   // nothing: nobody launched several
+//   place->rank, place->world, place->address, place->port
+//
+// Read, in this order:
+//   SHARDLAB_RANK, _WORLD_SIZE, _LOCAL_RANK, _RENDEZVOUS_FD   set by `shardlab measure` itself
+//   RANK, WORLD_SIZE, LOCAL_RANK                              torchrun
+//   OMPI_COMM_WORLD_RANK, _SIZE, _LOCAL_RANK, _LOCAL_SIZE     Open MPI (nothing of MPI is linked)
+//   SLURM_PROCID, SLURM_STEP_NUM_TASKS, SLURM_LOCALID         srun
+// Ranks meet at MASTER_ADDR and MASTER_PORT. Without MASTER_ADDR they meet at this host, if all of
+// them are here, or at Slurm's SLURM_LAUNCH_NODE_IPADDR; the port is then kDefaultPort.
+// Source: PyTorch's manual of torchrun ("Environment Variables"), Open MPI's FAQ on environment
+// variables, Slurm's manual of srun ("Output environment variables").
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+
+namespace shardlab {
+
+inline constexpr int kDefaultPort = 29500;  // torchrun's
+
+struct LaunchPlace {
+  std::string launcher;  // "shardlab", "torchrun", "Open MPI", "Slurm"
+  std::int64_t rank = 0;
+  std::int64_t world = 1;
+  std::int64_t local_rank = 0;  // among the processes of this host
+  std::string address;          // where rank 0 listens
+  int port = kDefaultPort;
+  int listening_fd = -1;  // of rank 0, when its parent listens for it already
+};
+
+using ReadVariable = std::function<std::string(const char*)>;  // "" when unset
+
+// Throws InputError: a variable that is no number, a rank outside of its world, no MASTER_ADDR for
+// ranks on several hosts.
+[[nodiscard]] std::optional<LaunchPlace> find_place(const ReadVariable& read);
+
+}  // namespace shardlab

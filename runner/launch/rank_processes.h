@@ -1,0 +1,31 @@
+// Starts one process per rank on this host, and sees to it that none is left.
+//
+//   const int code = run_rank_processes({.ranks = 4, .arguments = {"measure", ...}, .limit_s = 300});
+//
+// The processes are this program again, with these arguments, told their rank by the environment
+// (runner/launch/place.h). Rank 0 writes to our stdout; its stderr is passed on line by line, that of
+// the others when they fail. When one fails, or the time limit passes, all others are ended: by
+// SIGTERM, then SIGKILL. Should this process die, the kernel ends them (PR_SET_PDEATHSIG).
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace shardlab {
+
+struct RankLaunch {
+  std::int64_t ranks = 1;
+  std::vector<std::string> arguments;
+  double limit_s = 300.0;
+  int port = 0;  // where they meet; 0: any free one
+};
+
+// The exit code that the ranks agree on: 0, or that of the one that failed first. Throws
+// EnvironmentError: a rank was ended by a signal, the time limit passed, a process can't be started.
+[[nodiscard]] int run_rank_processes(const RankLaunch& launch);
+
+// In a rank's process, first: it ends when its parent does.
+void end_with_parent();
+
+}  // namespace shardlab

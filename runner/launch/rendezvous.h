@@ -1,0 +1,58 @@
+// The processes of one measurement meet, and pass small messages: a star of TCP connections around
+// the process of rank 0.
+//
+//   Rendezvous meeting = Rendezvous::join(place, deadline_in(60));
+//   const std::string id = meeting.broadcast(meeting.rank() == 0 ? make_id() : "");
+//   const std::vector<std::string> all = meeting.all_gather(mine);      // by rank
+//
+// Collective calls: every process makes the same ones in the same order. A process that leaves ends
+// them with an EnvironmentError that names it; so does the time limit. Connections that do not speak
+// the protocol (a port scanner's, say) are dropped.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "runner/launch/place.h"
+#include "runner/launch/socket.h"
+
+namespace shardlab {
+
+class Rendezvous {
+ public:
+  // A process alone.
+  Rendezvous() = default;
+  // Waits until all have come. Throws EnvironmentError: who is missing, a rank that came twice,
+  // processes that disagree about their number, a port in use. `deadline` holds for all calls to
+  // come, `patience_s` for the meeting itself.
+  [[nodiscard]] static Rendezvous join(const LaunchPlace& place, double patience_s,
+                                       Deadline deadline);
+
+  [[nodiscard]] std::int64_t rank() const { return rank_; }
+  [[nodiscard]] std::int64_t size() const { return size_; }
+  // This host's address as the others reach it.
+  [[nodiscard]] const std::string& address() const { return address_; }
+  [[nodiscard]] Deadline deadline() const { return deadline_; }
+
+  [[nodiscard]] std::vector<std::string> all_gather(const std::string& mine);
+  [[nodiscard]] std::string broadcast(const std::string& of_rank_0);
+  void barrier();
+
+  // A process whose connection is closed, "rank 2"; "" when there is none. Safe beside the other
+  // calls; rank 0 sees all others, they see rank 0.
+  [[nodiscard]] std::string who_left() const;
+
+ private:
+  void send_text(const Socket& socket, std::int64_t to, std::string_view text) const;
+  [[nodiscard]] std::string receive_text(const Socket& socket, std::int64_t from) const;
+
+  std::int64_t rank_ = 0;
+  std::int64_t size_ = 1;
+  std::string address_ = "127.0.0.1";
+  Deadline deadline_ = Deadline::max();
+  std::vector<Socket> peers_;  // of rank 0: by rank; of the others: rank 0 alone, first
+};
+
+}  // namespace shardlab

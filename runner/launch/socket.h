@@ -1,0 +1,66 @@
+// TCP sockets with time limits, as rendezvous and the CPU stand-in use them.
+//
+//   Socket listener = listen_on("127.0.0.1", 0);            // any free port
+//   Socket peer = connect_to("127.0.0.1", port_of(listener), deadline);
+//   send_all(peer, bytes, deadline);  receive_all(peer, bytes, deadline);
+//
+// All calls give up at their deadline. Throws EnvironmentError: the call, the error, the address.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace shardlab {
+
+using Deadline = std::chrono::steady_clock::time_point;
+[[nodiscard]] Deadline deadline_in(double seconds);
+// Milliseconds until then as poll() takes them: 0 when it has passed.
+[[nodiscard]] int milliseconds_until(Deadline deadline);
+
+// How a message ends that blames another process: "rank 2 left: its connection closed".
+inline constexpr std::string_view kLeft = " left: its connection closed";
+
+class Socket {
+ public:
+  Socket() = default;
+  explicit Socket(int fd) : fd_(fd) {}
+  Socket(Socket&& other) noexcept;
+  Socket& operator=(Socket&& other) noexcept;
+  Socket(const Socket&) = delete;
+  Socket& operator=(const Socket&) = delete;
+  ~Socket();
+
+  [[nodiscard]] int fd() const { return fd_; }
+  [[nodiscard]] bool is_open() const { return fd_ >= 0; }
+  void close();
+
+ private:
+  int fd_ = -1;
+};
+
+// Port 0: any free one. A port in use is named as such.
+[[nodiscard]] Socket listen_on(const std::string& address, int port);
+[[nodiscard]] int port_of(const Socket& listener);
+// The address of this end of a connection.
+[[nodiscard]] std::string local_address(const Socket& connection);
+// Tries again until the deadline: the other end may start later.
+[[nodiscard]] Socket connect_to(const std::string& address, int port, Deadline deadline);
+// Not open when the deadline passes first.
+[[nodiscard]] Socket accept_from(const Socket& listener, Deadline deadline);
+
+// `peer` names the other end in messages.
+void send_all(const Socket& socket, std::span<const std::byte> bytes, Deadline deadline,
+              const std::string& peer);
+void receive_all(const Socket& socket, std::span<std::byte> bytes, Deadline deadline,
+                 const std::string& peer);
+// Both at once, to one and from another: neither waits for the other.
+void exchange(const Socket& to, std::span<const std::byte> out, const std::string& receiver,
+              const Socket& from, std::span<std::byte> in, const std::string& sender,
+              Deadline deadline);
+// Whether the other end has closed.
+[[nodiscard]] bool has_hung_up(const Socket& socket);
+
+}  // namespace shardlab

@@ -1,0 +1,58 @@
+// Times of collectives over sizes, dtypes, in and out of place, on a backend.
+//
+//   const std::vector<MeasuredRow> rows = measure_collectives(run, {.collectives = {...}, ...});
+//
+// Every process of the world calls it alike; process 0 gets the rows. What one iteration takes is
+// the shortest time among the ranks: the rank that comes last waits for none, so that is the time
+// from the last arrival to the end. The longest minus the shortest is what the earliest rank waited.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "costmodel/measurements/measurement_set.h"
+#include "runner/launch/rendezvous.h"
+#include "runner/launch/watchdog.h"
+#include "runner/nccl/backend.h"
+
+namespace shardlab {
+
+// What every part of a measurement works with.
+struct MeasuringRun {
+  Backend& backend;
+  Rendezvous& meeting;
+  Watchdog& watchdog;
+};
+
+struct CollectiveRequest {
+  std::vector<Collective> collectives;
+  std::vector<DType> dtypes;
+  double min_bytes = 0.0;  // of the full array
+  double max_bytes = 0.0;
+  double step_factor = 2.0;
+  int warmup = 5;
+  int iterations = 20;
+};
+
+// Collectives that a backend runs.
+inline constexpr std::string_view kMeasuredCollectives =
+    "all_reduce all_gather reduce_scatter all_to_all broadcast send_recv";
+
+[[nodiscard]] std::vector<MeasuredRow> measure_collectives(const MeasuringRun& run,
+                                                           const CollectiveRequest& request);
+
+// Element counts from min to max bytes, each a multiple of the ranks, rising.
+[[nodiscard]] std::vector<std::int64_t> counts_of(const CollectiveRequest& request, DType dtype,
+                                                  std::int64_t ranks);
+
+// Summary of a measured row's iterations: by rank, then iteration; all ranks have as many.
+struct IterationSummary {
+  double mean_us = 0.0;
+  double p5_us = 0.0;
+  double p50_us = 0.0;
+  double p95_us = 0.0;
+  double wait_us = 0.0;
+};
+[[nodiscard]] IterationSummary summarize_iterations(std::span<const std::vector<double>> times_us);
+
+}  // namespace shardlab

@@ -1,0 +1,133 @@
+#include "runner/measure/kernel_run.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "costmodel/text.h"
+#include "reports/statistics.h"
+
+namespace shardlab {
+namespace {
+
+// Rows and columns of the matrices of memory-bound kernels: 256 KiB to 1 GiB of f32, by fours.
+constexpr std::int64_t kFirstElements = std::int64_t{1} << 16;
+constexpr std::int64_t kLastElements = std::int64_t{1} << 28;
+constexpr std::int64_t kColumns = 4096;
+
+// m, n, k: cubes, and the shapes of a transformer's projections (hidden size 4096 and 8192).
+struct GemmSizes {
+  std::int64_t m;
+  std::int64_t n;
+  std::int64_t k;
+};
+constexpr GemmSizes kGemms[] = {
+    {512, 512, 512},     {1024, 1024, 1024},  {2048, 2048, 2048}, {4096, 4096, 4096},
+    {8192, 8192, 8192},  {2048, 4096, 4096},  {4096, 4096, 1024}, {4096, 14336, 4096},
+    {4096, 4096, 14336}, {8192, 4096, 4096},  {8192, 1024, 8192}, {8192, 8192, 1024},
+    {2048, 8192, 8192},  {8192, 28672, 8192}, {4096, 8192, 8192}, {16384, 4096, 4096},
+};
+constexpr DType kGemmDTypes[] = {DType::kBF16, DType::kF16, DType::kF32, DType::kF8E4M3};
+
+std::string shape_text(const KernelShape& shape) {
+  std::string out = std::string(shape.name) + " " + std::string(to_string(shape.dtype));
+  if (shape.rows > 0) {
+    out += " " + std::to_string(shape.rows) + "x" + std::to_string(shape.columns);
+  }
+  if (shape.inner > 0) out += "x" + std::to_string(shape.inner);
+  return out;
+}
+
+}  // namespace
+
+std::vector<KernelShape> shapes_of(std::string_view kernel, double max_bytes) {
+  std::vector<KernelShape> shapes;
+  const auto add = [&](KernelShape shape) {
+    shape.name = kernel;
+    if (bytes_of(shape) <= max_bytes) shapes.push_back(shape);
+  };
+  if (kernel == "launch") {
+    add({});
+    return shapes;
+  }
+  if (kernel == "gemm") {
+    for (const DType dtype : kGemmDTypes) {
+      for (const GemmSizes& size : kGemms) {
+        add({.dtype = dtype, .rows = size.m, .columns = size.n, .inner = size.k});
+        if (dtype == DType::kF32) {
+          add({.dtype = dtype, .rows = size.m, .columns = size.n, .inner = size.k, .tf32 = true});
+        }
+      }
+    }
+    return shapes;
+  }
+  for (std::int64_t elements = kFirstElements; elements <= kLastElements; elements *= 2) {
+    const std::int64_t columns = std::min(kColumns, elements / 64);
+    KernelShape shape = {.rows = elements / columns, .columns = columns};
+    if (kernel != "reshuffle") {
+      add(shape);
+      continue;
+    }
+    for (const std::int64_t pieces : {2, 8}) {  // shards of columns
+      shape.inner = columns / pieces;
+      add(shape);
+    }
+  }
+  return shapes;
+}
+
+double bytes_of(const KernelShape& shape) {
+  const auto item = static_cast<double>(itemsize(shape.dtype));
+  const auto m = static_cast<double>(shape.rows);
+  const auto n = static_cast<double>(shape.columns);
+  const auto k = static_cast<double>(shape.inner);
+  if (shape.name == "gemm") {
+    const double out_item = shape.dtype == DType::kF8E4M3 ? 2.0 : item;  // bf16
+    return item * (m * k + k * n) + out_item * m * n;
+  }
+  if (shape.name == "elementwise") return 3 * m * n * item;
+  if (shape.name == "reduction") return m * n * item;
+  return 2 * m * n * item;
+}
+
+double flops_of(const KernelShape& shape) {
+  const auto m = static_cast<double>(shape.rows);
+  const auto n = static_cast<double>(shape.columns);
+  if (shape.name == "gemm") return 2 * m * n * static_cast<double>(shape.inner);
+  return shape.name == "elementwise" || shape.name == "reduction" ? m * n : 0.0;
+}
+
+KernelRun measure_kernels(const MeasuringRun& run, const KernelRequest& request) {
+  KernelRun out;
+  for (const std::string& kernel : request.kernels) {
+    for (const KernelShape& shape : shapes_of(kernel, request.max_bytes)) {
+      const std::string text = shape_text(shape);
+      run.watchdog.step(text);
+      std::string why_not;
+      const std::vector<double> times =
+          run.backend.time_kernel_us(shape, request.warmup, request.iterations, why_not);
+      if (times.empty()) {
+        out.left_out.push_back(text + ": " + why_not);
+        continue;
+      }
+      MeasuredKernel row;
+      row.kernel = kernel;
+      row.dtype = shape.tf32 ? "tf32" : std::string(to_string(shape.dtype));
+      row.rows = shape.rows;
+      row.columns = shape.columns;
+      row.inner = shape.inner;
+      row.bytes = bytes_of(shape);
+      row.flops = flops_of(shape);
+      constexpr double kLeastUs = 1e-3;  // a clock may not tell two instants apart
+      const double sum = std::accumulate(times.begin(), times.end(), 0.0);
+      row.time_us = std::max(sum / static_cast<double>(times.size()), kLeastUs);
+      row.iterations = std::ssize(times);
+      row.p5_us = std::max(reports::percentile(times, 0.05).value_or(0.0), kLeastUs);
+      row.p50_us = std::max(reports::percentile(times, 0.5).value_or(0.0), kLeastUs);
+      row.p95_us = std::max(reports::percentile(times, 0.95).value_or(0.0), kLeastUs);
+      out.rows.push_back(std::move(row));
+    }
+  }
+  return out;
+}
+
+}  // namespace shardlab

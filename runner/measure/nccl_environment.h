@@ -1,0 +1,38 @@
+// What NCCL is told by the environment before it starts: several ranks on one GPU, its log of
+// choices, its topology file. Variables that the user has set stay as they are.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace shardlab {
+
+struct NcclWishes {
+  std::int64_t rank = 0;
+  std::int64_t ranks = 1;
+  bool one_gpu = false;
+  int nccl_version = 0;      // of the library that is loaded
+  std::string log_file;      // where its choices go; "" for none
+  std::string topology_xml;  // where its topology goes; "" for nowhere
+};
+
+struct Setting {
+  std::string name;
+  std::string value;
+};
+
+// Several ranks on one GPU: from 2.30 on by NCCL_MULTI_RANK_GPU_ENABLE (few channels, no NVLS), as
+// NCCL's user guide says; before, by a host id of each process's own, so that NCCL takes each rank
+// for a host and sends through sockets. Assumes that each rank is a process.
+[[nodiscard]] std::vector<Setting> settings_for(const NcclWishes& wishes);
+// Sets those that are not set; returns all as text: "NCCL_MAX_CTAS=4 ...", as they are now.
+[[nodiscard]] std::string apply_settings(const std::vector<Setting>& settings);
+
+// What a reader of such figures has to know.
+[[nodiscard]] std::string one_gpu_caveat(int nccl_version);
+
+// From this version on NCCL has the switch.
+inline constexpr int kMultiRankVersion = 23000;
+
+}  // namespace shardlab

@@ -1,0 +1,47 @@
+// Plans executed by real collectives, held against the fake process group bit for bit.
+//
+//   const VerifiedPlans result = verify_plans(run, evaluator, {.plans = 200, .seed = 7});
+//
+// Each rank has its own tensor alone. For every step it packs what the step's collective sends
+// (padded as PyTorch pads), the backend moves and reduces the bytes, and it unpacks what came. The
+// fake group runs the same plan; at the end all ranks' tensors are compared. Bits are equal, or,
+// where floating point is summed in another order, every element is within the bound that
+// sim/executor.h derives; anything else is a failure. Half of the questions have whole numbers,
+// whose sums are exact in any order.
+//
+// Questions are drawn by their number and the seed: every process draws the same.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "costmodel/measurements/measurement_set.h"
+#include "runner/measure/collective_run.h"
+#include "sim/executor.h"
+#include "strategies/evaluator.h"
+
+namespace shardlab {
+
+struct PlanRequest {
+  std::int64_t plans = 0;
+  std::uint64_t seed = 0;
+};
+
+// Throws EnvironmentError.
+[[nodiscard]] VerifiedPlans verify_plans(const MeasuringRun& run, StackEvaluator& evaluator,
+                                         const PlanRequest& request);
+
+// A redistribution among this many ranks.
+struct PlanQuestion {
+  DeviceMesh mesh;
+  TensorMeta meta;
+  Layout from;
+  Layout to;
+  PlannerKind planner = PlannerKind::kGreedy;
+  DataOptions data;
+};
+// The same for the same seed and number; dtypes and ops are those that the backend reduces.
+[[nodiscard]] PlanQuestion draw_question(const Backend& backend, std::uint64_t seed,
+                                         std::uint64_t number);
+
+}  // namespace shardlab

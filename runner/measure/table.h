@@ -1,0 +1,18 @@
+// A measurement as the table that nccl-tests prints, and kernels as one of their own.
+//
+//   nccl_tests_table(set)    "#  size  count  type ..." per collective; shardlab reads it back
+//   kernel_table(set)
+//
+// Source of the format: NVIDIA/nccl-tests, src/common.cu; bus bandwidth: doc/PERFORMANCE.md.
+#pragma once
+
+#include <string>
+
+#include "costmodel/measurements/measurement_set.h"
+
+namespace shardlab {
+
+[[nodiscard]] std::string nccl_tests_table(const MeasurementSet& set);
+[[nodiscard]] std::string kernel_table(const MeasurementSet& set);
+
+}  // namespace shardlab

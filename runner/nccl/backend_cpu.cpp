@@ -1,0 +1,365 @@
+// The stand-in for NCCL on CPUs: ranks are processes (or threads of one) that pass bytes through a
+// full mesh of TCP sockets. Launcher, rendezvous, watchdog and the whole way of a measurement are
+// tested with it; its times say nothing about GPUs.
+//
+// Algorithms: rings for all_gather, reduce_scatter and all_reduce (a reduce_scatter and an
+// all_gather: chunk c is x[c+1] + x[c+2] + ... + x[c], as sim/fake_group.h has it); pairs for
+// all_to_all; the root sends to each for broadcast; send_recv passes to the next rank. Source:
+// Patarasuk and Yuan 2009 (rings). Status: derived.
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstring>
+#include <exception>
+#include <thread>
+
+#include "costmodel/error.h"
+#include "runner/nccl/backend.h"
+#include "runner/nccl/kernels_cpu.h"
+#include "sim/fake_group.h"
+#include "sim/tensor_kernels.h"
+
+namespace shardlab {
+namespace {
+
+std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
+std::string name_of(std::int64_t rank) { return "rank " + std::to_string(rank); }
+
+// One rank's connections, by rank of the world.
+using Mesh = std::vector<Socket>;
+
+// Local ranks first listen, then every process learns who listens where, then lower ranks are
+// called and higher ones answered.
+std::vector<Mesh> connect_mesh(Rendezvous& meeting, const RankRange& ranks) {
+  std::vector<Socket> listeners;
+  std::string mine;
+  for (std::int64_t i = 0; i < ranks.local; ++i) {
+    listeners.push_back(listen_on(meeting.address(), 0));
+    mine += meeting.address() + " " + std::to_string(port_of(listeners.back())) + "\n";
+  }
+  std::vector<std::pair<std::string, int>> places;
+  for (const std::string& text : meeting.all_gather(mine)) {
+    for (std::size_t begin = 0; begin < text.size();) {
+      const std::size_t blank = text.find(' ', begin);
+      const std::size_t end = text.find('\n', begin);
+      places.emplace_back(text.substr(begin, blank - begin),
+                          std::stoi(text.substr(blank + 1, end - blank - 1)));
+      begin = end + 1;
+    }
+  }
+  SHARDLAB_CHECK(std::ssize(places) == ranks.world, std::ssize(places), " of ", ranks.world);
+  std::vector<Mesh> meshes(at(ranks.local));
+  std::vector<std::thread> threads;
+  std::vector<std::exception_ptr> errors(at(ranks.local));
+  const Deadline deadline = meeting.deadline();
+  for (std::int64_t i = 0; i < ranks.local; ++i) {
+    threads.emplace_back([&, i] {
+      try {
+        Mesh& mesh = meshes[at(i)];
+        mesh.resize(at(ranks.world));
+        const std::int64_t me = ranks.first + i;
+        for (std::int64_t peer = 0; peer < me; ++peer) {
+          mesh[at(peer)] = connect_to(places[at(peer)].first, places[at(peer)].second, deadline);
+          send_all(mesh[at(peer)], std::as_bytes(std::span(&me, 1)), deadline, name_of(peer));
+        }
+        for (std::int64_t left = ranks.world - 1 - me; left > 0; --left) {
+          Socket socket = accept_from(listeners[at(i)], deadline);
+          std::int64_t peer = -1;
+          if (!socket.is_open()) throw EnvironmentError("the ranks can't connect to each other");
+          receive_all(socket, std::as_writable_bytes(std::span(&peer, 1)), deadline, "a rank");
+          if (peer <= me || peer >= ranks.world || mesh[at(peer)].is_open()) {
+            throw EnvironmentError(name_of(me) + ": a stranger calls");
+          }
+          mesh[at(peer)] = std::move(socket);
+        }
+      } catch (...) {
+        errors[at(i)] = std::current_exception();
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (const std::exception_ptr& error : errors) {
+    if (error) std::rethrow_exception(error);
+  }
+  return meshes;
+}
+
+// One local rank's part of a collective.
+class Member {
+ public:
+  Member(const Mesh& mesh, std::vector<std::int64_t> members, std::int64_t rank, Deadline deadline)
+      : mesh_(mesh), members_(std::move(members)), deadline_(deadline) {
+    me_ = std::find(members_.begin(), members_.end(), rank) - members_.begin();
+  }
+
+  [[nodiscard]] std::int64_t size() const { return std::ssize(members_); }
+
+  void run(const CollectiveCall& call, const CallBuffers& buffers) const {
+    const std::int64_t item = itemsize(call.dtype);
+    const std::int64_t bytes = call.count * item;
+    switch (call.kind) {
+      case Collective::kAllGather:
+        copy(buffers.receive + me_ * bytes / size(), buffers.send, bytes / size());
+        pass_around(buffers.receive, even_chunks(bytes), me_);
+        return;
+      case Collective::kReduceScatter: {
+        std::vector<std::byte> work(buffers.send, buffers.send + bytes);
+        scale(call, work);
+        reduce_around(call, work.data(), even_chunks(call.count));
+        const std::int64_t part = call.count / size();
+        copy(buffers.receive, work.data() + me_ * part * item, part * item);
+        finish(call, buffers.receive, part);
+        return;
+      }
+      case Collective::kAllReduce:
+        all_reduce(call, buffers);
+        return;
+      case Collective::kAllToAll:
+        all_to_all(buffers, bytes / size());
+        return;
+      case Collective::kBroadcast:
+        broadcast(call, buffers, bytes);
+        return;
+      case Collective::kSendRecv:
+        swap_with(me_ + 1, {buffers.send, at(bytes)}, me_ - 1, {buffers.receive, at(bytes)});
+        return;
+      default:
+        throw EnvironmentError(std::string(to_string(call.kind)) + " is not measured");
+    }
+  }
+
+ private:
+  struct Part {
+    std::int64_t offset;
+    std::int64_t size;
+  };
+  [[nodiscard]] std::vector<Part> even_chunks(std::int64_t count) const {
+    std::vector<Part> parts;
+    for (std::int64_t c = 0; c < size(); ++c) {
+      parts.push_back({c * (count / size()), count / size()});
+    }
+    return parts;
+  }
+  static void copy(std::byte* to, const std::byte* from, std::int64_t bytes) {
+    if (to != from && bytes > 0) std::memmove(to, from, at(bytes));
+  }
+  [[nodiscard]] std::int64_t wrap(std::int64_t member) const {
+    return ((member % size()) + size()) % size();
+  }
+
+  // Sends to one member and receives from another at once.
+  void swap_with(std::int64_t to, std::span<const std::byte> out, std::int64_t from,
+                 std::span<std::byte> in) const {
+    to = wrap(to);
+    from = wrap(from);
+    if (to == me_) {
+      if (!in.empty()) std::memmove(in.data(), out.data(), in.size());
+      return;
+    }
+    const std::int64_t receiver = members_[at(to)];
+    const std::int64_t sender = members_[at(from)];
+    exchange(mesh_[at(receiver)], out, name_of(receiver), mesh_[at(sender)], in, name_of(sender),
+             deadline_);
+  }
+
+  // A ring's all-gather in place, of bytes; chunk `mine` is there at the start.
+  void pass_around(std::byte* data, std::span<const Part> parts, std::int64_t mine) const {
+    for (std::int64_t step = 0; step + 1 < size(); ++step) {
+      const Part& out = parts[at(wrap(mine - step))];
+      const Part& in = parts[at(wrap(mine - step - 1))];
+      swap_with(me_ + 1, {data + out.offset, at(out.size)}, me_ - 1,
+                {data + in.offset, at(in.size)});
+    }
+  }
+
+  // A ring's reduce-scatter in place, of elements: member c ends with chunk c.
+  void reduce_around(const CollectiveCall& call, std::byte* data,
+                     std::span<const Part> parts) const {
+    const std::int64_t item = itemsize(call.dtype);
+    std::vector<std::byte> incoming;
+    for (std::int64_t step = 0; step + 1 < size(); ++step) {
+      const Part& out = parts[at(wrap(me_ - 1 - step))];
+      const Part& in = parts[at(wrap(me_ - 2 - step))];
+      incoming.resize(at(in.size * item));
+      swap_with(me_ + 1, {data + out.offset * item, at(out.size * item)}, me_ - 1, incoming);
+      // What came is the sum so far: ours is added to it.
+      if (in.size == 0) continue;
+      combine(call.op, call.dtype, incoming.data(), data + in.offset * item, in.size);
+      std::memcpy(data + in.offset * item, incoming.data(), incoming.size());
+    }
+  }
+
+  void all_reduce(const CollectiveCall& call, const CallBuffers& buffers) const {
+    const std::int64_t item = itemsize(call.dtype);
+    std::vector<std::byte> work(buffers.send, buffers.send + call.count * item);
+    scale(call, work);
+    std::vector<Part> parts;
+    for (std::int64_t c = 0; c < size(); ++c) {
+      const Chunk chunk = chunk_of(call.count, size(), c);
+      parts.push_back({chunk.offset, chunk.size});
+    }
+    reduce_around(call, work.data(), parts);
+    for (Part& part : parts) part = {part.offset * item, part.size * item};
+    pass_around(work.data(), parts, me_);
+    finish(call, work.data(), call.count);
+    copy(buffers.receive, work.data(), std::ssize(work));
+  }
+
+  void all_to_all(const CallBuffers& buffers, std::int64_t piece) const {
+    // In place, what is sent must outlive what arrives.
+    std::vector<std::byte> kept;
+    const std::byte* send = buffers.send;
+    if (send == buffers.receive) {
+      kept.assign(send, send + piece * size());
+      send = kept.data();
+    }
+    copy(buffers.receive + me_ * piece, send + me_ * piece, piece);
+    for (std::int64_t step = 1; step < size(); ++step) {
+      const std::int64_t to = wrap(me_ + step);
+      const std::int64_t from = wrap(me_ - step);
+      swap_with(to, {send + to * piece, at(piece)}, from,
+                {buffers.receive + from * piece, at(piece)});
+    }
+  }
+
+  void broadcast(const CollectiveCall& call, const CallBuffers& buffers, std::int64_t bytes) const {
+    if (me_ != call.root) {
+      const std::int64_t root = members_[at(call.root)];
+      receive_all(mesh_[at(root)], {buffers.receive, at(bytes)}, deadline_, name_of(root));
+      return;
+    }
+    for (const std::int64_t member : members_) {
+      if (member == members_[at(me_)]) continue;
+      send_all(mesh_[at(member)], {buffers.send, at(bytes)}, deadline_, name_of(member));
+    }
+    copy(buffers.receive, buffers.send, bytes);
+  }
+
+  void scale(const CollectiveCall& call, std::vector<std::byte>& values) const {
+    scale_contribution(call.op, call.dtype, values.data(), call.count, size(), false);
+  }
+  void finish(const CollectiveCall& call, std::byte* values, std::int64_t count) const {
+    finish_reduction(call.op, call.dtype, values, count, size(), false);
+  }
+
+  const Mesh& mesh_;
+  std::vector<std::int64_t> members_;
+  std::int64_t me_ = 0;
+  Deadline deadline_;
+};
+
+class CpuGroup final : public Group {
+ public:
+  CpuGroup(const std::vector<Mesh>& meshes, const RankRange& ranks,
+           std::span<const std::int64_t> colours, Deadline deadline) {
+    for (std::int64_t i = 0; i < ranks.local; ++i) {
+      const std::int64_t rank = ranks.first + i;
+      std::vector<std::int64_t> members;
+      for (std::int64_t other = 0; other < ranks.world; ++other) {
+        if (colours[at(other)] == colours[at(rank)]) members.push_back(other);
+      }
+      members_.emplace_back(meshes[at(i)], std::move(members), rank, deadline);
+    }
+  }
+
+  void run(std::span<const CollectiveCall> calls, std::span<const CallBuffers> buffers) override {
+    for_each([&](std::size_t i) { members_[i].run(calls[i], buffers[i]); });
+  }
+
+  std::vector<std::vector<double>> time_us(const CollectiveCall& call,
+                                           std::span<const CallBuffers> buffers,
+                                           int iterations) override {
+    std::vector<std::vector<double>> times(members_.size());
+    for_each([&](std::size_t i) {
+      for (int n = 0; n < iterations; ++n) {
+        const auto begin = std::chrono::steady_clock::now();
+        members_[i].run(call, buffers[i]);
+        const std::chrono::duration<double, std::micro> took =
+            std::chrono::steady_clock::now() - begin;
+        times[i].push_back(took.count());
+      }
+    });
+    return times;
+  }
+
+  std::optional<double> estimate_us(const CollectiveCall&, std::span<const CallBuffers>) override {
+    return std::nullopt;
+  }
+
+ private:
+  // On a thread each, where there are several: collectives wait for each other.
+  template <class Work>
+  void for_each(Work&& work) {
+    if (members_.size() == 1) {
+      work(std::size_t{0});
+      return;
+    }
+    std::vector<std::thread> threads;
+    std::vector<std::exception_ptr> errors(members_.size());
+    for (std::size_t i = 0; i < members_.size(); ++i) {
+      threads.emplace_back([&, i] {
+        try {
+          work(i);
+        } catch (...) {
+          errors[i] = std::current_exception();
+        }
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    for (const std::exception_ptr& error : errors) {
+      if (error) std::rethrow_exception(error);
+    }
+  }
+
+  std::vector<Member> members_;
+};
+
+class CpuBackend final : public Backend {
+ public:
+  CpuBackend(Rendezvous& meeting, const RankRange& ranks)
+      : ranks_(ranks), deadline_(meeting.deadline()), meshes_(connect_mesh(meeting, ranks)) {}
+
+  BackendFacts facts() const override {
+    return {.device = "none: a stand-in on CPUs",
+            .driver = {},
+            .library = {},
+            .transport = "TCP sockets between processes of a CPU",
+            .clocks = {},
+            .settings = {}};
+  }
+  const RankRange& ranks() const override { return ranks_; }
+
+  DevicePointer allocate(std::int64_t, std::int64_t bytes) override {
+    return {new std::byte[at(std::max<std::int64_t>(bytes, 1))](),
+            [](const std::byte* block) { delete[] block; }};
+  }
+  void upload(std::int64_t, std::byte* to, std::span<const std::byte> from) override {
+    std::copy(from.begin(), from.end(), to);
+  }
+  void download(std::int64_t, std::span<std::byte> to, const std::byte* from) override {
+    std::copy(from, from + to.size(), to.begin());
+  }
+  std::unique_ptr<Group> make_group(std::span<const std::int64_t> colours) override {
+    return std::make_unique<CpuGroup>(meshes_, ranks_, colours, deadline_);
+  }
+  std::vector<double> time_kernel_us(const KernelShape& shape, int warmup, int iterations,
+                                     std::string& why_not) override {
+    return time_cpu_kernel_us(shape, warmup, iterations, why_not);
+  }
+  bool reduces(ReduceOp op, DType dtype) const override {
+    return holds_data(dtype) && shardlab::reduces(op, dtype);
+  }
+
+ private:
+  RankRange ranks_;
+  Deadline deadline_;
+  std::vector<Mesh> meshes_;
+};
+
+}  // namespace
+
+std::unique_ptr<Backend> make_cpu_backend(Rendezvous& meeting, const RankRange& ranks) {
+  return std::make_unique<CpuBackend>(meeting, ranks);
+}
+
+}  // namespace shardlab

@@ -1,0 +1,129 @@
+// Copies, and the kernels of device_code.h.
+#include <algorithm>
+#include <array>
+
+#include "runner/nccl/cuda.h"
+#include "runner/nccl/device_code.h"
+
+namespace shardlab {
+namespace {
+
+constexpr std::int64_t kUnit = 16;  // bytes that one thread moves at a time
+constexpr unsigned kThreads = 256;
+constexpr int kBlocksPerProcessor = 8;
+constexpr int kMaxCopies = 64;
+
+// A kernel of device_code.h on the current device.
+cudaKernel_t find_kernel(const char* name) {
+  cudaLibrary_t library = nullptr;
+  check(cudaLibraryLoadData(&library, kDeviceCode, nullptr, nullptr, 0, nullptr, nullptr, 0),
+        "cudaLibraryLoadData");
+  cudaKernel_t kernel = nullptr;
+  check(cudaLibraryGetKernel(&kernel, library, name), "cudaLibraryGetKernel");
+  return kernel;
+}
+
+unsigned blocks_for(std::int64_t units) {
+  int device = 0;
+  int processors = 1;
+  check(cudaGetDevice(&device), "cudaGetDevice");
+  check(cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device),
+        "cudaDeviceGetAttribute");
+  const std::int64_t needed = (units + kThreads - 1) / kThreads;
+  const std::int64_t most = std::int64_t{processors} * kBlocksPerProcessor;
+  return static_cast<unsigned>(std::clamp<std::int64_t>(needed, 1, most));
+}
+
+void launch_kernel(cudaKernel_t kernel, unsigned blocks, void** arguments, cudaStream_t stream) {
+  check(cudaLaunchKernel(reinterpret_cast<const void*>(kernel), dim3{blocks, 1, 1},
+                         dim3{kThreads, 1, 1}, arguments, 0, stream),
+        "cudaLaunchKernel");
+}
+
+struct Arrays {
+  DevicePointer block;
+  std::int64_t bytes = 0;  // of one array
+  int per_launch = 2;
+  int copies = 1;
+
+  Arrays(std::int64_t array_bytes, int arrays)
+      : bytes(array_bytes), per_launch(arrays), copies(cold_copies(array_bytes * arrays)) {
+    block = device_memory(bytes * per_launch * copies);
+  }
+  [[nodiscard]] std::byte* at(int launch, int array) const {
+    return block.get() + bytes * (std::int64_t{launch % copies} * per_launch + array);
+  }
+};
+
+}  // namespace
+
+int cold_copies(std::int64_t bytes_of_one) {
+  const std::int64_t needed = kColdBytes / std::max<std::int64_t>(bytes_of_one, 1);
+  return static_cast<int>(std::clamp<std::int64_t>(needed, 1, kMaxCopies));
+}
+
+Launch make_memory_kernel(const KernelShape& shape, std::string& why_not) {
+  if (shape.name == "launch") {
+    const cudaKernel_t kernel = find_kernel("shardlab_launch");
+    return [kernel](cudaStream_t stream, int) { launch_kernel(kernel, 1, nullptr, stream); };
+  }
+  const std::int64_t bytes = shape.rows * shape.columns * itemsize(shape.dtype);
+  if (shape.name == "copy") {
+    const Arrays arrays(bytes, 2);
+    return [arrays, bytes](cudaStream_t stream, int launch) {
+      check(cudaMemcpyAsync(arrays.at(launch, 1), arrays.at(launch, 0),
+                            static_cast<std::size_t>(bytes), cudaMemcpyDeviceToDevice, stream),
+            "cudaMemcpyAsync");
+    };
+  }
+  const std::int64_t units = bytes / kUnit;
+  const std::int64_t piece_bytes = shape.inner * itemsize(shape.dtype);
+  if (bytes % kUnit != 0 || (shape.name == "reshuffle" && piece_bytes % kUnit != 0)) {
+    why_not = "rows and pieces have to be whole multiples of 16 bytes";
+    return nullptr;
+  }
+  const unsigned blocks = blocks_for(units);
+  if (shape.name == "reshuffle") {
+    const cudaKernel_t kernel = find_kernel("shardlab_reshuffle");
+    const Arrays arrays(bytes, 2);
+    const auto piece = static_cast<std::uint32_t>(piece_bytes / kUnit);
+    const auto columns = static_cast<std::uint32_t>(shape.columns * itemsize(shape.dtype) / kUnit);
+    const auto block = static_cast<std::uint32_t>(shape.rows) * piece;
+    const auto count = static_cast<std::uint32_t>(units);
+    return [=](cudaStream_t stream, int launch) {
+      std::byte* from = arrays.at(launch, 0);
+      std::byte* to = arrays.at(launch, 1);
+      std::array<std::uint32_t, 4> sizes = {columns, piece, block, count};
+      std::array<void*, 6> arguments = {&from, &to, &sizes[0], &sizes[1], &sizes[2], &sizes[3]};
+      launch_kernel(kernel, blocks, arguments.data(), stream);
+    };
+  }
+  if (shape.dtype != DType::kF32) {
+    why_not = "the kernels of shardlab add f32 only";
+    return nullptr;
+  }
+  if (shape.name == "elementwise") {
+    const cudaKernel_t kernel = find_kernel("shardlab_add");
+    const Arrays arrays(bytes, 3);
+    return [=](cudaStream_t stream, int launch) {
+      std::byte* a = arrays.at(launch, 0);
+      std::byte* b = arrays.at(launch, 1);
+      std::byte* sum = arrays.at(launch, 2);
+      auto count = static_cast<std::uint64_t>(units);
+      std::array<void*, 4> arguments = {&a, &b, &sum, &count};
+      launch_kernel(kernel, blocks, arguments.data(), stream);
+    };
+  }
+  const cudaKernel_t kernel = find_kernel("shardlab_sum");
+  const Arrays arrays(bytes, 1);
+  const DevicePointer result = device_memory(kUnit);
+  return [=](cudaStream_t stream, int launch) {
+    std::byte* a = arrays.at(launch, 0);
+    std::byte* sum = result.get();
+    auto count = static_cast<std::uint64_t>(units);
+    std::array<void*, 3> arguments = {&a, &sum, &count};
+    launch_kernel(kernel, blocks, arguments.data(), stream);
+  };
+}
+
+}  // namespace shardlab
