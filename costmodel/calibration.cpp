@@ -780,6 +780,9 @@ Calibration calibrate(const ModelEntry& model, std::span<const Observation> rows
     throw InputError("calibrate: found " + row_text(row) +
                      "; valid: at least 2 ranks, a time above 0");
   }
+  if (model.fits_kernels) {
+    throw InputError("calibrate: " + std::string(model.name) + " is fitted to kernels alone");
+  }
   if (!model.fits_curves && model.fitted.empty()) {
     throw InputError("calibrate: " + std::string(model.name) +
                      " has no free constants; valid: " + join(fitted_model_names()));

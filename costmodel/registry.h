@@ -43,7 +43,8 @@ struct ModelEntry {
   std::span<const ParamSpec> params = {};
   std::span<const ContractExemption> exemptions = {};
   bool reads_rows = false;
-  bool fits_curves = false;  // `calibrate` writes its rows
+  bool fits_curves = false;   // `calibrate` writes its rows
+  bool fits_kernels = false;  // `calibrate` fits it to kernels (kernel_calibration.h)
   // Names of the free constants that `calibrate` fits, all positive.
   std::span<const std::string_view> fitted = {};
   // What a fitted parameter without a default stays at, when rows leave it open.

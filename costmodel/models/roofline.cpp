@@ -1,9 +1,11 @@
 // Roofline of one device: a kernel takes its launch floor, its memory traffic or its arithmetic,
 // whichever is longest.
 //
-//   t = max(launch, bytes / (bandwidth * efficiency), flops / (peak * efficiency))
-//   bytes read plus written; bandwidth and peak (of the dtype) from the topology; efficiencies 0..1,
-//   of a kind of kernel where given. A view counts as a copy.
+//   t = max(launch, startup + max(bytes / (bandwidth * efficiency), flops / (peak * efficiency)))
+//   bytes read plus written; bandwidth and peak (of the dtype) from the topology; efficiencies 0..1
+//   and start-ups in us, of a kind of kernel where given: filling and draining a device takes time
+//   that no traffic hides, and half-size kernels reach half the rate (Hockney's n_1/2). A view
+//   counts as a copy.
 // Source: Williams, Waterman, Patterson 2009, "Roofline"; the 0.70 copy efficiency is
 // AutoParallel's figure. Valid: kernels that are bound by one of the three. Not: small GEMMs with
 // odd shapes, fused kernels. Status: derived; figures assumed until calibrated.
@@ -28,6 +30,17 @@ constexpr ParamSpec kParams[] = {
      "of the memory bandwidth, by elementwise kernels; default: memory_efficiency"},
     {"reduction_efficiency", std::nullopt, 1e-6, 1.0,
      "of the memory bandwidth, by reductions; default: memory_efficiency"},
+    {"f64_flops_efficiency", std::nullopt, 1e-6, 1.0,
+     "of the peak rate, by GEMMs of f64; default: flops_efficiency"},
+    {"f32_flops_efficiency", std::nullopt, 1e-6, 1.0,
+     "of the peak rate, by GEMMs of f32; default: flops_efficiency"},
+    {"f8_flops_efficiency", std::nullopt, 1e-6, 1.0,
+     "of the peak rate, by GEMMs of 8-bit floats; default: flops_efficiency"},
+    {"copy_startup_us", 0.0, 0.0, 1e6, "of a copy, on top of its traffic"},
+    {"strided_copy_startup_us", 0.0, 0.0, 1e6, "of a copy of pieces"},
+    {"elementwise_startup_us", 0.0, 0.0, 1e6, "of an elementwise kernel"},
+    {"reduction_startup_us", 0.0, 0.0, 1e6, "of a reduction"},
+    {"gemm_startup_us", 0.0, 0.0, 1e6, "of a GEMM, on top of traffic or arithmetic"},
 };
 
 // The topology's bandwidth at each kind's efficiency.
@@ -68,30 +81,87 @@ class KindBandwidths {
   GBps reduction_;
 };
 
+// Start-up by kind.
+class KindStartups {
+ public:
+  explicit KindStartups(const Params& params)
+      : copy_(params["copy_startup_us"]),
+        strided_copy_(params["strided_copy_startup_us"]),
+        elementwise_(params["elementwise_startup_us"]),
+        reduction_(params["reduction_startup_us"]),
+        gemm_(params["gemm_startup_us"]) {}
+
+  [[nodiscard]] Micros of(const KernelQuery& query) const {
+    switch (query.kind) {
+      case Kernel::kCopy:
+      case Kernel::kView:
+        return query.strided ? strided_copy_ : copy_;
+      case Kernel::kElementwise:
+        return elementwise_;
+      case Kernel::kReduction:
+        return reduction_;
+      case Kernel::kGemm:
+        return gemm_;
+      default:
+        return {};
+    }
+  }
+
+ private:
+  Micros copy_;
+  Micros strided_copy_;
+  Micros elementwise_;
+  Micros reduction_;
+  Micros gemm_;
+};
+
 class Roofline final : public ComputeModel {
  public:
   explicit Roofline(const ModelInput& input)
       : topology_(input.topology),
         launch_(input.params.get("launch_us").value_or(input.topology.device().launch.value())),
         bandwidths_(input),
+        startups_(input.params),
         flops_efficiency_(input.params["flops_efficiency"]),
+        f64_efficiency_(input.params.get("f64_flops_efficiency").value_or(flops_efficiency_)),
+        f32_efficiency_(input.params.get("f32_flops_efficiency").value_or(flops_efficiency_)),
+        f8_efficiency_(input.params.get("f8_flops_efficiency").value_or(flops_efficiency_)),
         attention_efficiency_(
             input.params.get("attention_efficiency").value_or(flops_efficiency_)) {}
 
   [[nodiscard]] Price price(const KernelQuery& query) const override {
     if (query.bytes <= 0 && query.flops <= 0) return {};
     const Micros memory = transfer_time(query.bytes, bandwidths_.of(query));
-    const double efficiency =
-        query.kind == Kernel::kAttention ? attention_efficiency_ : flops_efficiency_;
-    const Micros arithmetic = compute_time(query.flops, efficiency * topology_.peak(query.dtype));
-    return Price::of_compute(std::max({launch_, memory, arithmetic}));
+    const Micros arithmetic =
+        compute_time(query.flops, efficiency_of(query) * topology_.peak(query.dtype));
+    return Price::of_compute(std::max(launch_, startups_.of(query) + std::max(memory, arithmetic)));
   }
 
  private:
+  [[nodiscard]] double efficiency_of(const KernelQuery& query) const {
+    if (query.kind == Kernel::kAttention) return attention_efficiency_;
+    if (query.kind != Kernel::kGemm) return flops_efficiency_;
+    switch (query.dtype) {
+      case DType::kF64:
+        return f64_efficiency_;
+      case DType::kF32:
+        return f32_efficiency_;
+      case DType::kF8E4M3:
+      case DType::kF8E5M2:
+        return f8_efficiency_;
+      default:
+        return flops_efficiency_;
+    }
+  }
+
   Topology topology_;
   Micros launch_;
   KindBandwidths bandwidths_;
+  KindStartups startups_;
   double flops_efficiency_;
+  double f64_efficiency_;
+  double f32_efficiency_;
+  double f8_efficiency_;
   double attention_efficiency_;
 };
 
@@ -100,10 +170,11 @@ class Roofline final : public ComputeModel {
 COST_MODEL(roofline){
     .name = "roofline",
     .summary = "the longest of launch floor, memory traffic and arithmetic",
-    .formula = "max(launch, bytes / (bandwidth * eff), flops / (peak * eff))",
+    .formula = "max(launch, startup + max(bytes / (bandwidth * eff), flops / (peak * eff)))",
     .source = "Williams et al. 2009; copy efficiency 0.70 of AutoParallel",
     .valid_range = "kernels bound by launch, memory or arithmetic alone",
     .params = kParams,
+    .fits_kernels = true,
     .make_compute = [](const ModelInput& input) -> std::unique_ptr<ComputeModel> {
       return std::make_unique<Roofline>(input);
     },

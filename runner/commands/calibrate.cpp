@@ -1,8 +1,11 @@
 // shardlab calibrate: measured times in, a fitted stack out.
 #include <algorithm>
 #include <iostream>
+#include <map>
 
 #include "costmodel/calibration.h"
+#include "costmodel/kernel_calibration.h"
+#include "costmodel/measurements/tuner_csv.h"
 #include "costmodel/text.h"
 #include "runner/commands/commands.h"
 #include "runner/measurement_files.h"
@@ -19,6 +22,8 @@ struct CalibrateArguments {
   std::string model = "piecewise";
   std::string topology;
   std::string out;
+  std::string tuner_csv;
+  bool hold_out = false;
   std::optional<std::int64_t> hosts;
   std::optional<std::int64_t> gpus_per_host;
 };
@@ -29,7 +34,98 @@ struct Result {
   Calibration fit;
   std::string topology;
   std::vector<std::string> warnings;
+  std::optional<ErrorSummary> held_out;
+  std::string tuner_csv;
 };
+
+// Which rows a fit does not see: of each group's rows the second and third of every four, so that
+// both halves have small and large ones.
+std::vector<bool> held_out_rows(const std::vector<std::string>& groups) {
+  std::map<std::string, int> seen;
+  std::vector<bool> held;
+  for (const std::string& group : groups) {
+    const int place = seen[group]++ % 4;
+    held.push_back(place == 1 || place == 2);
+  }
+  return held;
+}
+
+void fit_kernels(const CalibrateArguments& arguments, const Topology& topology, Result& result) {
+  std::vector<MeasuredKernel> rows;
+  std::vector<std::string> labels;
+  std::vector<std::string> groups;
+  for (const MeasurementSet& set : result.sets) {
+    for (std::size_t i = 0; i < set.kernels.size(); ++i) {
+      const MeasuredKernel& row = set.kernels[i];
+      rows.push_back(row);
+      labels.push_back(set.name + ": kernel " + std::to_string(i + 1) + ", " + row.kernel);
+      // Launches are what the floor is known by: half of them would tell as much.
+      groups.push_back(set.name + row.kernel + row.dtype);
+    }
+  }
+  const std::vector<bool> held = held_out_rows(groups);
+  std::vector<MeasuredKernel> seen;
+  std::vector<MeasuredKernel> unseen;
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    if (arguments.hold_out && held[i]) {
+      unseen.push_back(rows[i]);
+    } else {
+      seen.push_back(rows[i]);
+      result.observations.labels.push_back(labels[i]);
+    }
+  }
+  result.fit = calibrate_kernels(seen, topology);
+  if (!arguments.hold_out) return;
+  const auto model = make_compute_model(result.fit.choice(), topology);
+  result.held_out = summarize_errors(kernel_errors_percent(*model, unseen));
+}
+
+void fit_collectives(const CalibrateArguments& arguments, const ModelEntry& model,
+                     const Topology& topology, Result& result) {
+  const Observations all = observations_of(result.sets, topology);
+  if (all.rows.empty()) {
+    throw InputError("calibrate: no rows of collectives; --model roofline is fitted to kernels");
+  }
+  std::vector<std::string> groups;
+  for (const Observation& row : all.rows) {
+    groups.push_back(std::to_string(row.set) + std::string(to_string(row.query.kind)));
+  }
+  const std::vector<bool> held = held_out_rows(groups);
+  std::vector<Observation> unseen;
+  for (std::size_t i = 0; i < all.rows.size(); ++i) {
+    if (arguments.hold_out && held[i]) {
+      unseen.push_back(all.rows[i]);
+    } else {
+      result.observations.rows.push_back(all.rows[i]);
+      result.observations.labels.push_back(all.labels[i]);
+    }
+  }
+  result.fit = calibrate(model, result.observations.rows, topology);
+  const auto fitted = make_collective_model(result.fit.choice(), topology);
+  if (arguments.hold_out) {
+    std::vector<double> errors;
+    for (const Observation& row : unseen) {
+      const double predicted = fitted->price(row.query).total.value();
+      errors.push_back(100.0 * (predicted - row.time_us) / row.time_us);
+    }
+    result.held_out = summarize_errors(errors);
+  }
+  if (arguments.tuner_csv.empty()) return;
+  std::vector<TunerRule> rules;
+  std::vector<GroupSpan> spans;
+  for (const MeasurementSet& set : result.sets) {
+    const GroupSpan span = span_on(set, topology);
+    if (std::find(spans.begin(), spans.end(), span) != spans.end()) continue;
+    spans.push_back(span);
+    const std::vector<TunerRule> more = tuner_rules(*fitted, span);
+    rules.insert(rules.end(), more.begin(), more.end());
+  }
+  if (rules.empty()) {
+    throw InputError("--tuner-csv: " + std::string(model.name) +
+                     " weighs none of NCCL's algorithms; valid: --model nccl");
+  }
+  result.tuner_csv = tuner_csv_text(rules);
+}
 
 Result calibrate_files(const CalibrateArguments& arguments, const Session& session) {
   const ConfigStore store = session.store();
@@ -61,8 +157,15 @@ Result calibrate_files(const CalibrateArguments& arguments, const Session& sessi
     }
   }
   result.topology = choice.topology.name();
-  result.observations = observations_of(result.sets, choice.topology);
-  result.fit = calibrate(*model, result.observations.rows, choice.topology);
+  if (model->fits_kernels) {
+    if (!arguments.tuner_csv.empty()) {
+      throw InputError("--tuner-csv: " + std::string(model->name) +
+                       " weighs none of NCCL's algorithms; valid: --model nccl");
+    }
+    fit_kernels(arguments, choice.topology, result);
+  } else {
+    fit_collectives(arguments, *model, choice.topology, result);
+  }
   return result;
 }
 
@@ -85,6 +188,15 @@ nlohmann::json result_json(const Result& result) {
                           {"noise_percent", fit.noise_percent}}},
                         {"more_rows", fit.more_rows},
                         {"warnings", result.warnings}};
+  const auto figure = [](const std::optional<double>& value) {
+    return value ? nlohmann::json(*value) : nlohmann::json(nullptr);
+  };
+  if (result.held_out) {
+    out["held_out"] = {{"points", result.held_out->points},
+                       {"median_ape_percent", figure(result.held_out->median_ape_percent)},
+                       {"p90_ape_percent", figure(result.held_out->p90_ape_percent)},
+                       {"bias_percent", figure(result.held_out->bias_percent)}};
+  }
   out["parameters"] = nlohmann::json::array();
   for (const FittedParameter& p : fit.parameters) {
     out["parameters"].push_back(
@@ -113,6 +225,12 @@ std::string result_text(const Result& result) {
       format_fixed(fit.p90_ape_percent, 1) + " % in the 90th percentile" +
       (fit.model->fits_curves ? " (curves go through their rows: `validate` on others)" : "") +
       "\n";
+  if (result.held_out) {
+    text += "  " + std::to_string(result.held_out->points) + " rows held out: errors " +
+            format_fixed(result.held_out->median_ape_percent.value_or(0.0), 1) +
+            " % in the median, " + format_fixed(result.held_out->p90_ape_percent.value_or(0.0), 1) +
+            " % in the 90th percentile\n";
+  }
   TextTable table({"parameter", "value", "95 % from", "to"});
   for (const FittedParameter& p : fit.parameters) {
     table.add(
@@ -149,7 +267,8 @@ nlohmann::json stack_json(const Result& result, const std::string& name) {
           {"name", name},
           {"title", std::string(result.fit.model->name) + " fitted to measurements"},
           {"source", sources},
-          {"collective_model", result.fit.choice().to_json()}};
+          {result.fit.model->fits_kernels ? "compute_model" : "collective_model",
+           result.fit.choice().to_json()}};
 }
 
 void run_calibrate(const CalibrateArguments& arguments, Session& session) {
@@ -163,6 +282,7 @@ void run_calibrate(const CalibrateArguments& arguments, Session& session) {
     const std::string name = std::filesystem::path(arguments.out).stem().string();
     write_file(arguments.out, stack_json(result, name).dump(2) + "\n");
   }
+  if (!arguments.tuner_csv.empty()) write_file(arguments.tuner_csv, result.tuner_csv);
   if (session.json()) {
     session.print(result_json(result));
   } else {
@@ -188,6 +308,11 @@ void add_calibrate_command(CLI::App& app, Session& session) {
                       "shipped name or path; default: by the first set's GPU. Ranks, hosts and "
                       "devices per host are the measurement's");
   command->add_option("--out", arguments->out, "where the fitted stack goes");
+  command->add_flag("--hold-out", arguments->hold_out,
+                    "fit half of the rows, and print the errors of the other half");
+  command->add_option("--tuner-csv", arguments->tuner_csv,
+                      "where the fitted model's algorithms and protocols go, as NCCL's example of "
+                      "a tuner plugin reads them (--model nccl); describe tuner reads it");
   command->add_option("--hosts", arguments->hosts, "hosts, where a file does not say")
       ->check(integer_from(1, 1 << 30));
   command

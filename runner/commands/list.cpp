@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <iostream>
 
+#include "costmodel/measurements/tuner_csv.h"
 #include "costmodel/registry.h"
 #include "costmodel/text.h"
 #include "runner/commands/commands.h"
@@ -212,6 +213,46 @@ void describe_config(ConfigKind kind, const std::string& name, Session& session)
   }
 }
 
+// A tuner's file, or what a measured run says that NCCL took, as such a file.
+void describe_tuner(const std::string& name, Session& session) {
+  if (name.empty()) {
+    throw InputError(
+        "describe tuner: a file is required: a tuner's CSV, or a measurement that says what NCCL "
+        "chose");
+  }
+  const ConfigStore store = session.store();
+  const std::filesystem::path path = store.find(ConfigKind::kMeasurement, name);
+  const std::string text = read_text_file(path);
+  const std::size_t first = text.find_first_not_of(" \t\r\n");
+  std::vector<TunerRule> rules;
+  if (first != std::string::npos && text[first] == '{') {
+    rules = tuner_rules_of(parse_measurement(text, {}, path.string()));
+    if (rules.empty()) {
+      throw InputError(name + ": no row says which algorithm and protocol NCCL took");
+    }
+  } else {
+    rules = read_tuner_csv(text, path.string());
+  }
+  if (!session.json()) {
+    session.print(tuner_csv_text(rules));
+    return;
+  }
+  nlohmann::json list = nlohmann::json::array();
+  for (const TunerRule& rule : rules) {
+    list.push_back({{"collective", to_string(rule.collective)},
+                    {"min_bytes", rule.min_bytes},
+                    {"max_bytes", rule.max_bytes},
+                    {"algorithm", to_string(rule.algorithm)},
+                    {"protocol", to_string(rule.protocol)},
+                    {"channels", rule.channels},
+                    {"nodes", rule.nodes},
+                    {"ranks", rule.ranks},
+                    {"pipe_ops", rule.pipe_ops},
+                    {"registered", rule.registered}});
+  }
+  session.print(nlohmann::json{{"rules", list}});
+}
+
 void run_describe(const std::string& what, const std::string& name, Session& session) {
   if (what == "models" || what == "model") {
     if (name.empty()) {
@@ -238,6 +279,7 @@ void run_describe(const std::string& what, const std::string& name, Session& ses
     }
     return;
   }
+  if (what == "tuner") return describe_tuner(name, session);
   if (name.empty()) {
     const auto kind = std::find(kSingulars.begin(), kSingulars.end(), what) - kSingulars.begin();
     throw InputError("describe " + what + ": a name is required; valid: those of `shardlab list " +
@@ -289,8 +331,10 @@ void add_describe_command(CLI::App& app, Session& session) {
       "describe", "print one entry of a registry\n  shardlab describe model alpha_beta");
   std::vector<std::string> kinds(kSingulars.begin(), kSingulars.end());
   kinds.emplace_back("models");
+  kinds.emplace_back("tuner");
   command->add_option("what", *what, "kind of entry")->required()->check(one_of(kinds));
-  command->add_option("name", *name, "its name (models: all)");
+  command->add_option("name", *name,
+                      "its name (models: all); of a measurement or a tuner also a file");
   add_common_options(*command, session);
   command->callback([what, name, &session] { run_describe(*what, *name, session); });
 }

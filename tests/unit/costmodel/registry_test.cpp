@@ -94,7 +94,10 @@ TEST(ModelChoice, AnUnknownParameterNamesTheNearest) {
       read_model_choice({{"name", "roofline"}, {"params", {{"lauch_us", 1}}}}, kPlace), ConfigError,
       "s.json:/collective_model/params/lauch_us: unknown parameter (did you mean \"launch_us\"?); "
       "valid: launch_us, memory_efficiency, flops_efficiency, attention_efficiency, "
-      "copy_efficiency, strided_copy_efficiency, elementwise_efficiency, reduction_efficiency");
+      "copy_efficiency, strided_copy_efficiency, elementwise_efficiency, "
+      "reduction_efficiency, f64_flops_efficiency, f32_flops_efficiency, "
+      "f8_flops_efficiency, copy_startup_us, strided_copy_startup_us, "
+      "elementwise_startup_us, reduction_startup_us, gemm_startup_us");
 }
 
 TEST(ModelChoice, AValueOutOfRangeNamesTheRange) {

@@ -1,0 +1,85 @@
+// The file that the example of a tuner plugin in NCCL's repository reads (NCCL_TUNER_CONFIG_FILE):
+// which algorithm and protocol to take for which sizes.
+//
+//   collective_type,min_bytes,max_bytes,algorithm,protocol,channels,nNodes,nRanks,numPipeOps,regBuff
+//   allreduce,0,65536,tree,ll,-1,2,16,-1,-1
+//
+//   const std::vector<TunerRule> rules = read_tuner_csv(text, "tuner.conf");
+//   const TunerRule* rule = find_rule(rules, TunerCollective::kAllReduce, 4096, 2, 16);
+//   tuner_csv_text(tuner_rules(model, span))           // what a cost model would choose
+//
+// -1 is "any", in channels "NCCL's own". The first rule that fits counts. A plugin can't make NCCL
+// take what it does not weigh. Source of the format: NVIDIA/nccl, ext-tuner/example (README and
+// plugin.c, 2.27).
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "costmodel/cost_model.h"
+#include "costmodel/measurements/measurement_set.h"
+#include "costmodel/nccl_tuning.h"
+
+namespace shardlab {
+
+// NCCL's own list; there is no collective `reduce` elsewhere in shardlab.
+enum class TunerCollective : std::uint8_t {
+  kBroadcast,
+  kReduce,
+  kAllGather,
+  kReduceScatter,
+  kAllReduce
+};
+inline constexpr std::string_view kTunerCollectiveNames =
+    "broadcast reduce allgather reducescatter allreduce";
+[[nodiscard]] std::string_view to_string(TunerCollective collective);
+// Nothing for collectives that NCCL's tuner is not asked about.
+[[nodiscard]] std::optional<TunerCollective> tuner_collective(Collective collective);
+
+inline constexpr std::uint64_t kAnySize = ~std::uint64_t{0};
+
+struct TunerRule {
+  TunerCollective collective = TunerCollective::kAllReduce;
+  std::uint64_t min_bytes = 0;
+  std::uint64_t max_bytes = kAnySize;  // included
+  NcclAlgorithm algorithm = NcclAlgorithm::kRing;
+  NcclProtocol protocol = NcclProtocol::kSimple;
+  std::int64_t channels = -1;
+  std::int64_t nodes = -1;
+  std::int64_t ranks = -1;
+  std::int64_t pipe_ops = -1;
+  std::int64_t registered = -1;  // buffers: 0, 1 or any
+
+  friend bool operator==(const TunerRule&, const TunerRule&) = default;
+};
+
+// Throws ConfigError: the line, what was found, what is valid.
+[[nodiscard]] std::vector<TunerRule> read_tuner_csv(std::string_view text, std::string_view file);
+[[nodiscard]] std::string tuner_csv_text(std::span<const TunerRule> rules);
+
+[[nodiscard]] const TunerRule* find_rule(std::span<const TunerRule> rules,
+                                         TunerCollective collective, std::uint64_t bytes,
+                                         std::int64_t nodes, std::int64_t ranks);
+
+// What a model that weighs alternatives takes for each collective among these ranks, size by size;
+// empty for a model that has one formula. A rule ends where the choice changes, to the byte;
+// changes that undo each other within an eighth of an octave are not seen.
+[[nodiscard]] std::vector<TunerRule> tuner_rules(const CostModel& model, const GroupSpan& span);
+// The choice itself; nothing where the model weighs no algorithm of NCCL's.
+struct NcclDecision {
+  NcclAlgorithm algorithm;
+  NcclProtocol protocol;
+  friend bool operator==(const NcclDecision&, const NcclDecision&) = default;
+};
+[[nodiscard]] std::optional<NcclDecision> decision_of(const CostModel& model,
+                                                      const CollectiveQuery& query);
+
+// What a measured run says that NCCL took; empty where its rows do not say. A size's choice holds up
+// to the next size measured.
+[[nodiscard]] std::vector<TunerRule> tuner_rules_of(const MeasurementSet& set);
+
+}  // namespace shardlab
