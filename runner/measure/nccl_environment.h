@@ -12,9 +12,9 @@ struct NcclWishes {
   std::int64_t rank = 0;
   std::int64_t ranks = 1;
   bool one_gpu = false;
-  int nccl_version = 0;      // of the library that is loaded
-  std::string log_file;      // where its choices go; "" for none
-  std::string topology_xml;  // where its topology goes; "" for nowhere
+  int nccl_version = 0;           // of the library that is loaded
+  std::string log_file = {};      // where its choices go; "" for none
+  std::string topology_xml = {};  // where its topology goes; "" for nowhere
 };
 
 struct Setting {

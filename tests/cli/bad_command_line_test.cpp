@@ -282,7 +282,7 @@ INSTANTIATE_TEST_SUITE_P(
                    {"describe", "modl", "alpha_beta"},
                    "describe: what: found \"modl\" (did you mean \"model\"?); valid: stack, model, "
                    "topology, "
-                   "op, suite, regression, program, measurement, models"},
+                   "op, suite, regression, program, measurement, models, tuner"},
         BadCommand{"DescribeWithoutName",
                    {"describe", "stack"},
                    "describe stack: a name is required; valid: those of `shardlab list stacks`"},

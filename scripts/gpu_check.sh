@@ -1,0 +1,149 @@
+#!/usr/bin/env bash
+# Checks shardlab on a machine with an NVIDIA GPU that has the driver, CUDA, NCCL and Python alone.
+# shardlab is built elsewhere and carried there:
+#
+#   cmake --preset nccl -DSHARDLAB_STATIC=ON && cmake --build build/nccl --target shardlab
+#   scripts/gpu_check.sh --binary build/nccl/bin/shardlab build/gpu_check
+#
+# Prints a line a check, with its figure; exits 1 when one fails. Takes a few minutes; every launch
+# has a time limit. Writes into the folder (default: $OUT, else build/gpu_check): kernels.json,
+# ranks2.json, ranks4.json (measurement sets), roofline.json, fitted.json (stacks), tuner.conf,
+# summary.txt, log.txt.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+usage() { sed -n '2,/^set /{/^set /d;s/^# \{0,1\}//;p}' "${BASH_SOURCE[0]}"; }
+
+binary=build/nccl/bin/shardlab
+out=${OUT:-build/gpu_check}
+while (($#)); do
+  case $1 in
+    --binary) binary=${2:?--binary needs a path}; shift 2 ;;
+    --help | -h) usage; exit 0 ;;
+    -*) echo "gpu_check: unknown option $1; valid: --binary PATH, --help, FOLDER" >&2; exit 2 ;;
+    *) out=$1; shift ;;
+  esac
+done
+[[ -x $binary ]] || { echo "gpu_check: $binary: no such program; build it as --help says" >&2; exit 2; }
+mkdir -p "$out"
+readonly log=$out/log.txt summary=$out/summary.txt
+: > "$log"
+: > "$summary"
+export SHARDLAB_CONFIGS=$PWD/configs
+
+# NCCL and cuBLASLt of Python's packages, where the system has none.
+add_python_libraries() {
+  ldd "$binary" | grep -q 'not found' || return 0
+  local folders
+  folders=$(python3 - << 'PYTHON' || true
+import glob, site, sysconfig
+roots = {sysconfig.get_paths()["purelib"], *site.getsitepackages()}
+found = {f.rsplit("/", 1)[0] for root in roots for name in ("libnccl.so*", "libcublasLt.so*")
+         for f in glob.glob(f"{root}/nvidia/**/{name}", recursive=True)}
+print(":".join(sorted(found)))
+PYTHON
+  )
+  export LD_LIBRARY_PATH=$folders${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
+}
+
+failures=0
+say() { printf '%s\n' "$*" | tee -a "$summary"; }
+# verdict NAME FIGURE CONDITION...: CONDITION is a command.
+verdict() {
+  local name=$1 figure=$2
+  shift 2
+  if "$@"; then
+    say "ok    $name: $figure"
+  else
+    say "FAIL  $name: $figure"
+    failures=$((failures + 1))
+  fi
+}
+# run NAME COMMAND...: its stdout to $last; a failure counts.
+last=
+run() {
+  local name=$1 rc=0 began=$SECONDS
+  shift
+  printf '\n== %s\n' "$*" >> "$log"
+  last=$("$@" 2>> "$log") || rc=$?
+  printf '%s\n' "$last" >> "$log"
+  if ((rc)); then
+    say "FAIL  $name: exit code $rc after $((SECONDS - began)) s: $(tail -n 3 "$log" | tr '\n' ' ')"
+    failures=$((failures + 1))
+    return 1
+  fi
+  say "ok    $name: $((SECONDS - began)) s"
+}
+# figure EXPRESSION FILE: of the JSON document d.
+figure() { python3 -c 'import json, sys; d = json.load(open(sys.argv[2])); print(eval(sys.argv[1]))' "$1" "$2"; }
+at_least() { python3 -c 'import sys; sys.exit(not float(sys.argv[1]) >= float(sys.argv[2]))' "$1" "$2"; }
+below() { python3 -c 'import sys; sys.exit(not float(sys.argv[1]) < float(sys.argv[2]))' "$1" "$2"; }
+
+add_python_libraries
+if ldd "$binary" | grep 'not found'; then
+  say "FAIL  libraries: the lines above; set LD_LIBRARY_PATH"
+  exit 1
+fi
+say "      $(nvidia-smi --query-gpu=name,driver_version,clocks.max.sm,memory.total --format=csv,noheader 2> /dev/null \
+  | head -n 1 || true)"
+
+gpu=$(nvidia-smi --query-gpu=name --format=csv,noheader 2> /dev/null | head -n 1 | tr 'A-Z ' 'a-z-' || true)
+
+# --- Kernels, and the roofline that half of them gives
+kernels=$out/kernels.json
+if run "kernels" "$binary" measure --ranks 1 --kernels gemm,copy,reshuffle,elementwise,reduction,launch \
+  --iterations 20 --time-limit 180 --id "${gpu:-gpu}-kernels" --out "$kernels" --quiet; then
+  verdict "kernel rows" "$(figure 'len(d["kernels"])' "$kernels")" \
+    at_least "$(figure 'len(d["kernels"])' "$kernels")" 60
+  say "      launch $(figure '[k["time_us"] for k in d["kernels"] if k["kernel"] == "launch"][0]' "$kernels") us"
+  say "      best copy $(figure 'round(max(k["bytes"] / k["time_us"] for k in d["kernels"] if k["kernel"] == "copy") / 1e3)' "$kernels") GB/s"
+  say "      best bf16 GEMM $(figure 'round(max([k["flops"] / k["time_us"] for k in d["kernels"] if k["kernel"] == "gemm" and k["dtype"] == "bf16"] or [0]) / 1e6)' "$kernels") TFLOP/s"
+  if run "roofline from half of the rows" "$binary" calibrate "$kernels" --model roofline --hold-out --format json; then
+    error=$(python3 -c 'import json, sys; print(json.load(sys.stdin)["held_out"]["median_ape_percent"])' <<< "$last")
+    verdict "roofline on the other half" "median error $error %" below "$error" 10
+  fi
+  run "roofline from all rows" "$binary" calibrate "$kernels" --model roofline --out "$out/roofline.json" || true
+fi
+
+# --- Plans on one GPU, against the fake process group; collectives beside them
+equal=0
+for ranks in 2 4; do
+  set=$out/ranks$ranks.json
+  if run "$ranks ranks on one GPU" "$binary" measure --one-gpu --ranks "$ranks" --verify-plans 120 --seed "$ranks" \
+    --collective all_reduce,all_gather,reduce_scatter,all_to_all,broadcast,send_recv \
+    --min-bytes 1KiB --max-bytes 4MiB --step-factor 4 --iterations 10 --warmup 2 --time-limit 120 \
+    --stall-limit 60 --id "${gpu:-gpu}-one-gpu-$ranks-ranks" --out "$set" --quiet; then
+    verdict "$ranks ranks, plans" "$(figure 'd["verified_plans"]' "$set")" \
+      test "$(figure 'd["verified_plans"]["failed"]' "$set")" = 0
+    equal=$((equal + $(figure 'd["verified_plans"]["bit_equal"]' "$set")))
+    say "      rows $(figure 'len(d["rows"])' "$set"), with NCCL's choice $(figure 'sum("algorithm" in r for r in d["rows"])' "$set"), with its estimate $(figure 'sum("nccl_estimate_us" in r for r in d["rows"])' "$set")"
+  fi
+done
+verdict "plans equal bit for bit" "$equal" test "$equal" -ge 200
+
+# --- The loop: recorded sets are read again, fitted, held against other sizes, exported
+if [[ -f $out/ranks2.json ]]; then
+  run "calibrate" "$binary" calibrate "$out/ranks2.json" --hold-out --out "$out/fitted.json" --quiet || true
+  run "validate" "$binary" validate "$out/ranks2.json" --stack "$out/fitted.json" --quiet || true
+  run "tuner CSV" "$binary" calibrate "$out/ranks2.json" --model nccl --tuner-csv "$out/tuner.conf" --quiet || true
+  if run "tuner CSV, read again" "$binary" describe tuner "$out/tuner.conf"; then
+    verdict "tuner CSV, round trip" "$(grep -vc '^#' "$out/tuner.conf") rules" \
+      test "$last" = "$(cat "$out/tuner.conf")"
+  fi
+fi
+
+# --- Several GPUs: real links
+gpus=$(nvidia-smi -L 2> /dev/null | wc -l || true)
+if ((gpus > 1)); then
+  run "all $gpus GPUs, a process each" "$binary" measure --collective all_reduce,all_gather,reduce_scatter \
+    --max-bytes 1GiB --step-factor 4 --verify-plans 50 --time-limit 120 --quiet || true
+  run "all $gpus GPUs, one process" "$binary" measure --one-process --ranks "$gpus" --verify-plans 50 \
+    --time-limit 120 --quiet || true
+fi
+
+if pgrep -f "$binary measure" > /dev/null; then
+  say "FAIL  processes are left: $(pgrep -f "$binary measure" | tr '\n' ' ')"
+  failures=$((failures + 1))
+fi
+say "$failures failed; $SECONDS s"
+((failures == 0))
