@@ -29,7 +29,8 @@ inline void check(ncclResult_t code, const char* call) {
                          "; NCCL_DEBUG=WARN tells more");
 }
 
-// Memory of the current device.
+// Memory of the current device, all zeros once this returns: other streams do not wait for the one
+// that clears it.
 [[nodiscard]] inline DevicePointer device_memory(std::int64_t bytes) {
   void* block = nullptr;
   const auto size = static_cast<std::size_t>(bytes > 0 ? bytes : 1);
@@ -37,6 +38,7 @@ inline void check(ncclResult_t code, const char* call) {
   DevicePointer out(static_cast<std::byte*>(block),
                     [](std::byte* pointer) { (void)cudaFree(pointer); });
   check(cudaMemset(block, 0, size), "cudaMemset");
+  check(cudaStreamSynchronize(nullptr), "cudaStreamSynchronize");
   return out;
 }
 
@@ -59,6 +61,8 @@ using Launch = std::function<void(cudaStream_t stream, int launch)>;
 // the second-level cache of today's GPUs (50 MB on H100).
 inline constexpr std::int64_t kColdBytes = std::int64_t{256} << 20U;
 [[nodiscard]] int cold_copies(std::int64_t bytes_of_one);
+// Numbers within (-2, 2): on zeros tensor cores draw less power, and clock higher.
+void fill_with_numbers(std::byte* block, std::int64_t bytes, DType dtype);
 
 [[nodiscard]] Launch make_memory_kernel(const KernelShape& shape, std::string& why_not);
 [[nodiscard]] Launch make_gemm(const KernelShape& shape, std::string& why_not);

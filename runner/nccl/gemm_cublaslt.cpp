@@ -119,6 +119,7 @@ Launch make_gemm(const KernelShape& shape, std::string& why_not) {
   const std::int64_t all = gemm->bytes[0] + gemm->bytes[1] + gemm->bytes[2];
   gemm->copies = cold_copies(all);
   gemm->arrays = device_memory(all * gemm->copies);
+  fill_with_numbers(gemm->arrays.get(), all * gemm->copies, shape.dtype);
   return [gemm, all](cudaStream_t stream, int launch) {
     std::byte* a = gemm->arrays.get() + all * (launch % gemm->copies);
     std::byte* b = a + gemm->bytes[0];

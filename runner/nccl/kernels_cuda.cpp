@@ -4,6 +4,8 @@
 
 #include "runner/nccl/cuda.h"
 #include "runner/nccl/device_code.h"
+#include "sim/counter_hash.h"
+#include "sim/tensor_kernels.h"
 
 namespace shardlab {
 namespace {
@@ -12,6 +14,7 @@ constexpr std::int64_t kUnit = 16;  // bytes that one thread moves at a time
 constexpr unsigned kThreads = 256;
 constexpr int kBlocksPerProcessor = 8;
 constexpr int kMaxCopies = 64;
+constexpr std::int64_t kPatternBytes = std::int64_t{16} << 20U;
 
 // A kernel of device_code.h on the current device.
 cudaKernel_t find_kernel(const char* name) {
@@ -60,6 +63,37 @@ struct Arrays {
 int cold_copies(std::int64_t bytes_of_one) {
   const std::int64_t needed = kColdBytes / std::max<std::int64_t>(bytes_of_one, 1);
   return static_cast<int>(std::clamp<std::int64_t>(needed, 1, kMaxCopies));
+}
+
+void fill_with_numbers(std::byte* block, std::int64_t bytes, DType dtype) {
+  std::vector<std::byte> pattern(static_cast<std::size_t>(std::min(bytes, kPatternBytes)));
+  const std::int64_t count = std::ssize(pattern) / itemsize(dtype);
+  if (holds_data(dtype)) {
+    with_element(dtype, [&](auto element) {
+      using T = typename decltype(element)::Type;
+      if constexpr (!std::is_same_v<T, Bool8>) {
+        T* out = reinterpret_cast<T*>(pattern.data());
+        for (std::int64_t i = 0; i < count; ++i) {
+          const std::uint64_t bits = counter_hash(0, static_cast<std::uint64_t>(i), 0);
+          out[i] = static_cast<T>(static_cast<double>(bits >> 11U) * 0x1p-51 - 2.0);
+        }
+      }
+    });
+  } else {
+    // 8-bit floats: any sign, exponents about that of 1.
+    for (std::int64_t i = 0; i < count; ++i) {
+      const std::uint64_t bits = counter_hash(0, static_cast<std::uint64_t>(i), 0);
+      pattern[static_cast<std::size_t>(i)] =
+          static_cast<std::byte>((bits & 0x80U) | (0x28U + (bits >> 8U) % 0x18U));
+    }
+  }
+  const auto size = std::ssize(pattern);
+  for (std::int64_t done = 0; done < bytes; done += size) {
+    check(
+        cudaMemcpy(block + done, pattern.data(),
+                   static_cast<std::size_t>(std::min(size, bytes - done)), cudaMemcpyHostToDevice),
+        "cudaMemcpy");
+  }
 }
 
 Launch make_memory_kernel(const KernelShape& shape, std::string& why_not) {

@@ -50,6 +50,16 @@ using Overrides = Configs;
 // -- Finding
 // -------------------------------------------------------------------------------------------
 
+TEST_F(Configs, WhatShardlabMeasuredItselfLiesInAFolderOfItsOwn) {
+  fs::create_directories(folder_ / "measurements" / "own");
+  write("measurements/public.json", {{"from", "elsewhere"}});
+  const std::string own = write("measurements/own/h200.json", {{"from", "here"}});
+  const ConfigStore store(folder_);
+  EXPECT_EQ(store.names(ConfigKind::kMeasurement),
+            (std::vector<std::string>{"own/h200", "public"}));
+  EXPECT_EQ(store.find(ConfigKind::kMeasurement, "own/h200"), own);
+}
+
 TEST_F(Configs, AShippedNameIsFound) {
   EXPECT_EQ(store().find(ConfigKind::kStack, "dtensor-v3"), kRoot / "stacks/dtensor-v3.json");
   EXPECT_EQ(store().find(ConfigKind::kTopology, "h100"), kRoot / "topologies/h100.json");
