@@ -59,7 +59,6 @@ void fit_kernels(const CalibrateArguments& arguments, const Topology& topology, 
       const MeasuredKernel& row = set.kernels[i];
       rows.push_back(row);
       labels.push_back(set.name + ": kernel " + std::to_string(i + 1) + ", " + row.kernel);
-      // Launches are what the floor is known by: half of them would tell as much.
       groups.push_back(set.name + row.kernel + row.dtype);
     }
   }
