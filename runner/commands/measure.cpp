@@ -161,7 +161,9 @@ RankRange ranks_of(const MeasureArguments& arguments, const std::optional<Launch
   if (place) {
     range.world = place->world;
     range.first = place->rank;
-    range.first_device = place->local_rank;
+    // A launcher may show each rank a GPU of its own alone.
+    const bool is_bound = place->launcher != "shardlab" && visible_gpus() == 1;
+    range.first_device = is_bound ? 0 : place->local_rank;
   } else {
     range.world = ranks;
     range.local = ranks;
