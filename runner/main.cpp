@@ -18,8 +18,8 @@ constexpr CommandRow kCommands[] = {
     {"simulate", add_simulate_command},   {"ties", add_ties_command},
     {"rules", add_rules_command},         {"compare", add_compare_command},
     {"regress", add_regress_command},     {"validate", add_validate_command},
-    {"calibrate", add_calibrate_command}, {"list", add_list_command},
-    {"describe", add_describe_command},
+    {"calibrate", add_calibrate_command}, {"program", add_program_command},
+    {"list", add_list_command},           {"describe", add_describe_command},
 };
 
 // CLI11 splits a value of --inputs that stands in brackets at its commas; a blank in front keeps
