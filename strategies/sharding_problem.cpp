@@ -42,10 +42,9 @@ class TableStore {
  public:
   explicit TableStore(ShardingProblem& problem) : problem_(problem) {}
 
-  int add(ProblemTable table, int price_table) {
+  int add(ProblemTable table) {
     std::size_t hash = 0;
     boost::hash_combine(hash, table.columns);
-    boost::hash_combine(hash, price_table < 0);
     for (const double cost : table.costs) {
       hash = (hash ^ std::bit_cast<std::uint64_t>(cost)) * 0x100000001b3ULL;  // FNV-1a
       hash ^= hash >> 29U;
@@ -58,7 +57,6 @@ class TableStore {
     const int id = static_cast<int>(problem_.tables.size());
     by_hash_.emplace(hash, id);
     problem_.tables.push_back(std::move(table));
-    problem_.price_table.push_back(price_table);
     return id;
   }
 
@@ -145,8 +143,7 @@ class ProblemMaker {
       const bool communicates = !silent[edge.reader];
       int& id = ids[edge.table][communicates ? 0 : 1];
       if (id < 0) {
-        id = store_.add(edge_table(prices_.table(edge.table), communicates),
-                        static_cast<int>(edge.table));
+        id = store_.add(edge_table(prices_.table(edge.table), communicates));
       }
       problem_.edges.push_back(
           {static_cast<int>(edge.reader), static_cast<int>(edge.producer), id});
@@ -173,7 +170,7 @@ class ProblemMaker {
         }
       }
       problem_.edges.push_back(
-          {static_cast<int>(first), static_cast<int>(second), store_.add(std::move(table), -1)});
+          {static_cast<int>(first), static_cast<int>(second), store_.add(std::move(table))});
     }
   }
 

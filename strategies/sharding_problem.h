@@ -93,8 +93,6 @@ struct ShardingProblem {
   std::vector<ProblemEdge> edges;  // the edges of `priced` first, in their order; then pairs
   std::vector<ProblemBudget> budgets;
   std::vector<PricedEdge> priced;
-  // What of a table is communication: the table of the same number among these (pairs have none).
-  std::vector<int> price_table;  // by table; -1 for pairs
 
   // Of an assignment (a value for each variable), from the prices themselves.
   [[nodiscard]] Breakdown breakdown(const ProgramStrategies& strategies,

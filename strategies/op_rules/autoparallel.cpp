@@ -56,11 +56,26 @@ Rows clone_rows(const OpCall& call, const OpRule& rule) {
   return all;
 }
 
-// A tensor made of a number: the ranks write their shards.
-std::vector<TensorMeta> full_outputs(const OpCall& call) {
+// A tensor made of a number: the ranks write their shards. Ranges and single numbers are whole.
+std::vector<TensorMeta> made_outputs(const OpCall& call) {
   if (!call.tensors().empty()) throw InputError(call.op + ": takes no tensors");
-  return {TensorMeta{.dtype = DType::kF32, .shape = required_shape(call, 0), .strides = {}}};
+  TensorMeta out;
+  if (call.op == "aten.full.default") out.shape = required_shape(call, 0);
+  if (call.op == "aten.arange.start_step") {
+    const std::int64_t start = required_integer(call, 0);
+    const std::int64_t end = required_integer(call, 1);
+    const std::int64_t step = call.integer_arg(2, 1);
+    if (step < 1 || end < start || end - start > (std::int64_t{1} << 40U)) {
+      throw InputError(call.op + ": found " + call.args.dump() +
+                       "; valid: a start, an end behind it and a step from 1");
+    }
+    out.dtype = DType::kI64;
+    out.shape = {(end - start + step - 1) / step};
+  }
+  return {out};
 }
+
+Rows no_rows(const OpCall&, const OpRule&) { return {}; }
 
 Rows full_rows(const OpCall& call, const OpRule&) {
   Rows all;
@@ -181,10 +196,12 @@ constexpr OpRule cast(std::string_view op) {
 constexpr OpRule kRules[] = {
     with_rows("aten._conj.default", same_outputs, alias_rows, Kernel::kView),
     with_rows("aten.alias.default", same_outputs, alias_rows, Kernel::kView),
+    with_rows("aten.arange.start_step", made_outputs, no_rows, Kernel::kCopy),
     with_rows("aten.clone.default", same_outputs, clone_rows, Kernel::kCopy),
     with_rows("aten.einsum.default", einsum_outputs, einsum_rows, Kernel::kGemm, einsum_flops),
-    with_rows("aten.full.default", full_outputs, full_rows, Kernel::kCopy),
+    with_rows("aten.full.default", made_outputs, full_rows, Kernel::kCopy),
     with_rows("aten.mean.dim", reduced_outputs, reduced_rows, Kernel::kReduction),
+    with_rows("aten.scalar_tensor.default", made_outputs, no_rows, Kernel::kCopy),
     with_rows("aten.sum.dim_IntList", reduced_outputs, reduced_rows, Kernel::kReduction),
     with_rows("aten.view_as_complex.default", complex_outputs, complex_rows, Kernel::kView),
     with_rows("aten.view_as_real.default", real_outputs, complex_rows, Kernel::kView),
