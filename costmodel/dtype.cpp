@@ -11,7 +11,7 @@ struct DTypeRow {
   bool floating_point;
 };
 
-constexpr std::array<DTypeRow, 12> kRows = {{
+constexpr std::array<DTypeRow, 14> kRows = {{
     {"f64", 8, true},
     {"f32", 4, true},
     {"f16", 2, true},
@@ -24,6 +24,8 @@ constexpr std::array<DTypeRow, 12> kRows = {{
     {"i8", 1, false},
     {"u8", 1, false},
     {"b8", 1, false},
+    {"u64", 8, false},
+    {"c64", 8, false},
 }};
 
 const DTypeRow& row(DType dtype) { return kRows[static_cast<std::size_t>(dtype)]; }

@@ -1,5 +1,5 @@
 // Element types by PyTorch's short names: f64 f32 f16 bf16 f8e4m3 f8e5m2 i64 i32 i16 i8 u8 b8
-// ("bool" is read as b8).
+// u64 c64 ("bool" is read as b8; c64 is a complex number of two f32).
 #pragma once
 
 #include <cstdint>
@@ -21,6 +21,8 @@ enum class DType : std::uint8_t {
   kI8,
   kU8,
   kB8,
+  kU64,
+  kC64,
 };
 
 [[nodiscard]] int itemsize(DType dtype);  // bytes of one element
@@ -34,6 +36,6 @@ enum class DType : std::uint8_t {
 [[nodiscard]] double underflow_error(DType dtype);
 
 inline constexpr std::string_view kDTypeNames =
-    "f64 f32 f16 bf16 f8e4m3 f8e5m2 i64 i32 i16 i8 u8 b8";
+    "f64 f32 f16 bf16 f8e4m3 f8e5m2 i64 i32 i16 i8 u8 b8 u64 c64";
 
 }  // namespace shardlab

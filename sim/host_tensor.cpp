@@ -1,6 +1,7 @@
 #include "sim/host_tensor.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <new>
 #include <string>
@@ -85,7 +86,11 @@ std::int64_t HostMemory::peak_bytes() const {
   return peak_bytes_;
 }
 
-bool holds_data(DType dtype) { return dtype != DType::kF8E4M3 && dtype != DType::kF8E5M2; }
+bool holds_data(DType dtype) {
+  constexpr std::array<DType, 4> kShapesOnly = {DType::kF8E4M3, DType::kF8E5M2, DType::kU64,
+                                                DType::kC64};
+  return std::find(kShapesOnly.begin(), kShapesOnly.end(), dtype) == kShapesOnly.end();
+}
 
 HostTensor HostTensor::make(HostMemory& memory, DType dtype, const Shape& shape) {
   if (!holds_data(dtype)) {

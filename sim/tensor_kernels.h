@@ -56,6 +56,8 @@ decltype(auto) with_element(DType dtype, Work&& work) {
     case DType::kB8:
     case DType::kF8E4M3:
     case DType::kF8E5M2:
+    case DType::kU64:
+    case DType::kC64:
       break;
   }
   SHARDLAB_CHECK(dtype == DType::kB8, "no elements of dtype ", to_string(dtype));

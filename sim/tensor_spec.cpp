@@ -78,6 +78,15 @@ bool TensorMeta::is_contiguous() const {
   return true;
 }
 
+Shape TensorMeta::all_strides() const {
+  if (strides.size() == shape.size()) return strides;
+  Shape own(shape.size(), 1);
+  for (std::size_t i = shape.size(); i-- > 1;) {
+    own[i - 1] = own[i] * std::max<std::int64_t>(shape[i], 1);
+  }
+  return own;
+}
+
 std::string TensorMeta::text() const {
   std::string out(to_string(dtype));
   out += "[";

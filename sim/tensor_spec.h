@@ -39,6 +39,8 @@ struct TensorMeta {
   [[nodiscard]] int ndim() const { return static_cast<int>(shape.size()); }
   [[nodiscard]] Bytes bytes() const;  // itemsize * product of the global shape
   [[nodiscard]] bool is_contiguous() const;
+  // `strides`, row-major where they are empty.
+  [[nodiscard]] Shape all_strides() const;
   [[nodiscard]] std::string text() const;
 
   friend bool operator==(const TensorMeta&, const TensorMeta&) = default;

@@ -14,10 +14,11 @@ struct RuleSetName {
   RuleSet set;
   std::string_view name;
 };
-constexpr std::array<RuleSetName, 3> kRuleSets = {{
+constexpr std::array<RuleSetName, 4> kRuleSets = {{
     {kDTensor213, "dtensor-2.13"},
     {kDTensorLegacy, "dtensor-legacy"},
     {kShardlab, "shardlab"},
+    {kAutoParallel, "autoparallel"},
 }};
 
 // "aten::add_.Tensor" -> base "add_", overload "Tensor".
@@ -114,6 +115,24 @@ std::vector<std::string_view> all_op_names() {
   return all;
 }
 
+namespace {
+
+// The best of the sets that autoparallel borrows from; null when none has the op.
+const OpRule* borrowed(const RuleIndex& index, std::string_view op) {
+  const OpRule* best = nullptr;
+  const auto rank = [](const OpRule& rule) {
+    const int set = (rule.sets & kDTensor213) != 0 ? 1 : 0;
+    return (rule.sets & (kDTensor213 | kShardlab)) == 0 ? 0 : 1 + set + (rule.rows ? 2 : 0);
+  };
+  for (const std::size_t number : index.named(op)) {
+    const OpRule& rule = index.rule(number);
+    if (rank(rule) > (best == nullptr ? 0 : rank(*best))) best = &rule;
+  }
+  return best;
+}
+
+}  // namespace
+
 const OpRule& find_op_rule(std::string_view op, RuleSet set) {
   static const RuleIndex index;
   const OpRule* elsewhere = nullptr;
@@ -121,6 +140,9 @@ const OpRule& find_op_rule(std::string_view op, RuleSet set) {
     const OpRule& rule = index.rule(number);
     if ((rule.sets & set) != 0) return rule;
     elsewhere = &rule;
+  }
+  if (set == kAutoParallel) {
+    if (const OpRule* rule = borrowed(index, op)) return *rule;
   }
   if (elsewhere != nullptr) {
     throw InputError(std::string(elsewhere->op) + ": no sharding strategy registered in rule set " +

@@ -32,6 +32,7 @@ int order_of(DType dtype) {
     case DType::kI32:
       return 4;
     case DType::kI64:
+    case DType::kU64:
       return 5;
     case DType::kF8E4M3:
     case DType::kF8E5M2:
@@ -43,6 +44,8 @@ int order_of(DType dtype) {
       return 8;
     case DType::kF64:
       return 9;
+    case DType::kC64:
+      return 10;
   }
   return 0;
 }

@@ -2,7 +2,7 @@
 
 #include <array>
 #include <charconv>
-#include <map>
+#include <unordered_map>
 
 #include "costmodel/error.h"
 #include "costmodel/text.h"
@@ -25,11 +25,50 @@ Enum read_word(ObjectReader& reader, std::string_view key, std::string_view fall
                          "; valid: " + join(words));
 }
 
+constexpr std::int64_t kMostExtent = std::int64_t{1} << 53U;
+
+// An array of integers in range, of at most a tensor's dims.
+std::optional<Shape> plain_extents(const nlohmann::json& json) {
+  if (!json.is_array() || json.size() > kMaxTensorDims) return std::nullopt;
+  Shape extents;
+  for (const nlohmann::json& value : json) {
+    if (!value.is_number_unsigned() || value.get<std::uint64_t>() > std::uint64_t{kMostExtent}) {
+      return std::nullopt;
+    }
+    extents.push_back(value.get<std::int64_t>());
+  }
+  return extents;
+}
+
+// A tensor written as it should be. Most are; what is not goes to read_meta(), which says what is wrong.
+// It costs a tenth: programs have ten thousands of tensors.
+std::optional<TensorMeta> plain_meta(const nlohmann::json& json) {
+  if (!json.is_object() || json.size() > 3) return std::nullopt;
+  const auto dtype = json.find("dtype");
+  const auto shape = json.find("shape");
+  const auto stride = json.find("stride");
+  const std::size_t known = 2 + (stride != json.end() ? 1U : 0U);
+  if (dtype == json.end() || shape == json.end() || json.size() != known || !dtype->is_string()) {
+    return std::nullopt;
+  }
+  const std::optional<DType> element = dtype_from_name(dtype->get_ref<const std::string&>());
+  const std::optional<Shape> extents = plain_extents(*shape);
+  if (!element || !extents) return std::nullopt;
+  TensorMeta meta{.dtype = *element, .shape = *extents, .strides = {}};
+  if (meta.bytes() > kMaxTensorBytes) return std::nullopt;
+  if (stride != json.end()) {
+    const std::optional<Shape> strides = plain_extents(*stride);
+    if (!strides || strides->size() != extents->size()) return std::nullopt;
+    meta.strides = *strides;
+    if (meta.is_contiguous()) meta.strides.clear();
+  }
+  return meta;
+}
+
 TensorMeta read_meta(const nlohmann::json& json, const JsonPlace& place) {
   ObjectReader reader(json, place);
   std::string text = reader.text("dtype") + "[";
   const nlohmann::json& shape = reader.array("shape");
-  constexpr std::int64_t kMostExtent = std::int64_t{1} << 53U;
   for (std::size_t i = 0; i < shape.size(); ++i) {
     text += (i > 0 ? "," : "") +
             std::to_string(json_integer(shape[i], reader.place("shape").at(i), 0, kMostExtent));
@@ -56,13 +95,23 @@ TensorMeta read_meta(const nlohmann::json& json, const JsonPlace& place) {
 }
 
 // Nodes that stand so far, by name.
-using Names = std::map<std::string, std::size_t, std::less<>>;
+using Names = std::unordered_map<std::string, std::size_t>;
 
 // Whether outputs and gradients may be named: they leave the program, nothing reads them.
 enum class Leaving : std::uint8_t { kNo, kYes };
 
-ValueRef read_value(const nlohmann::json& json, const JsonPlace& place, const Names& names,
+// `place` is called for messages alone.
+template <class Place>
+ValueRef read_value(const nlohmann::json& json, const Place& place_of, const Names& names,
                     const std::vector<ProgramNode>& nodes, Leaving may_leave = Leaving::kNo) {
+  if (json.is_string()) {
+    const auto found = names.find(json.get_ref<const std::string&>());
+    if (found != names.end() && (may_leave == Leaving::kYes || !nodes[found->second].leaves()) &&
+        !nodes[found->second].outputs.empty()) {
+      return {found->second, 0};
+    }
+  }
+  const JsonPlace place = place_of();
   const std::string text = json_text(json, place);
   ValueRef value;
   auto found = names.find(text);
@@ -71,7 +120,7 @@ ValueRef read_value(const nlohmann::json& json, const JsonPlace& place, const Na
     const char* end = text.data() + text.size();
     const auto [stop, error] = std::from_chars(text.data() + colon + 1, end, value.output);
     if (error == std::errc() && stop == end) {
-      found = names.find(std::string_view(text).substr(0, colon));
+      found = names.find(text.substr(0, colon));
     }
   }
   if (found == names.end()) {
@@ -79,8 +128,7 @@ ValueRef read_value(const nlohmann::json& json, const JsonPlace& place, const Na
   }
   value.node = found->second;
   const std::size_t outputs = nodes[value.node].outputs.size();
-  if (may_leave == Leaving::kNo && !nodes[value.node].computes() &&
-      !nodes[value.node].is_source()) {
+  if (may_leave == Leaving::kNo && nodes[value.node].leaves()) {
     place.fail("found \"" + text + "\", of kind " + std::string(to_string(nodes[value.node].kind)) +
                "; valid: a node that does not leave the program");
   }
@@ -114,11 +162,12 @@ ProgramNode read_node(const nlohmann::json& json, const JsonPlace& place, const 
       ProgramInput& input = node.inputs.emplace_back();
       input.is_list = (*inputs)[i].is_array();
       if (!input.is_list) {
-        input.values.push_back(read_value((*inputs)[i], at.at(i), names, nodes));
+        input.values.push_back(read_value((*inputs)[i], [&] { return at.at(i); }, names, nodes));
         continue;
       }
       for (std::size_t j = 0; j < (*inputs)[i].size(); ++j) {
-        input.values.push_back(read_value((*inputs)[i][j], at.at(i).at(j), names, nodes));
+        input.values.push_back(
+            read_value((*inputs)[i][j], [&] { return at.at(i).at(j); }, names, nodes));
       }
     }
     if (node.is_source() && !node.inputs.empty()) {
@@ -135,7 +184,9 @@ ProgramNode read_node(const nlohmann::json& json, const JsonPlace& place, const 
   }
   const nlohmann::json& outputs = reader.array("outputs");
   for (std::size_t i = 0; i < outputs.size(); ++i) {
-    node.outputs.push_back(read_meta(outputs[i], reader.place("outputs").at(i)));
+    std::optional<TensorMeta> meta = plain_meta(outputs[i]);
+    node.outputs.push_back(meta ? *std::move(meta)
+                                : read_meta(outputs[i], reader.place("outputs").at(i)));
   }
   if (node.is_source() && node.outputs.size() != 1) {
     reader.place("outputs").fail("found " + std::to_string(node.outputs.size()) +
@@ -172,14 +223,59 @@ Program Program::from_json(const nlohmann::json& json, const JsonPlace& place) {
         pair_place.fail("found " + std::to_string((*pairs)[i].size()) + " names; valid: 2");
       }
       const auto node = [&](std::size_t k) {
-        return read_value((*pairs)[i][k], pair_place.at(k), names, program.nodes, Leaving::kYes)
-            .node;
+        const auto place_of = [&] { return pair_place.at(k); };
+        return read_value((*pairs)[i][k], place_of, names, program.nodes, Leaving::kYes).node;
       };
       program.pairs.emplace_back(node(0), node(1));
     }
   }
   reader.finish();
   return program;
+}
+
+std::string Program::text() const {
+  const auto value = [&](const ValueRef& ref) {
+    const std::string& node = nodes[ref.node].name;
+    return nlohmann::ordered_json(ref.output == 0 ? node : node + ":" + std::to_string(ref.output));
+  };
+  const auto extents = [](const Shape& shape) {
+    return std::vector<std::int64_t>(shape.begin(), shape.end());
+  };
+  std::string text = R"({"schema": "shardlab/program/1",)";
+  text += "\n\"name\": " + nlohmann::json(name).dump();
+  text += ",\n\"source\": " + nlohmann::json(source).dump() + ",\n\"nodes\": [";
+  for (const ProgramNode& node : nodes) {
+    nlohmann::ordered_json json = {{"name", node.name}};
+    if (node.kind != NodeKind::kOp) json["kind"] = to_string(node.kind);
+    if (!node.op.empty()) json["op"] = node.op;
+    if (!node.inputs.empty()) {
+      nlohmann::ordered_json& inputs = json["inputs"] = nlohmann::ordered_json::array();
+      for (const ProgramInput& input : node.inputs) {
+        if (!input.is_list) {
+          inputs.push_back(value(input.values[0]));
+          continue;
+        }
+        nlohmann::ordered_json list = nlohmann::ordered_json::array();
+        for (const ValueRef& ref : input.values) list.push_back(value(ref));
+        inputs.push_back(list);
+      }
+    }
+    if (!node.args.empty()) json["args"] = {{"positional", node.args}};
+    nlohmann::ordered_json& outputs = json["outputs"] = nlohmann::ordered_json::array();
+    for (const TensorMeta& meta : node.outputs) {
+      outputs.push_back({{"dtype", to_string(meta.dtype)},
+                         {"shape", extents(meta.shape)},
+                         {"stride", extents(meta.all_strides())}});
+    }
+    if (node.phase != Phase::kForward) json["phase"] = to_string(node.phase);
+    text += (&node == nodes.data() ? "\n" : ",\n") + json.dump();
+  }
+  text += "],\n\"pairs\": [";
+  for (std::size_t i = 0; i < pairs.size(); ++i) {
+    const nlohmann::json pair = {nodes[pairs[i].first].name, nodes[pairs[i].second].name};
+    text += (i == 0 ? "\n" : ",\n") + pair.dump();
+  }
+  return text + "]}\n";
 }
 
 std::optional<std::size_t> Program::find(std::string_view node) const {

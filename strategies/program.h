@@ -10,8 +10,9 @@
 // An input is a node's name, its first output; "name:1" is its second; an array of them is a tensor
 // list. `args` is {"positional": [...]}: the op's arguments that are not tensors, in order. `phase`
 // is forward unless said otherwise. Outputs and gradients name what leaves the program: they compute
-// nothing, and nothing reads them. Parameters, buffers, inputs and tangents have one output each.
-// Immutable.
+// nothing (an op that they name is that of the graph they come from, an alias), and nothing reads them.
+// Parameters, buffers, inputs and tangents have one output each. One part of an op with several outputs
+// may be a node of its own, of the op _operator.getitem. Immutable.
 #pragma once
 
 #include <cstdint>
@@ -62,10 +63,12 @@ struct ProgramNode {
   std::vector<TensorMeta> outputs;
 
   [[nodiscard]] bool computes() const { return kind == NodeKind::kOp; }
-  // Has a layout of its own, which nothing before it decides.
-  [[nodiscard]] bool is_source() const {
-    return kind != NodeKind::kOp && kind != NodeKind::kOutput && kind != NodeKind::kGradient;
+  // Names what leaves the program.
+  [[nodiscard]] bool leaves() const {
+    return kind == NodeKind::kOutput || kind == NodeKind::kGradient;
   }
+  // Has a layout of its own, which nothing before it decides.
+  [[nodiscard]] bool is_source() const { return !computes() && !leaves(); }
 };
 
 struct Program {
@@ -77,7 +80,12 @@ struct Program {
   // Throws ConfigError: unknown keys, names, kinds and dtypes, a name that stands twice, a node that
   // reads what comes later or has left the program, an op without a name, outputs past a tensor's bounds.
   [[nodiscard]] static Program from_json(const nlohmann::json& json, const JsonPlace& place);
+  // The file, a node a line.
+  [[nodiscard]] std::string text() const;
   [[nodiscard]] std::optional<std::size_t> find(std::string_view node) const;
 };
+
+// The node that shows one part of another's outputs.
+inline constexpr std::string_view kGetItem = "_operator.getitem";
 
 }  // namespace shardlab

@@ -51,8 +51,10 @@ constexpr std::array<NameRow<Policy>, 6> kPolicies = {
      {"least-bytes", Policy::kLeastBytes},
      {"compute-time", Policy::kComputeTime},
      {"lexicographic", Policy::kLexicographic}}};
-constexpr std::array<NameRow<RuleSet>, 3> kRuleSets = {
-    {{"dtensor-2.13", kDTensor213}, {"dtensor-legacy", kDTensorLegacy}, {"shardlab", kShardlab}}};
+constexpr std::array<NameRow<RuleSet>, 4> kRuleSets = {{{"dtensor-2.13", kDTensor213},
+                                                        {"dtensor-legacy", kDTensorLegacy},
+                                                        {"shardlab", kShardlab},
+                                                        {"autoparallel", kAutoParallel}}};
 
 // "v3", or {"name": "v3-rp", "replicate_to_partial_us": 0.01}.
 TransitionRules read_transition_rules(const nlohmann::json& json, const JsonPlace& place) {

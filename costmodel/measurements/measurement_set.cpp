@@ -74,7 +74,7 @@ MeasuredRow read_row(const json& value, const JsonPlace& place) {
   row.dtype = reader.text("dtype");
   if (!is_known_dtype(row.dtype)) {
     reader.place("dtype").fail("found \"" + row.dtype + "\"; valid: " + std::string(kDTypeNames) +
-                               " u32 u64");
+                               " u32");
   }
   row.bytes = reader.number("bytes", {.min = 1.0, .max = kMaxBytes});
   row.time_us = reader.number("time_us", {.min = kMinTimeUs, .max = kMaxTimeUs});

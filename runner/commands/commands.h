@@ -11,6 +11,7 @@ void add_describe_command(CLI::App& app, Session& session);
 void add_list_command(CLI::App& app, Session& session);
 void add_measure_command(CLI::App& app, Session& session);
 void add_plan_command(CLI::App& app, Session& session);
+void add_program_command(CLI::App& app, Session& session);
 void add_regress_command(CLI::App& app, Session& session);
 void add_rules_command(CLI::App& app, Session& session);
 void add_select_command(CLI::App& app, Session& session);

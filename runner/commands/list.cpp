@@ -49,7 +49,7 @@ std::vector<Item> op_items() {
   std::vector<Item> items;
   for (const std::string_view op : all_op_names()) {
     std::string sets;
-    for (const RuleSet set : {kDTensor213, kDTensorLegacy, kShardlab}) {
+    for (const RuleSet set : {kDTensor213, kDTensorLegacy, kShardlab, kAutoParallel}) {
       for (const OpRuleFamily* family : all_op_rules()) {
         for (const OpRule& rule : family->rules) {
           if (rule.op == op && (rule.sets & set) != 0) {
@@ -178,7 +178,7 @@ std::string all_models_text() {
 
 nlohmann::json op_json(const std::string& name) {
   nlohmann::json rules = nlohmann::json::array();
-  for (const RuleSet set : {kDTensor213, kDTensorLegacy, kShardlab}) {
+  for (const RuleSet set : {kDTensor213, kDTensorLegacy, kShardlab, kAutoParallel}) {
     for (const OpRuleFamily* family : all_op_rules()) {
       for (const OpRule& rule : family->rules) {
         if (rule.op != name || (rule.sets & set) == 0) continue;
@@ -287,12 +287,12 @@ void run_describe(const std::string& what, const std::string& name, Session& ses
   }
   if (what == "op") {
     const OpRule* rule = nullptr;
-    for (const RuleSet set : {kShardlab, kDTensor213, kDTensorLegacy}) {
+    for (const RuleSet set : {kShardlab, kDTensor213, kDTensorLegacy, kAutoParallel}) {
       try {
         rule = &find_op_rule(name, set);
         break;
       } catch (const InputError&) {
-        if (set == kDTensorLegacy) throw;
+        if (set == kAutoParallel) throw;
       }
     }
     session.print(op_json(std::string(rule->op)));

@@ -23,8 +23,9 @@ struct RulesArguments {
 RuleSet rule_set_of(const RulesArguments& arguments) {
   const auto set = rule_set_from_name(arguments.rule_set);
   if (!set) {
-    const std::array<std::string_view, 3> names = {to_string(kDTensor213),
-                                                   to_string(kDTensorLegacy), to_string(kShardlab)};
+    const std::array<std::string_view, 4> names = {to_string(kDTensor213),
+                                                   to_string(kDTensorLegacy), to_string(kShardlab),
+                                                   to_string(kAutoParallel)};
     throw InputError("--rule-set: found \"" + arguments.rule_set + "\"" +
                      did_you_mean(arguments.rule_set, names) +
                      "; valid: " + std::string(kRuleSetNames));

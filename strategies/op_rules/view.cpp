@@ -241,6 +241,25 @@ std::vector<FollowCandidate> follow_view(const OpCall& call, const DeviceMesh& m
   return {{.outputs = {layouts.output}, .inputs = {layouts.input}}};
 }
 
+// As AutoParallel lists them: what would become a strided shard is gathered.
+template <View view>
+std::vector<FollowCandidate> follow_without_strides(const OpCall& call, const DeviceMesh& mesh) {
+  const Viewed viewed = view(call);
+  const TensorSpec& in = call.required_tensor(0);
+  Placements wanted = in.layout.placements;
+  for (;;) {
+    const ViewLayouts layouts =
+        dtensor_view(call.op, viewed.rule, in.meta.shape, wanted, mesh, false);
+    const auto strided = std::find_if(layouts.output.begin(), layouts.output.end(),
+                                      [](const Placement& p) { return p.is_strided(); });
+    if (strided == layouts.output.end()) {
+      return {{.outputs = {layouts.output}, .inputs = {layouts.input}}};
+    }
+    wanted = layouts.input;
+    wanted[static_cast<std::size_t>(strided - layouts.output.begin())] = Placement::replicate();
+  }
+}
+
 template <View view>
 Rows view_rows(const OpCall& call, const OpRule&) {
   const Viewed viewed = view(call);
@@ -273,6 +292,15 @@ constexpr OpRule as_rows(std::string_view op) {
           .kernel = rows::moving_kernel(op)};
 }
 
+template <View view>
+constexpr OpRule without_strides(std::string_view op) {
+  return {.op = op,
+          .sets = kAutoParallel,
+          .outputs = view_outputs<view>,
+          .follow = follow_without_strides<view>,
+          .kernel = rows::moving_kernel(op)};
+}
+
 constexpr OpRule exact_reshape(std::string_view op) {
   return {.op = op,
           .sets = kShardlab,
@@ -284,33 +312,44 @@ constexpr OpRule exact_reshape(std::string_view op) {
 constexpr OpRule kRules[] = {
     followed<reshape, true>("aten._unsafe_view.default"),
     exact_reshape("aten._unsafe_view.default"),
+    without_strides<reshape>("aten._unsafe_view.default"),
     followed<expand, false>("aten.expand.default"),
+    without_strides<expand>("aten.expand.default"),
     as_rows<expand>("aten.expand.default"),
     followed<expand, false>("aten.expand_copy.default"),
     as_rows<expand>("aten.expand_copy.default"),
     followed<permute, false>("aten.permute.default"),
+    without_strides<permute>("aten.permute.default"),
     as_rows<permute>("aten.permute.default"),
     followed<repeat, false>("aten.repeat.default"),
     as_rows<repeat>("aten.repeat.default"),
     followed<reshape, false>("aten.reshape.default"),
+    without_strides<reshape>("aten.reshape.default"),
     exact_reshape("aten.reshape.default"),
     followed<squeeze, true>("aten.squeeze.default"),
+    without_strides<squeeze>("aten.squeeze.default"),
     as_rows<squeeze>("aten.squeeze.default"),
     followed<squeeze, true>("aten.squeeze.dim"),
+    without_strides<squeeze>("aten.squeeze.dim"),
     as_rows<squeeze>("aten.squeeze.dim"),
     followed<squeeze, true>("aten.squeeze.dims"),
+    without_strides<squeeze>("aten.squeeze.dims"),
     as_rows<squeeze>("aten.squeeze.dims"),
     // In place the dims are renumbered, which rows of an in-place op can't say.
     followed<squeeze, true>("aten.squeeze_.default", kDTensor213 | kShardlab),
     followed<squeeze, true>("aten.squeeze_.dim", kDTensor213 | kShardlab),
     followed<squeeze, true>("aten.squeeze_.dims", kDTensor213 | kShardlab),
     followed<t, false>("aten.t.default"),
+    without_strides<t>("aten.t.default"),
     as_rows<t>("aten.t.default"),
     followed<transpose, false>("aten.transpose.int"),
+    without_strides<transpose>("aten.transpose.int"),
     as_rows<transpose>("aten.transpose.int"),
     followed<unsqueeze, false>("aten.unsqueeze.default"),
+    without_strides<unsqueeze>("aten.unsqueeze.default"),
     as_rows<unsqueeze>("aten.unsqueeze.default"),
     followed<reshape, true>("aten.view.default"),
+    without_strides<reshape>("aten.view.default"),
     exact_reshape("aten.view.default"),
     followed<reshape, false>("aten.view_copy.default"),
     exact_reshape("aten.view_copy.default"),

@@ -105,6 +105,17 @@ INSTANTIATE_TEST_SUITE_P(
         BadCommand{"SeedTooLarge", with(kGoodPlan, {"--seed", "18446744073709551616"}),
                    "plan: --seed: found \"18446744073709551616\"; valid: an integer from 0 to "
                    "18446744073709551615"},
+        BadCommand{"ProgramOfNoLayers",
+                   {"program", "llama3-8b", "--layers", "0"},
+                   "program: --layers: found \"0\"; valid: an integer from 1 to 1024"},
+        BadCommand{"ProgramForm",
+                   {"program", "llama3-8b", "--matmul", "mm"},
+                   "program: --matmul: found \"mm\"; valid: einsum, native"},
+        BadCommand{
+            "ProgramTooLarge",
+            {"program", "llama3-8b", "--layers", "1", "--batch", "1048576", "--seqlen", "16777216"},
+            "--batch, --seqlen: found a tensor bf16[1048576,16777216,128256] (tangents_1); "
+            "valid: tensors of at most 2^53 bytes"},
         BadCommand{"RankOutOfRange", with(kGoodPlan, {"--rank", "8"}),
                    "--rank: found 8; valid: 0 to 7, the ranks of mesh 2x4"},
         BadCommand{"NegativeRank", with(kGoodPlan, {"--rank", "-1"}),
@@ -440,7 +451,7 @@ INSTANTIATE_TEST_SUITE_P(
         BadCommand{"UnknownRuleSet",
                    {"rules", "mm", "--rule-set", "shardlb"},
                    "--rule-set: found \"shardlb\" (did you mean \"shardlab\"?); valid: "
-                   "dtensor-2.13, dtensor-legacy, shardlab"},
+                   "dtensor-2.13, dtensor-legacy, shardlab, autoparallel"},
         BadCommand{"UnknownOpToProve",
                    {"rules", "aten.mm.defalt"},
                    "unknown op \"aten.mm.defalt\" (did you mean \"aten.mm.default\"?); valid: the "

@@ -198,7 +198,7 @@ INSTANTIATE_TEST_SUITE_P(
                 "bad.json:: missing key \"transitions\""},
         BadFile{"UnknownRuleSet", kStack, stack_with(R"({"rules": "dtensor-2.12"})"),
                 "bad.json:/rules: found \"dtensor-2.12\" (did you mean \"dtensor-2.13\"?); valid: "
-                "dtensor-2.13, dtensor-legacy, shardlab"},
+                "dtensor-2.13, dtensor-legacy, shardlab, autoparallel"},
         BadFile{"UnknownTransitions", kStack, stack_with(R"({"transitions": "v9"})"),
                 "bad.json:/transitions: unknown transition version \"v9\" (did you mean \"v0\"?); "
                 "valid: "

@@ -70,7 +70,7 @@ TEST_P(Help, ItsExampleWorks) {
 
 INSTANTIATE_TEST_SUITE_P(Commands, Help,
                          testing::Values("plan", "select", "simulate", "ties", "compare", "regress",
-                                         "validate", "list", "describe"),
+                                         "validate", "program", "list", "describe"),
                          [](const testing::TestParamInfo<const char*>& test) {
                            return std::string(test.param);
                          });
@@ -78,7 +78,7 @@ INSTANTIATE_TEST_SUITE_P(Commands, Help,
 TEST(Program, HelpListsEveryCommandWithItsExample) {
   const std::string help = output_of({"--help"});
   for (const char* name : {"plan", "select", "simulate", "ties", "compare", "regress", "validate",
-                           "list", "describe"}) {
+                           "program", "list", "describe"}) {
     EXPECT_NE(help.find("shardlab " + std::string(name) + " "), std::string::npos) << name;
   }
 }
@@ -560,6 +560,29 @@ TEST(RegressCommand, AFailedCaseIsAGateThatPrintsFirst) {
       run_shardlab({"regress", "--file", "wrong.json", "--format", "json"}, folder.path());
   EXPECT_EQ(result.exit_code, 1) << result.err;
   EXPECT_EQ(json::parse(result.out)["failed"], 1);
+}
+
+// -- program -------------------------------------------------------------------------------------
+
+TEST(ProgramCommand, WritesAFileThatIsReadAgain) {
+  const TemporaryFolder folder;
+  EXPECT_EQ(
+      output_of({"program", "llama3-8b", "--layers", "1", "--out", "one.json"}, folder.path()), "");
+  const std::string text = output_of({"program", "llama3-8b", "--layers", "1"});
+  const json program = json::parse(text);
+  EXPECT_EQ(program["schema"], "shardlab/program/1");
+  EXPECT_EQ(program["nodes"].size(), 332U);
+  EXPECT_EQ(json::parse(std::ifstream(folder.path() / "one.json")), program);
+  expect_keys(program["nodes"][17], {"name", "op", "inputs", "outputs"});
+  expect_keys(program["nodes"][17]["outputs"][0], {"dtype", "shape", "stride"});
+  EXPECT_EQ(json_of({"describe", "program", "one.json"}, folder.path()), program);
+}
+
+TEST(ProgramCommand, TheMatmulFormAndTheExtentsAreHeard) {
+  const json native = json::parse(output_of({"program", "llama3-8b", "--layers", "1", "--batch",
+                                             "4", "--seqlen", "256", "--matmul", "native"}));
+  EXPECT_EQ(native["nodes"].size(), 387U);
+  EXPECT_EQ(native["nodes"][13]["outputs"][0]["shape"], json({4, 256}));
 }
 
 // -- list, describe ------------------------------------------------------------------------------

@@ -31,7 +31,8 @@ INSTANTIATE_TEST_SUITE_P(All, DTypeTable,
                                          DTypeCase{"f8e4m3", 1, true}, DTypeCase{"f8e5m2", 1, true},
                                          DTypeCase{"i64", 8, false}, DTypeCase{"i32", 4, false},
                                          DTypeCase{"i16", 2, false}, DTypeCase{"i8", 1, false},
-                                         DTypeCase{"u8", 1, false}, DTypeCase{"b8", 1, false}),
+                                         DTypeCase{"u8", 1, false}, DTypeCase{"b8", 1, false},
+                                         DTypeCase{"u64", 8, false}, DTypeCase{"c64", 8, false}),
                          [](const auto& test) { return test.param.name; });
 
 TEST(DType, TheListOfNamesHasEveryDTypeInOrder) {
@@ -44,7 +45,7 @@ TEST(DType, TheListOfNamesHasEveryDTypeInOrder) {
     EXPECT_EQ(static_cast<int>(*dtype), count) << word;
     ++count;
   }
-  EXPECT_EQ(count, 12);
+  EXPECT_EQ(count, 14);
 }
 
 TEST(DType, BoolIsReadAsB8) { EXPECT_EQ(dtype_from_name("bool"), DType::kB8); }

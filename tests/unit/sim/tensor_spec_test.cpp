@@ -56,7 +56,7 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(
         TensorError{"UnknownDType", "fp32[8]",
                     "tensor \"fp32[8]\": at position 0: expected a dtype: f64 f32 f16 bf16 f8e4m3 "
-                    "f8e5m2 i64 i32 i16 i8 u8 b8"},
+                    "f8e5m2 i64 i32 i16 i8 u8 b8 u64 c64"},
         TensorError{"NoShape", "f32",
                     "tensor \"f32\": at position 3: expected \"[\" and the shape"},
         TensorError{"NotClosed", "f32[8",

@@ -103,7 +103,7 @@ INSTANTIATE_TEST_SUITE_P(
                 "R99.json:/setup/mesh: mesh \"2x\": at position 2: expected a mesh dim size"},
         BadFile{"SetupTensor", R"j({"setup": {"tensor": "f31[2]"}})j",
                 "R99.json:/setup/tensor: tensor \"f31[2]\": at position 0: expected a dtype: f64 "
-                "f32 f16 bf16 f8e4m3 f8e5m2 i64 i32 i16 i8 u8 b8"},
+                "f32 f16 bf16 f8e4m3 f8e5m2 i64 i32 i16 i8 u8 b8 u64 c64"},
         BadFile{"SetupHosts", R"j({"setup": {"devices_per_host": 0}})j",
                 "R99.json:/setup/devices_per_host: found 0; valid: an integer from 1 to "
                 "1099511627776"},

@@ -50,7 +50,7 @@ INSTANTIATE_TEST_SUITE_P(
                     "placement after the tensor, such as R"},
         InputError2{"Empty", "",
                     "tensor and layout \"\": at position 0: expected a dtype: f64 f32 f16 bf16 "
-                    "f8e4m3 f8e5m2 i64 i32 i16 i8 u8 b8"}),
+                    "f8e4m3 f8e5m2 i64 i32 i16 i8 u8 b8 u64 c64"}),
     [](const auto& test) { return std::string(test.param.name); });
 
 TEST(OpCall, FlattensListsInOrder) {

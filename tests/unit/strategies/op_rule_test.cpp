@@ -59,11 +59,20 @@ TEST(OpNames, SayWhatTheOpWritesTo) {
 }
 
 TEST(RuleSets, ReadBackByTheirNames) {
-  for (const RuleSet set : {kDTensor213, kDTensorLegacy, kShardlab}) {
+  for (const RuleSet set : {kDTensor213, kDTensorLegacy, kShardlab, kAutoParallel}) {
     EXPECT_EQ(rule_set_from_name(to_string(set)), set);
     EXPECT_NE(std::string(kRuleSetNames).find(to_string(set)), std::string::npos);
   }
-  EXPECT_FALSE(rule_set_from_name("autoparallel").has_value());
+  EXPECT_FALSE(rule_set_from_name("autoparalel").has_value());
+}
+
+TEST(RuleSets, AutoParallelBorrowsWhatItHasNoRuleOfItsOwnFor) {
+  EXPECT_EQ(find_op_rule("aten.einsum.default", kAutoParallel).sets, kAutoParallel);
+  EXPECT_EQ(&find_op_rule("aten.mm.default", kAutoParallel),
+            &find_op_rule("aten.mm.default", kDTensor213));
+  // Rows, where dtensor-2.13 derives whole layouts.
+  EXPECT_EQ(&find_op_rule("aten._softmax.default", kAutoParallel),
+            &find_op_rule("aten._softmax.default", kShardlab));
 }
 
 Texts rows_of(const char* op, const std::vector<std::string>& inputs, RuleSet set = kDTensor213,

@@ -48,6 +48,30 @@ TEST(Program, ReadsNodesInTheirOrder) {
   EXPECT_EQ(program.find("h"), std::nullopt);
 }
 
+TEST(Program, ItsTextIsReadAsTheSameProgram) {
+  const char* nodes =
+      R"({"name": "x", "kind": "input", "outputs": [{"dtype": "bf16", "shape": [4, 8]}]},
+         {"name": "s", "op": "aten.split.Tensor", "inputs": ["x"], "args": {"positional": [2]},
+          "outputs": [{"dtype": "bf16", "shape": [2, 8]},
+                      {"dtype": "bf16", "shape": [2, 8], "stride": [1, 2]}]},
+         {"name": "c", "op": "aten.cat.default", "inputs": [["s", "s:1"]], "phase": "backward",
+          "args": {"positional": [0]}, "outputs": [{"dtype": "bf16", "shape": [4, 8]}]},
+         {"name": "g", "kind": "gradient", "op": "aten.alias.default", "inputs": ["c"],
+          "outputs": [{"dtype": "c64", "shape": []}]})";
+  const auto read = [](const std::string& text) {
+    return Program::from_json(nlohmann::json::parse(text), {"p.json", ""});
+  };
+  const Program program = read(program_of(nodes, R"(, "pairs": [["x", "g"]])").dump());
+  const std::string text = program.text();
+  EXPECT_EQ(read(text).text(), text);
+  const nlohmann::json again = nlohmann::json::parse(text);
+  EXPECT_EQ(again["nodes"][2]["inputs"], nlohmann::json::parse(R"([["s", "s:1"]])"));
+  EXPECT_EQ(again["nodes"][1]["outputs"][0]["stride"], nlohmann::json::parse("[8, 1]"));
+  EXPECT_EQ(again["nodes"][1]["outputs"][1]["stride"], nlohmann::json::parse("[1, 2]"));
+  EXPECT_EQ(again["nodes"][3]["kind"], "gradient");
+  EXPECT_EQ(again["pairs"], nlohmann::json::parse(R"([["x", "g"]])"));
+}
+
 struct BadProgram {
   const char* name;
   std::string nodes;
@@ -95,7 +119,7 @@ INSTANTIATE_TEST_SUITE_P(
         BadProgram{"DType", R"({"name": "x", "kind": "input",
                                 "outputs": [{"dtype": "f31", "shape": []}]})",
                    "/0/outputs/0: tensor \"f31[]\": at position 0: expected a dtype: f64 f32 f16 "
-                   "bf16 f8e4m3 f8e5m2 i64 i32 i16 i8 u8 b8"},
+                   "bf16 f8e4m3 f8e5m2 i64 i32 i16 i8 u8 b8 u64 c64"},
         BadProgram{"Stride", R"({"name": "x", "kind": "input",
                                  "outputs": [{"dtype": "f32", "shape": [2], "stride": [1, 1]}]})",
                    "/0/outputs/0/stride: found 2 strides; valid: 1, one for each dim"},

@@ -105,7 +105,7 @@ INSTANTIATE_TEST_SUITE_P(
                    "s.json:: missing key \"transitions\""},
         StackError{"UnknownRules", R"({"rules": "dtensor-2.14"})",
                    "s.json:/rules: found \"dtensor-2.14\" (did you mean \"dtensor-2.13\"?); valid: "
-                   "dtensor-2.13, dtensor-legacy, shardlab"},
+                   "dtensor-2.13, dtensor-legacy, shardlab, autoparallel"},
         StackError{"UnknownVersion", R"({"transitions": "v9"})",
                    "s.json:/transitions: unknown transition version \"v9\" (did you mean \"v0\"?); "
                    "valid: v0, v1, v2, v3, v4, v3-rp, v-compute, autoparallel"},

@@ -104,7 +104,7 @@ INSTANTIATE_TEST_SUITE_P(
             "s.json:/questions/1/mesh: mesh \"2x\": at position 2: expected a mesh dim size"},
         SuiteError{"BadTensor", R"({"tensor": "f31[8]"})",
                    "s.json:/questions/0/tensor: tensor \"f31[8]\": at position 0: expected a "
-                   "dtype: f64 f32 f16 bf16 f8e4m3 f8e5m2 i64 i32 i16 i8 u8 b8"},
+                   "dtype: f64 f32 f16 bf16 f8e4m3 f8e5m2 i64 i32 i16 i8 u8 b8 u64 c64"},
         SuiteError{"DimOutOfRange", R"json({"from": "S(1)"})json",
                    "s.json:/questions/0/from: layout \"S(1)\": at position 0: expected shards of "
                    "tensor dims 0 to 0, found S(1)"},

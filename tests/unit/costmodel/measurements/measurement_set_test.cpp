@@ -130,7 +130,7 @@ TEST(MeasurementSet, ErrorsNameThePlaceAndWhatIsValid) {
             "reduce_scatter all_to_all broadcast scatter send_recv");
   EXPECT_EQ(message_of(R"({"rows": [{"collective": "all_gather", "dtype": "float"}]})"),
             "folder/run.json:/rows/0/dtype: found \"float\"; valid: f64 f32 f16 bf16 f8e4m3 f8e5m2 "
-            "i64 i32 i16 i8 u8 b8 u32 u64");
+            "i64 i32 i16 i8 u8 b8 u64 c64 u32");
   EXPECT_EQ(message_of(R"({"rows": [{"collective": "all_gather", "dtype": "f32", "bytes": 8,
                                      "time_us": 0}]})"),
             "folder/run.json:/rows/0/time_us: found 0; valid: a number from 1e-06 to 1e+15");

@@ -1,0 +1,80 @@
+// shardlab program: a built-in program as a file.
+#include "runner/commands/commands.h"
+#include "runner/write_file.h"
+#include "strategies/built_in_programs.h"
+
+namespace shardlab {
+namespace {
+
+struct ProgramArguments {
+  std::string name;
+  std::optional<std::int64_t> layers;
+  std::int64_t batch = 16;
+  std::optional<std::int64_t> seqlen;
+  std::string matmul = "einsum";
+  std::string out;
+};
+
+std::vector<std::string> program_names() {
+  std::vector<std::string> names;
+  for (const BuiltInProgram& program : all_built_in_programs()) names.emplace_back(program.name);
+  return names;
+}
+
+// A file with a larger tensor could not be read again.
+void expect_tensors_within_bounds(const Program& program) {
+  for (const ProgramNode& node : program.nodes) {
+    for (const TensorMeta& meta : node.outputs) {
+      if (meta.bytes() <= kMaxTensorBytes) continue;
+      throw InputError("--batch, --seqlen: found a tensor " + meta.text() + " (" + node.name +
+                       "); valid: tensors of at most 2^53 bytes");
+    }
+  }
+}
+
+void run_program(const ProgramArguments& arguments, Session& session) {
+  const BuiltInProgram& program = *find_built_in_program(arguments.name);
+  const ProgramOptions options{
+      .layers = arguments.layers.value_or(program.layers),
+      .batch = arguments.batch,
+      .seqlen = arguments.seqlen.value_or(program.seqlen),
+      .matmul = arguments.matmul == "native" ? MatmulForm::kNative : MatmulForm::kEinsum};
+  const Program made = program.make(options);
+  expect_tensors_within_bounds(made);
+  const std::string text = made.text();
+  if (arguments.out.empty()) {
+    session.print(text);
+  } else {
+    write_file(arguments.out, text);
+  }
+}
+
+}  // namespace
+
+void add_program_command(CLI::App& app, Session& session) {
+  auto arguments = std::make_shared<ProgramArguments>();
+  CLI::App* command = app.add_subcommand("program",
+                                         "write a built-in program: a training step, for solve\n  "
+                                         "shardlab program llama3-8b --layers 2 "
+                                         "--batch 16 --seqlen 8192");
+  command->add_option("name", arguments->name, "which")->required()->check(one_of(program_names()));
+  command->add_option("--layers", arguments->layers, "default: the model's")
+      ->check(integer_from(1, 1024));
+  command->add_option("--batch", arguments->batch, "sequences")
+      ->check(integer_from(1, 1 << 20))
+      ->capture_default_str();
+  command->add_option("--seqlen", arguments->seqlen, "tokens of a sequence; default: the model's")
+      ->check(integer_from(1, 1 << 24));
+  command
+      ->add_option(
+          "--matmul", arguments->matmul,
+          "products of activations and weights: einsum on [batch, rows, width], or native, "
+          "on matrices as PyTorch traces them")
+      ->check(one_of({"einsum", "native"}))
+      ->capture_default_str();
+  command->add_option("--out", arguments->out, "a file; default: stdout");
+  add_common_options(*command, session);
+  command->callback([arguments, &session] { run_program(*arguments, session); });
+}
+
+}  // namespace shardlab

@@ -1,0 +1,171 @@
+// The programs that are generated: every node's shape and dtype is what its op makes of its inputs,
+// every parameter has its gradient, and every op has a sharding rule.
+#include "strategies/built_in_programs.h"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <map>
+#include <set>
+
+#include "costmodel/error.h"
+#include "strategies/op_rule.h"
+#include "strategies/program_graph.h"
+#include "strategies/program_strategies.h"
+
+namespace shardlab {
+namespace {
+
+struct Case {
+  std::string_view program;
+  MatmulForm form;
+};
+
+class BuiltInPrograms : public testing::TestWithParam<Case> {
+ protected:
+  static Program small(std::int64_t layers) {
+    return find_built_in_program(GetParam().program)
+        ->make({.layers = layers, .batch = 8, .seqlen = 64, .matmul = GetParam().form});
+  }
+};
+
+OpCall call_of(const Program& program, const ProgramNode& node) {
+  OpCall call{.op = node.op, .inputs = {}, .args = node.args};
+  for (const ProgramInput& input : node.inputs) {
+    TensorArg& arg = call.inputs.emplace_back();
+    arg.is_list = input.is_list;
+    for (const ValueRef& value : input.values) {
+      arg.tensors.push_back(
+          {program.nodes[value.node].outputs[value.output], Layout::replicated(1)});
+    }
+  }
+  return call;
+}
+
+TEST_P(BuiltInPrograms, EveryNodeIsWhatItsOpMakes) {
+  const Program program = small(2);
+  std::size_t checked = 0;
+  for (const ProgramNode& node : program.nodes) {
+    if (node.op.empty() || node.op == kGetItem) continue;
+    const OpRule& rule = find_op_rule(node.op, kAutoParallel);
+    std::vector<TensorMeta> outputs = rule.outputs(call_of(program, node));
+    // The rule counts flash attention's random state once.
+    const bool forward = node.op == "aten._scaled_dot_product_flash_attention.default";
+    for (std::size_t o = 0; o < (forward ? 2 : node.outputs.size()); ++o) {
+      ASSERT_LT(o, outputs.size()) << node.name;
+      EXPECT_EQ(outputs[o].shape, node.outputs[o].shape) << node.name << " " << node.op;
+      // Factories have their dtype where the rule does not look; norms keep f32 statistics on GPUs.
+      const bool statistics = node.op.find("layer_norm") != std::string::npos && o > 0;
+      if (node.inputs.empty() || statistics) continue;
+      EXPECT_EQ(outputs[o].dtype, node.outputs[o].dtype) << node.name << " " << node.op;
+    }
+    ++checked;
+  }
+  EXPECT_GT(checked, 300U);
+}
+
+TEST_P(BuiltInPrograms, EveryParameterHasItsGradientAndEveryOutputItsTangent) {
+  const Program program = small(2);
+  std::map<NodeKind, std::set<std::size_t>> tied;
+  for (const auto& [first, second] : program.pairs) {
+    EXPECT_EQ(program.nodes[first].outputs[0].shape, program.nodes[second].outputs[0].shape);
+    tied[program.nodes[first].kind].insert(first);
+    tied[program.nodes[second].kind].insert(second);
+  }
+  for (std::size_t n = 0; n < program.nodes.size(); ++n) {
+    const NodeKind kind = program.nodes[n].kind;
+    const bool expected =
+        kind != NodeKind::kOp && kind != NodeKind::kBuffer && kind != NodeKind::kInput;
+    EXPECT_EQ(tied[kind].contains(n), expected) << program.nodes[n].name;
+  }
+}
+
+TEST_P(BuiltInPrograms, NothingIsUnreadButWhatLeaves) {
+  const Program program = small(1);
+  const ProgramGraph graph = graph_of(program);
+  for (std::uint32_t n = 0; n < program.nodes.size(); ++n) {
+    const ProgramNode& node = program.nodes[n];
+    const bool part_of_statistics =
+        node.op == kGetItem;  // a norm's, without a backward that reads it
+    if (node.leaves() || part_of_statistics) continue;
+    EXPECT_FALSE(users_of(graph, n).empty()) << node.name;
+    // A tensor that several read is read through one alias.
+    const bool tuple = node.outputs.size() > 1;
+    if (node.op != "aten.alias.default" && !tuple) {
+      EXPECT_EQ(users_of(graph, n).size(), 1U) << node.name;
+    }
+  }
+}
+
+TEST_P(BuiltInPrograms, EveryLayerAddsTheSame) {
+  const std::size_t one = small(2).nodes.size();
+  const std::size_t two = small(3).nodes.size();
+  EXPECT_EQ(small(4).nodes.size(), two + (two - one));
+}
+
+TEST_P(BuiltInPrograms, EveryOpHasARule) {
+  const Program program = small(1);
+  for (const RuleSet set : {kAutoParallel, kDTensor213, kShardlab}) {
+    const ProgramStrategies all =
+        enumerate_strategies(program, DeviceMesh::parse("2x4"), {.rules = set});
+    EXPECT_TRUE(all.notes.empty()) << all.notes.front();
+  }
+}
+
+TEST_P(BuiltInPrograms, AreReadAsTheyAreWritten) {
+  const std::string text = small(1).text();
+  EXPECT_EQ(Program::from_json(nlohmann::json::parse(text), {"p.json", ""}).text(), text);
+}
+
+std::vector<Case> all_cases() {
+  std::vector<Case> cases;
+  for (const BuiltInProgram& program : all_built_in_programs()) {
+    cases.push_back({program.name, MatmulForm::kEinsum});
+    cases.push_back({program.name, MatmulForm::kNative});
+  }
+  return cases;
+}
+
+INSTANTIATE_TEST_SUITE_P(All, BuiltInPrograms, testing::ValuesIn(all_cases()),
+                         [](const testing::TestParamInfo<Case>& test) {
+                           std::string name(test.param.program);
+                           for (char& c : name) {
+                             if (c == '-' || c == '.') c = '_';
+                           }
+                           return name +
+                                  (test.param.form == MatmulForm::kEinsum ? "_einsum" : "_native");
+                         });
+
+// scripts/export_program.py wrote it; nothing here was adapted to it.
+TEST(ExportedProgram, IsReadAndEveryOpHasARule) {
+  std::ifstream in(SHARDLAB_SOURCE_DIR "/configs/programs/transformer-block.json");
+  const Program program =
+      Program::from_json(nlohmann::json::parse(in), {"transformer-block.json", ""});
+  EXPECT_EQ(program.pairs.size(), 10U);  // nine parameters and the logits
+  const ProgramStrategies all = enumerate_strategies(program, DeviceMesh::parse("2x4"));
+  EXPECT_TRUE(all.notes.empty()) << all.notes.front();
+  for (std::size_t n = 0; n < program.nodes.size(); ++n) {
+    EXPECT_GT(all.of(n).rows, 0U) << program.nodes[n].name;
+    const std::string& op = program.nodes[n].op;
+    if (op.empty() || op == kGetItem) continue;
+    const std::vector<TensorMeta> outputs =
+        find_op_rule(op, kAutoParallel).outputs(call_of(program, program.nodes[n]));
+    ASSERT_EQ(outputs.size(), program.nodes[n].outputs.size()) << program.nodes[n].name;
+    for (std::size_t o = 0; o < outputs.size(); ++o) {
+      EXPECT_EQ(outputs[o].shape, program.nodes[n].outputs[o].shape) << program.nodes[n].name;
+    }
+  }
+}
+
+TEST(BuiltInProgramTable, IsSortedAndFound) {
+  std::string_view last;
+  for (const BuiltInProgram& program : all_built_in_programs()) {
+    EXPECT_LT(last, program.name);
+    last = program.name;
+    EXPECT_EQ(find_built_in_program(program.name), &program);
+  }
+  EXPECT_EQ(find_built_in_program("llama4"), nullptr);
+}
+
+}  // namespace
+}  // namespace shardlab
