@@ -19,7 +19,7 @@ constexpr CommandRow kCommands[] = {
     {"rules", add_rules_command},         {"compare", add_compare_command},
     {"regress", add_regress_command},     {"validate", add_validate_command},
     {"calibrate", add_calibrate_command}, {"measure", add_measure_command},
-    {"program", add_program_command},
+    {"program", add_program_command},     {"solve", add_solve_command},
     {"list", add_list_command},           {"describe", add_describe_command},
 };
 

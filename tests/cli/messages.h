@@ -32,8 +32,8 @@ inline std::string with_lists(std::string message) {
       {"{dtypes}", std::string(kDTypeNames)},
       {"{configs}", SHARDLAB_SOURCE_DIR "/configs"},
       {"{commands}",
-       "plan, select, simulate, ties, rules, compare, regress, validate, calibrate, measure, program, "
-       "list, describe"},
+       "plan, select, simulate, ties, rules, compare, regress, validate, calibrate, measure, "
+       "program, solve, list, describe"},
       {"{plan options}",
        "--help, --mesh, --tensor, --from, --to, --stack, --planner, --flatten, --rank, "
        "--topology, --format, --seed, --jobs, --set, --quiet, --no-timing"},

@@ -1,0 +1,269 @@
+// Rounds: sweep, look for an assignment, try to close the gap, else drop what is too dear and sweep on.
+#include "strategies/solvers/bound_search.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "costmodel/error.h"
+
+namespace shardlab {
+namespace {
+
+std::size_t at(int i) { return static_cast<std::size_t>(i); }
+
+// Sweeps of a round. Status: measured; LLaMA3-8B takes 16 to 24 at 2 to 32 layers.
+constexpr int kSweeps = 8;
+// Steps from one tolerance to the next when looking for an assignment.
+constexpr double kStep = 5.0;
+// Joint costs that an elimination may take in the first round, per cost that a sweep reads.
+constexpr double kWorkPerCost = 0.5;
+// Rounds drop values, and try again to eliminate, when at most this part is left of what there was.
+constexpr double kWorthDropping = 0.7;
+
+std::size_t values_left(const Reparametrisation& costs, double tolerance) {
+  return static_cast<std::size_t>(
+      std::ranges::count_if(costs.excess, [&](double excess) { return excess <= tolerance; }));
+}
+
+double mean_of_positive(const std::vector<double>& values) {
+  double sum = 0.0;
+  double count = 0.0;
+  for (const double value : values) {
+    if (value <= 0.0) continue;
+    sum += value;
+    count += 1.0;
+  }
+  return count > 0.0 ? sum / count : 0.0;
+}
+
+}  // namespace
+
+BoundSearch::BoundSearch(const CutNetwork& cut, std::vector<double> extra)
+    : whole_(cut), whole_extra_(std::move(extra)), place_(at(cut.nodes())), extra_(whole_extra_) {
+  for (int v = 0; v < cut.nodes(); ++v) {
+    for (std::size_t x = 0; x < cut.values(v).size(); ++x) {
+      place_[at(v)].push_back(static_cast<int>(x));
+    }
+  }
+}
+
+std::vector<int> BoundSearch::positions(const std::vector<int>& small) const {
+  std::vector<int> out = tied_->positions(small);
+  for (std::size_t v = 0; v < out.size(); ++v) out[v] = place_[v][at(out[v])];
+  return out;
+}
+
+void BoundSearch::offer(const std::vector<int>& positions) {
+  const double cost = current().cost(positions, extra_);
+  if (!(cost < upper_)) return;
+  upper_ = cost;
+  best_ = positions;
+  for (std::size_t v = 0; v < best_.size(); ++v) best_[v] = place_[v][at(best_[v])];
+  // What counts as equal: relative to the terms, so that costs of both signs that cancel are no trap,
+  // and above what rounding leaves of the largest; 1e-12 us is no time.
+  double terms = 0.0;
+  double most = 0.0;
+  const auto term = [&](double value) {
+    terms += std::abs(value);
+    most = std::max(most, std::abs(value));
+  };
+  const CutNetwork& cut = current();
+  for (int v = 0; v < cut.nodes(); ++v) {
+    const std::size_t place = cut.first(v) + at(positions[at(v)]);
+    term(cut.costs()[place] + (extra_.empty() ? 0.0 : extra_[place]));
+  }
+  for (const CutEdge& edge : cut.edges()) {
+    term(cut.pool()[edge.a_major + at(positions[at(edge.a)]) * at(edge.b_values) +
+                    at(positions[at(edge.b)])]);
+  }
+  tolerance_ = std::max({1e-9 * terms, 1e-11 * most, 1e-12});
+}
+
+BoundSearch::Attempt BoundSearch::eliminate(const Reparametrisation& costs, double tolerance,
+                                            double most_work) {
+  Attempt attempt;
+  attempt.part.emplace(current(), costs, tolerance);
+  if (attempt.part->empty()) return attempt;
+  BucketTree tree(attempt.part->network());
+  if (tree.work() > most_work) {
+    attempt.part.reset();
+    return attempt;
+  }
+  attempt.part->fill(current(), costs);
+  tree.run();
+  attempt.minimum = tree.minimum();
+  if (attempt.minimum < kForbidden) offer(attempt.part->positions(tree.best().values));
+  return attempt;
+}
+
+// Tolerances in steps, until one leaves an assignment or too much to go through.
+void BoundSearch::find_upper(const Reparametrisation& costs, double most_work) {
+  if (confirmed_ || costs.excess.empty()) return;
+  const double before = upper_;
+  const double start = step_ >= 0.0 ? step_ / kStep : 1e-3 * mean_of_positive(costs.excess);
+  const double most = *std::ranges::max_element(costs.excess);
+  double tolerance = start;
+  for (int tries = 0; tries < 12; ++tries, tolerance *= kStep) {
+    if (upper_ - costs.bound <= tolerance) return;
+    const Attempt attempt = eliminate(costs, tolerance, most_work);
+    if (!attempt.part) return;
+    if (attempt.minimum < kForbidden) {
+      confirmed_ = step_ >= 0.0 && upper_ == before;
+      step_ = tolerance;
+      return;
+    }
+    if (tolerance >= most) return;
+  }
+}
+
+// Goes through all that may cost less than the best assignment, when that is little enough.
+bool BoundSearch::close(const Reparametrisation& costs, double most_work) {
+  double gap = upper_ - costs.bound + tolerance_;
+  if (upper_ == kForbidden) gap = kForbidden;
+  const std::size_t left = values_left(costs, gap);
+  if (refused_ > 0 && static_cast<double>(left) > kWorthDropping * static_cast<double>(refused_)) {
+    return false;
+  }
+  Attempt attempt = eliminate(costs, gap, most_work);
+  if (!attempt.part) {
+    refused_ = left;
+    return false;
+  }
+  if (upper_ == kForbidden) return true;  // infeasible
+  tighten(costs);
+  return true;
+}
+
+// The minimum is known: drops all that is dearer and sweeps on over the little that is left, so that what
+// ties with it, and the proof, get small.
+void BoundSearch::tighten(Reparametrisation costs) {
+  constexpr int kRounds = 12;
+  double last = 0.0;
+  for (int round = 0;; ++round) {
+    const double limit = upper_ - costs.bound + tolerance_;
+    tied_.emplace(current(), costs, limit);
+    SHARDLAB_CHECK(!tied_->empty(), "the optimum was dropped at ", limit);
+    const double work = BucketTree(tied_->network()).work();
+    // Nothing to win: a thousandth of a sweep, or no smaller than before.
+    if (round == kRounds || work < 1e3 || (round > 2 && work > 0.9 * last)) break;
+    last = work;
+    drop_all_but(tied_->kept(), costs);
+    for (int i = 0; i < 2 * kSweeps; ++i) dual_->sweep();
+    costs = dual_->reparametrised();
+  }
+  tied_->fill(current(), costs);
+  tied_bound_ = costs.bound;
+  proof_.threshold = upper_ + tolerance_;
+}
+
+void BoundSearch::keep_messages(const std::vector<double>& messages) {
+  if (!own_) {
+    messages_ = messages;
+    return;
+  }
+  for (std::size_t e = 0; e < whole_.edges().size(); ++e) {
+    const CutEdge& to = whole_.edges()[e];
+    const CutEdge& from = own_->edges()[e];
+    for (int x = 0; x < from.a_values; ++x) {
+      messages_[to.a_message + at(place_[at(to.a)][at(x)])] = messages[from.a_message + at(x)];
+    }
+    for (int y = 0; y < from.b_values; ++y) {
+      messages_[to.b_message + at(place_[at(to.b)][at(y)])] = messages[from.b_message + at(y)];
+    }
+  }
+}
+
+void BoundSearch::note_stage() {
+  BoundProof::Stage stage;
+  const CutNetwork& cut = current();
+  stage.values.reserve(at(cut.nodes()));
+  for (int v = 0; v < cut.nodes(); ++v) {
+    stage.values.emplace_back(cut.values(v).begin(), cut.values(v).end());
+  }
+  stage.messages = dual_->messages();
+  keep_messages(stage.messages);
+  proof_.stages.push_back(std::move(stage));
+}
+
+// Drops the values that no assignment as cheap as the best has, once they are many.
+void BoundSearch::shrink(const Reparametrisation& costs) {
+  if (upper_ == kForbidden) return;
+  const double gap = upper_ - costs.bound + tolerance_;
+  if (static_cast<double>(values_left(costs, gap)) >
+      kWorthDropping * static_cast<double>(current().values())) {
+    return;
+  }
+  const Restricted part(current(), costs, gap);
+  SHARDLAB_CHECK(!part.empty(), "the best assignment was dropped at ", gap);
+  drop_all_but(part.kept(), costs);
+}
+
+void BoundSearch::drop_all_but(const std::vector<std::vector<int>>& left,
+                               const Reparametrisation& costs) {
+  const CutNetwork& cut = current();
+  note_stage();
+  auto next = std::make_unique<CutNetwork>(cut, left);
+  std::vector<double> extra;
+  std::vector<double> messages(next->messages());
+  for (int v = 0; v < cut.nodes(); ++v) {
+    for (const int x : left[at(v)]) {
+      if (!extra_.empty()) extra.push_back(extra_[cut.first(v) + at(x)]);
+    }
+  }
+  for (std::size_t e = 0; e < cut.edges().size(); ++e) {
+    const CutEdge& from = cut.edges()[e];
+    const CutEdge& to = next->edges()[e];
+    for (int x = 0; x < to.a_values; ++x) {
+      messages[to.a_message + at(x)] = costs.messages[from.a_message + at(left[at(to.a)][at(x)])];
+    }
+    for (int y = 0; y < to.b_values; ++y) {
+      messages[to.b_message + at(y)] = costs.messages[from.b_message + at(left[at(to.b)][at(y)])];
+    }
+  }
+  for (std::size_t v = 0; v < place_.size(); ++v) {
+    std::vector<int> places;
+    for (const int x : left[v]) places.push_back(place_[v][at(x)]);
+    place_[v] = std::move(places);
+  }
+  own_ = std::move(next);
+  extra_ = std::move(extra);
+  dual_.emplace(*own_, extra_);
+  dual_->set_messages(std::move(messages));
+}
+
+void BoundSearch::run(std::vector<double> messages) {
+  dual_.emplace(whole_, extra_);
+  messages_.assign(whole_.messages(), 0.0);
+  if (!messages.empty()) dual_->set_messages(std::move(messages));
+  double reads = 0.0;  // costs that a sweep reads
+  double most = 0.0;   // no assignment costs more
+  for (const CutEdge& edge : whole_.edges()) {
+    reads += static_cast<double>(edge.a_values) * edge.b_values;
+  }
+  most = (reads + static_cast<double>(whole_.values()) + 1.0) * CostNetwork::kMaxCost;
+  double last = -kForbidden;
+  for (double most_work = 1e5 + kWorkPerCost * reads;;) {
+    for (int i = 0; i < kSweeps; ++i) dual_->sweep();
+    sweeps_ += kSweeps;
+    if (dual_->bound() > most) break;  // infeasible
+    if (!dual_->decoded().empty()) offer(dual_->decoded());
+    const Reparametrisation costs = dual_->reparametrised();
+    find_upper(costs, most_work);
+    if (close(costs, most_work)) break;
+    const bool stalls =
+        costs.bound - last <= 1e-3 * (upper_ < kForbidden ? upper_ - costs.bound : 1.0);
+    if (stalls) {
+      if (most_work >= kMostWork) {
+        throw LimitError("the network is too entangled: bounds leave more than 1e9 joint costs");
+      }
+      most_work = std::min(4.0 * most_work, kMostWork);
+      refused_ = 0;
+      confirmed_ = false;
+    }
+    last = costs.bound;
+    shrink(costs);
+  }
+  if (is_feasible()) note_stage();
+}
+
+}  // namespace shardlab

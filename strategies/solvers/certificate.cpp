@@ -1,0 +1,427 @@
+// Plain loops over original values. Shares no code with the solver but the types.
+#include "strategies/solvers/certificate.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "costmodel/error.h"
+
+namespace shardlab {
+namespace {
+
+std::size_t at(int i) { return static_cast<std::size_t>(i); }
+
+// Costs and weights of partial assignments, none both dearer and heavier than another.
+struct Sum {
+  double cost = 0.0;
+  std::array<std::int64_t, BudgetAlgebra::kMost> weights{};
+};
+using Sums = std::vector<Sum>;
+
+bool no_heavier(const Sum& a, const Sum& b) {
+  for (std::size_t i = 0; i < a.weights.size(); ++i) {
+    if (a.weights[i] > b.weights[i]) return false;
+  }
+  return true;
+}
+
+// A table over some variables; the last varies fastest.
+struct Factor {
+  std::vector<int> scope;
+  std::vector<Sums> entries;
+};
+
+class Check {
+ public:
+  Check(const CostNetwork& network, std::span<const Restriction> restrictions,
+        std::span<const double> multipliers)
+      : network_(network), multipliers_(multipliers), domains_(at(network.variables())) {
+    extra_.resize(domains_.size());
+    for (int v = 0; v < network.variables(); ++v) {
+      extra_[at(v)].assign(at(network.values(v)), 0.0);
+      weights_.emplace_back(at(network.values(v)));
+    }
+    for (std::size_t b = 0; b < multipliers.size(); ++b) {
+      for (const Budget::Weights& weights : network.budgets()[b].weights) {
+        for (std::size_t x = 0; x < weights.of_value.size(); ++x) {
+          weights_[at(weights.variable)][x][b] = weights.of_value[x];
+          extra_[at(weights.variable)][x] +=
+              multipliers[b] * static_cast<double>(weights.of_value[x]);
+        }
+      }
+    }
+    for (int v = 0; v < network.variables(); ++v) {
+      for (int x = 0; x < network.values(v); ++x) {
+        bool allowed = network.costs(v)[at(x)] < kForbidden;
+        for (const Restriction& r : restrictions) {
+          if (r.variable == v && std::ranges::find(r.allowed, x) == r.allowed.end()) {
+            allowed = false;
+          }
+        }
+        if (allowed) domains_[at(v)].push_back(x);
+      }
+    }
+    drop([](std::size_t, double cost, int, int) { return cost < kForbidden; });
+  }
+
+  [[nodiscard]] bool is_empty() const {
+    return std::ranges::any_of(domains_, [](const auto& domain) { return domain.empty(); });
+  }
+
+  // The bound of the stage's messages; drops what is above the threshold with them.
+  double apply(const BoundProof::Stage& stage, double threshold) {
+    read_messages(stage);
+    reprice();
+    for (int v = 0; v < network_.variables(); ++v) {
+      std::erase_if(domains_[at(v)],
+                    [&](int x) { return bound_ + excess_[at(v)][at(x)] > threshold; });
+    }
+    if (is_empty()) return bound_;
+    drop([&](std::size_t e, double cost, int x, int y) {
+      const CostEdge& edge = network_.edges()[e];
+      const double own = cost - messages_[e].first[at(x)] - messages_[e].second[at(y)] - low_[e];
+      return bound_ + own + excess_[at(edge.first)][at(x)] - own_[e].first[at(x)] +
+                 excess_[at(edge.second)][at(y)] - own_[e].second[at(y)] <=
+             threshold;
+    });
+    return bound_;
+  }
+
+  // The least true cost of what is left, within the budgets.
+  double eliminate(double threshold) {
+    for (std::size_t b = 0; b < multipliers_.size(); ++b) {
+      room_.weights[b] = network_.budgets()[b].limit;
+    }
+    limit_ = threshold - bound_ + std::abs(threshold) * 1e-12;
+    std::vector<std::vector<Factor>> factors(domains_.size());  // by their first variable to go
+    const std::vector<int> order = elimination_order();
+    std::vector<int> position(domains_.size());
+    for (std::size_t i = 0; i < order.size(); ++i) position[at(order[i])] = static_cast<int>(i);
+    Sums total = {Sum{}};
+    const auto place = [&](Factor factor) {
+      // Variables with one value join nothing.
+      std::erase_if(factor.scope, [&](int v) { return domains_[at(v)].size() == 1; });
+      if (factor.scope.empty()) {
+        total = combined(total, factor.entries[0]);
+        return;
+      }
+      const int first =
+          *std::ranges::min_element(factor.scope, {}, [&](int v) { return position[at(v)]; });
+      factors[at(first)].push_back(std::move(factor));
+    };
+    for (const int v : order) place(node_factor(v));
+    for (std::size_t e = 0; e < network_.edges().size(); ++e) place(edge_factor(e));
+    for (const int v : order) {
+      if (domains_[at(v)].size() == 1) continue;
+      Factor joined = eliminate_one(v, factors[at(v)]);
+      factors[at(v)].clear();
+      place(std::move(joined));
+    }
+    double least = kForbidden;
+    for (const Sum& sum : total) {
+      double cost = bound_ + sum.cost;
+      for (std::size_t b = 0; b < multipliers_.size(); ++b) {
+        cost -= multipliers_[b] * static_cast<double>(sum.weights[b]);
+      }
+      least = std::min(least, cost);
+    }
+    return least;
+  }
+
+ private:
+  struct Messages {
+    std::vector<double> first;
+    std::vector<double> second;
+  };
+
+  [[nodiscard]] double cost(const CostEdge& edge, int x, int y) const {
+    return network_.tables()[at(edge.table)].at(x, y);
+  }
+
+  // Drops values without a partner that `keeps` lets through, until nothing changes.
+  template <class Keeps>
+  void drop(const Keeps& keeps) {
+    std::vector<bool> due(domains_.size(), true);
+    for (bool again = true; again;) {
+      again = false;
+      std::vector<bool> changed(domains_.size(), false);
+      for (std::size_t e = 0; e < network_.edges().size(); ++e) {
+        const CostEdge& edge = network_.edges()[e];
+        if (!due[at(edge.first)] && !due[at(edge.second)] && !changed[at(edge.first)] &&
+            !changed[at(edge.second)]) {
+          continue;
+        }
+        std::vector<int>& rows = domains_[at(edge.first)];
+        std::vector<int>& columns = domains_[at(edge.second)];
+        const auto keeps_pair = [&](int x, int y) { return keeps(e, cost(edge, x, y), x, y); };
+        if (std::erase_if(rows, [&](int x) {
+              return std::ranges::none_of(columns, [&](int y) { return keeps_pair(x, y); });
+            }) > 0) {
+          changed[at(edge.first)] = again = true;
+        }
+        if (std::erase_if(columns, [&](int y) {
+              return std::ranges::none_of(rows, [&](int x) { return keeps_pair(x, y); });
+            }) > 0) {
+          changed[at(edge.second)] = again = true;
+        }
+      }
+      due = std::move(changed);
+    }
+  }
+
+  // Values that the stage has no message for get none.
+  void read_messages(const BoundProof::Stage& stage) {
+    SHARDLAB_CHECK(stage.values.size() == domains_.size(), stage.values.size(), " nodes");
+    messages_.resize(network_.edges().size());
+    std::size_t next = 0;
+    const auto read = [&](int v, std::vector<double>& to) {
+      to.assign(at(network_.values(v)), 0.0);
+      for (const int x : stage.values[at(v)]) {
+        SHARDLAB_CHECK(next < stage.messages.size(), "messages end at ", next);
+        to[at(x)] = stage.messages[next++];
+      }
+    };
+    for (std::size_t e = 0; e < messages_.size(); ++e) {
+      const CostEdge& edge = network_.edges()[e];
+      const bool in_order = edge.first < edge.second;
+      read(in_order ? edge.first : edge.second,
+           in_order ? messages_[e].first : messages_[e].second);
+      read(in_order ? edge.second : edge.first,
+           in_order ? messages_[e].second : messages_[e].first);
+    }
+  }
+
+  void reprice() {
+    bound_ = 0.0;
+    node_.assign(domains_.size(), {});
+    for (int v = 0; v < network_.variables(); ++v) {
+      node_[at(v)].resize(at(network_.values(v)));
+      for (const int x : domains_[at(v)]) {
+        node_[at(v)][at(x)] = network_.costs(v)[at(x)] + extra_[at(v)][at(x)];
+      }
+    }
+    for (std::size_t e = 0; e < messages_.size(); ++e) {
+      const CostEdge& edge = network_.edges()[e];
+      for (const int x : domains_[at(edge.first)]) {
+        node_[at(edge.first)][at(x)] += messages_[e].first[at(x)];
+      }
+      for (const int y : domains_[at(edge.second)]) {
+        node_[at(edge.second)][at(y)] += messages_[e].second[at(y)];
+      }
+    }
+    for (int v = 0; v < network_.variables(); ++v) {
+      double low = kForbidden;
+      for (const int x : domains_[at(v)]) low = std::min(low, node_[at(v)][at(x)]);
+      for (const int x : domains_[at(v)]) node_[at(v)][at(x)] -= low;
+      bound_ += low;
+    }
+    excess_ = node_;
+    low_.assign(messages_.size(), kForbidden);
+    own_.resize(messages_.size());
+    for (std::size_t e = 0; e < messages_.size(); ++e) {
+      const CostEdge& edge = network_.edges()[e];
+      own_[e].first.assign(at(network_.values(edge.first)), kForbidden);
+      own_[e].second.assign(at(network_.values(edge.second)), kForbidden);
+      const CostTable& table = network_.tables()[at(edge.table)];
+      for (const int x : domains_[at(edge.first)]) {
+        double least = kForbidden;
+        for (const int y : domains_[at(edge.second)]) {
+          const double left =
+              table.at(x, y) - messages_[e].first[at(x)] - messages_[e].second[at(y)];
+          least = std::min(least, left);
+          own_[e].second[at(y)] = std::min(own_[e].second[at(y)], left);
+        }
+        own_[e].first[at(x)] = least;
+        low_[e] = std::min(low_[e], least);
+      }
+      for (const int x : domains_[at(edge.first)]) {
+        own_[e].first[at(x)] -= low_[e];
+        excess_[at(edge.first)][at(x)] += own_[e].first[at(x)];
+      }
+      for (const int y : domains_[at(edge.second)]) {
+        own_[e].second[at(y)] -= low_[e];
+        excess_[at(edge.second)][at(y)] += own_[e].second[at(y)];
+      }
+      bound_ += low_[e];
+    }
+  }
+
+  // Fewest joint values of a node and its neighbours first.
+  [[nodiscard]] std::vector<int> elimination_order() const {
+    std::vector<std::vector<int>> near(domains_.size());
+    for (const CostEdge& edge : network_.edges()) {
+      near[at(edge.first)].push_back(edge.second);
+      near[at(edge.second)].push_back(edge.first);
+    }
+    const auto tidy = [&](int v) {
+      std::vector<int>& list = near[at(v)];
+      std::erase_if(list, [&](int u) { return u == v || domains_[at(u)].size() == 1; });
+      std::ranges::sort(list);
+      list.erase(std::ranges::unique(list).begin(), list.end());
+    };
+    std::vector<double> weight(domains_.size());
+    const auto weigh = [&](int v) {
+      weight[at(v)] = std::log(static_cast<double>(domains_[at(v)].size()));
+      for (const int u : near[at(v)]) {
+        weight[at(v)] += std::log(static_cast<double>(domains_[at(u)].size()));
+      }
+    };
+    std::vector<int> order;
+    std::vector<bool> gone(domains_.size(), false);
+    // Lists of nodes by weight, in halves of a power of e: nearly the least is good enough.
+    std::vector<std::vector<int>> queue;
+    const auto push = [&](int v) {
+      weigh(v);
+      const auto slot = static_cast<std::size_t>(2.0 * weight[at(v)]);
+      if (slot >= queue.size()) queue.resize(slot + 1);
+      queue[slot].push_back(v);
+    };
+    for (int v = 0; v < network_.variables(); ++v) {
+      tidy(v);
+      push(v);
+    }
+    for (std::size_t slot = 0; slot < queue.size();) {
+      if (queue[slot].empty()) {
+        ++slot;
+        continue;
+      }
+      const int v = queue[slot].back();
+      queue[slot].pop_back();
+      if (gone[at(v)] || static_cast<std::size_t>(2.0 * weight[at(v)]) != slot) continue;
+      gone[at(v)] = true;
+      order.push_back(v);
+      for (const int u : near[at(v)]) {
+        near[at(u)].insert(near[at(u)].end(), near[at(v)].begin(), near[at(v)].end());
+        tidy(u);
+        std::erase(near[at(u)], v);
+        push(u);
+        slot = std::min(slot, static_cast<std::size_t>(2.0 * weight[at(u)]));
+      }
+    }
+    return order;
+  }
+
+  [[nodiscard]] Factor node_factor(int v) const {
+    Factor factor{.scope = {v}, .entries = {}};
+    for (const int x : domains_[at(v)]) {
+      factor.entries.push_back({Sum{node_[at(v)][at(x)], weights_[at(v)][at(x)]}});
+    }
+    return factor;
+  }
+  [[nodiscard]] Factor edge_factor(std::size_t e) const {
+    const CostEdge& edge = network_.edges()[e];
+    Factor factor{.scope = {edge.first, edge.second}, .entries = {}};
+    for (const int x : domains_[at(edge.first)]) {
+      for (const int y : domains_[at(edge.second)]) {
+        const double left =
+            cost(edge, x, y) - messages_[e].first[at(x)] - messages_[e].second[at(y)] - low_[e];
+        factor.entries.emplace_back();
+        if (left <= limit_) factor.entries.back().push_back({left, {}});
+      }
+    }
+    return factor;
+  }
+
+  [[nodiscard]] Sums combined(const Sums& a, const Sums& b) const {
+    Sums out;
+    for (const Sum& x : a) {
+      for (const Sum& y : b) {
+        Sum sum = x;
+        sum.cost += y.cost;
+        for (std::size_t i = 0; i < sum.weights.size(); ++i) sum.weights[i] += y.weights[i];
+        if (sum.cost <= limit_ && no_heavier(sum, room_)) add(out, sum);
+      }
+    }
+    return out;
+  }
+  // Compares by true cost: what is charged for weights is no cost.
+  void add(Sums& sums, const Sum& sum) const {
+    const auto price = [&](const Sum& s) {
+      double paid = s.cost;
+      for (std::size_t b = 0; b < multipliers_.size(); ++b) {
+        paid -= multipliers_[b] * static_cast<double>(s.weights[b]);
+      }
+      return paid;
+    };
+    const double own = price(sum);
+    for (const Sum& other : sums) {
+      if (price(other) <= own && no_heavier(other, sum)) return;
+    }
+    sums.erase(std::remove_if(sums.begin(), sums.end(),
+                              [&](const Sum& s) { return own <= price(s) && no_heavier(sum, s); }),
+               sums.end());
+    sums.push_back(sum);
+  }
+
+  [[nodiscard]] Factor eliminate_one(int v, const std::vector<Factor>& factors) const {
+    Factor out;
+    for (const Factor& factor : factors) {
+      for (const int u : factor.scope) {
+        if (u != v && std::ranges::find(out.scope, u) == out.scope.end()) out.scope.push_back(u);
+      }
+    }
+    std::size_t size = 1;
+    for (const int u : out.scope) size *= domains_[at(u)].size();
+    out.entries.resize(size);
+    std::vector<std::size_t> place(out.scope.size(), 0);
+    for (Sums& entry : out.entries) {
+      for (std::size_t x = 0; x < domains_[at(v)].size(); ++x) {
+        Sums sums = {Sum{}};
+        for (const Factor& factor : factors) {
+          std::size_t index = 0;
+          for (const int u : factor.scope) {
+            const std::size_t own =
+                u == v ? x
+                       : place[at(static_cast<int>(std::ranges::find(out.scope, u) -
+                                                   out.scope.begin()))];
+            index = index * domains_[at(u)].size() + own;
+          }
+          sums = combined(sums, factor.entries[index]);
+          if (sums.empty()) break;
+        }
+        for (const Sum& sum : sums) add(entry, sum);
+      }
+      for (std::size_t d = out.scope.size(); d-- > 0;) {
+        if (++place[d] < domains_[at(out.scope[d])].size()) break;
+        place[d] = 0;
+      }
+    }
+    return out;
+  }
+
+  const CostNetwork& network_;
+  std::span<const double> multipliers_;
+  std::vector<std::vector<int>> domains_;
+  std::vector<std::vector<double>> extra_;  // what the multipliers charge
+  std::vector<std::vector<std::array<std::int64_t, BudgetAlgebra::kMost>>> weights_;
+  std::vector<Messages> messages_;
+  double bound_ = 0.0;
+  std::vector<std::vector<double>> node_;
+  std::vector<std::vector<double>> excess_;
+  std::vector<double> low_;
+  std::vector<Messages> own_;
+  Sum room_;
+  double limit_ = kForbidden;
+};
+
+}  // namespace
+
+double proven_bound(const CostNetwork& network, std::span<const Restriction> restrictions,
+                    const BoundProof& proof, std::span<const double> multipliers) {
+  Check check(network, restrictions, multipliers);
+  if (check.is_empty()) return kForbidden;
+  double charged = 0.0;
+  for (std::size_t b = 0; b < multipliers.size(); ++b) {
+    charged += multipliers[b] * static_cast<double>(network.budgets()[b].limit);
+  }
+  // In costs with charges: everything dropped is above the threshold.
+  for (const BoundProof::Stage& stage : proof.stages) {
+    check.apply(stage, proof.threshold);
+    if (check.is_empty()) return network.constant() + proof.threshold - charged;
+  }
+  if (proof.stages.empty()) return network.constant();
+  const double left = check.eliminate(proof.threshold);
+  return network.constant() + std::min(left, proof.threshold - charged);
+}
+
+}  // namespace shardlab

@@ -1,0 +1,249 @@
+// Irreducible sets of constraints in conflict.
+//
+// Where arc consistency empties a variable, the reasons of what went, and of what those rested on, are a small
+// set to begin with; else all constraints are. QuickXplain then finds which of them are needed, by halves.
+//
+// Source: Junker, "QuickXplain: preferred explanations and relaxations for over-constrained problems",
+// AAAI 2004.
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "costmodel/error.h"
+#include "strategies/solvers/exact.h"
+
+namespace shardlab {
+namespace {
+
+using Parts = std::vector<ConflictPart>;
+using Kind = ConflictPart::Kind;
+
+std::size_t at(int i) { return static_cast<std::size_t>(i); }
+
+class Conflicts {
+ public:
+  Conflicts(const CostNetwork& network, const std::vector<Restriction>& restrictions)
+      : network_(network), restrictions_(restrictions) {}
+
+  Parts find() {
+    Parts parts = wiped_out();
+    if (parts.empty()) {
+      for (int r = 0; r < static_cast<int>(restrictions_.size()); ++r) {
+        parts.push_back({Kind::kRestriction, r});
+      }
+      for (int b = 0; b < static_cast<int>(network_.budgets().size()); ++b) {
+        parts.push_back({Kind::kBudget, b});
+      }
+      for (int v = 0; v < network_.variables(); ++v) {
+        if (std::ranges::find(network_.costs(v), kForbidden) != network_.costs(v).end()) {
+          parts.push_back({Kind::kVariable, v});
+        }
+      }
+      for (int e = 0; e < static_cast<int>(network_.edges().size()); ++e) {
+        const CostTable& table = network_.tables()[at(network_.edges()[at(e)].table)];
+        if (std::ranges::find(table.costs, kForbidden) != table.costs.end()) {
+          parts.push_back({Kind::kEdge, e});
+        }
+      }
+    }
+    SHARDLAB_CHECK(!parts.empty() && !holds(parts), "there is no conflict");
+    Parts needed = quick_explain({}, parts, false);
+    std::ranges::sort(needed, {}, [](const ConflictPart& part) {
+      return std::pair(static_cast<int>(part.kind), part.index);
+    });
+    return needed;
+  }
+
+ private:
+  // Parts of `open` that, with `held`, can't hold together. Assumes that all of both can't.
+  Parts quick_explain(Parts held, const Parts& open, bool grew) {
+    if (grew && !holds(held)) return {};
+    if (open.size() == 1) return open;
+    const auto middle = open.begin() + static_cast<std::ptrdiff_t>(open.size() / 2);
+    const Parts left(open.begin(), middle);
+    const Parts right(middle, open.end());
+    Parts with_left = held;
+    with_left.insert(with_left.end(), left.begin(), left.end());
+    const Parts of_right = quick_explain(with_left, right, !left.empty());
+    held.insert(held.end(), of_right.begin(), of_right.end());
+    Parts of_left = quick_explain(held, left, !of_right.empty());
+    of_left.insert(of_left.end(), of_right.begin(), of_right.end());
+    return of_left;
+  }
+
+  // Is there an assignment that only has to heed these?
+  [[nodiscard]] bool holds(const Parts& parts) const {
+    CostNetwork part;
+    std::map<int, int> numbers;  // variable -> in part
+    std::vector<Restriction> restrictions;
+    for (const std::vector<std::string>& domain : network_.domains()) part.add_domain(domain);
+    const auto number = [&](int v) {
+      if (!numbers.contains(v)) {
+        numbers[v] = part.add_variable(network_.name(v), network_.domain(v));
+      }
+      return numbers[v];
+    };
+    std::map<int, int> tables;
+    for (const ConflictPart& each : parts) {
+      if (each.kind == Kind::kVariable) {
+        const int v = number(each.index);
+        for (int x = 0; x < network_.values(each.index); ++x) {
+          if (network_.costs(each.index)[at(x)] == kForbidden) part.add_cost(v, x, kForbidden);
+        }
+      } else if (each.kind == Kind::kRestriction) {
+        restrictions.push_back(restrictions_[at(each.index)]);
+        restrictions.back().variable = number(restrictions.back().variable);
+      } else if (each.kind == Kind::kEdge) {
+        const CostEdge& edge = network_.edges()[at(each.index)];
+        if (!tables.contains(edge.table)) {
+          const CostTable& table = network_.tables()[at(edge.table)];
+          std::vector<double> costs = table.costs;
+          for (double& cost : costs) cost = cost < kForbidden ? 0.0 : kForbidden;
+          tables[edge.table] = part.add_table(table.rows, table.columns, std::move(costs));
+        }
+        const int first = number(edge.first);
+        part.add_edge(first, number(edge.second), tables[edge.table]);
+      } else {
+        Budget budget = network_.budgets()[at(each.index)];
+        for (Budget::Weights& weights : budget.weights) weights.variable = number(weights.variable);
+        part.add_budget(std::move(budget));
+      }
+    }
+    if (part.variables() == 0) return true;
+    return ExactSolver(part)
+        .solve({.restrictions = restrictions,
+                .jobs = 1,
+                .margins = false,
+                .best = 1,
+                .explain = false})
+        .feasible;
+  }
+
+  // Why a value went: by a variable's own costs, a restriction, or an edge.
+  struct Reason {
+    ConflictPart part;
+    bool gone = false;
+    int order = 0;  // values that went earlier have lower numbers
+  };
+
+  // The parts behind the first variable that arc consistency empties; none: it empties none.
+  Parts wiped_out() {
+    std::vector<std::vector<Reason>> values;
+    int order = 0;
+    for (int v = 0; v < network_.variables(); ++v) {
+      values.emplace_back(at(network_.values(v)));
+      for (int x = 0; x < network_.values(v); ++x) {
+        if (network_.costs(v)[at(x)] == kForbidden) {
+          values[at(v)][at(x)] = {{Kind::kVariable, v}, true, order++};
+        }
+      }
+    }
+    for (std::size_t r = 0; r < restrictions_.size(); ++r) {
+      const Restriction& restriction = restrictions_[r];
+      for (int x = 0; x < network_.values(restriction.variable); ++x) {
+        Reason& reason = values[at(restriction.variable)][at(x)];
+        if (!reason.gone && !std::ranges::binary_search(restriction.allowed, x)) {
+          reason = {{Kind::kRestriction, static_cast<int>(r)}, true, order++};
+        }
+      }
+    }
+    const auto empty = [&](int v) {
+      return std::ranges::all_of(values[at(v)], [](const Reason& reason) { return reason.gone; });
+    };
+    for (int v = 0; v < network_.variables(); ++v) {
+      if (empty(v)) return reasons_of(v, values);
+    }
+    for (bool again = true; again;) {
+      again = false;
+      for (int e = 0; e < static_cast<int>(network_.edges().size()); ++e) {
+        const CostEdge& edge = network_.edges()[at(e)];
+        const CostTable& table = network_.tables()[at(edge.table)];
+        for (const bool of_first : {true, false}) {
+          const int own = of_first ? edge.first : edge.second;
+          const int other = of_first ? edge.second : edge.first;
+          bool any = false;
+          for (int x = 0; x < network_.values(own); ++x) {
+            if (values[at(own)][at(x)].gone) continue;
+            bool partner = false;
+            for (int y = 0; y < network_.values(other) && !partner; ++y) {
+              partner = !values[at(other)][at(y)].gone &&
+                        (of_first ? table.at(x, y) : table.at(y, x)) < kForbidden;
+            }
+            if (partner) continue;
+            values[at(own)][at(x)] = {{Kind::kEdge, e}, true, order++};
+            any = true;
+          }
+          again = again || any;
+          if (any && empty(own)) return reasons_of(own, values);
+        }
+      }
+    }
+    return {};
+  }
+
+  [[nodiscard]] Parts reasons_of(int variable,
+                                 const std::vector<std::vector<Reason>>& values) const {
+    Parts parts;
+    std::set<std::pair<int, int>> seen;
+    std::vector<std::pair<int, int>> open;
+    const auto push = [&](int v, int x) {
+      if (seen.emplace(v, x).second) open.emplace_back(v, x);
+    };
+    for (int x = 0; x < network_.values(variable); ++x) push(variable, x);
+    while (!open.empty()) {
+      const auto value = open.back();
+      open.pop_back();
+      const Reason& reason = values[at(value.first)][at(value.second)];
+      if (std::ranges::find(parts, reason.part) == parts.end()) parts.push_back(reason.part);
+      if (reason.part.kind != Kind::kEdge) continue;
+      const CostEdge& edge = network_.edges()[at(reason.part.index)];
+      const CostTable& table = network_.tables()[at(edge.table)];
+      const bool of_first = edge.first == value.first;
+      const int other = of_first ? edge.second : edge.first;
+      for (int y = 0; y < network_.values(other); ++y) {
+        const Reason& partner = values[at(other)][at(y)];
+        const double cost = of_first ? table.at(value.second, y) : table.at(y, value.second);
+        if (cost < kForbidden && partner.gone && partner.order < reason.order) push(other, y);
+      }
+    }
+    return parts;
+  }
+
+  const CostNetwork& network_;
+  const std::vector<Restriction>& restrictions_;
+};
+
+}  // namespace
+
+std::vector<ConflictPart> find_conflict(const CostNetwork& network,
+                                        const std::vector<Restriction>& restrictions) {
+  return Conflicts(network, restrictions).find();
+}
+
+std::string describe(const ConflictPart& part, const CostNetwork& network,
+                     const std::vector<Restriction>& restrictions) {
+  const auto quoted = [&](int v) { return "\"" + network.name(v) + "\""; };
+  switch (part.kind) {
+    case Kind::kVariable:
+      return "forbidden values of " + quoted(part.index);
+    case Kind::kEdge: {
+      const CostEdge& edge = network.edges()[at(part.index)];
+      return "forbidden pairs of " + quoted(edge.first) + " and " + quoted(edge.second);
+    }
+    case Kind::kRestriction: {
+      const Restriction& restriction = restrictions[at(part.index)];
+      std::string values;
+      for (const int x : restriction.allowed) {
+        values += (values.empty() ? "" : ", ") + network.value_name(restriction.variable, x);
+      }
+      return "pin of " + quoted(restriction.variable) + " to " +
+             (values.empty() ? "nothing" : values);
+    }
+    case Kind::kBudget:
+      break;
+  }
+  const Budget& budget = network.budgets()[at(part.index)];
+  return "budget \"" + budget.name + "\" of " + std::to_string(budget.limit);
+}
+
+}  // namespace shardlab

@@ -1,0 +1,158 @@
+// Sweeps of messages over shared tables. The inner loops run over consecutive doubles of a table and
+// of a message and carry no dependence, so that compilers turn them into vector code.
+#include "strategies/solvers/dual_ascent.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+namespace shardlab {
+namespace {
+
+std::size_t at(int i) { return static_cast<std::size_t>(i); }
+
+// out[x] = min over y of table[y][x] - message[y].
+void least(const double* __restrict table, const double* __restrict message, int outer, int inner,
+           double* __restrict out) {
+  for (int x = 0; x < inner; ++x) out[x] = table[x] - message[0];
+  for (int y = 1; y < outer; ++y) {
+    table += inner;
+    const double m = message[y];
+    for (int x = 0; x < inner; ++x) {
+      const double cost = table[x] - m;
+      out[x] = cost < out[x] ? cost : out[x];
+    }
+  }
+}
+
+// Where the messages of an edge's a side, or b side, begin.
+std::size_t own_message(const CutEdge& edge, bool a_side) {
+  return a_side ? edge.a_message : edge.b_message;
+}
+
+}  // namespace
+
+DualAscent::DualAscent(const CutNetwork& cut, std::span<const double> extra)
+    : cut_(cut), costs_(cut.costs()), messages_(cut.messages(), 0.0) {
+  for (std::size_t i = 0; i < extra.size(); ++i) costs_[i] += extra[i];
+  std::size_t most = 0;
+  for (int v = 0; v < cut.nodes(); ++v) most = std::max(most, cut.values(v).size());
+  theta_.resize(most);
+  choice_.resize(most);
+}
+
+void DualAscent::set_messages(std::vector<double> messages) {
+  messages_ = std::move(messages);
+  forwards_ = true;
+  fresh_ = true;
+}
+
+void DualAscent::collect(const CutEdge& edge, bool to_b) {
+  double* a = messages_.data() + edge.a_message;
+  double* b = messages_.data() + edge.b_message;
+  if (to_b) {
+    least(cut_.pool() + edge.a_major, a, edge.a_values, edge.b_values, b);
+  } else {
+    least(cut_.pool() + edge.b_major, b, edge.b_values, edge.a_values, a);
+  }
+}
+
+double DualAscent::sweep() {
+  const std::vector<CutEdge>& edges = cut_.edges();
+  const double* pool = cut_.pool();
+  double bound = 0.0;
+  bool decodes = true;
+  const int nodes = cut_.nodes();
+  decoded_.assign(at(nodes), 0);
+  for (int i = 0; i < nodes; ++i) {
+    const int v = forwards_ ? i : nodes - 1 - i;
+    const std::span<const int> behind = forwards_ ? cut_.earlier(v) : cut_.later(v);
+    const std::span<const int> ahead = forwards_ ? cut_.later(v) : cut_.earlier(v);
+    const std::size_t count = cut_.values(v).size();
+    double* theta = theta_.data();
+    std::copy_n(costs_.data() + cut_.first(v), count, theta);
+    // Edges ahead hold what the sweep the other way collected, but for the very first.
+    for (const int e : ahead) {
+      if (fresh_) collect(edges[at(e)], !forwards_);
+      const double* own = messages_.data() + own_message(edges[at(e)], forwards_);
+      for (std::size_t x = 0; x < count; ++x) theta[x] += own[x];
+    }
+    if (decodes) std::copy_n(theta, count, choice_.data());
+    for (const int e : behind) {
+      collect(edges[at(e)], forwards_);
+      const double* own = messages_.data() + own_message(edges[at(e)], !forwards_);
+      for (std::size_t x = 0; x < count; ++x) theta[x] += own[x];
+    }
+    if (decodes) {
+      double* choice = choice_.data();
+      for (const int e : behind) {
+        const CutEdge& edge = edges[at(e)];
+        const int taken = decoded_[at(forwards_ ? edge.a : edge.b)];
+        const double* row = pool + (forwards_ ? edge.a_major : edge.b_major) + at(taken) * count;
+        for (std::size_t x = 0; x < count; ++x) choice[x] += row[x];
+      }
+      const auto best = std::min_element(choice, choice + count) - choice;
+      decodes = choice[best] < kForbidden;
+      decoded_[at(v)] = static_cast<int>(best);
+    }
+    const double low = *std::min_element(theta, theta + count);
+    bound += low;
+    if (ahead.empty()) continue;
+    const double share = 1.0 / static_cast<double>(std::max(behind.size(), ahead.size()));
+    for (std::size_t x = 0; x < count; ++x) theta[x] = share * (theta[x] - low);
+    for (const int e : ahead) {
+      double* own = messages_.data() + own_message(edges[at(e)], forwards_);
+      for (std::size_t x = 0; x < count; ++x) own[x] -= theta[x];
+    }
+  }
+  if (!decodes) decoded_.clear();
+  fresh_ = false;
+  forwards_ = !forwards_;
+  bound_ = bound;
+  return bound;
+}
+
+Reparametrisation DualAscent::reparametrised() const {
+  Reparametrisation out;
+  out.node = costs_;
+  out.messages = messages_;
+  for (const CutEdge& edge : cut_.edges()) {
+    double* a = out.node.data() + cut_.first(edge.a);
+    for (int x = 0; x < edge.a_values; ++x) a[x] += messages_[edge.a_message + at(x)];
+    double* b = out.node.data() + cut_.first(edge.b);
+    for (int y = 0; y < edge.b_values; ++y) b[y] += messages_[edge.b_message + at(y)];
+  }
+  for (int v = 0; v < cut_.nodes(); ++v) {
+    double* own = out.node.data() + cut_.first(v);
+    const std::size_t count = cut_.values(v).size();
+    const double low = *std::min_element(own, own + count);
+    for (std::size_t x = 0; x < count; ++x) own[x] -= low;
+    out.bound += low;
+  }
+  out.excess = out.node;
+  out.own.resize(messages_.size());
+  out.edge.reserve(cut_.edges().size());
+  for (const CutEdge& edge : cut_.edges()) {
+    double low = kForbidden;
+    for (const bool to_b : {false, true}) {
+      const int outer = to_b ? edge.a_values : edge.b_values;
+      const int inner = to_b ? edge.b_values : edge.a_values;
+      const std::size_t place = to_b ? edge.b_message : edge.a_message;
+      double* own = out.own.data() + place;
+      least(cut_.pool() + (to_b ? edge.a_major : edge.b_major),
+            messages_.data() + (to_b ? edge.a_message : edge.b_message), outer, inner, own);
+      for (int x = 0; x < inner; ++x) own[x] -= messages_[place + at(x)];
+      if (!to_b) low = *std::min_element(own, own + inner);
+      double* sum = out.excess.data() + cut_.first(to_b ? edge.b : edge.a);
+      for (int x = 0; x < inner; ++x) {
+        own[x] -= low;
+        sum[x] += own[x];
+      }
+    }
+    out.edge.push_back(low);
+    out.bound += low;
+  }
+  return out;
+}
+
+}  // namespace shardlab

@@ -1,0 +1,191 @@
+// Cuts the network, searches, breaks ties, prices and checks.
+#include "strategies/solvers/exact.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "costmodel/error.h"
+#include "strategies/solvers/budget_search.h"
+#include "strategies/solvers/certificate.h"
+#include "strategies/solvers/list_elimination.h"
+#include "strategies/solvers/tie_break.h"
+
+namespace shardlab {
+namespace {
+
+std::size_t at(int i) { return static_cast<std::size_t>(i); }
+
+Assignment values_of(const CutNetwork& cut, const std::vector<int>& positions) {
+  Assignment out;
+  out.reserve(positions.size());
+  for (std::size_t v = 0; v < positions.size(); ++v) {
+    out.push_back(cut.values(static_cast<int>(v))[at(positions[v])]);
+  }
+  return out;
+}
+
+// How far apart a bound and an objective that agree may be: 1e-9 of the terms' sum on either side,
+// and what rounding leaves where the terms are nothing (1e-12 us is no time).
+double agreement(const CostNetwork& network, const Assignment& assignment) {
+  double sum = std::abs(network.constant());
+  for (int v = 0; v < network.variables(); ++v) {
+    sum += std::abs(network.costs(v)[at(assignment[at(v)])]);
+  }
+  for (const CostEdge& edge : network.edges()) {
+    sum += std::abs(network.tables()[at(edge.table)].at(assignment[at(edge.first)],
+                                                        assignment[at(edge.second)]));
+  }
+  return 2e-9 * sum + 1e-12;
+}
+
+// Ranks of texts, per value of the nodes that are left.
+std::vector<int> text_ranks(const CostNetwork& network, const CutNetwork& cut,
+                            const BoundSearch& search) {
+  std::vector<int> ranks;
+  std::vector<std::vector<int>> of_domain(network.domains().size());
+  const SmallNetwork& small = search.tied().network();
+  for (std::size_t i = 0; i < search.tied().nodes().size(); ++i) {
+    const int v = search.tied().nodes()[i];
+    std::vector<int>& order = of_domain[at(network.domain(v))];
+    if (order.empty()) {
+      const std::vector<std::string>& names = network.domain_names(v);
+      std::vector<int> sorted(names.size());
+      std::iota(sorted.begin(), sorted.end(), 0);
+      std::ranges::stable_sort(sorted, {}, [&](int x) { return names[at(x)]; });
+      order.resize(names.size());
+      for (std::size_t r = 0; r < sorted.size(); ++r) order[at(sorted[r])] = static_cast<int>(r);
+    }
+    for (int x = 0; x < small.values(static_cast<int>(i)); ++x) {
+      const int position = search.position(v, search.tied().kept()[at(v)][at(x)]);
+      ranks.push_back(order[at(cut.values(v)[at(position)])]);
+    }
+  }
+  return ranks;
+}
+
+}  // namespace
+
+std::vector<double> ExactSolver::start(const CutNetwork& cut) const {
+  std::vector<double> out;
+  if (messages_.empty()) return out;
+  out.resize(cut.messages());
+  for (std::size_t e = 0; e < cut.edges().size(); ++e) {
+    const CutEdge& to = cut.edges()[e];
+    const bool in_order = network_.edges()[e].first == to.a;
+    const std::size_t first = places_[e];
+    const std::size_t second = first + at(network_.values(network_.edges()[e].first));
+    const std::span<const int> a = cut.values(to.a);
+    const std::span<const int> b = cut.values(to.b);
+    for (std::size_t x = 0; x < a.size(); ++x) {
+      out[to.a_message + x] = messages_[(in_order ? first : second) + at(a[x])];
+    }
+    for (std::size_t y = 0; y < b.size(); ++y) {
+      out[to.b_message + y] = messages_[(in_order ? second : first) + at(b[y])];
+    }
+  }
+  return out;
+}
+
+void ExactSolver::keep(const CutNetwork& cut, const std::vector<double>& messages) {
+  if (messages_.empty()) {
+    std::size_t next = 0;
+    for (const CostEdge& edge : network_.edges()) {
+      places_.push_back(next);
+      next += at(network_.values(edge.first)) + at(network_.values(edge.second));
+    }
+    messages_.assign(next, 0.0);
+  }
+  for (std::size_t e = 0; e < cut.edges().size(); ++e) {
+    const CutEdge& from = cut.edges()[e];
+    const bool in_order = network_.edges()[e].first == from.a;
+    const std::size_t first = places_[e];
+    const std::size_t second = first + at(network_.values(network_.edges()[e].first));
+    const std::span<const int> a = cut.values(from.a);
+    const std::span<const int> b = cut.values(from.b);
+    for (std::size_t x = 0; x < a.size(); ++x) {
+      messages_[(in_order ? first : second) + at(a[x])] = messages[from.a_message + x];
+    }
+    for (std::size_t y = 0; y < b.size(); ++y) {
+      messages_[(in_order ? second : first) + at(b[y])] = messages[from.b_message + y];
+    }
+  }
+}
+
+double ExactSolver::minimum(const std::vector<Restriction>& restrictions) const {
+  const CutNetwork cut(network_, restrictions);
+  if (cut.wiped_out() >= 0) return kForbidden;
+  BoundSearch search(cut, {});
+  search.run(start(cut));
+  return search.minimum();
+}
+
+void ExactSolver::solve_plain(const CutNetwork& cut, const ExactOptions& options,
+                              ExactSolution& solution) {
+  BoundSearch search(cut, {});
+  search.run(start(cut));
+  solution.sweeps = search.sweeps();
+  solution.feasible = search.is_feasible();
+  if (!solution.feasible) return;
+  keep(cut, search.messages());
+  const Restricted& tied = search.tied();
+  const double limit = search.minimum() + search.tolerance() - search.tied_bound() - tied.base();
+  solution.assignment = values_of(
+      cut,
+      search.positions(lowest_solution(tied.network(), limit, text_ranks(network_, cut, search))));
+  solution.objective = network_.cost(solution.assignment);
+  solution.lower_bound = proven_bound(network_, options.restrictions, search.proof(), {});
+  solution.best = {{solution.assignment, solution.objective}};
+  if (options.margins || options.best > 1) {
+    const NearOptima near(network_, cut, search);
+    if (options.margins) {
+      solution.optima = near.optima();
+      solution.margins = near.margins(
+          solution.assignment,
+          [&](const Restriction& others) {
+            std::vector<Restriction> all = options.restrictions;
+            all.push_back(others);
+            return minimum(all);
+          },
+          options.jobs);
+    }
+    if (options.best > 1) solution.best = near.best(options.best, solution.best.front());
+  }
+}
+
+ExactSolution ExactSolver::solve(const ExactOptions& options) {
+  ExactSolution solution;
+  for (const Restriction& restriction : options.restrictions) {
+    SHARDLAB_CHECK(restriction.variable >= 0 && restriction.variable < network_.variables() &&
+                       std::ranges::is_sorted(restriction.allowed),
+                   "restriction of ", restriction.variable);
+  }
+  const CutNetwork cut(network_, options.restrictions);
+  if (cut.wiped_out() < 0) {
+    if (network_.budgets().empty()) {
+      solve_plain(cut, options, solution);
+    } else {
+      const BudgetResult result = search_within_budgets(network_, cut, start(cut));
+      solution.sweeps = result.sweeps;
+      solution.feasible = result.feasible;
+      if (result.feasible) {
+        solution.assignment = values_of(cut, result.best);
+        solution.objective = network_.cost(solution.assignment);
+        solution.multipliers = result.multipliers;
+        solution.lower_bound =
+            proven_bound(network_, options.restrictions, result.proof, result.multipliers);
+        solution.best = {{solution.assignment, solution.objective}};
+      }
+    }
+  }
+  if (!solution.feasible) {
+    if (options.explain) solution.conflict = find_conflict(network_, options.restrictions);
+    return solution;
+  }
+  solution.lower_bound = std::min(solution.lower_bound, solution.objective);
+  solution.optimal =
+      solution.objective - solution.lower_bound <= agreement(network_, solution.assignment);
+  return solution;
+}
+
+}  // namespace shardlab

@@ -1,0 +1,221 @@
+// Bucket elimination with a list of items in place of one cost: all that is worth knowing about the
+// solutions below a limit, not only the cheapest. Items join by adding up and lists are thinned by
+// the algebra:
+//
+//   CountAlgebra     how many solutions there are of each cost
+//   BudgetAlgebra    which sums of weights come at which cost, without what is both heavier and dearer
+//
+//   ListElimination<CountAlgebra> counts(network, tree, limit, {});
+//   counts.items();   // of whole solutions, cheapest first
+//
+// Costs are at least zero (those of a Restricted network are). Work: the tree's, times the lengths of
+// the lists.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "costmodel/error.h"
+#include "strategies/solvers/bucket_tree.h"
+
+namespace shardlab {
+
+// Counts beyond 2^53 are rounded; beyond 1e308 they are infinite.
+struct CountAlgebra {
+  struct Item {
+    double cost = 0.0;
+    double count = 1.0;
+  };
+  double limit = 0.0;
+  double same = 0.0;  // costs this near are one cost
+
+  [[nodiscard]] Item value(std::size_t /*place*/, double cost) const { return {cost, 1.0}; }
+  [[nodiscard]] Item join(const Item& a, const Item& b) const {
+    return {a.cost + b.cost, a.count * b.count};
+  }
+  [[nodiscard]] bool is_kept(const Item& item) const { return item.cost <= limit; }
+  void thin(std::vector<Item>& items) const {
+    std::ranges::stable_sort(items, {}, &Item::cost);
+    std::size_t end = 0;
+    for (const Item& item : items) {
+      if (end > 0 && item.cost - items[end - 1].cost <= same) {
+        items[end - 1].count += item.count;
+      } else {
+        items[end++] = item;
+      }
+    }
+    items.resize(end);
+  }
+};
+
+struct BudgetAlgebra {
+  static constexpr std::size_t kMost = 4;  // budgets
+  using Weights = std::array<std::int64_t, kMost>;
+  // Where an item comes from: a value, or two joined items.
+  struct Origin {
+    bool is_value = false;
+    int left = -1;
+    int right = -1;
+    std::size_t place = 0;
+  };
+  struct Item {
+    double cost = 0.0;
+    Weights weights{};
+    int origin = -1;  // -1: of no value
+  };
+  double limit = 0.0;
+  std::size_t budgets = 0;
+  Weights room{};                // the most that each weight may sum up to
+  std::vector<Weights> weights;  // by place of a value in SmallNetwork::costs
+  std::vector<Origin>* origins = nullptr;
+
+  [[nodiscard]] int origin(const Origin& of) const {
+    origins->push_back(of);
+    return static_cast<int>(origins->size()) - 1;
+  }
+  [[nodiscard]] Item value(std::size_t place, double cost) const {
+    return {cost, weights[place],
+            origin({.is_value = true, .left = -1, .right = -1, .place = place})};
+  }
+  [[nodiscard]] Item join(const Item& a, const Item& b) const {
+    Item out{a.cost + b.cost, a.weights, -1};
+    if (is_kept(out))
+      out.origin = origin({.is_value = false, .left = a.origin, .right = b.origin, .place = 0});
+    for (std::size_t i = 0; i < kMost; ++i) out.weights[i] += b.weights[i];
+    return out;
+  }
+  [[nodiscard]] static bool fits(const Weights& weights, const Weights& room) {
+    for (std::size_t i = 0; i < kMost; ++i) {
+      if (weights[i] > room[i]) return false;
+    }
+    return true;
+  }
+  [[nodiscard]] bool is_kept(const Item& item) const {
+    return item.cost <= limit && fits(item.weights, room);
+  }
+  // `own` is what the multipliers charge for the weights: items compare by what they cost themselves,
+  // which only differs in how much weight they have, so heavier and dearer is worse either way.
+  void thin(std::vector<Item>& items) const {
+    std::ranges::stable_sort(items, [&](const Item& a, const Item& b) {
+      const double left = true_cost(a);
+      const double right = true_cost(b);
+      return left != right ? left < right : a.weights < b.weights;
+    });
+    std::size_t end = 0;
+    for (const Item& item : items) {
+      // With one budget the kept ones get lighter as they get dearer, so the last decides.
+      const auto checked = budgets == 1 && end > 0 ? end - 1 : 0;
+      const bool worse =
+          std::any_of(items.begin() + static_cast<std::ptrdiff_t>(checked),
+                      items.begin() + static_cast<std::ptrdiff_t>(end),
+                      [&](const Item& other) { return fits(other.weights, item.weights); });
+      if (!worse) items[end++] = item;
+    }
+    items.resize(end);
+  }
+  std::array<double, kMost> multipliers{};  // costs hold multiplier * weight
+  [[nodiscard]] double true_cost(const Item& item) const {
+    double cost = item.cost;
+    for (std::size_t i = 0; i < kMost; ++i) {
+      cost -= multipliers[i] * static_cast<double>(item.weights[i]);
+    }
+    return cost;
+  }
+};
+
+template <class Algebra>
+class ListElimination {
+ public:
+  using Item = typename Algebra::Item;
+  using Items = std::vector<Item>;
+
+  // Keeps references. Throws LimitError: the lists hold more than `most` items.
+  ListElimination(const SmallNetwork& network, const BucketTree& tree, Algebra algebra,
+                  std::size_t most)
+      : network_(network), tree_(tree), algebra_(std::move(algebra)), most_(most) {
+    values_.assign(static_cast<std::size_t>(network.nodes()), 0);
+    lists_.resize(tree.buckets().size());
+    whole_ = {Item{}};
+    for (std::size_t i = 0; i < lists_.size(); ++i) {
+      fill(i);
+      if (tree.buckets()[i].scope.empty()) whole_ = joined(whole_, lists_[i][0]);
+    }
+  }
+
+  // Of whole solutions.
+  [[nodiscard]] const Items& items() const { return whole_; }
+
+ protected:
+  [[nodiscard]] Items joined(const Items& a, const Items& b) const {
+    Items out;
+    out.reserve(a.size() * b.size());
+    for (const Item& x : a) {
+      for (const Item& y : b) {
+        const Item item = algebra_.join(x, y);
+        if (algebra_.is_kept(item)) out.push_back(item);
+      }
+    }
+    if (a.size() > 1 && b.size() > 1) algebra_.thin(out);
+    return out;
+  }
+
+  // What a bucket's node costs at value x on its own and with its edges; the scope has its values.
+  [[nodiscard]] Item own(const BucketTree::Bucket& bucket, int x) const {
+    const auto at = [](int i) { return static_cast<std::size_t>(i); };
+    const std::size_t place = network_.first[at(bucket.node)] + at(x);
+    double cost = network_.costs[place];
+    for (const int e : bucket.edges) {
+      const SmallNetwork::Edge& edge = network_.edges[at(e)];
+      const bool is_a = edge.a == bucket.node;
+      const int other = values_[at(is_a ? edge.b : edge.a)];
+      cost += network_.tables[edge.table + at(is_a ? x : other) * at(network_.values(edge.b)) +
+                              at(is_a ? other : x)];
+    }
+    return algebra_.value(place, cost);
+  }
+  [[nodiscard]] const Items& child(int node) const {
+    const auto bucket = static_cast<std::size_t>(tree_.bucket_of(node));
+    return lists_[bucket][tree_.entry(tree_.buckets()[bucket], values_)];
+  }
+
+  void fill(std::size_t i) {
+    const BucketTree::Bucket& bucket = tree_.buckets()[i];
+    lists_[i].resize(bucket.size);
+    for (const int u : bucket.scope) values_[static_cast<std::size_t>(u)] = 0;
+    for (std::size_t k = 0; k < bucket.size; ++k) {
+      Items& out = lists_[i][k];
+      for (int x = 0; x < network_.values(bucket.node); ++x) {
+        values_[static_cast<std::size_t>(bucket.node)] = x;
+        const Item first = own(bucket, x);
+        if (!algebra_.is_kept(first)) continue;
+        Items items = {first};
+        for (const int node : bucket.children) items = joined(items, child(node));
+        out.insert(out.end(), items.begin(), items.end());
+      }
+      algebra_.thin(out);
+      stored_ += out.size();
+      if (stored_ > most_) {
+        throw LimitError("the solutions below the limit take more than " + std::to_string(most_) +
+                         " list items");
+      }
+      for (std::size_t d = bucket.scope.size(); d-- > 0;) {
+        int& value = values_[static_cast<std::size_t>(bucket.scope[d])];
+        if (++value < network_.values(bucket.scope[d])) break;
+        value = 0;
+      }
+    }
+  }
+
+  const SmallNetwork& network_;
+  const BucketTree& tree_;
+  Algebra algebra_;
+  std::size_t most_;
+  std::vector<int> values_;
+  std::vector<std::vector<Items>> lists_;
+  Items whole_;
+  std::size_t stored_ = 0;
+};
+
+}  // namespace shardlab

@@ -1,0 +1,118 @@
+// shardlab solve on explicit networks: keys, exit codes, messages word for word.
+#include <gtest/gtest.h>
+
+#include "tests/cli/messages.h"
+
+namespace shardlab::testing_support {
+namespace {
+
+using nlohmann::json;
+
+constexpr const char* kProblem = R"({"problem":{"name":"pair","mustbe":"<100.50"},
+"variables":{"x":["a","b"],"y":3},
+"functions":{"fx":{"scope":["x"],"costs":[1.5,2.25]},
+"f":{"scope":[x,y],"defaultcost":3.0,"costs":[a,0,0.5,"b",2,100.5]},
+"g":{"scope":[],"costs":[1.0]},
+"h":{"scope":["y"],"costs":[0,-1.5,0]}}})";
+
+ProcessResult solve(const std::string& text, std::vector<std::string> more = {}) {
+  const TemporaryFolder folder;
+  folder.write("p.cfn", text);
+  std::vector<std::string> words = {"solve", "--problem", "p.cfn"};
+  words.insert(words.end(), more.begin(), more.end());
+  return run_shardlab(words, folder.path());
+}
+
+std::string error_of(const std::string& text) {
+  const ProcessResult result = solve(text);
+  EXPECT_EQ(result.exit_code, 3) << result.out;
+  EXPECT_EQ(result.out, "");
+  return result.err;
+}
+
+TEST(SolveCommand, HasTheKeysOfItsContract) {
+  const ProcessResult result =
+      solve(kProblem, {"--margins", "--best", "3", "--format", "json", "--no-timing"});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  const json found = json::parse(result.out);
+  EXPECT_EQ(found["nodes"], 2);
+  EXPECT_EQ(found["strategies"], 5);
+  EXPECT_EQ(found["objective_us"], 3.0);  // 1 + 1.5 + 0.5
+  EXPECT_EQ(found["lower_bound_us"], 3.0);
+  EXPECT_EQ(found["optimal"], true);
+  EXPECT_EQ(found["optima"], 1.0);
+  EXPECT_EQ(found["infeasible"], nullptr);
+  EXPECT_EQ(found["assignment"],
+            json::parse(R"([{"node":"x","layout_out":"a","cost_us":1.5,"margin_us":1.75},
+                            {"node":"y","layout_out":"0","cost_us":0.0,"margin_us":1.0}])"));
+  ASSERT_EQ(found["best"].size(), 3U);
+  EXPECT_EQ(found["best"][1]["objective_us"], 4.0);
+  EXPECT_EQ(found["best"][1]["assignment"], (json{{"x", "a"}, {"y", "1"}}));
+  EXPECT_EQ(found["best"][2]["objective_us"], 4.75);
+  EXPECT_FALSE(found.contains("timing"));
+}
+
+TEST(SolveCommand, ItsTextSaysTheSame) {
+  const ProcessResult result = solve(kProblem, {"--no-timing", "--best", "2"});
+  EXPECT_EQ(result.exit_code, 0);
+  EXPECT_EQ(result.out,
+            "pair: 2 variables, 1 edges\n"
+            "  objective 3 us, lower bound 3 us, optimal\n"
+            "  variable  value  cost us\n"
+            "  x         a       1.5000\n"
+            "  y         0       0.0000\n"
+            "  number 2: 4 us, y 1\n");
+}
+
+TEST(SolveCommand, AnInfeasibleNetworkIsAnAnswerWithItsConflict) {
+  const ProcessResult result = solve(
+      R"({"problem":{"name":"p","mustbe":"<10"},"variables":{"x":2,"y":2,"z":2},"functions":{
+          "same":{"scope":["x","y"],"costs":[0,10,10,0]},"x0":{"scope":["x"],"costs":[0,10]},
+          "y1":{"scope":["y"],"costs":[10,0]},"z":{"scope":["y","z"],"costs":[0,1,2,3]}}})",
+      {"--format", "json", "--no-timing"});
+  EXPECT_EQ(result.exit_code, 1) << result.err;
+  const json found = json::parse(result.out);
+  EXPECT_EQ(found["objective_us"], nullptr);
+  EXPECT_EQ(found["optimal"], false);
+  EXPECT_EQ(found["infeasible"],
+            "no assignment heeds: forbidden values of \"x\"; forbidden values of \"y\"; forbidden "
+            "pairs of \"x\" and \"y\"");
+  EXPECT_EQ(found["conflict"].size(), 3U);
+}
+
+TEST(SolveCommand, CostsBelowTheLimitOrNothing) {
+  const ProcessResult result = solve(
+      R"({"problem":{"name":"p","mustbe":"<5"},"variables":{"x":2},"functions":{
+          "f":{"scope":["x"],"costs":[3,4]},"c":{"scope":[],"costs":[1]},
+          "d":{"scope":["x"],"costs":[4,2]}}})");
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_NE(result.out.find("infeasible: "), std::string::npos) << result.out;
+}
+
+TEST(SolveCommand, MessagesNameThePlaceAndWhatIsValid) {
+  const auto with = [](const std::string& from, const std::string& to) {
+    return error_of(replaced(kProblem, from, to));
+  };
+  EXPECT_EQ(with("\"<100.50\"", "\">100.50\""),
+            "shardlab: p.cfn:/problem/mustbe: \">100.50\": maximisation is not supported; valid: "
+            "\"<\" and a cost\n");
+  EXPECT_EQ(with("\"scope\":[x,y]", "\"scope\":[x,z]"),
+            "shardlab: p.cfn:/functions/f/scope/1: no variable \"z\"\n");
+  EXPECT_EQ(with("\"scope\":[x,y]", "\"scope\":[x,x]"),
+            "shardlab: p.cfn:/functions/f/scope: the same variable twice\n");
+  EXPECT_EQ(with("\"scope\":[x,y]", "\"scope\":[x,y,x]"),
+            "shardlab: p.cfn:/functions/f/scope: a function of 3 variables is not supported; "
+            "valid: at most 2\n");
+  EXPECT_EQ(with("\"b\",2,100.5", "\"c\",2,100.5"),
+            "shardlab: p.cfn:/functions/f/costs/3: \"c\" is no value of \"x\"; valid: a, b\n");
+  EXPECT_EQ(with("[1.5,2.25]", "[1.5]"),
+            "shardlab: p.cfn:/functions/fx/costs: 1 costs; valid: 2\n");
+  EXPECT_EQ(with("\"scope\":[x,y],", "\"scope\":[x,y],\"type\":\"salldiff\","),
+            "shardlab: p.cfn:/functions/f: global functions are not supported; valid: scope, "
+            "costs, defaultcost\n");
+  EXPECT_EQ(with("\"y\":3", "\"y\":0"),
+            "shardlab: p.cfn:/variables/y: found 0; valid: an integer from 1 to 65536\n");
+}
+
+}  // namespace
+}  // namespace shardlab::testing_support

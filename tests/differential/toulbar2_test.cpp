@@ -1,0 +1,157 @@
+// The exact solver against toulbar2, an exact solver of its own (Debian package toulbar2), on
+// networks too large to try everything.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <sstream>
+
+#include "runner/read_json.h"
+#include "strategies/solvers/cfn.h"
+#include "strategies/solvers/exact.h"
+#include "tests/support/autoparallel_instance.h"
+#include "tests/support/process.h"
+#include "tests/support/random_networks.h"
+
+namespace shardlab {
+namespace {
+
+using testing_support::ProcessResult;
+using testing_support::Random;
+using testing_support::TemporaryFolder;
+
+// Where it is, or nothing.
+std::filesystem::path toulbar2() {
+  const char* folders = std::getenv("PATH");
+  std::istringstream list(folders == nullptr ? "" : folders);
+  for (std::string folder; std::getline(list, folder, ':');) {
+    const std::filesystem::path path = std::filesystem::path(folder) / "toulbar2";
+    if (std::filesystem::exists(path)) return path;
+  }
+  return {};
+}
+bool has_toulbar2() { return !toulbar2().empty(); }
+
+// What toulbar2 proves, infinite: no solution. Fails the test when it says neither.
+double toulbar2_optimum(const CostNetwork& network) {
+  const TemporaryFolder folder;
+  const auto path = folder.write("p.cfn", write_cfn(network, "p"));
+  const ProcessResult result = testing_support::run_process(
+      {toulbar2().string(), path.string()}, {.folder = folder.path(), .environment = {}});
+  const std::string mark = "Optimum: ";
+  const std::size_t place = result.out.find(mark);
+  if (place != std::string::npos) return std::stod(result.out.substr(place + mark.size()));
+  EXPECT_NE(result.out.find("No solution"), std::string::npos) << result.out << result.err;
+  return kForbidden;
+}
+
+void expect_equal(const CostNetwork& network) {
+  const double theirs = toulbar2_optimum(network);
+  const ExactSolution ours = ExactSolver(network).solve({.explain = false});
+  ASSERT_EQ(ours.feasible, theirs < kForbidden);
+  if (ours.feasible) {
+    EXPECT_NEAR(ours.objective, theirs, 1e-4);
+    EXPECT_TRUE(ours.optimal);
+  }
+}
+
+CostNetwork grid(Random& random, int rows, int columns, int values) {
+  CostNetwork network;
+  std::vector<std::string> names;
+  for (int x = 0; x < values; ++x) names.push_back("v" + std::to_string(x));
+  const int domain = network.add_domain(names);
+  const auto price = [&] { return 0.001 * static_cast<double>(random.between(0, 50000)); };
+  for (int i = 0; i < rows * columns; ++i) {
+    std::vector<double> costs;
+    for (int x = 0; x < values; ++x) costs.push_back(price());
+    network.add_variable("n" + std::to_string(i), domain, costs);
+  }
+  const auto edge = [&](int a, int b) {
+    std::vector<double> costs;
+    for (int i = 0; i < values * values; ++i) {
+      costs.push_back(random.percent(10) ? kForbidden : price());
+    }
+    network.add_edge(a, b, network.add_table(values, values, std::move(costs)));
+  };
+  for (int r = 0; r < rows; ++r) {
+    for (int c = 0; c < columns; ++c) {
+      if (c + 1 < columns) edge(r * columns + c, r * columns + c + 1);
+      if (r + 1 < rows) edge(r * columns + c, (r + 1) * columns + c);
+    }
+  }
+  return network;
+}
+
+// Grown by putting an edge beside, or a node into, an edge that is there.
+CostNetwork series_parallel(Random& random, int nodes, int values) {
+  CostNetwork network;
+  std::vector<std::string> names;
+  for (int x = 0; x < values; ++x) names.push_back("v" + std::to_string(x));
+  const int domain = network.add_domain(names);
+  const auto price = [&] { return 0.001 * static_cast<double>(random.between(0, 50000)); };
+  std::vector<std::pair<int, int>> edges = {{0, 1}};
+  for (int i = 0; i < nodes; ++i) {
+    std::vector<double> costs;
+    for (int x = 0; x < values; ++x) costs.push_back(price());
+    network.add_variable("n" + std::to_string(i), domain, costs);
+    if (i < 2) continue;
+    const auto [a, b] = random.pick(edges);
+    edges.emplace_back(a, i);
+    edges.emplace_back(i, b);
+  }
+  for (const auto& [a, b] : edges) {
+    std::vector<double> costs;
+    for (int k = 0; k < values * values; ++k) {
+      costs.push_back(random.percent(15) ? kForbidden : price());
+    }
+    network.add_edge(a, b, network.add_table(values, values, std::move(costs)));
+  }
+  return network;
+}
+
+void check(std::uint64_t test, int count) {
+  if (!has_toulbar2()) GTEST_SKIP() << "toulbar2 is not installed: scripts/setup";
+  Random random(test);
+  SHARDLAB_TRACE_SEED();
+  for (int i = 0; i < count; ++i) {
+    SCOPED_TRACE("case " + std::to_string(i));
+    if (i % 2 == 0) {
+      expect_equal(grid(random, 2 + random.below(4), 3 + random.below(10), 2 + random.below(5)));
+    } else {
+      expect_equal(series_parallel(random, 5 + random.below(60), 2 + random.below(8)));
+    }
+    if (testing::Test::HasFailure()) return;
+  }
+}
+
+TEST(Toulbar2, AgreesOnGridsAndSeriesParallelNetworks) { check(711, 20); }
+TEST(Toulbar2Slow, AgreesOnGridsAndSeriesParallelNetworks) { check(712, 200); }
+
+TEST(Toulbar2, AgreesOnAnInfeasibleNetwork) {
+  if (!has_toulbar2()) GTEST_SKIP() << "toulbar2 is not installed: scripts/setup";
+  CostNetwork network;
+  const int domain = network.add_domain({"a", "b"});
+  network.add_variable("x", domain, std::vector<double>{0, kForbidden});
+  network.add_variable("y", domain, std::vector<double>{kForbidden, 0});
+  network.add_edge(0, 1, network.add_table(2, 2, {0, kForbidden, kForbidden, 0}));
+  expect_equal(network);
+}
+
+TEST(Cfn, WhatIsWrittenReadsBack) {
+  Random random(713);
+  for (int i = 0; i < 20; ++i) {
+    const CostNetwork network = grid(random, 2, 3, 3);
+    const CfnProblem read =
+        read_cfn(parse_json(strict_cfn(write_cfn(network, "g")), "g.cfn"), {"g.cfn", ""});
+    EXPECT_EQ(read.name, "g");
+    const ExactSolution before = ExactSolver(network).solve({.explain = false});
+    const ExactSolution after = ExactSolver(read.network).solve({.explain = false});
+    ASSERT_EQ(before.feasible, after.feasible);
+    if (before.feasible) {
+      EXPECT_NEAR(before.objective, after.objective, 1e-9);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace shardlab

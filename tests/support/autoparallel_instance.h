@@ -1,0 +1,48 @@
+// The whole-program instances of AutoParallel's golden files as cost-function networks.
+//
+//   const AutoParallelInstance golden(".../autoparallel_llama3_8b_einsum.json");
+//   const CostNetwork network = golden.network(32, {});
+//   golden.optimum_us(32);
+//
+// Source of the figures: meta-pytorch/autoparallel at a54c252; what a file holds is in its header.
+#pragma once
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "strategies/solvers/network.h"
+
+namespace shardlab::testing_support {
+
+struct InstanceConstraints {
+  bool parameters_fully_sharded = true;
+  std::optional<std::string> inputs = "S(0)R";
+  std::optional<std::string> outputs = "S(0)S(2)";
+  // In 1/ranks of a parameter: no limit when absent.
+  std::optional<std::int64_t> parameter_budget = std::nullopt;
+};
+
+class AutoParallelInstance {
+ public:
+  explicit AutoParallelInstance(nlohmann::json golden) : golden_(std::move(golden)) {}
+
+  [[nodiscard]] bool has(int layers) const;
+  [[nodiscard]] CostNetwork network(int layers, const InstanceConstraints& constraints = {}) const;
+  [[nodiscard]] double optimum_us(int layers) const;
+  [[nodiscard]] Assignment chosen(int layers) const;
+
+ private:
+  [[nodiscard]] const nlohmann::json& model(int layers) const;
+
+  nlohmann::json golden_;
+};
+
+// The golden file of the form ("einsum" or "native") when it lies beside the project, else the 1-layer
+// instance that the repository carries.
+[[nodiscard]] std::optional<AutoParallelInstance> whole_golden(const std::string& form);
+[[nodiscard]] AutoParallelInstance one_layer_golden(const std::string& form);
+
+}  // namespace shardlab::testing_support

@@ -1,0 +1,156 @@
+// The exact solver against trying everything, on networks small enough for that.
+#include "strategies/solvers/exact.h"
+
+#include <gtest/gtest.h>
+
+#include "costmodel/error.h"
+#include "tests/support/solver_checks.h"
+
+namespace shardlab {
+namespace {
+
+using testing_support::Random;
+using testing_support::random_cases;
+using testing_support::RandomNetworkOptions;
+
+// Shapes of every kind: disconnected, with single values, ties, forbidden costs and equalities.
+RandomNetworkOptions random_options(Random& random) {
+  RandomNetworkOptions options;
+  options.variables = 1 + random.below(7);
+  options.most_values = 1 + random.below(4);
+  options.edges = random.below(11);
+  options.most_cost = random.pick(std::vector<int>{0, 1, 3, 20, 1000});
+  options.forbidden = random.pick(std::vector<int>{0, 0, 10, 30, 60});
+  options.equalities = random.pick(std::vector<int>{0, 20});
+  options.negative = random.percent(30);
+  return options;
+}
+
+void check_random(std::uint64_t test, int count, int budget_percent) {
+  Random random(test);
+  SHARDLAB_TRACE_SEED();
+  for (int i = 0; i < random_cases(count); ++i) {
+    SCOPED_TRACE("case " + std::to_string(i));
+    RandomNetworkOptions options = random_options(random);
+    options.budget_percent = budget_percent;
+    testing_support::expect_exact(testing_support::random_network(random, options));
+    if (testing::Test::HasFailure()) return;
+  }
+}
+
+TEST(ExactSolver, FindsWhatTryingEverythingFinds) { check_random(701, 1500, 0); }
+TEST(ExactSolver, FindsWhatTryingEverythingFindsWithinBudgets) { check_random(702, 500, 100); }
+TEST(ExactSolverSlow, FindsWhatTryingEverythingFinds) { check_random(703, 10000, 0); }
+TEST(ExactSolverSlow, FindsWhatTryingEverythingFindsWithinBudgets) {
+  check_random(704, 10000, 100);
+}
+
+TEST(ExactSolver, AnEmptyNetworkCostsItsConstant) {
+  CostNetwork network;
+  network.add_constant(3.5);
+  const ExactSolution found = ExactSolver(network).solve({.margins = true, .best = 2});
+  EXPECT_TRUE(found.feasible);
+  EXPECT_TRUE(found.optimal);
+  EXPECT_EQ(found.objective, 3.5);
+  EXPECT_EQ(found.optima, 1.0);
+}
+
+// A ring of three that wants neighbours to differ, with two values: one edge has to pay.
+CostNetwork frustrated_ring() {
+  CostNetwork network;
+  const int domain = network.add_domain({"p", "q"});
+  for (const char* name : {"x", "y", "z"}) network.add_variable(name, domain);
+  const int differ = network.add_table(2, 2, {5, 0, 0, 5});
+  network.add_edge(0, 1, differ);
+  network.add_edge(1, 2, differ);
+  network.add_edge(0, 2, differ);
+  return network;
+}
+
+TEST(ExactSolver, ClosesTheGapThatBoundsLeaveOnAnOddRing) {
+  const CostNetwork network = frustrated_ring();
+  const ExactSolution found = ExactSolver(network).solve({.margins = true});
+  EXPECT_EQ(found.objective, 5.0);
+  EXPECT_TRUE(found.optimal);
+  EXPECT_EQ(found.optima, 6.0);
+  EXPECT_EQ(testing_support::texts_of(network, found.assignment),
+            (std::vector<std::string>{"p", "p", "q"}));
+}
+
+TEST(ExactSolver, StartsAgainAfterAPin) {
+  const CostNetwork network = frustrated_ring();
+  ExactSolver solver(network);
+  EXPECT_EQ(solver.solve().objective, 5.0);
+  const std::vector<Restriction> pins = {{.variable = 0, .allowed = {1}},
+                                         {.variable = 1, .allowed = {1}},
+                                         {.variable = 2, .allowed = {1}}};
+  EXPECT_EQ(solver.solve({.restrictions = {pins[0]}}).objective, 5.0);
+  EXPECT_EQ(solver.solve({.restrictions = pins}).objective, 15.0);
+  EXPECT_EQ(solver.solve().objective, 5.0);
+}
+
+TEST(ExactSolver, NamesThePinsThatContradictEachOther) {
+  CostNetwork network;
+  const int domain = network.add_domain({"p", "q"});
+  for (const char* name : {"w", "x", "y", "z"}) network.add_variable(name, domain);
+  const int equal = network.add_table(2, 2, {0, kForbidden, kForbidden, 0});
+  network.add_edge(0, 1, equal);
+  network.add_edge(1, 2, equal);
+  network.add_edge(2, 3, equal);
+  const std::vector<Restriction> pins = {{.variable = 3, .allowed = {0}},
+                                         {.variable = 0, .allowed = {0}},
+                                         {.variable = 2, .allowed = {1}}};
+  const ExactSolution found = ExactSolver(network).solve({.restrictions = pins});
+  EXPECT_FALSE(found.feasible);
+  std::vector<std::string> texts;
+  for (const ConflictPart& part : found.conflict) texts.push_back(describe(part, network, pins));
+  const std::vector<std::string> either[] = {
+      {"forbidden pairs of \"y\" and \"z\"", "pin of \"z\" to p", "pin of \"y\" to q"},
+      {"forbidden pairs of \"w\" and \"x\"", "forbidden pairs of \"x\" and \"y\"",
+       "pin of \"w\" to p", "pin of \"y\" to q"}};
+  EXPECT_TRUE(texts == either[0] || texts == either[1]) << testing::PrintToString(texts);
+}
+
+TEST(ExactSolver, DoesNotDependOnJobs) {
+  Random random(705);
+  const CostNetwork network = testing_support::random_network(
+      random, {.variables = 40, .most_values = 5, .edges = 60, .most_cost = 9, .forbidden = 5});
+  const ExactSolution one = ExactSolver(network).solve({.jobs = 1, .margins = true, .best = 5});
+  const ExactSolution four = ExactSolver(network).solve({.jobs = 4, .margins = true, .best = 5});
+  EXPECT_EQ(one.assignment, four.assignment);
+  EXPECT_EQ(one.margins, four.margins);
+  EXPECT_EQ(one.lower_bound, four.lower_bound);
+}
+
+TEST(CostNetwork, RefusesWhatDoesNotFit) {
+  CostNetwork network;
+  const int domain = network.add_domain({"p", "q"});
+  const int x = network.add_variable("x", domain);
+  const int y = network.add_variable("y", network.add_domain({"p", "q", "r"}));
+  const int table = network.add_table(2, 2, {0, 0, 0, 0});
+  const auto message = [](const auto& call) -> std::string {
+    try {
+      call();
+    } catch (const InputError& error) {
+      return error.what();
+    }
+    return "nothing thrown";
+  };
+  EXPECT_EQ(message([&] { network.add_edge(x, y, table); }),
+            "edge of \"x\" and \"y\": a table of 2x2 costs for 2 and 3 values");
+  EXPECT_EQ(message([&] { network.add_edge(x, x, table); }), "variable \"x\": an edge to itself");
+  EXPECT_EQ(message([&] { network.add_variable("z", domain, std::vector<double>{1}); }),
+            "variable \"z\": 1 costs for 2 values");
+  EXPECT_EQ(message([&] { network.add_cost(x, 0, -kForbidden); }),
+            "x: the cost -inf is not valid; valid: from -1e15 to 1e15, or infinity");
+  EXPECT_EQ(message([&] { network.add_domain({}); }),
+            "a domain of 0 values; valid: from 1 to 65536");
+  EXPECT_EQ(message([&] {
+              network.add_budget(
+                  {.name = "b", .limit = 1, .weights = {{.variable = x, .of_value = {1}}}});
+            }),
+            "budget \"b\", variable \"x\": 1 weights for 2 values");
+}
+
+}  // namespace
+}  // namespace shardlab
