@@ -160,16 +160,17 @@ SystemScores score_system(const System& system, const ConfigStore& store,
                           std::span<const Question> questions, int threads) {
   SystemScores scores{
       .system = system.name, .groups = {}, .collectives = {}, .questions = {}, .stacks = {}};
-  std::vector<Stack> stacks;
-  for (const std::string_view name : kScoredStacks) {
-    stacks.push_back(store.stack(std::string(name)));
-  }
-  stacks.push_back(with_model(store, std::string(kCalibratedStack), calibrated(system)));
   const Stack reference = with_model(store, "measured",
                                      {.entry = find_cost_model("table"),
                                       .params = {{"reach", kReach}},
                                       .rows = table_rows(system),
                                       .place = {}});
+  std::vector<Stack> stacks;
+  for (const std::string_view name : kScoredStacks) {
+    stacks.push_back(store.stack(std::string(name)));
+    stacks.back().rules = reference.rules;
+  }
+  stacks.push_back(with_model(store, std::string(kCalibratedStack), calibrated(system)));
   std::vector<const Question*> asked;
   for (const Question& question : questions) {
     if (is_measured(question.mesh, system)) asked.push_back(&question);
@@ -263,8 +264,9 @@ std::string decisions_text(std::span<const SystemScores> systems) {
       "over that of the best one, minus 1, over the\nquestions of `ops-full`, `llama3-8b-tp` and "
       "`llama3-8b-fsdp-tp` that all rows of a family of hardware can price (rules:\n"
       "`runner/scoreboard_decisions.h`). What a family has not measured nobody may choose there: "
-      "few collectives, few mistakes.\n`calibrated` is `alpha-beta` with a model fitted to six "
-      "sizes of each set. Kernels are the roofline's: not measured.\n\n" +
+      "few collectives, few mistakes.\nAll choose among the candidates of `dtensor-2.13`. "
+      "`calibrated` is `alpha-beta` with a model fitted to six sizes of\neach set. Kernels are the "
+      "roofline's: not measured.\n\n" +
       std::to_string(questions) + " questions on " + std::to_string(systems.size()) +
       " families. Dearer: choices more than 1 % above the best.\n";
   if (systems.empty()) return text;

@@ -9,7 +9,8 @@
 // half the smallest to twice the largest measured size; what is smaller takes the time of a smallest
 // message of up to 16 KiB. Kernels are the roofline's on the family's topology: they are not
 // measured.
-// A stack's regret is the measured time of its choice over that of the best choice, minus 1.
+// All stacks choose among the same candidates, those of the reference's rules: what counts here is
+// the price. A stack's regret is the measured time of its choice over that of the best choice, minus 1.
 #pragma once
 
 #include <span>

@@ -1,6 +1,7 @@
 // Kernels, verified plans and the figures of shardlab's own runs in measurement sets.
 #include <gtest/gtest.h>
 
+#include "costmodel/dtype.h"
 #include "costmodel/error.h"
 #include "costmodel/measurements/measurement_set.h"
 
@@ -62,9 +63,8 @@ TEST(OwnMeasurements, NameWhatIsWrong) {
             "reduction launch");
   value = own_run();
   value["kernels"][1]["dtype"] = "u32";
-  EXPECT_EQ(error_of(value),
-            "own.json:/kernels/1/dtype: found \"u32\"; valid: f64 f32 f16 bf16 f8e4m3 f8e5m2 i64 "
-            "i32 i16 i8 u8 b8 tf32");
+  EXPECT_EQ(error_of(value), "own.json:/kernels/1/dtype: found \"u32\"; valid: " +
+                                 std::string(kDTypeNames) + " tf32");
   value = own_run();
   value["verified_plans"]["failed"] = 201;
   EXPECT_NE(error_of(value).find("own.json:/verified_plans/failed: "), std::string::npos);
