@@ -1,6 +1,7 @@
 // shardlab solve: the cheapest assignment of a cost-function network, with its proof.
 #include "costmodel/text.h"
 #include "runner/commands/commands.h"
+#include "runner/commands/solve_program.h"
 #include "runner/read_json.h"
 #include "runner/simulation.h"
 #include "runner/terminal.h"
@@ -12,8 +13,9 @@ namespace {
 
 struct SolveArguments {
   std::string problem;
-  bool margins = false;
-  std::size_t best = 1;
+  SolveProgramArguments program;
+  SolveAnswers answers;
+  std::vector<const CLI::Option*> of_programs;  // options that a network does not take
 };
 
 struct Times {
@@ -131,7 +133,7 @@ std::string solution_text(const CfnProblem& problem, const ExactSolution& soluti
   return out;
 }
 
-void run_solve(const SolveArguments& arguments, Session& session) {
+void solve_network(const SolveArguments& arguments, Session& session) {
   const StopWatch total;
   Times times;
   const CfnProblem problem =
@@ -141,8 +143,8 @@ void run_solve(const SolveArguments& arguments, Session& session) {
   const StopWatch solving;
   ExactOptions options;
   options.jobs = session.threads();
-  options.margins = arguments.margins;
-  options.best = arguments.best;
+  options.margins = arguments.answers.margins;
+  options.best = arguments.answers.best;
   const ExactSolution solution = ExactSolver(problem.network).solve(options);
   times.solve_ms = solving.ms();
   const bool solved = solution.feasible && solution.objective < problem.below;
@@ -165,22 +167,67 @@ void run_solve(const SolveArguments& arguments, Session& session) {
   session.print(text);
 }
 
+void run_solve(const SolveArguments& arguments, Session& session) {
+  if (arguments.problem.empty() == arguments.program.program.empty()) {
+    throw InputError("solve: found " +
+                     std::string(arguments.problem.empty() ? "neither a PROGRAM nor --problem"
+                                                           : "both a PROGRAM and --problem") +
+                     "; valid: one of them");
+  }
+  if (arguments.problem.empty()) {
+    if (arguments.program.mesh.empty()) throw InputError("solve: --mesh is required");
+    solve_program(arguments.program, arguments.answers, session);
+    return;
+  }
+  for (const CLI::Option* option : arguments.of_programs) {
+    if (option->count() == 0) continue;
+    throw InputError("solve: " + option->get_name() + " is of programs; --problem has none");
+  }
+  solve_network(arguments, session);
+}
+
 }  // namespace
 
 void add_solve_command(CLI::App& app, Session& session) {
   auto arguments = std::make_shared<SolveArguments>();
-  CLI::App* command = app.add_subcommand("solve",
-                                         "the cheapest assignment, with its proof\n"
-                                         "  shardlab solve --problem network.cfn --margins");
-  command
-      ->add_option("--problem", arguments->problem,
-                   "a cost-function network in toulbar2's JSON format (.cfn)")
-      ->required();
-  command->add_flag("--margins", arguments->margins,
+  CLI::App* command = app.add_subcommand(
+      "solve",
+      "the best layouts of a whole program, or of a cost-function network, with their proof\n"
+      "  shardlab solve llama.json --mesh 8x8 --parameter-budget 0.015625 --pin-inputs \"S(0)R\"\n"
+      "  shardlab solve --problem network.cfn --margins");
+  SolveProgramArguments& program = arguments->program;
+  command->add_option("program", program.program, "shipped name, or path of shardlab/program/1");
+  command->add_option("--problem", arguments->problem,
+                      "instead: a cost-function network in toulbar2's JSON format (.cfn)");
+  const auto of_programs = [&](CLI::Option* option) {
+    arguments->of_programs.push_back(option);
+    return option;
+  };
+  of_programs(command->add_option("--mesh", program.mesh, "8x8, or dp=8,tp=8"));
+  of_programs(command->add_option("--stack", program.stack, "shipped name or path"))
+      ->capture_default_str();
+  of_programs(command->add_option("--pin", program.pins, "NAME=LAYOUT of a node; may be repeated"))
+      ->take_all()
+      ->allow_extra_args(false);
+  of_programs(command->add_option("--pin-inputs", program.pin_inputs, "layout of all inputs"));
+  of_programs(command->add_option("--pin-outputs", program.pin_outputs, "layout of all outputs"));
+  of_programs(command->add_option("--parameter-budget", program.parameter_budget,
+                                  "kept fractions of parameters sum to at most the sum of "
+                                  "max(least possible, this): AutoParallel's rule"))
+      ->check(number_from(0.0, 1.0));
+  of_programs(command->add_option("--memory-budget", program.memory_budget_bytes,
+                                  "bytes of a device for parameters, gradients and Adam's state"))
+      ->check(number_from(0.0, 1e18));
+  of_programs(command->add_flag("--strided", program.strided,
+                                "products and views may keep strided shards"));
+  of_programs(command->add_option("--export-problem", program.export_problem,
+                                  "write the network as .cfn as well"));
+  command->add_flag("--margins", arguments->answers.margins,
                     "how much dearer the best with another value is, per variable; count optima");
-  command->add_option("--best", arguments->best, "this many different assignments")
+  command->add_option("--best", arguments->answers.best, "this many different assignments")
       ->check(integer_from(1, 100000))
       ->capture_default_str();
+  add_topology_option(*command, session);
   add_common_options(*command, session);
   command->callback([arguments, &session] { run_solve(*arguments, session); });
 }

@@ -28,4 +28,8 @@ struct BudgetResult {
 [[nodiscard]] BudgetResult search_within_budgets(const CostNetwork& network, const CutNetwork& cut,
                                                  std::vector<double> messages);
 
+// The first budget that the lightest values alone exceed, edges not looked at: no search is needed.
+[[nodiscard]] std::optional<int> budget_out_of_reach(const CostNetwork& network,
+                                                     const std::vector<Restriction>& restrictions);
+
 }  // namespace shardlab

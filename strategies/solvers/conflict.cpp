@@ -10,6 +10,7 @@
 #include <set>
 
 #include "costmodel/error.h"
+#include "strategies/solvers/budget_search.h"
 #include "strategies/solvers/exact.h"
 
 namespace shardlab {
@@ -27,6 +28,7 @@ class Conflicts {
 
   Parts find() {
     Parts parts = wiped_out();
+    if (parts.empty()) parts = out_of_reach();
     if (parts.empty()) {
       for (int r = 0; r < static_cast<int>(restrictions_.size()); ++r) {
         parts.push_back({Kind::kRestriction, r});
@@ -117,6 +119,25 @@ class Conflicts {
                 .best = 1,
                 .explain = false})
         .feasible;
+  }
+
+  // A budget that the lightest values exceed, and what keeps lighter ones away.
+  [[nodiscard]] Parts out_of_reach() const {
+    const std::optional<int> budget = budget_out_of_reach(network_, restrictions_);
+    if (!budget) return {};
+    Parts parts = {{Kind::kBudget, *budget}};
+    for (const Budget::Weights& weights : network_.budgets()[at(*budget)].weights) {
+      const auto costs = network_.costs(weights.variable);
+      if (std::ranges::find(costs, kForbidden) != costs.end()) {
+        parts.push_back({Kind::kVariable, weights.variable});
+      }
+      for (int r = 0; r < static_cast<int>(restrictions_.size()); ++r) {
+        if (restrictions_[at(r)].variable == weights.variable) {
+          parts.push_back({Kind::kRestriction, r});
+        }
+      }
+    }
+    return parts;
   }
 
   // Why a value went: by a variable's own costs, a restriction, or an edge.

@@ -164,7 +164,7 @@ ExactSolution ExactSolver::solve(const ExactOptions& options) {
   if (cut.wiped_out() < 0) {
     if (network_.budgets().empty()) {
       solve_plain(cut, options, solution);
-    } else {
+    } else if (!budget_out_of_reach(network_, options.restrictions)) {
       const BudgetResult result = search_within_budgets(network_, cut, start(cut));
       solution.sweeps = result.sweeps;
       solution.feasible = result.feasible;

@@ -1,0 +1,34 @@
+// `shardlab solve PROGRAM`: from a program's file to the best strategy of every node, with its proof.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "runner/cli.h"
+
+namespace shardlab {
+
+struct SolveProgramArguments {
+  std::string program;
+  std::string mesh;
+  std::string stack = "ap-nccl";
+  std::vector<std::string> pins;  // NAME=LAYOUT
+  std::string pin_inputs;
+  std::string pin_outputs;
+  std::optional<double> parameter_budget;
+  std::optional<double> memory_budget_bytes;
+  bool strided = false;
+  std::string export_problem;
+};
+
+struct SolveAnswers {
+  bool margins = false;
+  std::size_t best = 1;
+};
+
+// Prints the answer; exit code 1 when nothing heeds all constraints.
+void solve_program(const SolveProgramArguments& arguments, const SolveAnswers& answers,
+                   Session& session);
+
+}  // namespace shardlab

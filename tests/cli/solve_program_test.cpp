@@ -1,0 +1,153 @@
+// shardlab solve PROGRAM: AutoParallel's LLaMA3-8B from the program alone, constraints, messages.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "tests/cli/messages.h"
+
+namespace shardlab::testing_support {
+namespace {
+
+using nlohmann::json;
+using Words = std::vector<std::string>;
+
+// Certified optima of meta-pytorch/autoparallel's instances (a54c252; 8x8 H100s, batch 16, sequence 8192,
+// parameter budget 1/64, tokens S(0)R, logits S(0)S(2)), with their parts.
+struct Optimum {
+  const char* matmul;
+  int layers;
+  int nodes;
+  double objective_us;
+  double compute_us;
+  double communication_us;
+  double transition_us;
+};
+constexpr Optimum kOptima[] = {
+    {"einsum", 1, 332, 35984.0410, 18426.35, 17516.69, 41},
+    {"einsum", 2, 604, 52259.9164, 26754.01, 25432.91, 73},
+    {"einsum", 32, 8734, 540536.1775, 276583.74, 262919.44, 1033},
+    {"native", 1, 387, 36331.7207, 18368.04, 17904.68, 59},
+    {"native", 2, 708, 53125.0244, 26637.31, 26382.72, 105},
+    {"native", 32, 10308, 556924.1365, 274715.30, 280723.84, 1485},
+};
+
+const Words kGolden = {"--mesh",       "8x8",   "--parameter-budget", "0.015625",
+                       "--pin-inputs", "S(0)R", "--pin-outputs",      "S(0)S(2)"};
+
+class Llama : public testing::Test {
+ protected:
+  ProcessResult solve(const std::string& matmul, int layers, Words more = {},
+                      const Words& constraints = kGolden) {
+    const std::string file = "llama.json";
+    const ProcessResult made =
+        run_shardlab({"program", "llama3-8b", "--layers", std::to_string(layers), "--batch", "16",
+                      "--seqlen", "8192", "--matmul", matmul, "--out", file},
+                     folder_.path());
+    EXPECT_EQ(made.exit_code, 0) << made.err;
+    Words words = {"solve", file};
+    words.insert(words.end(), constraints.begin(), constraints.end());
+    words.insert(words.end(), more.begin(), more.end());
+    return run_shardlab(words, folder_.path());
+  }
+  json solved(const std::string& matmul, int layers, Words more = {},
+              const Words& constraints = kGolden) {
+    more.insert(more.end(), {"--format", "json", "--no-timing"});
+    const ProcessResult result = solve(matmul, layers, more, constraints);
+    EXPECT_EQ(result.err, "");
+    return json::parse(result.out);
+  }
+  TemporaryFolder folder_;
+};
+
+TEST_F(Llama, OptimaAreAutoParallelsFromTheProgramAlone) {
+  for (const Optimum& wanted : kOptima) {
+    const json found = solved(wanted.matmul, wanted.layers);
+    const std::string what = std::string(wanted.matmul) + " " + std::to_string(wanted.layers);
+    EXPECT_EQ(found["nodes"], wanted.nodes) << what;
+    EXPECT_EQ(found["optimal"], true) << what;
+    const auto objective = found["objective_us"].get<double>();
+    EXPECT_NEAR(objective, wanted.objective_us, 6e-5) << what;
+    EXPECT_NEAR(found["lower_bound_us"].get<double>(), objective, 1e-6 * objective) << what;
+    const json& parts = found["breakdown_us"];
+    EXPECT_NEAR(parts["compute"].get<double>(), wanted.compute_us, 0.006) << what;
+    EXPECT_NEAR(parts["communication"].get<double>(), wanted.communication_us, 0.006) << what;
+    EXPECT_EQ(parts["transition"], wanted.transition_us) << what;
+    double sum = 0.0;
+    for (const json& node : found["assignment"]) {
+      sum += node["compute_us"].get<double>() + node["communication_us"].get<double>();
+    }
+    EXPECT_NEAR(sum, objective, 1e-9 * objective) << what;
+  }
+}
+
+TEST_F(Llama, TheObjectiveIsAffineInDepth) {
+  for (const auto& [matmul, per_layer] : {std::pair{"einsum", 16275.875}, {"native", 16793.304}}) {
+    const auto two = solved(matmul, 2)["objective_us"].get<double>();
+    const auto three = solved(matmul, 3)["objective_us"].get<double>();
+    const auto five = solved(matmul, 5)["objective_us"].get<double>();
+    EXPECT_NEAR(three - two, per_layer, 5e-4) << matmul;
+    EXPECT_NEAR(five - three, 2 * (three - two), 1e-6) << matmul;
+  }
+}
+
+TEST_F(Llama, JobsDoNotMatter) {
+  EXPECT_EQ(solve("einsum", 2, {"--no-timing", "--jobs", "1"}).out,
+            solve("einsum", 2, {"--no-timing", "--jobs", "3"}).out);
+}
+
+// Fewer constraints never cost more; a pinned node is where it was pinned.
+TEST_F(Llama, ConstraintsHold) {
+  const auto bound = solved("einsum", 1)["objective_us"].get<double>();
+  const auto free = solved("einsum", 1, {}, {"--mesh", "8x8"})["objective_us"].get<double>();
+  EXPECT_LT(free, bound);
+  const json first = solved("einsum", 1)["assignment"][0];
+  const std::string name = first["node"];
+  const json pinned = solved("einsum", 1, {"--pin", name + "=RR"}, {"--mesh", "8x8"});
+  EXPECT_EQ(pinned["assignment"][0]["layout_out"], "RR");
+  EXPECT_GE(pinned["objective_us"].get<double>(), free - 1e-6);
+  // Parameters, gradients and Adam's moments of 1 layer take 20 GB: a device of 2 GB must shard.
+  const json small = solved("einsum", 1, {"--memory-budget", "2e9"}, {"--mesh", "8x8"});
+  EXPECT_EQ(small["optimal"], true);
+  EXPECT_GE(small["objective_us"].get<double>(), free - 1e-6);
+}
+
+TEST_F(Llama, ExportedProblemsHaveTheSameOptimum) {
+  const auto objective =
+      solved("native", 1, {"--export-problem", "p.cfn"})["objective_us"].get<double>();
+  const ProcessResult again =
+      run_shardlab({"solve", "--problem", "p.cfn", "--format", "json"}, folder_.path());
+  ASSERT_EQ(again.exit_code, 0) << again.err;
+  // Costs have six digits after the point, and there are some hundred.
+  EXPECT_NEAR(json::parse(again.out)["objective_us"].get<double>(), objective, 1e-3);
+}
+
+TEST_F(Llama, WhatCannotBeIsAConflict) {
+  const ProcessResult result =
+      solve("einsum", 1, {"--memory-budget", "1000", "--format", "json"}, {"--mesh", "8x8"});
+  EXPECT_EQ(result.exit_code, 1) << result.err;
+  const json found = json::parse(result.out);
+  EXPECT_EQ(found["objective_us"], nullptr);
+  EXPECT_FALSE(found["conflict"].empty());
+}
+
+TEST(SolveProgram, SaysWhatIsMissing) {
+  const TemporaryFolder folder;
+  const auto error = [&](Words words) {
+    words.insert(words.begin(), "solve");
+    const ProcessResult result = run_shardlab(words, folder.path());
+    EXPECT_EQ(result.exit_code, 2) << result.out;
+    return result.err;
+  };
+  EXPECT_EQ(error({}),
+            "shardlab: solve: found neither a PROGRAM nor --problem; valid: one of them\n");
+  EXPECT_EQ(error({"mlp", "--problem", "x.cfn"}),
+            "shardlab: solve: found both a PROGRAM and --problem; valid: one of them\n");
+  EXPECT_EQ(error({"mlp"}), "shardlab: solve: --mesh is required\n");
+  EXPECT_EQ(error({"--problem", "x.cfn", "--mesh", "8"}),
+            "shardlab: solve: --mesh is of programs; --problem has none\n");
+  EXPECT_EQ(error({"mlp", "--mesh", "8", "--pin", "w1"}),
+            "shardlab: --pin: found \"w1\"; valid: NAME=LAYOUT\n");
+}
+
+}  // namespace
+}  // namespace shardlab::testing_support
