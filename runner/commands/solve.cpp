@@ -220,6 +220,14 @@ void add_solve_command(CLI::App& app, Session& session) {
       ->check(number_from(0.0, 1e18));
   of_programs(command->add_flag("--strided", program.strided,
                                 "products and views may keep strided shards"));
+  of_programs(
+      command->add_option("--explain", arguments->answers.explain,
+                          "where this layout is available, its price there with all else as "
+                          "chosen, and the best total with it"));
+  of_programs(
+      command->add_option("--diff", arguments->answers.diff,
+                          "price another plan, and say where it differs: JSON of solve, or of "
+                          "AutoParallel"));
   of_programs(command->add_option("--export-problem", program.export_problem,
                                   "write the network as .cfn as well"));
   command->add_flag("--margins", arguments->answers.margins,

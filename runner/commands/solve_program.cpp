@@ -1,6 +1,8 @@
 #include "runner/commands/solve_program.h"
 
 #include "costmodel/text.h"
+#include "runner/read_json.h"
+#include "runner/saved_plan.h"
 #include "runner/simulation.h"
 #include "runner/terminal.h"
 #include "runner/write_file.h"
@@ -77,9 +79,8 @@ struct NodeLayouts {
   std::vector<std::string> in;
   std::string out;  // of several outputs "S(0)R, RR"
 };
-NodeLayouts layouts_of(const Solved& solved, std::size_t node) {
+NodeLayouts layouts_of(const Solved& solved, std::size_t node, std::size_t row) {
   const NodeClass& kind = solved.strategies.of(node);
-  const auto row = at(solved.solution.assignment[node]);
   NodeLayouts layouts;
   for (std::size_t t = 0; t < kind.tensors.size(); ++t) {
     const LayoutId id = solved.strategies.layout(kind, row, t);
@@ -92,12 +93,105 @@ NodeLayouts layouts_of(const Solved& solved, std::size_t node) {
   }
   return layouts;
 }
+NodeLayouts chosen_layouts(const Solved& solved, std::size_t node) {
+  return layouts_of(solved, node, at(solved.solution.assignment[node]));
+}
+
+// -- Why not another layout -------------------------------------------------------------------------
+
+// A node that can have the asked layout as its output's.
+struct Available {
+  std::size_t node = 0;
+  double chosen_us = 0.0;         // the node's kernel and what moves to and from it
+  double local_us = kForbidden;   // the same with that layout, all other nodes as chosen
+  double global_us = kForbidden;  // the best total with that layout
+};
+
+// What the node's value costs with all other nodes as chosen: its own cost and its edges'.
+std::vector<double> local_costs(const Solved& solved, int variable) {
+  const CostNetwork& network = solved.network;
+  std::vector<double> us(network.costs(variable).begin(), network.costs(variable).end());
+  for (const CostEdge& edge : network.edges()) {
+    const CostTable& table = network.tables()[at(edge.table)];
+    const auto value_of = [&](int v) { return solved.solution.assignment[at(v)]; };
+    for (int x = 0; x < network.values(variable); ++x) {
+      if (edge.first == variable) us[at(x)] += table.at(x, value_of(edge.second));
+      if (edge.second == variable) us[at(x)] += table.at(value_of(edge.first), x);
+    }
+  }
+  return us;
+}
+
+std::vector<Available> explain(const Solved& solved, const std::string& layout, ExactSolver& solver,
+                               const Session& session) {
+  std::vector<Available> found;
+  for (int v = 0; v < solved.network.variables(); ++v) {
+    Restriction restriction{.variable = v, .allowed = {}};
+    for (int x = 0; x < solved.network.values(v); ++x) {
+      if (layouts_of(solved, at(v), at(x)).out == layout) restriction.allowed.push_back(x);
+    }
+    if (restriction.allowed.empty()) continue;
+    Available available{.node = at(v)};
+    const std::vector<double> local = local_costs(solved, v);
+    available.chosen_us = local[at(solved.solution.assignment[at(v)])];
+    for (const int x : restriction.allowed) {
+      available.local_us = std::min(available.local_us, local[at(x)]);
+    }
+    const ExactSolution with = solver.solve({.restrictions = {restriction},
+                                             .jobs = session.threads(),
+                                             .margins = false,
+                                             .best = 1,
+                                             .explain = false});
+    if (with.feasible) available.global_us = with.objective;
+    found.push_back(available);
+  }
+  return found;
+}
+
+// -- Another plan ---------------------------------------------------------------------------------
+
+struct Diff {
+  double objective_us = 0.0;
+  std::vector<std::size_t> nodes;  // that differ
+  Assignment assignment;
+};
+
+Diff diff_of(const Solved& solved, const std::string& file) {
+  const std::vector<SavedNode> saved =
+      read_saved_plan(parse_json(read_text_file(file), file), {file, ""});
+  Diff diff{
+      .objective_us = 0.0, .nodes = {}, .assignment = Assignment(solved.program.nodes.size(), -1)};
+  for (const SavedNode& node : saved) {
+    const auto index = solved.program.find(node.node);
+    if (!index) node.place.fail("found the node \"" + node.node + "\", which the program lacks");
+    const auto rows = solved.strategies.of(*index).rows;
+    for (std::size_t row = 0; row < rows; ++row) {
+      const NodeLayouts layouts = layouts_of(solved, *index, row);
+      if (layouts.out == node.out && layouts.in == node.in) {
+        diff.assignment[*index] = static_cast<int>(row);
+      }
+    }
+    if (diff.assignment[*index] < 0) {
+      node.place.fail("found " + node.out + " <- " + join(node.in, ", ") +
+                      ", which is none of the " + std::to_string(rows) + " strategies of " +
+                      node.node);
+    }
+  }
+  for (std::size_t n = 0; n < diff.assignment.size(); ++n) {
+    if (diff.assignment[n] < 0) {
+      JsonPlace{file, ""}.fail("has no node \"" + solved.program.nodes[n].name + "\"");
+    }
+    if (diff.assignment[n] != solved.solution.assignment[n]) diff.nodes.push_back(n);
+  }
+  diff.objective_us = solved.network.cost(diff.assignment);
+  return diff;
+}
 
 nlohmann::json assignment_json(const Solved& solved) {
   const std::vector<double> communication = communication_of(solved);
   nlohmann::json nodes = nlohmann::json::array();
   for (std::size_t n = 0; n < solved.program.nodes.size(); ++n) {
-    const NodeLayouts layouts = layouts_of(solved, n);
+    const NodeLayouts layouts = chosen_layouts(solved, n);
     const auto compute = solved.prices.compute_us(solved.strategies.class_of[n]);
     const std::vector<double>& margins = solved.solution.margins;
     nodes.push_back(
@@ -191,7 +285,7 @@ std::string solved_text(const Solved& solved) {
   TextTable table(header);
   const std::vector<double> communication = communication_of(solved);
   for (std::size_t n = 0; n < solved.program.nodes.size(); ++n) {
-    const NodeLayouts layouts = layouts_of(solved, n);
+    const NodeLayouts layouts = chosen_layouts(solved, n);
     const auto compute = solved.prices.compute_us(solved.strategies.class_of[n]);
     std::vector<std::string> row = {solved.program.nodes[n].name,
                                     solved.program.nodes[n].op,
@@ -211,6 +305,66 @@ std::string solved_text(const Solved& solved) {
            " us, " + changes_of(solved, solution.best[i].assignment) + "\n";
   }
   return out;
+}
+
+}  // namespace
+
+namespace {
+
+nlohmann::json explain_json(const Solved& solved, std::span<const Available> found) {
+  nlohmann::json nodes = nlohmann::json::array();
+  for (const Available& available : found) {
+    nodes.push_back({{"node", solved.program.nodes[available.node].name},
+                     {"chosen", chosen_layouts(solved, available.node).out},
+                     {"chosen_us", available.chosen_us},
+                     {"local_us", finite_or_null(available.local_us)},
+                     {"global_us", finite_or_null(available.global_us)}});
+  }
+  return nodes;
+}
+
+std::string explain_text(const Solved& solved, const std::string& layout,
+                         std::span<const Available> found) {
+  TextTable table({layout + " at", "chosen", "us there", "us with it", "best total us"});
+  const auto text = [](double us) { return us < kForbidden ? format_fixed(us, 3) : "can't be"; };
+  for (const Available& available : found) {
+    table.add({solved.program.nodes[available.node].name,
+               chosen_layouts(solved, available.node).out, text(available.chosen_us),
+               text(available.local_us), text(available.global_us)});
+  }
+  return found.empty() ? "  no node can have " + layout + "\n" : table.text();
+}
+
+nlohmann::json diff_json(const Solved& solved, const Diff& diff) {
+  nlohmann::json nodes = nlohmann::json::array();
+  for (const std::size_t n : diff.nodes) {
+    nodes.push_back({{"node", solved.program.nodes[n].name},
+                     {"here", chosen_layouts(solved, n).out},
+                     {"there", layouts_of(solved, n, at(diff.assignment[n])).out}});
+  }
+  const double gap = diff.objective_us - solved.solution.objective;
+  return {{"objective_us", finite_or_null(diff.objective_us)},
+          {"gap_us", finite_or_null(gap)},
+          {"gap_percent", finite_or_null(100 * gap / solved.solution.objective)},
+          {"nodes", nodes}};
+}
+
+std::string diff_text(const Solved& solved, const Diff& diff) {
+  const double gap = diff.objective_us - solved.solution.objective;
+  std::string out = diff.objective_us < kForbidden
+                        ? "  the other plan: " + format_double(diff.objective_us) + " us, " +
+                              format_fixed(gap, 3) + " us above the optimum; " +
+                              std::to_string(diff.nodes.size()) + " nodes differ\n"
+                        : "  the other plan breaks a constraint; " +
+                              std::to_string(diff.nodes.size()) + " nodes differ\n";
+  if (diff.nodes.empty()) return out;
+  TextTable table({"node", "here", "there"});
+  for (const std::size_t n : diff.nodes) {
+    table.add({solved.program.nodes[n].name,
+               solved.network.value_name(static_cast<int>(n), solved.solution.assignment[n]),
+               solved.network.value_name(static_cast<int>(n), diff.assignment[n])});
+  }
+  return out + table.text();
 }
 
 }  // namespace
@@ -244,16 +398,26 @@ void solve_program(const SolveProgramArguments& arguments, const SolveAnswers& a
   if (!arguments.export_problem.empty()) {
     write_file(arguments.export_problem, write_cfn(network, program.name));
   }
-  const ExactSolution solution = ExactSolver(network).solve({.restrictions = {},
-                                                             .jobs = session.threads(),
-                                                             .margins = answers.margins,
-                                                             .best = answers.best});
+  ExactSolver solver(network);
+  const ExactSolution solution = solver.solve({.restrictions = {},
+                                               .jobs = session.threads(),
+                                               .margins = answers.margins,
+                                               .best = answers.best});
   times.solve_ms = solving.ms();
   times.total_ms = total.ms();
   if (!solution.feasible) session.exit_code = kGateSaidNo;
   const Solved solved{program, strategies, prices, problem, network, solution};
+  std::optional<std::vector<Available>> found;
+  std::optional<Diff> diff;
+  if (solution.feasible && !answers.explain.empty()) {
+    const std::string layout = Layout(placements_of("--explain", answers.explain, mesh)).text();
+    found = explain(solved, layout, solver, session);
+  }
+  if (solution.feasible && !answers.diff.empty()) diff = diff_of(solved, answers.diff);
   if (session.json()) {
     nlohmann::json json = solved_json(solved);
+    if (found) json["explain"] = explain_json(solved, *found);
+    if (diff) json["diff"] = diff_json(solved, *diff);
     json["stack"] = stack.name;
     json["topology"] = topology.name();
     json["mesh"] = mesh.text();
@@ -268,6 +432,11 @@ void solve_program(const SolveProgramArguments& arguments, const SolveAnswers& a
     return;
   }
   std::string text = solved_text(solved);
+  if (found) {
+    text += explain_text(solved, Layout(placements_of("--explain", answers.explain, mesh)).text(),
+                         *found);
+  }
+  if (diff) text += diff_text(solved, *diff);
   if (!session.no_timing) {
     text += "  read " + format_fixed(times.read_ms, 1) + " ms, enumerated " +
             format_fixed(times.enumerate_ms, 1) + " ms, priced " + format_fixed(times.price_ms, 1) +

@@ -25,6 +25,8 @@ struct SolveProgramArguments {
 struct SolveAnswers {
   bool margins = false;
   std::size_t best = 1;
+  std::string explain;  // a layout; of programs
+  std::string diff;     // a file of saved_plan.h; of programs
 };
 
 // Prints the answer; exit code 1 when nothing heeds all constraints.

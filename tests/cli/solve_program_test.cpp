@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <filesystem>
 
 #include "tests/cli/messages.h"
 
@@ -121,6 +122,38 @@ TEST_F(Llama, ExportedProblemsHaveTheSameOptimum) {
   EXPECT_NEAR(json::parse(again.out)["objective_us"].get<double>(), objective, 1e-3);
 }
 
+// AutoParallel's own plan of one layer, re-priced here: as good as the optimum, two views apart from it.
+TEST_F(Llama, AutoParallelsSolutionHasNoGap) {
+  const std::filesystem::path sample = std::filesystem::path(SHARDLAB_SOURCE_DIR).parent_path() /
+                                       "shared/data/golden/autoparallel_solution_sample.json";
+  if (!std::filesystem::exists(sample)) GTEST_SKIP() << "../shared is not there";
+  const json found = solved("einsum", 1, {"--diff", sample.string()});
+  EXPECT_NEAR(found["diff"]["objective_us"].get<double>(), 35984.04103130081, 1e-8 * 35984);
+  EXPECT_NEAR(found["diff"]["gap_us"].get<double>(), 0.0, 1e-6);
+}
+
+TEST_F(Llama, AnotherPlanIsPricedAndCompared) {
+  const ProcessResult free =
+      solve("native", 1, {"--format", "json", "--no-timing"}, {"--mesh", "8x8"});
+  folder_.write("free.json", free.out);
+  const json same = solved("native", 1, {"--diff", "free.json"}, {"--mesh", "8x8"});
+  EXPECT_EQ(same["diff"]["gap_us"], 0.0);
+  EXPECT_TRUE(same["diff"]["nodes"].empty());
+  // What no constraint held back breaks the parameter budget.
+  const json bound = solved("native", 1, {"--diff", "free.json"});
+  EXPECT_EQ(bound["diff"]["objective_us"], nullptr);
+  EXPECT_FALSE(bound["diff"]["nodes"].empty());
+  folder_.write("none.json", R"({"assignment": []})");
+  const ProcessResult none = solve("native", 1, {"--diff", "none.json"});
+  EXPECT_EQ(none.exit_code, 3);
+  EXPECT_EQ(none.err, "shardlab: none.json:: has no node \"primals_1\"\n");
+  folder_.write("other.json",
+                R"({"nodes": [{"name": "primals_1", "placement": "S(7)R", "inputs": []}]})");
+  EXPECT_EQ(solve("native", 1, {"--diff", "other.json"}).err,
+            "shardlab: other.json:/nodes/0: found S(7)R <- , which is none of the 9 strategies of "
+            "primals_1\n");
+}
+
 TEST_F(Llama, WhatCannotBeIsAConflict) {
   const ProcessResult result =
       solve("einsum", 1, {"--memory-budget", "1000", "--format", "json"}, {"--mesh", "8x8"});
@@ -128,6 +161,36 @@ TEST_F(Llama, WhatCannotBeIsAConflict) {
   const json found = json::parse(result.out);
   EXPECT_EQ(found["objective_us"], nullptr);
   EXPECT_FALSE(found["conflict"].empty());
+}
+
+// The best total with a layout is the optimum of the program that has it pinned.
+TEST(SolveProgram, ExplainsWhyNot) {
+  const TemporaryFolder folder;
+  const auto mlp = [&](Words words) {
+    words.insert(words.begin(), {"solve", "mlp", "--mesh", "8", "--format", "json"});
+    return json::parse(run_shardlab(words, folder.path()).out);
+  };
+  const json found = mlp({"--explain", "S(0)"});
+  const auto optimum = found["objective_us"].get<double>();
+  int dearer = 0;
+  for (const json& node : found["explain"]) {
+    const json pinned = mlp({"--pin", node["node"].get<std::string>() + "=S(0)"});
+    const auto total = node["global_us"].get<double>();
+    EXPECT_NEAR(total, pinned["objective_us"].get<double>(), 1e-9 * optimum) << node;
+    EXPECT_GE(total, optimum - 1e-9) << node;
+    const bool is_chosen = node["chosen"] == "S(0)";
+    if (is_chosen) {
+      EXPECT_EQ(total, optimum) << node;
+      EXPECT_EQ(node["local_us"], node["chosen_us"]) << node;
+    }
+    // All else as chosen is one of the ways to have it.
+    EXPECT_GE(optimum - node["chosen_us"].get<double>() + node["local_us"].get<double>(),
+              total - 1e-9)
+        << node;
+    dearer += is_chosen ? 0 : 1;
+  }
+  EXPECT_EQ(found["explain"].size(), 8U);
+  EXPECT_EQ(dearer, 2);  // the weights
 }
 
 TEST(SolveProgram, SaysWhatIsMissing) {
