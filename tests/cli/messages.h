@@ -51,8 +51,7 @@ inline ProcessResult run_shardlab(const std::vector<std::string>& words,
                                   const std::filesystem::path& folder = {}) {
   std::vector<std::string> command = {SHARDLAB_BINARY};
   command.insert(command.end(), words.begin(), words.end());
-  return run_process(
-      command, {.folder = folder, .environment = {{"SHARDLAB_CONFIGS", ""}}, .timeout_s = 60});
+  return run_process(command, {.folder = folder, .environment = {{"SHARDLAB_CONFIGS", ""}}});
 }
 
 }  // namespace shardlab::testing_support
