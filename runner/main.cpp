@@ -1,4 +1,8 @@
 // shardlab: the table of commands, and the one place where errors become exit codes.
+#if defined(__linux__)
+#include <malloc.h>
+#endif
+
 #include <algorithm>
 #include <exception>
 #include <iostream>
@@ -34,6 +38,17 @@ std::vector<std::string> with_whole_lists(std::vector<std::string> words) {
     if (word.starts_with("--inputs=[")) word.insert(kOption.size() + 1, " ");
   }
   return words;
+}
+
+// Memory that was freed serves the next allocation, rather than going back to the system page by page:
+// measured, a tenth of the time of solving a large program. The limits are glibc's largest for
+// mapped blocks (mallopt(3)) and more than any run frees at once.
+void keep_freed_memory() {
+#if defined(__GLIBC__)
+  mallopt(M_MMAP_THRESHOLD, 32 << 20);
+  mallopt(M_TRIM_THRESHOLD, 1 << 30);
+  mallopt(M_TOP_PAD, 4 << 20);
+#endif
 }
 
 int run(int argc, char** argv) {
@@ -73,6 +88,7 @@ int report(std::string_view kind, const std::exception& error, int code) {
 
 int main(int argc, char** argv) {
   using namespace shardlab;
+  keep_freed_memory();
   try {
     return run(argc, argv);
   } catch (const ConfigError& error) {

@@ -15,21 +15,62 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
-// The keys of an object so far. Most have a few, which are found faster in a row.
-class Keys {
+// Builds a document, and stops at the first fault, which a Probe then names.
+class Builder {
  public:
-  // False when it is there already.
-  bool insert(const std::string& key) {
-    if (std::find(few_.begin(), few_.end(), key) != few_.end()) return false;
-    if (few_.size() == kFew) return many_.insert(key).second;
-    few_.push_back(key);
-    return true;
+  [[nodiscard]] json take() { return std::move(document_); }
+
+  bool null() { return add(nullptr); }
+  bool boolean(bool value) { return add(value); }
+  bool number_integer(json::number_integer_t value) { return add(value); }
+  bool number_unsigned(json::number_unsigned_t value) { return add(value); }
+  bool number_float(json::number_float_t value, const std::string& /*text*/) { return add(value); }
+  bool string(std::string& value) { return add(std::move(value)); }
+  bool binary(json::binary_t& /*value*/) { return false; }
+  bool start_object(std::size_t /*size*/) { return open(json::object()); }
+  bool start_array(std::size_t /*size*/) { return open(json::array()); }
+  bool end_object() { return close(); }
+  bool end_array() { return close(); }
+  bool key(std::string& name) {
+    const auto [at, is_new] =
+        open_.back()->get_ref<json::object_t&>().emplace(std::move(name), nullptr);
+    member_ = &at->second;
+    return is_new;
+  }
+  bool parse_error(std::size_t /*position*/, const std::string& /*token*/,
+                   const nlohmann::detail::exception& /*error*/) {
+    return false;
   }
 
  private:
-  static constexpr std::size_t kFew = 16;
-  std::vector<std::string> few_;
-  std::set<std::string> many_;
+  json* place(json value) {
+    json* at = &document_;
+    if (!open_.empty() && open_.back()->is_array()) {
+      at = &open_.back()->get_ref<json::array_t&>().emplace_back();
+    } else if (!open_.empty()) {
+      at = member_;
+    }
+    *at = std::move(value);
+    return at;
+  }
+  template <class Value>
+  bool add(Value&& value) {
+    place(json(std::forward<Value>(value)));
+    return true;
+  }
+  bool open(json value) {
+    if (open_.size() == kMaxJsonDepth) return false;
+    open_.push_back(place(std::move(value)));
+    return true;
+  }
+  bool close() {
+    open_.pop_back();
+    return true;
+  }
+
+  json document_;
+  std::vector<json*> open_;  // objects and arrays that the walk is in
+  json* member_ = nullptr;   // of the last key
 };
 
 // Walks a document without building it, and stops at the first fault.
@@ -73,7 +114,7 @@ class Probe final : public nlohmann::json_sax<json> {
     Frame& frame = frames_.back();
     frame.key = name;
     after_key_ = true;
-    if (frame.keys.insert(name)) return true;
+    if (frame.keys.insert(name).second) return true;
     key_ = name;
     return stop(Fault::kDuplicateKey);
   }
@@ -92,7 +133,7 @@ class Probe final : public nlohmann::json_sax<json> {
     bool is_object = false;
     std::size_t index = 0;  // of the element that the walk is in
     std::string key;
-    Keys keys;
+    std::set<std::string> keys;
   };
 
   bool stop(Fault fault) {
@@ -222,14 +263,15 @@ std::size_t fault_position(std::string_view text, const Probe& probe) {
 }  // namespace
 
 std::optional<json> try_parse_json(std::string_view text) {
-  Probe probe;
-  if (!json::sax_parse(text, &probe)) return std::nullopt;
-  return json::parse(text);
+  Builder builder;
+  if (!json::sax_parse(text, &builder)) return std::nullopt;
+  return builder.take();
 }
 
 json parse_json(std::string_view text, const std::string& name) {
+  if (std::optional<json> document = try_parse_json(text)) return *std::move(document);
   Probe probe;
-  if (json::sax_parse(text, &probe)) return json::parse(text);
+  SHARDLAB_CHECK(!json::sax_parse(text, &probe), "no fault in what can't be built of ", name);
   if (probe.fault() == Probe::Fault::kDuplicateKey) {
     throw ConfigError(name, probe.pointer(), "key " + in_quotes(probe.key()) + " stands twice");
   }

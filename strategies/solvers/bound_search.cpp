@@ -84,7 +84,7 @@ BoundSearch::Attempt BoundSearch::eliminate(const Reparametrisation& costs, doub
   Attempt attempt;
   attempt.part.emplace(current(), costs, tolerance);
   if (attempt.part->empty()) return attempt;
-  BucketTree tree(attempt.part->network());
+  BucketTree tree(attempt.part->network(), most_work);
   if (tree.work() > most_work) {
     attempt.part.reset();
     return attempt;
@@ -145,10 +145,10 @@ void BoundSearch::tighten(Reparametrisation costs) {
     SHARDLAB_CHECK(!tied_->empty(), "the optimum was dropped at ", limit);
     const double work = BucketTree(tied_->network()).work();
     // Nothing to win: a thousandth of a sweep, or no smaller than before.
-    if (round == kRounds || work < 1e3 || (round > 2 && work > 0.9 * last)) break;
+    if (round == kRounds || work < 1e3 || (round > 0 && work > 0.9 * last)) break;
     last = work;
     drop_all_but(tied_->kept(), costs);
-    for (int i = 0; i < 2 * kSweeps; ++i) dual_->sweep();
+    for (int i = 0; i < 2 * kSweeps; ++i) dual_->sweep(DualAscent::Decoding::kNo);
     costs = dual_->reparametrised();
   }
   tied_->fill(current(), costs);
@@ -243,7 +243,8 @@ void BoundSearch::run(std::vector<double> messages) {
   most = (reads + static_cast<double>(whole_.values()) + 1.0) * CostNetwork::kMaxCost;
   double last = -kForbidden;
   for (double most_work = 1e5 + kWorkPerCost * reads;;) {
-    for (int i = 0; i < kSweeps; ++i) dual_->sweep();
+    for (int i = 1; i < kSweeps; ++i) dual_->sweep(DualAscent::Decoding::kNo);
+    dual_->sweep();
     sweeps_ += kSweeps;
     if (dual_->bound() > most) break;  // infeasible
     if (!dual_->decoded().empty()) offer(dual_->decoded());

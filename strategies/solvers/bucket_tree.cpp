@@ -15,18 +15,22 @@ std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 }  // namespace
 
-BucketTree::BucketTree(const SmallNetwork& network) : network_(network) { find_order(); }
+BucketTree::BucketTree(const SmallNetwork& network, double most_work) : network_(network) {
+  find_order(most_work);
+}
 
-void BucketTree::find_order() {
+void BucketTree::find_order(double most_work) {
   const int nodes = network_.nodes();
   std::vector<std::vector<int>> near(at(nodes));
   for (const SmallNetwork::Edge& edge : network_.edges) {
     near[at(edge.a)].push_back(edge.b);
     near[at(edge.b)].push_back(edge.a);
   }
+  std::vector<double> logs;
+  for (int v = 0; v < nodes; ++v) logs.push_back(std::log(network_.values(v)));
   const auto weight = [&](int v) {
-    double log = std::log(network_.values(v));
-    for (const int u : near[at(v)]) log += std::log(network_.values(u));
+    double log = logs[at(v)];
+    for (const int u : near[at(v)]) log += logs[at(u)];
     return log;
   };
   struct Entry {
@@ -48,6 +52,7 @@ void BucketTree::find_order() {
     push(v);
   }
   position_.assign(at(nodes), -1);
+  std::vector<int> joined;
   while (!queue.empty()) {
     const Entry entry = queue.top();
     queue.pop();
@@ -55,12 +60,16 @@ void BucketTree::find_order() {
     if (position_[at(v)] >= 0 || entry.weight != current[at(v)]) continue;
     position_[at(v)] = static_cast<int>(buckets_.size());
     const std::vector<int> scope = near[at(v)];
+    double entries = network_.values(v);
+    for (const int u : scope) entries *= network_.values(u);
+    work_ += entries;
+    if (work_ > most_work) return;
     for (const int u : scope) {
       std::vector<int>& list = near[at(u)];
-      std::vector<int> joined;
+      joined.clear();
       std::ranges::set_union(list, scope, std::back_inserter(joined));
       std::erase_if(joined, [&](int w) { return w == u || w == v; });
-      list = std::move(joined);
+      list = joined;
     }
     for (const int u : scope) push(u);
     buckets_.push_back({.node = v, .scope = scope, .edges = {}, .children = {}});
@@ -68,11 +77,7 @@ void BucketTree::find_order() {
   std::size_t entries = 0;
   for (Bucket& bucket : buckets_) {
     std::ranges::sort(bucket.scope, {}, [&](int u) { return position_[at(u)]; });
-    double size = 1.0;
-    for (const int u : bucket.scope) size *= network_.values(u);
-    work_ += size * network_.values(bucket.node);
     bucket.message = entries;
-    if (work_ > 1e15) continue;  // never run
     for (const int u : bucket.scope) bucket.size *= at(network_.values(u));
     entries += bucket.size;
     if (!bucket.scope.empty()) {

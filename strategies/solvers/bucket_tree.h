@@ -44,10 +44,11 @@ struct SmallSolution {
 
 class BucketTree {
  public:
-  // Orders the variables. Keeps a reference.
-  explicit BucketTree(const SmallNetwork& network);
+  // Orders the variables, and stops once the work is above `most_work`. Keeps a reference.
+  explicit BucketTree(const SmallNetwork& network, double most_work = 1e15);
 
-  [[nodiscard]] double work() const { return work_; }  // entries of all joint tables
+  [[nodiscard]] double work() const { return work_; }  // entries of all joint tables so far
+  // Only when the work is not above the most.
   void run();
   // Infinite: infeasible.
   [[nodiscard]] double minimum() const { return minimum_; }
@@ -73,7 +74,7 @@ class BucketTree {
   [[nodiscard]] std::size_t entry(const Bucket& bucket, std::span<const int> values) const;
 
  private:
-  void find_order();
+  void find_order(double most_work);
   void join(const Bucket& bucket, std::vector<double>& table) const;
   void add(const Bucket& bucket, std::span<const int> dims, const double* costs,
            std::vector<double>& table, double sign) const;

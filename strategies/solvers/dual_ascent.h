@@ -18,6 +18,7 @@
 // passing", IEEE TPAMI 37 (2015).
 #pragma once
 
+#include <cstdint>
 #include <span>
 #include <vector>
 
@@ -40,11 +41,13 @@ class DualAscent {
   // Keeps a reference. `extra`: added to the cost of each value (empty: nothing), as budgets are priced.
   explicit DualAscent(const CutNetwork& cut, std::span<const double> extra = {});
 
+  enum class Decoding : std::uint8_t { kNo, kYes };
+
   // One sweep, forwards and backwards in turn. Returns the bound, constant left out.
-  double sweep();
+  double sweep(Decoding decoding = Decoding::kYes);
   [[nodiscard]] double bound() const { return bound_; }
-  // The assignment (positions in the sets) that the last sweep would decode to. Empty when it runs into a
-  // forbidden pair.
+  // The assignment (positions in the sets) that the last sweep decoded to. Empty when it did
+  // not decode, or ran into a forbidden pair.
   [[nodiscard]] const std::vector<int>& decoded() const { return decoded_; }
 
   [[nodiscard]] Reparametrisation reparametrised() const;
