@@ -48,7 +48,7 @@ void BucketTree::find_order(double most_work) {
   };
   for (int v = 0; v < nodes; ++v) {
     std::ranges::sort(near[at(v)]);
-    near[at(v)].erase(std::ranges::unique(near[at(v)]).begin(), near[at(v)].end());
+    near[at(v)].erase(std::unique(near[at(v)].begin(), near[at(v)].end()), near[at(v)].end());
     push(v);
   }
   position_.assign(at(nodes), -1);

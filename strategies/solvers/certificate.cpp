@@ -257,7 +257,7 @@ class Check {
       std::vector<int>& list = near[at(v)];
       std::erase_if(list, [&](int u) { return u == v || domains_[at(u)].size() == 1; });
       std::ranges::sort(list);
-      list.erase(std::ranges::unique(list).begin(), list.end());
+      list.erase(std::unique(list.begin(), list.end()), list.end());
     };
     std::vector<double> weight(domains_.size());
     const auto weigh = [&](int v) {
