@@ -63,10 +63,9 @@ std::vector<MeasuredKernel> made_up_rows(const Topology& topology, double noise)
   }
   const auto model = model_of(truth(), topology);
   std::mt19937_64 random(17);
-  std::normal_distribution<double> normal(0.0, noise);
+  std::normal_distribution<double> normal(0.0, 1.0);
   for (MeasuredKernel& row : rows) {
-    row.time_us = model->price(*kernel_query(row)).total.value() *
-                  (noise > 0 ? std::exp(normal(random)) : 1.0);
+    row.time_us = model->price(*kernel_query(row)).total.value() * std::exp(noise * normal(random));
   }
   rows.push_back(kernel("launch", "f32", 0));
   rows.back().time_us = 2.5;
