@@ -189,12 +189,11 @@ void BoundSearch::note_stage() {
 void BoundSearch::shrink(const Reparametrisation& costs) {
   if (upper_ == kForbidden) return;
   const double gap = upper_ - costs.bound + tolerance_;
-  if (static_cast<double>(values_left(costs, gap)) >
-      kWorthDropping * static_cast<double>(current().values())) {
-    return;
-  }
   const Restricted part(current(), costs, gap);
   SHARDLAB_CHECK(!part.empty(), "the best assignment was dropped at ", gap);
+  std::size_t left = 0;
+  for (const std::vector<int>& values : part.kept()) left += values.size();
+  if (static_cast<double>(left) > kWorthDropping * static_cast<double>(current().values())) return;
   drop_all_but(part.kept(), costs);
 }
 

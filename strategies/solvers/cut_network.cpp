@@ -247,6 +247,27 @@ CutNetwork::CutNetwork(const CutNetwork& whole, std::span<const std::vector<int>
   list_edges();
 }
 
+CutNetwork::CutNetwork(const CutNetwork& whole, std::span<const int> nodes,
+                       std::span<const CutEdge> edges)
+    : sets_(whole.sets_), pool_(whole.pool_) {
+  for (const int v : nodes) {
+    first_.push_back(costs_.size());
+    set_of_.push_back(whole.set_of_[at(v)]);
+    const auto begin = whole.costs_.begin() + static_cast<std::ptrdiff_t>(whole.first(v));
+    costs_.insert(costs_.end(), begin, begin + static_cast<std::ptrdiff_t>(whole.values(v).size()));
+  }
+  first_.push_back(costs_.size());
+  edges_.reserve(edges.size());
+  for (const CutEdge& edge : edges) {
+    if (edge.a < edge.b) {
+      add_edge(edge.a, edge.b, {edge.a_major, edge.b_major});
+    } else {
+      add_edge(edge.b, edge.a, {edge.b_major, edge.a_major});
+    }
+  }
+  list_edges();
+}
+
 double CutNetwork::cost(std::span<const int> positions, std::span<const double> extra) const {
   double sum = 0.0;
   for (int v = 0; v < nodes(); ++v) {

@@ -47,6 +47,10 @@ class CutNetwork {
   // The same with fewer values: for each node the positions that stay, ascending.
   CutNetwork(const CutNetwork& whole, std::span<const std::vector<int>> kept);
 
+  // Some of its nodes, with all their values, and these edges between them: ends are positions in `nodes`,
+  // tables are where they are in `whole`.
+  CutNetwork(const CutNetwork& whole, std::span<const int> nodes, std::span<const CutEdge> edges);
+
   // A variable that lost all its values, or -1. Nothing else is there then.
   [[nodiscard]] int wiped_out() const { return wiped_out_; }
 

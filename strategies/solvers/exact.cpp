@@ -9,6 +9,7 @@
 #include "strategies/solvers/budget_search.h"
 #include "strategies/solvers/certificate.h"
 #include "strategies/solvers/list_elimination.h"
+#include "strategies/solvers/repeated_layers.h"
 #include "strategies/solvers/tie_break.h"
 
 namespace shardlab {
@@ -67,9 +68,8 @@ std::vector<int> text_ranks(const CostNetwork& network, const CutNetwork& cut,
 }  // namespace
 
 std::vector<double> ExactSolver::start(const CutNetwork& cut) const {
-  std::vector<double> out;
-  if (messages_.empty()) return out;
-  out.resize(cut.messages());
+  if (messages_.empty()) return repeated_layer_messages(cut);
+  std::vector<double> out(cut.messages());
   for (std::size_t e = 0; e < cut.edges().size(); ++e) {
     const CutEdge& to = cut.edges()[e];
     const bool in_order = network_.edges()[e].first == to.a;

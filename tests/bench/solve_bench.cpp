@@ -159,12 +159,12 @@ void BM_Cbc(benchmark::State& state) {
     const auto begin = std::chrono::steady_clock::now();
     const auto result = testing_support::run_process(
         {cbc.string(), lp.string(), "solve"},
-        {.folder = folder.path(), .environment = {}, .timeout_s = 500});
+        {.folder = folder.path(), .environment = {}, .timeout_s = 600});
     cbc_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
     const std::string mark = "Objective value:";
     const std::size_t place = result.out.find(mark);
     if (place == std::string::npos) {
-      state.SkipWithError("cbc found no optimum in 500 s");
+      state.SkipWithError("cbc found no optimum in 600 s");
       return;
     }
     objective = result.out.substr(place + mark.size(), 40);

@@ -1,0 +1,339 @@
+// Colours, the layers they show, the network without most of them, and its messages in all of them.
+#include "strategies/solvers/repeated_layers.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstdlib>
+#include <numeric>
+#include <optional>
+#include <tuple>
+
+#include "strategies/solvers/dual_ascent.h"
+#include "strategies/solvers/key_index.h"
+
+namespace shardlab {
+namespace {
+
+std::size_t at(int i) { return static_cast<std::size_t>(i); }
+
+// Steps that a colour sees. Status: assumed; a few tell the ops of a layer apart.
+constexpr int kRounds = 8;
+// Layers that stay. Status: measured; fewer tell the rest too little, and each costs sweeps.
+constexpr int kLayersKept = 4;
+// Fewer layers than this are not worth the trouble. Status: measured.
+constexpr int kLeastLayers = 8;
+// Sweeps of the small network, at most, and between two looks at its bound.
+constexpr int kMostSweeps = 512;
+constexpr int kSweepsPerLook = 8;
+// A bound that rises by less than this part is tight enough.
+constexpr double kTight = 1e-6;
+
+std::uint64_t mix(std::uint64_t seed, std::uint64_t value) {
+  return KeyIndex::mixed(seed ^ (value + 0x9e3779b97f4a7c15U + (seed << 6U) + (seed >> 2U)));
+}
+
+// -- Classes of nodes that look alike -----------------------------------------------------------
+
+std::vector<std::uint64_t> colours(const CutNetwork& cut) {
+  std::vector<std::uint64_t> colour;
+  for (int v = 0; v < cut.nodes(); ++v) {
+    const std::span<const int> values = cut.values(v);
+    std::uint64_t own = values.size();
+    for (const int value : values) own = mix(own, static_cast<std::uint64_t>(value));
+    for (std::size_t x = 0; x < values.size(); ++x) {
+      own = mix(own, std::bit_cast<std::uint64_t>(cut.costs()[cut.first(v) + x]));
+    }
+    colour.push_back(own);
+  }
+  std::vector<std::uint64_t> next(colour.size());
+  std::vector<std::uint64_t> around;
+  for (int round = 0; round < kRounds; ++round) {
+    for (int v = 0; v < cut.nodes(); ++v) {
+      around.clear();
+      for (const bool ahead : {false, true}) {
+        for (const int e : ahead ? cut.later(v) : cut.earlier(v)) {
+          const CutEdge& edge = cut.edges()[at(e)];
+          const std::uint64_t other = colour[at(ahead ? edge.b : edge.a)];
+          around.push_back(mix(mix(edge.a_major, ahead ? 1U : 0U), other));
+        }
+      }
+      std::ranges::sort(around);
+      next[at(v)] = std::accumulate(around.begin(), around.end(), colour[at(v)], mix);
+    }
+    colour.swap(next);
+  }
+  return colour;
+}
+
+// A class of counterparts, in order; a class of k nodes a layer is k of them.
+struct Column {
+  std::vector<int> nodes;
+  bool placed = false;
+  int sign = 1;  // layer of nodes[i]: shift + sign * i
+  int shift = 0;
+
+  [[nodiscard]] int layer(int rank) const { return shift + sign * rank; }
+  [[nodiscard]] int lowest() const {
+    return std::min(layer(0), layer(static_cast<int>(nodes.size()) - 1));
+  }
+  [[nodiscard]] int highest() const {
+    return std::max(layer(0), layer(static_cast<int>(nodes.size()) - 1));
+  }
+};
+
+std::vector<Column> columns(const CutNetwork& cut) {
+  const std::vector<std::uint64_t> colour = colours(cut);
+  KeyIndex ids;
+  std::vector<std::vector<int>> classes;
+  for (int v = 0; v < cut.nodes(); ++v) {
+    int& id = ids[colour[at(v)]];
+    if (id < 0) {
+      id = static_cast<int>(classes.size());
+      classes.emplace_back();
+    }
+    classes[at(id)].push_back(v);
+  }
+  // How many layers there are: what most nodes' classes count.
+  std::vector<std::size_t> nodes_by_count;
+  for (const std::vector<int>& nodes : classes) {
+    if (nodes.size() < at(kLeastLayers)) continue;
+    nodes_by_count.resize(std::max(nodes_by_count.size(), nodes.size() + 1));
+    nodes_by_count[nodes.size()] += nodes.size();
+  }
+  std::vector<Column> out;
+  if (nodes_by_count.empty()) return out;
+  const auto layers =
+      static_cast<std::size_t>(std::ranges::max_element(nodes_by_count) - nodes_by_count.begin());
+  for (const std::vector<int>& nodes : classes) {
+    const std::size_t per_layer = (nodes.size() + layers / 2) / layers;
+    if (nodes.size() < at(kLeastLayers) || per_layer == 0 || nodes.size() % per_layer != 0)
+      continue;
+    for (std::size_t k = 0; k < per_layer; ++k) {
+      Column& column = out.emplace_back();
+      for (std::size_t i = k; i < nodes.size(); i += per_layer) column.nodes.push_back(nodes[i]);
+    }
+  }
+  return out;
+}
+
+// An edge between two columns, by the ranks of its ends there.
+struct Link {
+  int from = 0;
+  int to = 0;
+  std::size_t table = 0;  // edges of one table are of one layer, or all lead to the next
+  int from_rank = 0;
+  int to_rank = 0;
+
+  [[nodiscard]] auto group() const { return std::tuple(from, to, table); }
+};
+
+// Gives a column the layers that keep all its links to a placed one equally long; false if none do.
+bool place(Column& column, const Column& known, std::span<const Link> links) {
+  for (const int sign : {1, -1}) {
+    const auto shift = [&](const Link& link) {
+      return known.layer(link.from_rank) - sign * link.to_rank;
+    };
+    const int first = shift(links.front());
+    if (!std::ranges::all_of(links, [&](const Link& link) { return shift(link) == first; }))
+      continue;
+    column.placed = true;
+    column.sign = sign;
+    column.shift = first;
+    return true;
+  }
+  return false;
+}
+
+void place_columns(const CutNetwork& cut, std::vector<Column>& columns) {
+  std::vector<int> column_of(at(cut.nodes()), -1);
+  std::vector<int> rank_of(at(cut.nodes()), 0);
+  for (std::size_t c = 0; c < columns.size(); ++c) {
+    for (std::size_t i = 0; i < columns[c].nodes.size(); ++i) {
+      column_of[at(columns[c].nodes[i])] = static_cast<int>(c);
+      rank_of[at(columns[c].nodes[i])] = static_cast<int>(i);
+    }
+  }
+  std::vector<Link> links;
+  for (const CutEdge& edge : cut.edges()) {
+    const int a = column_of[at(edge.a)];
+    const int b = column_of[at(edge.b)];
+    if (a < 0 || b < 0 || a == b) continue;
+    links.push_back({a, b, edge.a_major, rank_of[at(edge.a)], rank_of[at(edge.b)]});
+    links.push_back({b, a, edge.b_major, rank_of[at(edge.b)], rank_of[at(edge.a)]});
+  }
+  std::ranges::stable_sort(
+      links, [](const Link& one, const Link& other) { return one.group() < other.group(); });
+  std::vector<std::size_t> begin(columns.size() + 1, links.size());
+  for (std::size_t i = links.size(); i-- > 0;) begin[at(links[i].from)] = i;
+  for (std::size_t c = columns.size(); c-- > 0;) begin[c] = std::min(begin[c], begin[c + 1]);
+  columns.front().placed = true;
+  std::vector<int> queue = {0};
+  for (std::size_t done = 0; done < queue.size(); ++done) {
+    const int from = queue[done];
+    for (std::size_t i = begin[at(from)]; i < begin[at(from) + 1];) {
+      std::size_t end = i;
+      while (end < begin[at(from) + 1] && links[end].group() == links[i].group()) ++end;
+      Column& to = columns[at(links[i].to)];
+      if (!to.placed && place(to, columns[at(from)], {links.data() + i, end - i})) {
+        queue.push_back(links[i].to);
+      }
+      i = end;
+    }
+  }
+}
+
+// -- The network without most layers ------------------------------------------------------------
+
+class FewLayers {
+ public:
+  FewLayers(const CutNetwork& whole, const LayerPlaces& places);
+  [[nodiscard]] std::vector<double> messages() const;
+
+ private:
+  // The counterpart of a node `by` layers further on; kNone: there is none.
+  [[nodiscard]] int moved(int node, int by) const {
+    const int layer = places_.layer[at(node)] + by;
+    if (layer < 0 || layer >= places_.layers) return LayerPlaces::kNone;
+    return node_at_[at(places_.key[at(node)]) * at(places_.layers) + at(layer)];
+  }
+  [[nodiscard]] bool is_inside(int node) const {
+    return places_.layer[at(node)] != LayerPlaces::kNone;
+  }
+  [[nodiscard]] bool is_left_out(int node) const {
+    return is_inside(node) && places_.layer[at(node)] >= cut_at_ &&
+           places_.layer[at(node)] < cut_at_ + left_out_;
+  }
+  static std::uint64_t pair_key(int a, int b) {
+    return (static_cast<std::uint64_t>(a) << 32U) | static_cast<std::uint64_t>(b);
+  }
+  // The kept edge that tells what an edge's messages are; kNone: none does.
+  [[nodiscard]] int counterpart(const CutEdge& edge) const;
+
+  const CutNetwork& whole_;
+  const LayerPlaces& places_;
+  int cut_at_ = 0;    // the first layer that is left out
+  int left_out_ = 0;  // how many are
+  std::vector<int> node_at_;
+  // An edge of the whole that stays; one that ended in a layer left out ends behind it.
+  struct Source {
+    int edge = 0;
+    bool turned = false;  // its ends are in the other order
+  };
+  std::vector<Source> sources_;
+  mutable KeyIndex edge_of_;  // by both ends before
+  std::optional<CutNetwork> small_;
+};
+
+FewLayers::FewLayers(const CutNetwork& whole, const LayerPlaces& places)
+    : whole_(whole),
+      places_(places),
+      cut_at_(kLayersKept / 2),
+      left_out_(places.layers - kLayersKept),
+      node_at_(at(places.keys) * at(places.layers), LayerPlaces::kNone) {
+  std::vector<int> kept;
+  std::vector<int> place(at(whole.nodes()), LayerPlaces::kNone);
+  for (int v = 0; v < whole.nodes(); ++v) {
+    if (is_inside(v)) {
+      node_at_[at(places.key[at(v)]) * at(places.layers) + at(places.layer[at(v)])] = v;
+    }
+    if (is_left_out(v)) continue;
+    place[at(v)] = static_cast<int>(kept.size());
+    kept.push_back(v);
+  }
+  std::vector<CutEdge> edges;
+  for (std::size_t e = 0; e < whole.edges().size(); ++e) {
+    CutEdge edge = whole.edges()[e];
+    const bool skips = is_left_out(edge.a) || is_left_out(edge.b);
+    if (skips) {
+      int& outer = is_left_out(edge.a) ? edge.a : edge.b;
+      const int inner = is_left_out(edge.a) ? edge.b : edge.a;
+      if (!is_inside(inner) || places.layer[at(inner)] >= cut_at_) continue;
+      outer = moved(outer, left_out_);
+      if (outer == LayerPlaces::kNone || is_left_out(outer)) continue;
+    }
+    edge_of_[pair_key(whole.edges()[e].a, whole.edges()[e].b)] = static_cast<int>(sources_.size());
+    edge.a = place[at(edge.a)];
+    edge.b = place[at(edge.b)];
+    edges.push_back(edge);
+    sources_.push_back({.edge = static_cast<int>(e), .turned = edge.b < edge.a});
+  }
+  small_.emplace(whole, kept, edges);
+}
+
+int FewLayers::counterpart(const CutEdge& edge) const {
+  if (const int same = edge_of_[pair_key(edge.a, edge.b)]; same >= 0) return same;
+  int lowest = places_.layers;
+  for (const int end : {edge.a, edge.b}) {
+    if (is_inside(end)) lowest = std::min(lowest, places_.layer[at(end)]);
+  }
+  const int by = cut_at_ - 1 - lowest;
+  const int a = is_inside(edge.a) ? moved(edge.a, by) : edge.a;
+  const int b = is_inside(edge.b) ? moved(edge.b, by) : edge.b;
+  if (a == LayerPlaces::kNone || b == LayerPlaces::kNone) return LayerPlaces::kNone;
+  return edge_of_[pair_key(a, b)];
+}
+
+std::vector<double> FewLayers::messages() const {
+  DualAscent dual(*small_);
+  double last = -kForbidden;
+  for (int sweeps = 0; sweeps < kMostSweeps; sweeps += kSweepsPerLook) {
+    for (int i = 0; i < kSweepsPerLook; ++i) dual.sweep(DualAscent::Decoding::kNo);
+    if (dual.bound() - last <= kTight * std::abs(dual.bound())) break;
+    last = dual.bound();
+  }
+  std::vector<double> out(whole_.messages(), 0.0);
+  for (const CutEdge& to : whole_.edges()) {
+    const int e = counterpart(to);
+    if (e == LayerPlaces::kNone) continue;
+    const CutEdge& from = small_->edges()[at(e)];
+    const auto [source, turned] = sources_[at(e)];
+    if (whole_.edges()[at(source)].a_major != to.a_major)
+      continue;  // another table, or other values
+    const double* messages = dual.messages().data();
+    std::copy_n(messages + (turned ? from.b_message : from.a_message), to.a_values,
+                out.data() + to.a_message);
+    std::copy_n(messages + (turned ? from.a_message : from.b_message), to.b_values,
+                out.data() + to.b_message);
+  }
+  return out;
+}
+
+}  // namespace
+
+LayerPlaces find_layers(const CutNetwork& cut) {
+  LayerPlaces places;
+  places.layer.assign(at(cut.nodes()), LayerPlaces::kNone);
+  places.key.assign(at(cut.nodes()), LayerPlaces::kNone);
+  std::vector<Column> found = columns(cut);
+  if (found.empty()) return places;
+  place_columns(cut, found);
+  std::erase_if(found, [](const Column& column) { return !column.placed; });
+  // Layers that every column has.
+  int first = found.front().lowest();
+  int last = found.front().highest();
+  for (const Column& column : found) {
+    first = std::max(first, column.lowest());
+    last = std::min(last, column.highest());
+  }
+  if (last - first + 1 < kLeastLayers) return places;
+  places.layers = last - first + 1;
+  places.keys = static_cast<int>(found.size());
+  for (std::size_t c = 0; c < found.size(); ++c) {
+    for (std::size_t i = 0; i < found[c].nodes.size(); ++i) {
+      const int layer = found[c].layer(static_cast<int>(i)) - first;
+      if (layer < 0 || layer >= places.layers) continue;
+      places.layer[at(found[c].nodes[i])] = layer;
+      places.key[at(found[c].nodes[i])] = static_cast<int>(c);
+    }
+  }
+  return places;
+}
+
+std::vector<double> repeated_layer_messages(const CutNetwork& cut) {
+  const LayerPlaces places = find_layers(cut);
+  if (places.layers == 0) return {};
+  return FewLayers(cut, places).messages();
+}
+
+}  // namespace shardlab
