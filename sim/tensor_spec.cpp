@@ -170,6 +170,19 @@ Shape local_shape(const Shape& shape, const Layout& layout, const DeviceMesh& me
   return local;
 }
 
+Shape largest_local_shape(const Shape& shape, const Placements& placements,
+                          const DeviceMesh& mesh) {
+  const std::array<std::int64_t, kMaxMeshDims> first{};
+  return local_shape(shape, Layout(placements), mesh,
+                     std::span(first.data(), static_cast<std::size_t>(mesh.ndim())));
+}
+
+double element_count(const Shape& shape) {
+  double product = 1.0;
+  for (const std::int64_t extent : shape) product *= static_cast<double>(extent);
+  return product;
+}
+
 std::vector<std::int64_t> local_rows(const Shape& shape, int dim, const Layout& layout,
                                      const DeviceMesh& mesh,
                                      std::span<const std::int64_t> coordinate) {

@@ -84,6 +84,11 @@ enum class StridedVariant : std::uint8_t { kChunkOfChunks, kUnflatten };
 // The shape that the rank at `coordinate` holds. Shards are applied in shard order.
 [[nodiscard]] Shape local_shape(const Shape& shape, const Layout& layout, const DeviceMesh& mesh,
                                 std::span<const std::int64_t> coordinate);
+// Of the rank that holds the most: every chunk rounded up (coordinate 0 holds the largest chunks).
+[[nodiscard]] Shape largest_local_shape(const Shape& shape, const Placements& placements,
+                                        const DeviceMesh& mesh);
+// How many elements, as prices count them: not exact past 2^53.
+[[nodiscard]] double element_count(const Shape& shape);
 // Which rows of tensor dim `dim` the rank at `coordinate` holds, as global indices.
 [[nodiscard]] std::vector<std::int64_t> local_rows(const Shape& shape, int dim,
                                                    const Layout& layout, const DeviceMesh& mesh,

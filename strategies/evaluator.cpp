@@ -16,21 +16,6 @@ namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-double elements(const Shape& shape) {
-  double product = 1.0;
-  for (const std::int64_t extent : shape) product *= static_cast<double>(extent);
-  return product;
-}
-
-// The largest local shape of any rank: every chunk rounded up (coordinate 0 holds the largest
-// chunks).
-Shape largest_local_shape(const Shape& shape, const Placements& placements,
-                          const DeviceMesh& mesh) {
-  const std::array<std::int64_t, kMaxMeshDims> first{};
-  return local_shape(shape, Layout(placements), mesh,
-                     std::span(first.data(), static_cast<std::size_t>(mesh.ndim())));
-}
-
 // Prices of one input's layouts in default shard order under the greedy planner: what
 // Redistributor::cost_us says, but of all layouts at once.
 //
@@ -266,7 +251,7 @@ class KernelPrices {
     if (tensor.where[code] == 0) {
       const Shape shape =
           largest_local_shape(tensor.meta.shape, expansion_.tensor_layout(t, code), mesh_);
-      tensor.held.push_back({shape, elements(shape) * itemsize(tensor.meta.dtype)});
+      tensor.held.push_back({shape, element_count(shape) * itemsize(tensor.meta.dtype)});
       tensor.where[code] = static_cast<std::uint32_t>(tensor.held.size());
     }
     return tensor.held[tensor.where[code] - 1];
@@ -501,12 +486,12 @@ double StackEvaluator::kernel_us_under(const ComputeModel& kernels, const OpRule
   KernelQuery query{.kind = rule.kernel, .dtype = tensors[0]->meta.dtype};
   for (std::size_t i = 0; i < tensors.size(); ++i) {
     shapes.push_back(largest_local_shape(tensors[i]->meta.shape, inputs[i], mesh));
-    query.bytes += elements(shapes.back()) * itemsize(tensors[i]->meta.dtype);
+    query.bytes += element_count(shapes.back()) * itemsize(tensors[i]->meta.dtype);
   }
   const std::vector<TensorMeta> out = rule.outputs(call);
   for (std::size_t o = 0; o < out.size(); ++o) {
     query.bytes +=
-        elements(largest_local_shape(out[o].shape, outputs[o], mesh)) * itemsize(out[o].dtype);
+        element_count(largest_local_shape(out[o].shape, outputs[o], mesh)) * itemsize(out[o].dtype);
   }
   if (rule.flops != nullptr) query.flops = rule.flops(shapes, call);
   return kernels.price(query).total.value();

@@ -148,7 +148,13 @@ const OpRule& find_op_rule(std::string_view op, RuleSet set) {
     throw InputError(std::string(elsewhere->op) + ": no sharding strategy registered in rule set " +
                      std::string(to_string(set)));
   }
-  const std::vector<std::string_view> all = all_op_names();
+  std::vector<std::string_view> all = all_op_names();
+  // Short forms too: aten.mm is near aten.mmm, aten.mm.default is not.
+  constexpr std::string_view kDefault = ".default";
+  for (std::size_t i = 0, full = all.size(); i < full; ++i) {
+    if (all[i].ends_with(kDefault))
+      all.push_back(all[i].substr(0, all[i].size() - kDefault.size()));
+  }
   throw InputError("unknown op \"" + std::string(op) + "\"" + did_you_mean(op, all) +
                    "; valid: the ops of `shardlab list ops`");
 }

@@ -16,23 +16,7 @@ namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-// What the rank with the largest shards holds: sizes rounded up, mesh dims left to right.
-Shape largest_local(const Shape& shape, const Placements& placements, const DeviceMesh& mesh) {
-  Shape local = shape;
-  for (std::size_t m = 0; m < placements.size(); ++m) {
-    if (!placements[m].is_shard_like()) continue;
-    std::int64_t& extent = local[static_cast<std::size_t>(placements[m].dim())];
-    const std::int64_t ranks = mesh.size(static_cast<int>(m));
-    extent = (extent + ranks - 1) / ranks;
-  }
-  return local;
-}
-
-double bytes_of(const Shape& shape, DType dtype) {
-  double bytes = itemsize(dtype);
-  for (const std::int64_t extent : shape) bytes *= static_cast<double>(extent);
-  return bytes;
-}
+double bytes_of(const Shape& shape, DType dtype) { return itemsize(dtype) * element_count(shape); }
 
 // -- Kernels ----------------------------------------------------------------------------------
 
@@ -67,7 +51,8 @@ std::vector<double> kernel_prices(const Program& program, const ProgramStrategie
     for (std::size_t t = 0; t < metas.size() && !values.empty(); ++t) {
       const LayoutId layout = strategies.layout(node, row, t);
       const auto [it, is_new] = held.try_emplace(std::uint64_t{t} << 32U | layout);
-      if (is_new) it->second = largest_local(metas[t]->shape, strategies.layouts[layout], mesh);
+      if (is_new)
+        it->second = largest_local_shape(metas[t]->shape, strategies.layouts[layout], mesh);
       query.bytes += bytes_of(it->second, metas[t]->dtype);
       if (t >= own.outputs.size()) inputs[t - own.outputs.size()] = it->second;
     }

@@ -19,22 +19,9 @@ namespace {
 
 constexpr double kForbidden = std::numeric_limits<double>::infinity();
 
-double elements(const Shape& shape) {
-  double product = 1.0;
-  for (const std::int64_t extent : shape) product *= static_cast<double>(extent);
-  return product;
-}
-
 // Of the rank with the largest shards.
 double local_elements(const Shape& shape, const Placements& placements, const DeviceMesh& mesh) {
-  Shape local = shape;
-  for (std::size_t m = 0; m < placements.size(); ++m) {
-    if (!placements[m].is_shard_like()) continue;
-    std::int64_t& extent = local[static_cast<std::size_t>(placements[m].dim())];
-    const std::int64_t ranks = mesh.size(static_cast<int>(m));
-    extent = (extent + ranks - 1) / ranks;
-  }
-  return elements(local);
+  return element_count(largest_local_shape(shape, placements, mesh));
 }
 
 // Tables by what they hold: equal ones are one.
@@ -231,7 +218,7 @@ class ProblemMaker {
       parameters.push_back(n);
       std::vector<double>& own = ratios.emplace_back();
       const Shape& shape = meta_of(n).shape;
-      const double whole = std::max(elements(shape), 1.0);
+      const double whole = std::max(element_count(shape), 1.0);
       for (const LayoutId id : layouts_of(n)) {
         own.push_back(local_elements(shape, strategies_.layouts[id], mesh_) / whole);
         even = even && own.back() * ranks == std::round(own.back() * ranks);

@@ -38,11 +38,11 @@ const Words kGolden = {"--mesh",       "8x8",   "--parameter-budget", "0.015625"
 class Llama : public testing::Test {
  protected:
   ProcessResult solve(const std::string& matmul, int layers, Words more = {},
-                      const Words& constraints = kGolden) {
+                      const Words& constraints = kGolden, int batch = 16) {
     const std::string file = "llama.json";
     const ProcessResult made =
-        run_shardlab({"program", "llama3-8b", "--layers", std::to_string(layers), "--batch", "16",
-                      "--seqlen", "8192", "--matmul", matmul, "--out", file},
+        run_shardlab({"program", "llama3-8b", "--layers", std::to_string(layers), "--batch",
+                      std::to_string(batch), "--seqlen", "8192", "--matmul", matmul, "--out", file},
                      folder_.path());
     EXPECT_EQ(made.exit_code, 0) << made.err;
     Words words = {"solve", file};
@@ -51,14 +51,24 @@ class Llama : public testing::Test {
     return run_shardlab(words, folder_.path());
   }
   json solved(const std::string& matmul, int layers, Words more = {},
-              const Words& constraints = kGolden) {
+              const Words& constraints = kGolden, int batch = 16) {
     more.insert(more.end(), {"--format", "json", "--no-timing"});
-    const ProcessResult result = solve(matmul, layers, more, constraints);
+    const ProcessResult result = solve(matmul, layers, more, constraints, batch);
     EXPECT_EQ(result.err, "");
     return json::parse(result.out);
   }
   TemporaryFolder folder_;
 };
+
+// One layer on three mesh dims, two sequences for each rank of the outermost.
+TEST_F(Llama, HasTheCertifiedOptimumOnThreeMeshDims) {
+  const Words constraints = {"--mesh",       "2x4x8",  "--parameter-budget", "0.015625",
+                             "--pin-inputs", "S(0)RR", "--pin-outputs",      "S(0)RS(2)"};
+  const json plan = solved("einsum", 1, {}, constraints, 4);
+  EXPECT_EQ(plan["nodes"], 332);
+  EXPECT_TRUE(plan["optimal"]);
+  EXPECT_NEAR(plan["objective_us"], 17006.9714, 5e-5);
+}
 
 TEST_F(Llama, OptimaAreAutoParallelsFromTheProgramAlone) {
   for (const Optimum& wanted : kOptima) {

@@ -26,8 +26,8 @@ TEST(NcclEnvironment, OneGpuBefore230IsAHostIdPerRank) {
 }
 
 TEST(NcclEnvironment, LogAndTopologyAreFiles) {
-  EXPECT_EQ(text_of({.log_file = "/tmp/log", .topology_xml = "t.xml"}),
-            "NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=INIT,TUNING NCCL_DEBUG_FILE=/tmp/log "
+  EXPECT_EQ(text_of({.log_file = "nccl.log", .topology_xml = "t.xml"}),
+            "NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=INIT,TUNING NCCL_DEBUG_FILE=nccl.log "
             "NCCL_TOPO_DUMP_FILE=t.xml ");
   EXPECT_EQ(text_of({}), "");
 }
