@@ -17,6 +17,7 @@ message(STATUS "  Eigen ${Eigen3_VERSION}, Boost ${Boost_VERSION}, nlohmann_json
 message(STATUS "  tests ${SHARDLAB_BUILD_TESTS} (GTest ${GTest_VERSION}, Python ${SHARDLAB_PYTHON}), "
                "benchmarks ${SHARDLAB_BUILD_BENCHMARKS} (benchmark ${benchmark_VERSION})")
 message(STATUS "  NCCL          ${_nccl}")
+message(STATUS "  Python module ${SHARDLAB_HAVE_PYTHON} (SHARDLAB_WITH_PYTHON=${SHARDLAB_WITH_PYTHON}; Python ${Python_VERSION}, pybind11 ${pybind11_VERSION})")
 message(STATUS "  binary        ${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/shardlab")
 if(_missing)
   message(STATUS "  left out     ${_missing}")

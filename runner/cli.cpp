@@ -68,6 +68,14 @@ CLI::Validator not_empty() {
           ""};
 }
 
+namespace {
+
+std::ostream& stream_of(const Session& session) {
+  return session.results == nullptr ? std::cout : *session.results;
+}
+
+}  // namespace
+
 ConfigStore Session::store() const {
   std::vector<Override> overrides;
   for (const std::string& text : sets) {
@@ -86,10 +94,11 @@ int Session::threads() const {
 }
 
 void Session::print(const nlohmann::json& document) const {
-  std::cout << document.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) << "\n";
+  stream_of(*this) << document.dump(2, ' ', false, nlohmann::json::error_handler_t::replace)
+                   << "\n";
 }
 
-void Session::print(const std::string& text) const { std::cout << text; }
+void Session::print(const std::string& text) const { stream_of(*this) << text; }
 
 void add_common_options(CLI::App& app, Session& session) {
   app.add_option("--format", session.format, "text for eyes, or json: exactly one document")

@@ -41,12 +41,13 @@ struct Session {
   std::string topology = "h100";
 
   int exit_code = kDone;
+  std::ostream* results = nullptr;        // null: stdout
   std::vector<std::string> command_line;  // as typed
 
   [[nodiscard]] bool json() const { return format == "json"; }
   [[nodiscard]] ConfigStore store() const;
   [[nodiscard]] int threads() const;  // jobs, or the number of cores
-  // Results: the JSON document or the text, to stdout.
+  // Results: the JSON document or the text, to `results`.
   void print(const nlohmann::json& document) const;
   void print(const std::string& text) const;
 };

@@ -1,44 +1,18 @@
-// shardlab: the table of commands, and the one place where errors become exit codes.
+// shardlab: runs a command (runner/command_line.cpp has their table), and is the one place where errors
+// become exit codes.
 #if defined(__linux__)
 #include <malloc.h>
 #endif
 
-#include <algorithm>
 #include <exception>
 #include <iostream>
 
 #include "costmodel/error.h"
-#include "runner/cli.h"
-#include "runner/commands/commands.h"
+#include "runner/command_line.h"
 #include "runner/terminal.h"
-#include "runner/usage.h"
-#include "runner/version.h"
 
 namespace shardlab {
 namespace {
-
-constexpr CommandRow kCommands[] = {
-    {"plan", add_plan_command},           {"select", add_select_command},
-    {"simulate", add_simulate_command},   {"ties", add_ties_command},
-    {"rules", add_rules_command},         {"compare", add_compare_command},
-    {"regress", add_regress_command},     {"validate", add_validate_command},
-    {"calibrate", add_calibrate_command}, {"measure", add_measure_command},
-    {"program", add_program_command},     {"solve", add_solve_command},
-    {"list", add_list_command},           {"describe", add_describe_command},
-};
-
-// CLI11 splits a value of --inputs that stands in brackets at its commas; a blank in front keeps
-// tensor lists whole (select takes it away again).
-std::vector<std::string> with_whole_lists(std::vector<std::string> words) {
-  constexpr std::string_view kOption = "--inputs";
-  bool is_input = false;
-  for (std::string& word : words) {
-    if (word.starts_with("--")) is_input = word == kOption;
-    if (is_input && word.starts_with('[')) word.insert(0, " ");
-    if (word.starts_with("--inputs=[")) word.insert(kOption.size() + 1, " ");
-  }
-  return words;
-}
 
 // Memory that was freed serves the next allocation, rather than going back to the system page by page:
 // measured, a tenth of the time of solving a large program. The limits are glibc's largest for
@@ -52,28 +26,11 @@ void keep_freed_memory() {
 }
 
 int run(int argc, char** argv) {
-  CLI::App app{
-      "shardlab: which sharding decisions does a cost-model change flip, and at what regret?",
-      "shardlab"};
-  app.set_version_flag("--version", std::string("shardlab ") + std::string(version()));
-  app.require_subcommand(1);
   Session session;
-  session.command_line.assign(argv + 1, argv + argc);
-  for (const CommandRow& row : kCommands) row.add(app, session);
-  try {
-    std::vector<std::string> words = with_whole_lists(session.command_line);
-    std::reverse(words.begin(), words.end());  // CLI11 reads from the back
-    app.parse(words);
-  } catch (const CLI::CallForHelp& help) {
-    return app.exit(help);
-  } catch (const CLI::CallForVersion& call) {
-    return app.exit(call);
-  } catch (const CLI::ParseError& error) {
-    throw InputError(usage_message(app, error, session.command_line));
-  }
+  const int exit_code = run_command_line({argv + 1, argv + argc}, session);
   std::cout.flush();
   if (!std::cout) throw EnvironmentError("writing to stdout failed");
-  return session.exit_code;
+  return exit_code;
 }
 
 // A message may quote what was typed or read: bytes that are no printable ASCII and no UTF-8 letter

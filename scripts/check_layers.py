@@ -35,6 +35,9 @@ LAYERS = {
         ("CLI", "Eigen", "boost", "nlohmann"),
         library=False,
     ),
+    "python": Layer(
+        ("runner/", "strategies/", "sim/", "costmodel/"), ("nlohmann", "pybind11"), library=False
+    ),
     "tests": Layer(
         ("tests/", "runner/", "reports/", "strategies/", "sim/", "costmodel/"),
         ("CLI", "Eigen", "benchmark", "boost", "gmock", "gtest", "nlohmann"),

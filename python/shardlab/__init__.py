@@ -1,0 +1,261 @@
+"""shardlab from Python: plans, choices, prices and proofs as plain dicts.
+
+    import shardlab
+    shardlab.plan("S(0)R", "RS(1)", mesh="2x4", tensor="bf16[8192,4096]")["price_us"]
+
+Texts are shardlab's: a mesh "8x8" or "dp=8,tp=8", a tensor "bf16[8192,4096]" (dtype and global shape), a
+layout "S(0)R" (a placement per mesh dim). Where a layout is wanted, a DTensorSpec of torch.distributed.tensor
+will do; mesh and tensor come from it then. torch is never imported.
+
+Prices are in microseconds, bytes are those of the whole array. Every dict has the keys of the command of the same
+name (`shardlab plan --format json`). Bad input raises InputError, a ValueError, whose message names what was found
+and what is valid; what the machine lacks raises EnvironmentError, a RuntimeError.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import pathlib
+import tempfile
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+_CONFIGS = pathlib.Path(__file__).parent / "configs"  # there when pip installed the package
+if _CONFIGS.is_dir():
+    os.environ.setdefault("SHARDLAB_CONFIGS", str(_CONFIGS))
+
+from ._shardlab import ConfigError, EnvironmentError, InputError, LimitError  # noqa: E402
+from ._shardlab import Pricer as _Pricer  # noqa: E402
+from ._shardlab import run as _run  # noqa: E402
+from ._shardlab import version as __version__  # noqa: E402
+from .specs import Layout, layout_text, mesh_text, spec_texts, tensor_text  # noqa: E402
+
+__all__ = [
+    "ConfigError", "EnvironmentError", "InputError", "LimitError", "Pricer", "calibrate", "compare", "describe",
+    "layout_text", "measurements", "mesh_text", "names", "plan", "price", "program", "run", "select", "simulate",
+    "solve", "stack", "suite", "tensor_text", "topology", "validate",
+]
+
+Json = dict[str, Any]
+Config = str | os.PathLike | Mapping[str, Any]  # a shipped name, a path, or the file's content
+
+
+class _Words:
+    """The words of a command; files for what is given as content live as long as it."""
+
+    def __init__(self, *words: str):
+        self.words = list(words)
+        self._folder: tempfile.TemporaryDirectory | None = None
+
+    def __enter__(self) -> "_Words":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._folder is not None:
+            self._folder.cleanup()
+
+    def add(self, option: str, value: object) -> "_Words":
+        """An option that is left out where the value is None or False, and a flag where it is True."""
+        if value is None or value is False:
+            return self
+        self.words += [option] if value is True else [option, str(value)]
+        return self
+
+    def each(self, option: str, values: Iterable[object]) -> "_Words":
+        for value in values:
+            self.add(option, value)
+        return self
+
+    def file(self, config: Config) -> str:
+        """The name or path of a configuration."""
+        if not isinstance(config, Mapping):
+            return os.fspath(config)
+        if self._folder is None:
+            self._folder = tempfile.TemporaryDirectory(prefix="shardlab-")
+        path = pathlib.Path(self._folder.name) / f"{len(list(pathlib.Path(self._folder.name).iterdir()))}.json"
+        path.write_text(json.dumps(config))
+        return str(path)
+
+    def common(self, topology: Config | None, set: Mapping[str, Any] | None) -> "_Words":
+        if topology is not None:
+            self.add("--topology", self.file(topology))
+        return self.each("--set", _assignments(set))
+
+    def run(self) -> Json:
+        return json.loads(_run(self.words + ["--format", "json"])[1])
+
+
+def _assignments(set: Mapping[str, Any] | None) -> list[str]:
+    return [f"{key}={value if isinstance(value, str) else json.dumps(value)}" for key, value in (set or {}).items()]
+
+
+def run(*words: str) -> Json:
+    """Any command by its words, e.g. run("ties", "--suite", "ops-small"); its JSON document.
+
+    A gate that says no (exit code 1 of the program) is not an error here: the document says it.
+    """
+    return json.loads(_run([*words, "--format", "json"])[1])
+
+
+def plan(src: Layout, dst: Layout, *, mesh: str | None = None, tensor: str | None = None,
+         stack: Config = "dtensor-2.13", topology: Config | None = None, planner: str | None = None,
+         flatten: Sequence[str] = (), set: Mapping[str, Any] | None = None) -> Json:
+    """The steps that take a tensor from one layout to another, and their price.
+
+    mesh, tensor: from the DTensorSpecs where src or dst is one. planner: "greedy" or "graph" instead of the
+    stack's. flatten: axes of flattened meshes, "dp,tp". set: any number of the configuration, e.g.
+    {"devices_per_host": 4, "stack.transition_us": 1}.
+
+    Keys: path, steps (collective, mesh_dims, from, to, full_bytes, price_us, parts_us), price_us (None:
+    impossible, with the reason), bounds.
+    """
+    mesh, tensor, src, dst = spec_texts(src, dst, mesh, tensor)
+    with _Words("plan", "--mesh", mesh, "--tensor", tensor, "--from", src, "--to", dst) as words:
+        words.add("--stack", words.file(stack)).add("--planner", planner).each("--flatten", flatten)
+        return words.common(topology, set).run()
+
+
+def price(src: Layout, dst: Layout, *, mesh: str | None = None, tensor: str | None = None,
+          stack: Config = "dtensor-2.13", topology: Config | None = None,
+          set: Mapping[str, Any] | None = None) -> float:
+    """What a redistribution costs in microseconds; infinity: impossible. Asked often: Pricer."""
+    return Pricer(stack, topology, set).price(src, dst, mesh=mesh, tensor=tensor)
+
+
+class Pricer:
+    """Prices under one stack; asking again costs microseconds. Not for several threads at once."""
+
+    def __init__(self, stack: Config = "dtensor-2.13", topology: Config | None = None,
+                 set: Mapping[str, Any] | None = None):
+        with _Words() as words:
+            self._pricer = _Pricer(words.file(stack), words.file(topology or "h100"), _assignments(set))
+
+    @property
+    def stack(self) -> str:
+        """The stack's name."""
+        return self._pricer.stack
+
+    def price(self, src: Layout, dst: Layout, *, mesh: str | None = None, tensor: str | None = None) -> float:
+        """Microseconds of a redistribution; infinity: impossible."""
+        mesh, tensor, src, dst = spec_texts(src, dst, mesh, tensor)
+        return self._pricer.price(mesh, tensor, src, dst)
+
+    def collective(self, collective: str, full_bytes: float, *, mesh: str, mesh_dim: int = 0) -> dict[str, float]:
+        """Microseconds of one collective over a mesh dim. full_bytes: of the whole array, as nccl-tests counts."""
+        total, latency, transfer, compute, straggler = self._pricer.collective(collective, full_bytes, mesh, mesh_dim)
+        return {"total_us": total, "latency_us": latency, "transfer_us": transfer, "compute_us": compute,
+                "straggler_us": straggler}
+
+
+def select(op: str, inputs: Sequence[str], *, mesh: str, args: Sequence[Any] = (), stack: Config = "dtensor-2.13",
+           topology: Config | None = None, search: str | None = None, order: str | None = None,
+           set: Mapping[str, Any] | None = None) -> Json:
+    """The candidates of one op, their prices and the choice.
+
+    inputs: a text a tensor, "f32[16,16] S(0)"; a tensor list is "[f32[8,8] R; f32[8,8] S(0)]". args: the
+    positional arguments that are not tensors. Keys: candidates, selected, ties, margin_us, flips_with_order.
+    """
+    with _Words("select", "--op", op, "--mesh", mesh) as words:
+        words.words += ["--inputs", *inputs]
+        words.add("--args", json.dumps(list(args)) if args else None).add("--stack", words.file(stack))
+        words.add("--search", search).add("--order", order)
+        return words.common(topology, set).run()
+
+
+def simulate(src: Layout, dst: Layout, *, mesh: str | None = None, tensor: str | None = None,
+             stack: Config = "dtensor-2.13", topology: Config | None = None, data: bool = True,
+             straggler: str | None = None, set: Mapping[str, Any] | None = None) -> Json:
+    """Runs a redistribution on virtual ranks. Keys: verified, replicas_bitwise_equal, time_us, steps."""
+    mesh, tensor, src, dst = spec_texts(src, dst, mesh, tensor)
+    with _Words("simulate", "--mesh", mesh, "--tensor", tensor, "--from", src, "--to", dst) as words:
+        words.add("--stack", words.file(stack)).add("--data", "on" if data else "off")
+        words.add("--straggler", straggler)
+        return words.common(topology, set).run()
+
+
+def solve(program: Config, *, mesh: str, stack: Config = "ap-nccl", topology: Config | None = None,
+          pins: Mapping[str, str] | None = None, pin_inputs: str | None = None, pin_outputs: str | None = None,
+          parameter_budget: float | None = None, memory_budget_bytes: float | None = None, margins: bool = False,
+          best: int | None = None, explain: str | None = None, strided: bool = False,
+          set: Mapping[str, Any] | None = None) -> Json:
+    """The best layouts of a whole program, with a proof.
+
+    Keys: objective_us, lower_bound_us, optimal, breakdown_us, assignment (node, op, layout_in, layout_out,
+    compute_us, communication_us, margin_us), timing.
+    """
+    with _Words("solve") as words:
+        words.words.append(words.file(program))
+        words.add("--mesh", mesh).add("--stack", words.file(stack))
+        words.each("--pin", [f"{node}={layout}" for node, layout in (pins or {}).items()])
+        words.add("--pin-inputs", pin_inputs).add("--pin-outputs", pin_outputs)
+        words.add("--parameter-budget", parameter_budget).add("--memory-budget", memory_budget_bytes)
+        words.add("--margins", margins).add("--best", best).add("--explain", explain).add("--strided", strided)
+        return words.common(topology, set).run()
+
+
+def calibrate(files: Sequence[str | os.PathLike], *, topology: Config | None = None, model: str | None = None,
+              out: str | os.PathLike | None = None, hold_out: bool = False) -> Json:
+    """Fits a stack to measured times: nccl-tests text or JSON, or measurement sets. Keys: parameters (value,
+    low_95, high_95), not_identified, rows_used, rows_refused, stack (what `out` would hold)."""
+    with _Words("calibrate", *map(os.fspath, files)) as words, tempfile.TemporaryDirectory() as folder:
+        path = os.fspath(out) if out is not None else os.path.join(folder, "stack.json")
+        words.add("--out", path).add("--model", model).add("--hold-out", hold_out)
+        result = words.common(topology, None).run()
+        result["stack"] = json.loads(pathlib.Path(path).read_text())
+        return result
+
+
+def validate(files: Sequence[str | os.PathLike], *, stack: Config, topology: Config | None = None,
+             rows: bool = False) -> Json:
+    """Predicted against measured times. Keys: points, median_ape_percent, p90_ape_percent, by, worst."""
+    with _Words("validate", *map(os.fspath, files)) as words:
+        return words.add("--stack", words.file(stack)).add("--rows", rows).common(topology, None).run()
+
+
+def compare(*, baseline: Config, candidates: Sequence[Config], suite: Config, reference: Config | None = None,
+            topology: Config | None = None, out: str | os.PathLike | None = None,
+            set: Mapping[str, Any] | None = None) -> Json:
+    """What a change of the stack flips over a suite, and at what regret; `out`: a folder for the report."""
+    with _Words("compare") as words:
+        words.add("--baseline", words.file(baseline)).each("--candidate", map(words.file, candidates))
+        words.add("--suite", words.file(suite))
+        if reference is not None:
+            words.add("--reference", words.file(reference))
+        words.add("--out", None if out is None else os.fspath(out))
+        return words.common(topology, set).run()
+
+
+def names(kind: str) -> list[str]:
+    """A registry: stacks, models, topologies, ops, suites, regressions, programs, measurements."""
+    return run("list", kind)[kind]
+
+
+def describe(kind: str, name: str | os.PathLike) -> Json:
+    """One entry of a registry, read in full: stack, model, topology, op, suite, regression, program, measurement."""
+    return run("describe", kind, os.fspath(name))
+
+
+def stack(name: str | os.PathLike) -> Json:
+    """A stack with every default filled in; change it and hand it to `stack=`."""
+    return describe("stack", name)
+
+
+def topology(name: str | os.PathLike) -> Json:
+    """A topology: devices a host, link levels, what a device computes and holds."""
+    return describe("topology", name)
+
+
+def suite(name: str | os.PathLike) -> Json:
+    """A suite of questions."""
+    return describe("suite", name)
+
+
+def program(name: str | os.PathLike) -> Json:
+    """A program: nodes with ops, shapes, inputs."""
+    return describe("program", name)
+
+
+def measurements(name: str | os.PathLike) -> Json:
+    """A measurement set, from a shipped name, shardlab's JSON, or nccl-tests text or JSON."""
+    return describe("measurement", name)

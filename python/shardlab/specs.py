@@ -1,0 +1,86 @@
+"""Texts of torch.distributed.tensor's specs, read by their attributes: torch is never imported.
+
+    layout_text([Shard(0), Replicate()])   "S(0)R"
+    mesh_text(device_mesh)                 "dp=8,tp=8", or "8x8" without names
+    tensor_text(spec.tensor_meta)          "bf16[8192,4096]"
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ._shardlab import InputError
+
+Layout = Any  # a layout's text, a sequence of placements, or a DTensorSpec
+
+# torch's names of dtypes, and shardlab's where they differ
+_DTYPES = {
+    "float64": "f64", "float32": "f32", "float16": "f16", "bfloat16": "bf16", "int64": "i64", "int32": "i32",
+    "int16": "i16", "int8": "i8", "uint8": "u8", "uint64": "u64", "bool": "b8", "complex64": "c64",
+    "float8_e4m3fn": "f8e4m3", "float8_e5m2": "f8e5m2",
+}
+
+
+def _placement(placement: Any) -> str:
+    kind = type(placement).__name__
+    if kind == "Replicate":
+        return "R"
+    if kind == "Shard":
+        return f"S({placement.dim})"
+    if kind == "_StridedShard":
+        return f"_S({placement.dim},{placement.split_factor})"
+    if kind == "Partial":
+        return f"P({placement.reduce_op})"
+    if kind == "_MaskPartial":
+        return "MP"
+    if kind == "_NormPartial":
+        return f"NP({placement.norm_type})"
+    raise InputError(f"placement: found {placement!r}; valid: Replicate, Shard, Partial and their kinds")
+
+
+def layout_text(layout: Layout) -> str:
+    """A layout's text, of a text, of placements or of a spec."""
+    if isinstance(layout, str):
+        return layout
+    placements = getattr(layout, "placements", layout)
+    try:
+        return "".join(_placement(placement) for placement in placements)
+    except TypeError:
+        raise InputError(f"layout: found {layout!r}; valid: a text such as S(0)R, placements, a DTensorSpec") from None
+
+
+def mesh_text(mesh: Any) -> str:
+    """A DeviceMesh's text. Its ranks must be 0, 1, 2, ... in row-major order, as shardlab's are."""
+    if isinstance(mesh, str):
+        return mesh
+    ranks = mesh.mesh.flatten().tolist()
+    if ranks != list(range(len(ranks))):
+        raise InputError(f"mesh: found ranks {ranks[:8]}; valid: a whole mesh, ranks 0, 1, ... in row-major order")
+    shape = tuple(mesh.mesh.shape)
+    dims = getattr(mesh, "mesh_dim_names", None)
+    if dims:
+        return ",".join(f"{name}={size}" for name, size in zip(dims, shape))
+    return "x".join(str(size) for size in shape)
+
+
+def tensor_text(tensor: Any) -> str:
+    """The text of anything with a shape and a dtype."""
+    if isinstance(tensor, str):
+        return tensor
+    name = str(tensor.dtype).removeprefix("torch.")
+    if name not in _DTYPES:
+        raise InputError(f"dtype: found {name}; valid: {', '.join(_DTYPES)}")
+    return f"{_DTYPES[name]}[{','.join(str(extent) for extent in tensor.shape)}]"
+
+
+def spec_texts(src: Layout, dst: Layout, mesh: Any, tensor: Any) -> tuple[str, str, str, str]:
+    """Mesh, tensor, source and destination as texts; the first two from a spec where they are not given."""
+    for spec in (src, dst):
+        if mesh is None:
+            mesh = getattr(spec, "mesh", None)
+        if tensor is None:
+            tensor = getattr(spec, "tensor_meta", None)
+    if mesh is None or tensor is None:
+        missing = "mesh" if mesh is None else "tensor"
+        raise InputError(f"{missing}: not given, and no DTensorSpec tells it")
+    return mesh_text(mesh), tensor_text(tensor), layout_text(src), layout_text(dst)

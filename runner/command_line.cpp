@@ -1,0 +1,60 @@
+// The table of commands, and their words given to CLI11.
+#include "runner/command_line.h"
+
+#include <algorithm>
+
+#include "runner/commands/commands.h"
+#include "runner/usage.h"
+#include "runner/version.h"
+
+namespace shardlab {
+namespace {
+
+constexpr CommandRow kCommands[] = {
+    {"plan", add_plan_command},           {"select", add_select_command},
+    {"simulate", add_simulate_command},   {"ties", add_ties_command},
+    {"rules", add_rules_command},         {"compare", add_compare_command},
+    {"regress", add_regress_command},     {"validate", add_validate_command},
+    {"calibrate", add_calibrate_command}, {"measure", add_measure_command},
+    {"program", add_program_command},     {"solve", add_solve_command},
+    {"list", add_list_command},           {"describe", add_describe_command},
+};
+
+// CLI11 splits a value of --inputs that stands in brackets at its commas; a blank in front keeps
+// tensor lists whole (select takes it away again).
+std::vector<std::string> with_whole_lists(std::vector<std::string> words) {
+  constexpr std::string_view kOption = "--inputs";
+  bool is_input = false;
+  for (std::string& word : words) {
+    if (word.starts_with("--")) is_input = word == kOption;
+    if (is_input && word.starts_with('[')) word.insert(0, " ");
+    if (word.starts_with("--inputs=[")) word.insert(kOption.size() + 1, " ");
+  }
+  return words;
+}
+
+}  // namespace
+
+int run_command_line(const std::vector<std::string>& words, Session& session) {
+  CLI::App app{
+      "shardlab: which sharding decisions does a cost-model change flip, and at what regret?",
+      "shardlab"};
+  app.set_version_flag("--version", std::string("shardlab ") + std::string(version()));
+  app.require_subcommand(1);
+  session.command_line = words;
+  for (const CommandRow& row : kCommands) row.add(app, session);
+  try {
+    std::vector<std::string> typed = with_whole_lists(words);
+    std::reverse(typed.begin(), typed.end());  // CLI11 reads from the back
+    app.parse(typed);
+  } catch (const CLI::CallForHelp& help) {
+    return app.exit(help);
+  } catch (const CLI::CallForVersion& call) {
+    return app.exit(call);
+  } catch (const CLI::ParseError& error) {
+    throw InputError(usage_message(app, error, words));
+  }
+  return session.exit_code;
+}
+
+}  // namespace shardlab

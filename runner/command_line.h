@@ -1,0 +1,21 @@
+// One command by its words, as typed after `shardlab`: what the program and the Python module run.
+//
+//   Session session;
+//   std::ostringstream out;
+//   session.results = &out;
+//   const int exit_code = run_command_line({"plan", "--mesh", "8", ...}, session);
+//
+// Throws what commands throw (costmodel/error.h): InputError for words that make no command.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "runner/cli.h"
+
+namespace shardlab {
+
+// --help and --version print to stdout, whatever the session says.
+[[nodiscard]] int run_command_line(const std::vector<std::string>& words, Session& session);
+
+}  // namespace shardlab

@@ -1,0 +1,197 @@
+"""The Python module says what the commands say."""
+
+import json
+import math
+import os
+import pathlib
+import subprocess
+import sys
+import threading
+
+import pytest
+
+import shardlab
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+BINARY = os.environ.get("SHARDLAB_BINARY", str(ROOT / "build" / "release" / "bin" / "shardlab"))
+QUESTION = {"mesh": "2x4", "tensor": "bf16[8192,4096]"}
+
+
+def command(*words):
+    result = subprocess.run([BINARY, *words, "--format", "json"], capture_output=True, text=True, timeout=120)
+    assert result.returncode == 0, result.stderr
+    return json.loads(result.stdout)
+
+
+def test_plan_is_the_commands_document():
+    assert shardlab.plan("S(0)R", "RS(1)", stack="dtensor-v3", **QUESTION) == command(
+        "plan", "--mesh", "2x4", "--tensor", "bf16[8192,4096]", "--from", "S(0)R", "--to", "RS(1)", "--stack",
+        "dtensor-v3")
+
+
+def test_select_is_the_commands_document():
+    inputs = ["f32[8,8] P(max)", "f32[8,8] R"]
+    ours = shardlab.select("aten.mul.Tensor", inputs, mesh="4", stack="dtensor-v3", set={"devices_per_host": 1})
+    assert ours == command("select", "--op", "aten.mul.Tensor", "--mesh", "4", "--inputs", *inputs, "--stack",
+                           "dtensor-v3", "--set", "devices_per_host=1")
+    assert ours["selected"]["total_us"] == 22.81853570377591  # the tie of pytorch/pytorch#172282
+    assert len(ours["ties"]) == 3
+
+
+def test_arguments_and_tensor_lists_reach_the_op():
+    assert shardlab.select("aten.sum.dim_IntList", ["f32[16,16] S(0)"], args=[[0]], mesh="4")["selected"][
+        "outputs"] == ["P(sum)"]
+    lists = shardlab.select("aten.cat.default", ["[f32[8,8] S(1); f32[8,8] S(1)]"], args=[0], mesh="2")
+    assert lists["selected"]["outputs"] == ["S(1)"]
+
+
+def test_prices_agree_with_plans():
+    pricer = shardlab.Pricer("dtensor-v3")
+    assert pricer.stack == "dtensor-v3"
+    for src, dst in [("S(0)R", "RS(1)"), ("S(0)S(0)", "RR"), ("P(sum)R", "S(0)R"), ("RR", "RR")]:
+        planned = shardlab.plan(src, dst, stack="dtensor-v3", **QUESTION)["price_us"]
+        assert pricer.price(src, dst, **QUESTION) == planned
+        assert shardlab.price(src, dst, stack="dtensor-v3", **QUESTION) == planned
+    assert pricer.price("RR", "P(sum)R", **QUESTION) == 0.0 or pricer.price("RR", "P(sum)R", **QUESTION) == math.inf
+
+
+def test_one_collective_has_its_parts():
+    parts = shardlab.Pricer("alpha-beta").collective("all_gather", 1 << 20, mesh="8")
+    assert parts["total_us"] == pytest.approx(parts["latency_us"] + parts["transfer_us"], rel=1e-12)
+    twice = shardlab.Pricer("alpha-beta").collective("all_gather", 1 << 21, mesh="8")
+    assert twice["transfer_us"] == pytest.approx(2 * parts["transfer_us"])
+
+
+def test_configurations_may_be_changed_dicts():
+    stack = shardlab.stack("alpha-beta")
+    topology = shardlab.topology("h100")
+    base = shardlab.price("S(0)", "R", mesh="8", tensor="f32[4096,4096]", stack=stack, topology=topology)
+    assert base == shardlab.price("S(0)", "R", mesh="8", tensor="f32[4096,4096]", stack="alpha-beta")
+    topology["links"][0]["bandwidth_gb_per_s"] /= 2
+    assert shardlab.price("S(0)", "R", mesh="8", tensor="f32[4096,4096]", stack=stack, topology=topology) > base
+
+
+def test_a_program_is_solved_and_simulated():
+    program = shardlab.program("mlp")
+    named = shardlab.solve("mlp", mesh="8")
+    given = shardlab.solve(program, mesh="8")
+    assert named["optimal"] and given["objective_us"] == named["objective_us"]
+    pinned = shardlab.solve(program, mesh="8", pins={"x": "R"})
+    assert pinned["objective_us"] >= named["objective_us"]
+    assert pinned["assignment"][0]["layout_out"] == "R"
+    assert shardlab.simulate("S(0)", "R", mesh="4", tensor="f32[8,4]")["verified"] is True
+
+
+def test_registries_and_measurements():
+    assert "dtensor-2.13" in shardlab.names("stacks")
+    name = shardlab.names("measurements")[0]
+    assert shardlab.measurements(name)["schema"] == "shardlab/measurements/1"
+    assert shardlab.suite("ops-small")["schema"] == "shardlab/suite/1"
+
+
+def test_calibrated_stacks_validate(tmp_path):
+    name = next(name for name in shardlab.names("measurements") if "h100" in name)
+    fitted = shardlab.calibrate([name], topology="h100")
+    assert fitted["rows_used"] > 0 and fitted["parameters"]
+    checked = shardlab.validate([name], stack=fitted["stack"])
+    assert checked["points"] > 0 and checked["median_ape_percent"] < 50
+
+
+@pytest.mark.parametrize("ask, message", [
+    (lambda: shardlab.plan("S(0)R", "RS(9)", **QUESTION), "--to: layout"),
+    (lambda: shardlab.plan("S(0)R", "RS(1)", mesh="2x4"), "tensor: not given"),
+    (lambda: shardlab.plan("S(0)R", "RS(1)", stack="dtensor-v33", **QUESTION), "did you mean"),
+    (lambda: shardlab.plan(3, "RS(1)", **QUESTION), "layout: found 3"),
+    (lambda: shardlab.Pricer("dtensor-v3").collective("gather", 1, mesh="8"), "valid: all_gather"),
+    (lambda: shardlab.Pricer("dtensor-v3").collective("all_gather", 1, mesh="8", mesh_dim=1), "valid: 0 to 0"),
+    (lambda: shardlab.solve({"schema": "shardlab/program/1"}, mesh="8"), "name"),
+    (lambda: shardlab.run("plam"), "plam"),
+])
+def test_bad_input_is_a_value_error_that_says_what_is_valid(ask, message):
+    with pytest.raises(ValueError) as error:
+        ask()
+    assert message in str(error.value)
+
+
+def test_measure_is_left_to_the_program():
+    with pytest.raises(RuntimeError, match="shardlab measure"):
+        shardlab.run("measure", "--collective", "all_reduce")
+
+
+def test_threads_may_run_commands_at_the_same_time():
+    want = shardlab.plan("S(0)R", "RS(1)", **QUESTION)
+    got = []
+    threads = [threading.Thread(target=lambda: got.append(shardlab.plan("S(0)R", "RS(1)", **QUESTION)))
+               for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert got == [want] * 4
+
+
+class Meta:
+    def __init__(self, shape, dtype):
+        self.shape, self.dtype = shape, dtype
+
+
+class Ranks:
+    def __init__(self, shape, first=0):
+        self.shape, self._first = shape, first
+
+    def flatten(self):
+        return self
+
+    def tolist(self):
+        return list(range(self._first, self._first + math.prod(self.shape)))
+
+
+class Mesh:
+    def __init__(self, shape, names=None, first=0):
+        self.mesh, self.mesh_dim_names = Ranks(shape, first), names
+
+
+class Shard:
+    def __init__(self, dim):
+        self.dim = dim
+
+
+class Replicate:
+    pass
+
+
+class Spec:
+    def __init__(self, mesh, placements, meta):
+        self.mesh, self.placements, self.tensor_meta = mesh, placements, meta
+
+
+def test_specs_are_read_by_their_attributes():
+    meta = Meta((8192, 4096), "torch.bfloat16")
+    src = Spec(Mesh((2, 4), ("dp", "tp")), (Shard(0), Replicate()), meta)
+    dst = Spec(Mesh((2, 4), ("dp", "tp")), (Replicate(), Shard(1)), meta)
+    plan = shardlab.plan(src, dst)
+    assert plan["mesh"] == "dp=2,tp=4" and plan["from"] == "S(0)R" and plan["to"] == "RS(1)"
+    assert plan["price_us"] == shardlab.plan("S(0)R", "RS(1)", **QUESTION)["price_us"]
+    with pytest.raises(ValueError, match="row-major"):
+        shardlab.plan(Spec(Mesh((2, 4), None, first=8), src.placements, meta), "RR")
+    with pytest.raises(ValueError, match="found float7"):
+        shardlab.tensor_text(Meta((1,), "torch.float7"))
+
+
+def test_swapping_dtensors_cost_function(tmp_path):
+    python = os.environ.get("SHARDLAB_ORACLE_PYTHON") or str(ROOT / "build" / "oracle" / "bin" / "python")
+    if not os.path.exists(python):
+        pytest.skip("torch is not installed: scripts/setup --with-oracle")
+    def swapped(stack):
+        result = subprocess.run(
+            [python, str(ROOT / "python" / "examples" / "swap_cost_function.py"), "--stack", stack],
+            capture_output=True, text=True, timeout=250,
+            env={**os.environ, "PYTHONPATH": str(pathlib.Path(shardlab.__file__).parents[1])})
+        assert result.returncode == 0, result.stderr
+        return result.stdout
+    assert "\n0 of 8 ops changed" in swapped("dtensor-2.13")  # the same costs, the same choices
+    assert "changed\n" in swapped("alpha-beta")
+
+
+if __name__ == "__main__":
+    sys.exit(pytest.main([__file__]))
