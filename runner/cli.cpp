@@ -76,16 +76,21 @@ std::ostream& stream_of(const Session& session) {
 
 }  // namespace
 
-ConfigStore Session::store() const {
+ConfigStore Session::experiment_store() const {
   std::vector<Override> overrides;
-  for (const std::string& text : sets) {
-    overrides.push_back(Override::parse(text));
-    if (overrides.back().target == "experiment") {
-      throw InputError("--set " + text +
+  for (const std::string& text : sets) overrides.push_back(Override::parse(text));
+  return ConfigStore(configs_root(), std::move(overrides));
+}
+
+ConfigStore Session::store() const {
+  ConfigStore store = experiment_store();
+  for (const Override& change : store.overrides()) {
+    if (change.target == "experiment") {
+      throw InputError("--set " + change.text +
                        ": this command reads no experiment; valid: topology, stack");
     }
   }
-  return ConfigStore(configs_root(), std::move(overrides));
+  return store;
 }
 
 int Session::threads() const {

@@ -46,7 +46,8 @@ struct Session {
 
   [[nodiscard]] bool json() const { return format == "json"; }
   [[nodiscard]] ConfigStore store() const;
-  [[nodiscard]] int threads() const;  // jobs, or the number of cores
+  [[nodiscard]] ConfigStore experiment_store() const;  // of a command that reads an experiment
+  [[nodiscard]] int threads() const;                   // jobs, or the number of cores
   // Results: the JSON document or the text, to `results`.
   void print(const nlohmann::json& document) const;
   void print(const std::string& text) const;

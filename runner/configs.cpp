@@ -28,6 +28,8 @@ std::string kind_name(ConfigKind kind) {
       return "program";
     case ConfigKind::kMeasurement:
       return "measurement set";
+    case ConfigKind::kExperiment:
+      return "experiment";
   }
   return "";
 }
@@ -113,6 +115,8 @@ std::string_view folder_of(ConfigKind kind) {
       return "programs";
     case ConfigKind::kMeasurement:
       return "measurements";
+    case ConfigKind::kExperiment:
+      return "experiments";
   }
   return "";
 }
@@ -202,25 +206,31 @@ nlohmann::json ConfigStore::with_overrides(nlohmann::json json, std::string_view
 }
 
 nlohmann::json ConfigStore::read_stack(const fs::path& path, std::vector<fs::path> above) const {
-  nlohmann::json json = read_json_file(path);
+  const nlohmann::json json = read_json_file(path);
   if (!json.is_object() || !json.contains("base")) return json;
-  const JsonPlace place{path.string(), "/base"};
-  const std::string base = json_text(json["base"], place);
   above.push_back(fs::weakly_canonical(path));
+  nlohmann::json merged = upon_base(json, path, {path.string(), ""}, std::move(above));
+  if (!json.contains("name")) merged["name"] = path.stem().string();
+  return merged;
+}
+
+nlohmann::json ConfigStore::upon_base(const nlohmann::json& json, const fs::path& path,
+                                      const JsonPlace& place, std::vector<fs::path> above) const {
+  const JsonPlace base_place = place.at("base");
+  const std::string base = json_text(json["base"], base_place);
   nlohmann::json merged;
   try {
     const fs::path below = find(ConfigKind::kStack, base, path.parent_path()).lexically_normal();
     if (std::find(above.begin(), above.end(), fs::weakly_canonical(below)) != above.end()) {
-      place.fail("found \"" + base + "\", which has this stack as its own base");
+      base_place.fail("found \"" + base + "\", which has this stack as its own base");
     }
     merged = read_stack(below, std::move(above));
   } catch (const InputError& error) {
-    place.fail(error.what());
+    base_place.fail(error.what());
   }
   if (!merged.is_object() || !merged.contains("schema") || merged["schema"] != "shardlab/stack/1") {
-    place.fail("found \"" + base + "\", which is no stack");
+    base_place.fail("found \"" + base + "\", which is no stack");
   }
-  if (!json.contains("name")) merged["name"] = path.stem().string();
   for (const auto& [key, value] : json.items()) {
     if (key != "base") merged[key] = value;
   }
@@ -238,6 +248,17 @@ Stack ConfigStore::stack(const std::string& name) const {
                       [&](const nlohmann::json& j) {
                         return Stack::from_json(j, {path.string(), ""});
                       });
+}
+
+Stack ConfigStore::stack(const nlohmann::json& json, const fs::path& path,
+                         const JsonPlace& place) const {
+  nlohmann::json merged = json;
+  if (json.contains("base")) {
+    if (!json.contains("name")) place.fail("name is missing; valid: a name of its own");
+    merged = upon_base(json, path, place, {});
+  }
+  return read_changed(merged, with_overrides(merged, "stack"), overrides_of("stack"),
+                      [&](const nlohmann::json& j) { return Stack::from_json(j, place); });
 }
 
 nlohmann::json ConfigStore::read_topology(const fs::path& path) const {
@@ -272,9 +293,17 @@ Topology ConfigStore::topology(const std::string& name, std::int64_t devices_per
   return Topology::from_json(with_overrides(json, "topology"), {path.string(), ""});
 }
 
-Suite ConfigStore::suite(const std::string& name) const {
+Suite ConfigStore::suite(const std::string& name, std::optional<std::uint64_t> seed) const {
   const fs::path path = find(ConfigKind::kSuite, name);
-  return Suite::from_json(read_json_file(path), {path.string(), ""});
+  nlohmann::json json = read_json_file(path);
+  if (seed && json.is_object() && json.contains("generate") && json["generate"].is_object()) {
+    json["generate"]["seed"] = *seed;
+  }
+  return Suite::from_json(json, {path.string(), ""});
+}
+
+nlohmann::json ConfigStore::experiment_json(const fs::path& path) const {
+  return with_overrides(read_json_file(path), "experiment");
 }
 
 Program ConfigStore::program(const std::string& name) const {

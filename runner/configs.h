@@ -10,6 +10,7 @@
 
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -43,7 +44,8 @@ enum class ConfigKind : std::uint8_t {
   kSuite,
   kRegression,
   kProgram,
-  kMeasurement
+  kMeasurement,
+  kExperiment
 };
 [[nodiscard]] std::string_view folder_of(ConfigKind kind);
 
@@ -63,17 +65,26 @@ class ConfigStore {
   // it.
   [[nodiscard]] nlohmann::json stack_json(const std::string& name) const;
   [[nodiscard]] Stack stack(const std::string& name) const;
+  // One that is written out, at `place` in the file `path`; its base is a shipped name, or a path relative to
+  // the file.
+  [[nodiscard]] Stack stack(const nlohmann::json& json, const std::filesystem::path& path,
+                            const JsonPlace& place) const;
   // A file that ends in .xml is NCCL's topology XML (costmodel/measurements/topology_xml.h).
   [[nodiscard]] Topology topology(const std::string& name) const;
   // A shipped topology with this many devices a host.
   [[nodiscard]] Topology topology(const std::string& name, std::int64_t devices_per_host) const;
-  [[nodiscard]] Suite suite(const std::string& name) const;
+  // `seed`: of its generator, in place of its own.
+  [[nodiscard]] Suite suite(const std::string& name, std::optional<std::uint64_t> seed = {}) const;
+  [[nodiscard]] nlohmann::json experiment_json(const std::filesystem::path& path) const;
   [[nodiscard]] Program program(const std::string& name) const;
   [[nodiscard]] const std::vector<Override>& overrides() const { return overrides_; }
 
  private:
   [[nodiscard]] nlohmann::json read_stack(const std::filesystem::path& path,
                                           std::vector<std::filesystem::path> above) const;
+  [[nodiscard]] nlohmann::json upon_base(const nlohmann::json& json,
+                                         const std::filesystem::path& path, const JsonPlace& place,
+                                         std::vector<std::filesystem::path> above) const;
   [[nodiscard]] nlohmann::json read_topology(const std::filesystem::path& path) const;
   [[nodiscard]] std::string overrides_of(std::string_view target) const;
   [[nodiscard]] nlohmann::json with_overrides(nlohmann::json json, std::string_view target) const;

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <iostream>
 
+#include "costmodel/text.h"
+
 namespace shardlab {
 namespace {
 
@@ -85,6 +87,18 @@ std::string TextTable::text(const std::string& indent) const {
   return out;
 }
 
+std::string progress_text(const std::string& what, std::size_t done, std::size_t total,
+                          std::size_t skipped, double seconds) {
+  std::string text = what + " " + std::to_string(done) + " of " + std::to_string(total);
+  if (seconds < 1.0 || done <= skipped) return text;
+  const double rate = static_cast<double>(done - skipped) / seconds;
+  const double left = static_cast<double>(total - std::min(done, total)) / rate;
+  text += ", " + format_fixed(rate, rate < 10.0 ? 1 : 0) + "/s, ";
+  if (left < 120.0) return text + format_fixed(left, 0) + " s left";
+  if (left < 7200.0) return text + format_fixed(left / 60.0, 0) + " min left";
+  return text + format_fixed(left / 3600.0, 1) + " h left";
+}
+
 Progress::Progress(std::string what, std::size_t total, bool quiet)
     : what_(std::move(what)),
       total_(total),
@@ -94,6 +108,12 @@ Progress::Progress(std::string what, std::size_t total, bool quiet)
 
 Progress::~Progress() {
   if (shown_) std::cerr << "\r\033[K" << std::flush;
+}
+
+void Progress::skip(std::size_t done) {
+  const std::lock_guard lock(mutex_);
+  done_ += done;
+  skipped_ += done;
 }
 
 void Progress::advance(std::size_t by) {
@@ -106,7 +126,9 @@ void Progress::advance(std::size_t by) {
   }
   last_ = now;
   shown_ = true;
-  std::cerr << "\r\033[K" << what_ << " " << done_ << " of " << total_ << std::flush;
+  const std::chrono::duration<double> seconds = now - start_;
+  std::cerr << "\r\033[K" << progress_text(what_, done_, total_, skipped_, seconds.count())
+            << std::flush;
 }
 
 }  // namespace shardlab

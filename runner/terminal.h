@@ -25,8 +25,12 @@ class TextTable {
 // a terminal.
 [[nodiscard]] std::string printable(std::string_view text);
 
-// One line on stderr, rewritten in place, once a command takes longer than a second; only on
-// terminals, not with --quiet. Safe to call from several threads.
+// One line on stderr, rewritten in place, once a command takes longer than a second: how much is done, the
+// rate, and the time that is left at that rate. Only on terminals, not with --quiet. Safe to call from several threads.
+// "questions 120 of 1000, 60/s, 15 s left"; no rate before a second has passed.
+[[nodiscard]] std::string progress_text(const std::string& what, std::size_t done,
+                                        std::size_t total, std::size_t skipped, double seconds);
+
 class Progress {
  public:
   Progress(std::string what, std::size_t total, bool quiet);
@@ -34,11 +38,13 @@ class Progress {
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
   void advance(std::size_t by = 1);
+  void skip(std::size_t done);  // was done before: no part of the rate
 
  private:
   std::string what_;
   std::size_t total_;
   std::size_t done_ = 0;
+  std::size_t skipped_ = 0;
   bool shown_ = false;
   bool enabled_;
   std::mutex mutex_;

@@ -17,6 +17,7 @@ void add_rules_command(CLI::App& app, Session& session);
 void add_select_command(CLI::App& app, Session& session);
 void add_simulate_command(CLI::App& app, Session& session);
 void add_solve_command(CLI::App& app, Session& session);
+void add_sweep_command(CLI::App& app, Session& session);
 void add_ties_command(CLI::App& app, Session& session);
 void add_validate_command(CLI::App& app, Session& session);
 

@@ -59,7 +59,7 @@ std::string meeting_address(const ReadVariable& read, const LaunchPlace& place) 
 
 }  // namespace
 
-std::optional<LaunchPlace> find_place(const ReadVariable& read) {
+std::optional<LaunchPlace> find_rank(const ReadVariable& read) {
   for (const Launcher& launcher : kLaunchers) {
     if (read(launcher.rank).empty() || read(launcher.world).empty()) continue;
     LaunchPlace place;
@@ -69,22 +69,28 @@ std::optional<LaunchPlace> find_place(const ReadVariable& read) {
     place.local_rank = read(launcher.local_rank).empty()
                            ? place.rank
                            : number_in(read, launcher.local_rank, 0, kMaxWorld);
-    if (place.launcher == "shardlab") {
-      place.address = "127.0.0.1";
-      place.port = static_cast<int>(number_in(read, "SHARDLAB_PORT", 1, 65535));
-      if (place.rank == 0) {
-        place.listening_fd =
-            static_cast<int>(number_in(read, "SHARDLAB_RENDEZVOUS_FD", 0, kMaxWorld));
-      }
-      return place;
-    }
-    place.address = meeting_address(read, place);
-    if (!read("MASTER_PORT").empty()) {
-      place.port = static_cast<int>(number_in(read, "MASTER_PORT", 1, 65535));
-    }
     return place;
   }
   return std::nullopt;
+}
+
+std::optional<LaunchPlace> find_place(const ReadVariable& read) {
+  std::optional<LaunchPlace> place = find_rank(read);
+  if (!place) return std::nullopt;
+  if (place->launcher == "shardlab") {
+    place->address = "127.0.0.1";
+    place->port = static_cast<int>(number_in(read, "SHARDLAB_PORT", 1, 65535));
+    if (place->rank == 0) {
+      place->listening_fd =
+          static_cast<int>(number_in(read, "SHARDLAB_RENDEZVOUS_FD", 0, kMaxWorld));
+    }
+    return place;
+  }
+  place->address = meeting_address(read, *place);
+  if (!read("MASTER_PORT").empty()) {
+    place->port = static_cast<int>(number_in(read, "MASTER_PORT", 1, 65535));
+  }
+  return place;
 }
 
 }  // namespace shardlab

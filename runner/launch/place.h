@@ -38,5 +38,7 @@ using ReadVariable = std::function<std::string(const char*)>;  // "" when unset
 // Throws InputError: a variable that is no number, a rank outside of its world, no MASTER_ADDR for
 // ranks on several hosts.
 [[nodiscard]] std::optional<LaunchPlace> find_place(const ReadVariable& read);
+// The same for processes that never meet: no address, no port.
+[[nodiscard]] std::optional<LaunchPlace> find_rank(const ReadVariable& read);
 
 }  // namespace shardlab

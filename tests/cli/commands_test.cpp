@@ -70,7 +70,7 @@ TEST_P(Help, ItsExampleWorks) {
 
 INSTANTIATE_TEST_SUITE_P(Commands, Help,
                          testing::Values("plan", "select", "simulate", "ties", "compare", "regress",
-                                         "validate", "program", "list", "describe"),
+                                         "validate", "program", "sweep", "list", "describe"),
                          [](const testing::TestParamInfo<const char*>& test) {
                            return std::string(test.param);
                          });
@@ -78,7 +78,7 @@ INSTANTIATE_TEST_SUITE_P(Commands, Help,
 TEST(Program, HelpListsEveryCommandWithItsExample) {
   const std::string help = output_of({"--help"});
   for (const char* name : {"plan", "select", "simulate", "ties", "compare", "regress", "validate",
-                           "program", "list", "describe"}) {
+                           "program", "sweep", "list", "describe"}) {
     EXPECT_NE(help.find("shardlab " + std::string(name) + " "), std::string::npos) << name;
   }
 }

@@ -1,0 +1,114 @@
+// shardlab sweep: an experiment, streamed, resumable, in as many parts as there are machines.
+#include "runner/sweep.h"
+
+#include <chrono>
+#include <iostream>
+
+#include "costmodel/text.h"
+#include "runner/commands/commands.h"
+#include "runner/env.h"
+#include "runner/launch/place.h"
+#include "runner/terminal.h"
+
+namespace shardlab {
+namespace {
+
+struct SweepArguments {
+  std::string experiment;
+  std::string part;
+  bool resume = false;
+};
+
+// --part, else what a launcher says, else the whole.
+SweepPart part_of(const SweepArguments& arguments, bool& launched) {
+  launched = false;
+  if (!arguments.part.empty()) return SweepPart::parse(arguments.part);
+  const std::optional<LaunchPlace> place = find_rank(read_env);
+  if (!place) return {};
+  launched = true;
+  return SweepPart::parse(std::to_string(place->rank + 1) + "/" + std::to_string(place->world));
+}
+
+std::string summary_text(const nlohmann::json& summary) {
+  TextTable table({"topology", "suite", "stack", "questions", "flips", "ties", "order dependent",
+                   "mean regret %"});
+  for (const nlohmann::json& row : summary) {
+    const nlohmann::json& regret = row["mean_regret_percent"];
+    table.add({row["topology"], row["suite"], row["stack"], row["questions"].dump(),
+               row["flips"].dump(), row["ties"].dump(), row["order_dependent"].dump(),
+               regret.is_null() ? "-" : format_fixed(regret.get<double>(), 2)});
+  }
+  return table.text();
+}
+
+void run_sweep(const SweepArguments& arguments, Session& session) {
+  const auto start = std::chrono::steady_clock::now();
+  bool launched = false;
+  const SweepPart part = part_of(arguments, launched);
+  const Experiment experiment = Experiment::read(session.experiment_store(), arguments.experiment);
+  Sweep sweep(experiment, session.out, part);
+  Progress progress("rows", sweep.rows(), session.quiet || (launched && part.part > 0));
+  bool first = true;
+  const std::size_t resumed = sweep.run(session.threads(), arguments.resume, [&](std::size_t rows) {
+    if (first) {
+      progress.skip(rows);
+      first = false;
+    } else {
+      progress.advance(rows);
+    }
+  });
+  const bool merged = sweep.merge();
+  // Of processes that a launcher started together one speaks for all: the one that merged.
+  if (launched && !merged) return;
+  nlohmann::json json = {{"experiment", experiment.name},
+                         {"part", part.part + 1},
+                         {"parts", part.parts},
+                         {"rows", sweep.rows()},
+                         {"resumed_rows", resumed},
+                         {"complete", merged},
+                         {"results", nullptr},
+                         {"summary", nullptr}};
+  if (merged) {
+    json["results"] = sweep.results().string();
+    json["summary"] = sweep.summary();
+  }
+  const std::chrono::duration<double> wall = std::chrono::steady_clock::now() - start;
+  if (!session.no_timing) json["timing"] = {{"wall_ms", wall.count() * 1e3}};
+  if (session.json()) {
+    session.print(json);
+    return;
+  }
+  std::string text = experiment.name + ": " + std::to_string(sweep.rows()) + " rows";
+  if (part.parts > 1) {
+    text += " of part " + std::to_string(part.part + 1) + " of " + std::to_string(part.parts);
+  }
+  if (resumed > 0) text += ", " + std::to_string(resumed) + " of them from before";
+  text += merged ? ", all in " + sweep.results().string() + "\n" + summary_text(json["summary"])
+                 : "; other parts are not complete yet\n";
+  session.print(text);
+}
+
+}  // namespace
+
+void add_sweep_command(CLI::App& app, Session& session) {
+  auto arguments = std::make_shared<SweepArguments>();
+  CLI::App* command = app.add_subcommand(
+      "sweep",
+      "answer an experiment's questions (suites x stacks x topologies), row by row\n"
+      "  shardlab sweep history --out sweep/\n"
+      "  mpirun -np 4 shardlab sweep history --out sweep/     a part a process; so under srun\n"
+      "  shardlab sweep history --out sweep/ --part 2/4       one of four, as a job array has "
+      "them");
+  command->add_option("experiment", arguments->experiment, "shipped name or path")->required();
+  command
+      ->add_option("--out", session.out,
+                   "folder for part-I-of-N.jsonl and, once all are complete, results.jsonl")
+      ->required()
+      ->check(not_empty());
+  command->add_option("--part", arguments->part, "I/N: the I-th of N parts");
+  command->add_flag("--resume", arguments->resume, "go on where an earlier run of this part ended");
+  add_common_options(*command, session);
+  command->callback([arguments, &session] { run_sweep(*arguments, session); });
+}
+
+}  // namespace shardlab

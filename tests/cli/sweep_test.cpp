@@ -1,0 +1,252 @@
+// shardlab sweep: the same bytes in one process and in many, and after a kill.
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <fstream>
+#include <thread>
+
+#include "tests/cli/messages.h"
+
+namespace shardlab::testing_support {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+using Words = std::vector<std::string>;
+
+constexpr const char* kSmall = R"({"schema": "shardlab/experiment/1",
+  "topologies": ["h100", "a100"], "suites": ["ops-small"],
+  "stacks": ["dtensor-v3", {"base": "alpha-beta", "name": "slow", "transition_us": 1}]})";
+// Some seconds of work.
+constexpr const char* kLarge = R"({"schema": "shardlab/experiment/1",
+  "topologies": ["h100"], "suites": ["ops-full", "ops-small"], "stacks": ["dtensor-v3", "dtensor-v1", "alpha-beta"]})";
+
+class Sweeps : public testing::Test {
+ protected:
+  ProcessResult sweep(const Words& more, const std::string& experiment = "small.json") {
+    Words words = {"sweep", experiment, "--no-timing"};
+    words.insert(words.end(), more.begin(), more.end());
+    return run_shardlab(words, folder_.path());
+  }
+  ProcessResult mpirun(const Words& more) const {
+    Words words = {kMpirun, "--oversubscribe", "-np", "2", SHARDLAB_BINARY, "sweep"};
+    words.insert(words.end(), more.begin(), more.end());
+    return run_process(words, {.folder = folder_.path(),
+                               .environment = {{"SHARDLAB_CONFIGS", ""},
+                                               {"OMPI_ALLOW_RUN_AS_ROOT", "1"},
+                                               {"OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1"}}});
+  }
+  std::string results(const std::string& out) const {
+    return read_text(folder_.path() / out / "results.jsonl");
+  }
+  // What one process writes that nobody disturbs.
+  std::string whole(const std::string& experiment) {
+    EXPECT_EQ(sweep({"--out", "whole"}, experiment).exit_code, 0);
+    return results("whole");
+  }
+
+  static constexpr const char* kMpirun = "/usr/bin/mpirun";
+  TemporaryFolder folder_;
+  fs::path small_ = folder_.write("small.json", kSmall);
+  fs::path large_ = folder_.write("large.json", kLarge);
+};
+
+// Waits until a file has this many bytes; false: it took too long.
+bool grows_to(const fs::path& path, std::uintmax_t bytes) {
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(120);
+  while (std::chrono::steady_clock::now() < end) {
+    std::error_code error;
+    if (fs::file_size(path, error) >= bytes && !error) return true;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  return false;
+}
+
+// What a run that was killed left: a head, whole rows of its own, perhaps a torn one; and not all of them.
+void expect_a_part(const fs::path& path) {
+  std::ifstream in(path);
+  std::string line;
+  ASSERT_TRUE(std::getline(in, line));
+  const std::size_t rows = json::parse(line)["rows"];
+  std::size_t found = 0;
+  while (std::getline(in, line)) ++found;
+  EXPECT_LT(found, rows) << path << " was complete before it was killed";
+  EXPECT_GT(found, 0U);
+}
+
+TEST_F(Sweeps, ResultsAreRowsUnderAHead) {
+  const ProcessResult run = sweep({"--out", "out", "--format", "json"});
+  ASSERT_EQ(run.exit_code, 0) << run.err;
+  const json said = json::parse(run.out);
+  EXPECT_EQ(said["rows"], 2 * 816);
+  EXPECT_TRUE(said["complete"]);
+  EXPECT_EQ(said["results"], "out/results.jsonl");
+  ASSERT_EQ(said["summary"].size(), 4U);
+  EXPECT_EQ(said["summary"][0]["flips"], 0);
+  EXPECT_EQ(said["summary"][1]["stack"], "slow");
+  std::ifstream in(folder_.path() / "out/results.jsonl");
+  std::string line;
+  std::getline(in, line);
+  EXPECT_EQ(json::parse(line)["schema"], "shardlab/sweep/1");
+  // Flips as the rows have them, and as compare counts them.
+  std::size_t row = 0;
+  std::size_t flips = 0;
+  for (; std::getline(in, line); ++row) {
+    const json each = json::parse(line);
+    EXPECT_EQ(each["row"], row);
+    EXPECT_EQ(each["topology"], row < 816 ? "h100" : "a100");
+    if (row < 816 && each["answers"][0]["choice"] != each["answers"][1]["choice"]) ++flips;
+  }
+  EXPECT_EQ(row, 2U * 816U);
+  EXPECT_EQ(said["summary"][1]["flips"], flips);
+  EXPECT_GT(flips, 0U);
+}
+
+TEST_F(Sweeps, PartsInAnyOrderMakeTheSameBytes) {
+  const std::string one = whole("small.json");
+  for (const char* part : {"3/3", "1/3", "2/3"}) {
+    const ProcessResult run = sweep({"--out", "parts", "--part", part, "--jobs", "1"});
+    ASSERT_EQ(run.exit_code, 0) << run.err;
+    EXPECT_EQ(run.out.find("not complete yet") == std::string::npos, std::string(part) == "2/3");
+  }
+  EXPECT_EQ(results("parts"), one);
+  EXPECT_EQ(sweep({"--out", "jobs", "--jobs", "3"}).exit_code, 0);
+  EXPECT_EQ(results("jobs"), one);
+}
+
+TEST_F(Sweeps, TwoProcessesOfMpirunMakeTheSameBytes) {
+  if (!fs::exists(kMpirun)) GTEST_SKIP() << "no mpirun here (Debian: openmpi-bin)";
+  const ProcessResult run =
+      mpirun({"small.json", "--out", "mpi", "--format", "json", "--no-timing"});
+  ASSERT_EQ(run.exit_code, 0) << run.err;
+  EXPECT_TRUE(json::parse(run.out)["complete"]);  // one document: of the one that merged
+  EXPECT_EQ(results("mpi"), whole("small.json"));
+}
+
+TEST_F(Sweeps, ATornLineIsCutOffAndRowsAreNeitherLostNorDoubled) {
+  const std::string one = whole("small.json");
+  const fs::path part = folder_.path() / "whole/part-0001-of-0001.jsonl";
+  const std::string text = read_text(part);
+  for (const std::size_t bytes :
+       {std::size_t{0}, std::size_t{40}, text.size() / 3, text.size() - 1}) {
+    folder_.write("whole/part-0001-of-0001.jsonl", text.substr(0, bytes));
+    fs::remove(folder_.path() / "whole/results.jsonl");
+    const ProcessResult run = sweep({"--out", "whole", "--resume", "--format", "json"});
+    ASSERT_EQ(run.exit_code, 0) << run.err;
+    EXPECT_EQ(json::parse(run.out)["resumed_rows"] == 0, bytes < 200);
+    EXPECT_EQ(results("whole"), one);
+  }
+}
+
+TEST_F(Sweeps, AKilledWorkerEndsTheJobAndIsResumed) {
+  if (!fs::exists(kMpirun)) GTEST_SKIP() << "no mpirun here (Debian: openmpi-bin)";
+  ProcessResult run;
+  std::thread job([&] { run = mpirun({"large.json", "--out", "killed", "--jobs", "1"}); });
+  const fs::path part = folder_.path() / "killed/part-0002-of-0002.jsonl";
+  const bool begun = grows_to(part, 100'000);
+  // Of ours: it runs in this test's folder, which no other process knows.
+  pid_t worker = 0;
+  for (const auto& entry : fs::directory_iterator("/proc")) {
+    const std::string name = entry.path().filename();
+    if (name.find_first_not_of("0123456789") != std::string::npos) continue;
+    std::error_code error;
+    if (fs::read_symlink(entry.path() / "cwd", error) != folder_.path()) continue;
+    std::ifstream in(entry.path() / "environ");
+    const std::string environment{std::istreambuf_iterator<char>(in), {}};
+    if (environment.find("OMPI_COMM_WORLD_RANK=1") != std::string::npos) worker = std::stoi(name);
+  }
+  if (worker > 0) kill(worker, SIGKILL);
+  job.join();
+  ASSERT_TRUE(begun) << run.err;
+  ASSERT_GT(worker, 0) << run.err;
+  EXPECT_NE(run.exit_code, 0);
+  EXPECT_NE((run.out + run.err).find("signal 9"), std::string::npos) << run.out << run.err;
+  EXPECT_FALSE(fs::exists(folder_.path() / "killed/results.jsonl"));
+  expect_a_part(part);
+  const ProcessResult again = mpirun({"large.json", "--out", "killed", "--resume"});
+  ASSERT_EQ(again.exit_code, 0) << again.err;
+  EXPECT_EQ(results("killed"), whole("large.json"));
+}
+
+TEST_F(Sweeps, WhatCannotGoOnSaysWhy) {
+  const std::string one = whole("small.json");
+  const auto error = [&](const Words& words, int exit_code,
+                         const std::string& experiment = "small.json") {
+    const ProcessResult run = sweep(words, experiment);
+    EXPECT_EQ(run.exit_code, exit_code);
+    return run.err;
+  };
+  const std::string part = "whole/part-0001-of-0001.jsonl";
+  EXPECT_EQ(error({"--out", "whole"}, 2),
+            "shardlab: " + part + ": is there already; valid: --resume, or another --out\n");
+  EXPECT_NE(error({"--out", "whole", "--resume", "--set", "stack.transition_us=2"}, 2)
+                .find(part + ": line 1: found another sweep, {\"schema\":\"shardlab/sweep/1\""),
+            std::string::npos);
+  std::string text = read_text(folder_.path() / part);
+  const std::size_t second = text.find('\n', text.find('\n') + 1) + 1;
+  folder_.write(part, text.substr(0, text.find('\n') + 1) + text.substr(second));
+  EXPECT_EQ(
+      error({"--out", "whole", "--resume"}, 2),
+      "shardlab: " + part + ": line 2: found " + text.substr(second, 40) + "; valid: row 0\n");
+  for (const char* bad : {"0/2", "3/2", "1", "1/", "a/b", "1/99999", "-1/2"}) {
+    EXPECT_EQ(error({"--out", "x", "--part", bad}, 2),
+              "shardlab: --part: found \"" + std::string(bad) +
+                  "\"; valid: I/N, the I-th of N parts, up to 9999\n");
+  }
+  // Somebody else writes the part.
+  fs::create_directories(folder_.path() / "busy");
+  const fs::path busy = folder_.path() / "busy/part-0001-of-0001.jsonl";
+  const int fd = open(busy.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+  ASSERT_EQ(flock(fd, LOCK_EX | LOCK_NB), 0);
+  EXPECT_EQ(error({"--out", "busy"}, 4),
+            "shardlab: busy/part-0001-of-0001.jsonl: another process is writing it\n");
+  close(fd);
+}
+
+TEST_F(Sweeps, BrokenExperimentsSayWhere) {
+  struct Row {
+    const char* text;
+    const char* message;
+  };
+  const Row rows[] = {
+      {R"({"schema": "shardlab/experiment/1", "topologies": [], "suites": ["ops-small"], "stacks": ["dtensor-v3"]})",
+       "e.json:/topologies: found an empty array; valid: at least one"},
+      {R"({"schema": "shardlab/experiment/1", "topologies": ["h10"], "suites": ["ops-small"], "stacks": ["dtensor-v3"]})",
+       "e.json:/topologies/0: unknown topology \"h10\" (did you mean \"h100\"?); valid: a path, "
+       "or {topologies}"},
+      {R"({"schema": "shardlab/experiment/1", "topologies": ["h100"], "suites": ["ops-small"], "stacks": ["dtensor-v3", "dtensor-v3"]})",
+       "e.json:/stacks/1: found \"dtensor-v3\" a second time; valid: each once"},
+      {R"({"schema": "shardlab/experiment/1", "topologies": ["h100"], "suites": ["ops-small"], "stacks": [{"base": "dtensor-v3"}]})",
+       "e.json:/stacks/0: name is missing; valid: a name of its own"},
+      {R"({"schema": "shardlab/experiment/1", "topologies": ["h100"], "suites": ["ops-small"], "stacks": ["dtensor-v3"], "sed": 1})",
+       "e.json:/sed: unknown key (did you mean \"seed\"?); valid: schema, name, title, seed, "
+       "topologies, suites, stacks, "
+       "reference"},
+  };
+  for (const Row& row : rows) {
+    folder_.write("e.json", row.text);
+    const ProcessResult run = sweep({"--out", "out"}, "e.json");
+    EXPECT_EQ(run.exit_code, 3);
+    EXPECT_EQ(run.err, with_lists("shardlab: " + std::string(row.message) + "\n"));
+  }
+}
+
+TEST_F(Sweeps, ASeedDrawsOtherQuestions) {
+  const std::string one = whole("small.json");
+  const auto seeded = [&](const std::string& out, const std::string& seed) {
+    EXPECT_EQ(sweep({"--out", out, "--set", "experiment.seed=" + seed}).exit_code, 0);
+    const std::string text = results(out);
+    return text.substr(text.find('\n'));
+  };
+  const std::string five = seeded("five", "5");
+  EXPECT_EQ(five, seeded("again", "5"));
+  EXPECT_NE(five, seeded("six", "6"));
+  EXPECT_NE(five, one.substr(one.find('\n')));
+}
+
+}  // namespace
+}  // namespace shardlab::testing_support
