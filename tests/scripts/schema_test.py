@@ -23,8 +23,8 @@ ROOT = Path(__file__).resolve().parents[2]
 CONFIGS = ROOT / "configs"
 BINARY = os.environ.get("SHARDLAB_BINARY", "")
 UNKNOWN = "no_such_key"
-# A case may hold a stack with a base; the stack's own schema says which keys.
-OPEN = {("case", "/definitions/stack_object")}
+# A case or an experiment may hold a stack with a base; the stack's own schema says which keys.
+OPEN = {("case", "/definitions/stack_object"), ("experiment", "/definitions/stack_object")}
 
 
 def load(path: Path) -> Any:
