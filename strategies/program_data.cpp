@@ -63,8 +63,9 @@ HostTensor source_value(HostMemory& memory, const Program& program, std::size_t 
                         const DataOptions& data) {
   const TensorMeta meta = wide_meta(program.nodes[node].outputs[0]);
   const std::uint64_t seed = counter_hash(data.seed, node, 2);
-  std::vector<double> values(
-      static_cast<std::size_t>(meta.bytes() / static_cast<double>(itemsize(meta.dtype))));
+  const double elements = meta.bytes() / static_cast<double>(itemsize(meta.dtype));
+  expect_room("node " + program.nodes[node].name, static_cast<std::int64_t>(elements), memory);
+  std::vector<double> values(static_cast<std::size_t>(elements));
   if (is_floating_point(meta.dtype)) {
     for (std::size_t i = 0; i < values.size(); ++i) {
       const std::uint64_t hash = counter_hash(seed, i, 0);

@@ -134,7 +134,8 @@ class ProgramRun {
     tensor.layout = plan.start;
     ExecutionResult result = executor_.run(wide, tensor);
     // A complex number is a pair of f64.
-    const int wide_bytes = itemsize(value.meta.dtype) * (value.meta.ndim() > plan.meta.ndim() ? 2 : 1);
+    const int wide_bytes =
+        itemsize(value.meta.dtype) * (value.meta.ndim() > plan.meta.ndim() ? 2 : 1);
     const auto as_in_program = [&](std::int64_t& bytes) {
       bytes = bytes / wide_bytes * itemsize(plan.meta.dtype);
     };
@@ -144,8 +145,9 @@ class ProgramRun {
       as_in_program(step.bytes_moved);
       as_in_program(step.bytes_written);
     }
-    const std::string place = "node " + program_.nodes[n].name + ", input " + std::to_string(input) +
-                              ", " + plan.from.text() + " to " + plan.to.text() + ": ";
+    const std::string place = "node " + program_.nodes[n].name + ", input " +
+                              std::to_string(input) + ", " + plan.from.text() + " to " +
+                              plan.to.text() + ": ";
     if (!result.refused.empty()) result.refused = place + result.refused;
     if (!result.mismatch.empty()) result.mismatch = place + result.mismatch;
     const bool right = result.executed && result.verified;
@@ -171,7 +173,8 @@ class ProgramRun {
     }
     for (std::size_t o = 0; o < outputs.size(); ++o) {
       if (outputs[o].shape() != metas[o].shape) {
-        const TensorMeta found{.dtype = outputs[o].dtype(), .shape = outputs[o].shape(), .strides = {}};
+        const TensorMeta found{
+            .dtype = outputs[o].dtype(), .shape = outputs[o].shape(), .strides = {}};
         throw InputError(call.op + ": found a result " + found.text() + " of its kernel; valid: " +
                          metas[o].text() + ", the node's output " + std::to_string(o));
       }
@@ -198,6 +201,8 @@ class ProgramRun {
       inputs.push_back(moved(value, plan.moves[i], n, i));
       wholes.push_back(value.global);
     }
+    done_.nodes[n].op.verified = true;
+    if (own.outputs.empty()) return;  // names what leaves the program, and no tensor of its own
     std::vector<TensorMeta> metas;
     std::vector<Shape> shapes;
     for (const TensorMeta& meta : own.outputs) {
@@ -243,8 +248,8 @@ class ProgramRun {
       return;
     }
     if (node.op.verified) {
-      const std::string place = plans_[n].outputs.size() > 1 ? "output " + std::to_string(o) + ", "
-                                                             : std::string();
+      const std::string place =
+          plans_[n].outputs.size() > 1 ? "output " + std::to_string(o) + ", " : std::string();
       node.op.mismatch = place + output.layout.text() + ": " + verification.mismatch;
     }
     node.op.verified = false;
@@ -291,7 +296,8 @@ std::vector<NodePlan> plan_program(const Program& program,
                          std::to_string(values.size()));
       }
       for (std::size_t o = 0; o < node.outputs.size(); ++o) {
-        plans[n].outputs.push_back(layout_for(placements[n].outputs[o], wide_meta(node.outputs[o])));
+        plans[n].outputs.push_back(
+            layout_for(placements[n].outputs[o], wide_meta(node.outputs[o])));
       }
       for (std::size_t i = 0; i < values.size(); ++i) {
         const TensorMeta& meta = program.nodes[values[i].node].outputs[values[i].output];

@@ -58,7 +58,7 @@ struct ProgramRunOptions {
 struct NodeExecution {
   std::vector<ExecutionResult> moves;  // bytes moved and written are those of the program's dtypes
   OpExecution op;                      // outputs left out
-  double magnitude = 0.0;  // the judge's largest
+  double magnitude = 0.0;              // the judge's largest
   bool replicas_bitwise_equal = true;
 
   [[nodiscard]] bool is_right() const;

@@ -236,8 +236,7 @@ double kernel_us_of(const Program& program, std::size_t node, const OpRule* rule
   const std::size_t outputs = placements.outputs.size();
   Shape held;
   return kernel.price([&](std::size_t t) -> const Shape& {
-    const Placements& own =
-        t < outputs ? placements.outputs[t] : placements.inputs[t - outputs];
+    const Placements& own = t < outputs ? placements.outputs[t] : placements.inputs[t - outputs];
     held = largest_local_shape(kernel.metas()[t]->shape, own, mesh);
     return held;
   });

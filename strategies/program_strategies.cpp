@@ -390,8 +390,7 @@ std::vector<NodePlacements> placements_of(const ProgramStrategies& strategies,
   for (std::size_t n = 0; n < assignment.size(); ++n) {
     const NodeClass& node = strategies.of(n);
     for (std::size_t t = 0; t < node.tensors.size(); ++t) {
-      const LayoutId id =
-          strategies.layout(node, static_cast<std::size_t>(assignment[n]), t);
+      const LayoutId id = strategies.layout(node, static_cast<std::size_t>(assignment[n]), t);
       (t < node.outputs ? placements[n].outputs : placements[n].inputs)
           .push_back(strategies.layouts[id]);
     }

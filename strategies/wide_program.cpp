@@ -13,7 +13,7 @@ constexpr std::string_view kCopies = "aten.alias.default";
 // On complex numbers: a kernel that does with pairs what it does with numbers, dims counted from the left
 // or given by the shape of the output.
 constexpr std::array<std::string_view, 7> kPairwise = {
-    "aten._unsafe_view.default", "aten.add.Tensor",   "aten.alias.default", "aten.clone.default",
+    "aten._unsafe_view.default", "aten.add.Tensor",   "aten.alias.default",  "aten.clone.default",
     "aten.detach.default",       "aten.view.default", "aten.reshape.default"};
 
 bool is_complex(const TensorMeta& meta) { return meta.dtype == DType::kC64; }

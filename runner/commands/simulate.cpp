@@ -194,7 +194,8 @@ void run_simulate(const SimulateArguments& arguments, Session& session) {
   const RedistributionArguments& move = arguments.redistribution;
   const bool moves = !move.tensor.empty() || !move.from.empty() || !move.to.empty();
   const bool runs_op = !arguments.op.op.empty() || !arguments.op.inputs.empty();
-  const int kinds = (moves ? 1 : 0) + (runs_op ? 1 : 0) + (arguments.program.program.empty() ? 0 : 1);
+  const int kinds =
+      (moves ? 1 : 0) + (runs_op ? 1 : 0) + (arguments.program.program.empty() ? 0 : 1);
   const bool complete =
       moves ? !move.tensor.empty() && !move.from.empty() && !move.to.empty()
             : !runs_op || (!arguments.op.op.empty() && !arguments.op.inputs.empty());
@@ -230,12 +231,12 @@ void add_simulate_command(CLI::App& app, Session& session) {
   CLI::App* command = app.add_subcommand(
       "simulate",
       "run a redistribution, an op or a program on virtual ranks, with real bytes and in virtual\n"
-      "time\n"
+      "time (a program's bytes only with --data on: for short extents)\n"
       "  shardlab simulate --mesh 2x4 --tensor \"f32[13,8]\" --from \"S(0)P\" "
       "--to \"RS(1)\" --stack dtensor-v3\n"
       "  shardlab simulate --mesh 4 --op aten.mm.default --inputs \"f32[8,8] S(1)\" \"f32[8,8] "
       "R\"\n"
-      "  shardlab simulate mlp --mesh 2x4 --pin-inputs \"S(0)R\" --data on");
+      "  shardlab simulate mlp --mesh 2x4 --pin-inputs \"S(0)R\"");
   command->add_option("program", arguments->program.program,
                       "a program: shipped name or path (shardlab/program/1)");
   command->add_option("--plan", arguments->program.plan,

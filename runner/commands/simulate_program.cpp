@@ -28,8 +28,8 @@ bool only_names(const ProgramNode& node) { return !node.computes() || node.op ==
 // -- As the stack chooses, op by op ---------------------------------------------------------------
 
 // Layouts of the nodes that nothing before them decides: pinned, else replicated.
-std::vector<Layout> pinned_layouts(const SimulateProgramArguments& arguments, const Program& program,
-                                   const DeviceMesh& mesh) {
+std::vector<Layout> pinned_layouts(const SimulateProgramArguments& arguments,
+                                   const Program& program, const DeviceMesh& mesh) {
   std::vector<Layout> layouts(program.nodes.size(), Layout::replicated(mesh.ndim()));
   const auto layout_of = [&](const std::string& option, std::string_view text, std::size_t node) {
     return parse_option(
@@ -102,8 +102,7 @@ ProgramRunPlan choose_all(const SimulateProgramArguments& arguments, const Progr
       TensorArg& arg = call.inputs.emplace_back();
       arg.is_list = input.is_list;
       for (const ValueRef& value : input.values) {
-        arg.tensors.push_back(
-            {program.nodes[value.node].outputs[value.output], layout_of(value)});
+        arg.tensors.push_back({program.nodes[value.node].outputs[value.output], layout_of(value)});
       }
     }
     try {
@@ -171,10 +170,10 @@ ProgramRunPlan read_plan(const SimulateProgramArguments& arguments, const Progra
     const ProgramNode& node = program.nodes[n];
     const OpRule* rule =
         only_names(node) ? nullptr : find_program_rule(node.op, evaluator.stack().rules);
-    plan.compute_us.push_back(only_names(node)
-                                  ? 0.0
-                                  : kernel_us_of(program, n, rule, evaluator.compute_model(), mesh,
-                                                 placements[n]));
+    plan.compute_us.push_back(
+        only_names(node)
+            ? 0.0
+            : kernel_us_of(program, n, rule, evaluator.compute_model(), mesh, placements[n]));
     for (std::size_t i = 0; i < plan.nodes[n].moves.size(); ++i) {
       const Plan& move = plan.nodes[n].moves[i];
       if (!plan.refused.empty() || reason_against(move).empty()) continue;
@@ -216,8 +215,8 @@ void simulate_program(const SimulateProgramArguments& arguments, const ConfigSto
   if (!simulation.is_refused() && simulation.has_data()) {
     const StopWatch running;
     try {
-      done = execute_program(simulation.executor(), program, plan.nodes,
-                             {.data = simulation.data()});
+      done =
+          execute_program(simulation.executor(), program, plan.nodes, {.data = simulation.data()});
     } catch (const LimitError&) {
       throw;
     } catch (const InputError& error) {
@@ -227,7 +226,8 @@ void simulate_program(const SimulateProgramArguments& arguments, const ConfigSto
     simulation.note_replicas(done->replicas_bitwise_equal);
   }
   double priced_us = 0.0;
-  std::vector<std::vector<int>> ready(program.nodes.size());  // kernels that a node's readers wait for
+  std::vector<std::vector<int>> ready(
+      program.nodes.size());  // kernels that a node's readers wait for
   for (std::size_t n = 0; n < program.nodes.size() && !simulation.is_refused(); ++n) {
     const ProgramNode& node = program.nodes[n];
     const NodeExecution* data = done ? &done->nodes[n] : nullptr;
@@ -238,9 +238,8 @@ void simulate_program(const SimulateProgramArguments& arguments, const ConfigSto
       const Plan& move = plan.nodes[n].moves[i];
       nlohmann::json input_place = place;
       input_place["input"] = i;
-      for (const int kernel :
-           simulation.add(move, data != nullptr ? &data->moves[i] : nullptr,
-                          ready[values[i].node], input_place)) {
+      for (const int kernel : simulation.add(move, data != nullptr ? &data->moves[i] : nullptr,
+                                             ready[values[i].node], input_place)) {
         after.push_back(kernel);
       }
       priced_us += move.executed_price().total.value();

@@ -78,7 +78,10 @@ LocalResult run_full(const LocalCall& local, const OpKernel&) {
   } else {
     shape = local.output_shapes[0];
   }
-  return {{constant(local, DType::kF32, shape, local.call.number_arg(1, 0.0))}, {}};
+  const nlohmann::json& args = local.call.args;
+  const bool is_truth = args.size() > 1 && args[1].is_boolean();
+  const double value = is_truth ? (args[1].get<bool>() ? 1.0 : 0.0) : local.call.number_arg(1, 0.0);
+  return {{constant(local, is_truth ? DType::kB8 : DType::kF32, shape, value)}, {}};
 }
 LocalResult run_scalar_tensor(const LocalCall& local, const OpKernel&) {
   expect_inputs(local, 0, 0);

@@ -12,13 +12,11 @@ namespace shardlab::testing_support {
 
 Program thin_llama(MatmulForm form) {
   return find_built_in_program("llama3-8b")
-      ->make(
-          {.layers = 1,
-           .batch = 8,
-           .seqlen = 8,
-           .matmul = form,
-           .sizes = {
-               .width = 64, .heads = 16, .kv_heads = 8, .ffn = 64, .vocabulary = 128}});
+      ->make({.layers = 1,
+              .batch = 8,
+              .seqlen = 8,
+              .matmul = form,
+              .sizes = {.width = 64, .heads = 16, .kv_heads = 8, .ffn = 64, .vocabulary = 128}});
 }
 
 Program whole_llama(MatmulForm form) {
