@@ -14,7 +14,8 @@ namespace shardlab {
 void SimulationArguments::add_options(CLI::App& command) {
   command
       .add_option("--data", data,
-                  "off: shapes only; ranks that are alike are simulated once, up to 2^40 ranks")
+                  "off, the default of programs: shapes only; ranks that are alike are simulated "
+                  "once, up to 2^40 ranks")
       ->check(one_of({"on", "off"}))
       ->capture_default_str();
   command
@@ -150,7 +151,9 @@ int Simulation::add(const std::string& op, double price_us, const OpExecution* r
   if (result != nullptr) {
     shown.json["verified"] = result->verified;
     shown.max_abs_error = result->max_abs_error;
-    judge(result->verified, result->max_abs_error, op + ": " + result->mismatch);
+    const std::string node =
+        place.contains("node") ? place["node"].get<std::string>() + ": " : std::string();
+    judge(result->verified, result->max_abs_error, node + op + ": " + result->mismatch);
   }
   steps_.push_back(std::move(shown));
   return steps_.back().kernel;

@@ -53,6 +53,10 @@ class Simulation {
   // An op's kernel on every rank.
   int add(const std::string& op, double price_us, const OpExecution* result, std::vector<int> after,
           const nlohmann::json& place = nlohmann::json::object());
+  // Of a node that runs no kernel: is what it names right?
+  void judge(const std::string& node, const OpExecution& result) {
+    judge(result.verified, result.max_abs_error, node + ": " + result.mismatch);
+  }
   // Of the result: do ranks that ought to hold the same bytes hold them?
   void note_replicas(bool equal) { replicas_equal_ = equal; }
   // What a reader of the result should know.

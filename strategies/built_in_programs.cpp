@@ -1,6 +1,9 @@
 #include "strategies/built_in_programs.h"
 
 #include <array>
+#include <string>
+
+#include "costmodel/error.h"
 
 namespace shardlab {
 namespace {
@@ -30,14 +33,78 @@ constexpr GptShape kMixture = {.name = "moe-1.3b-64e",
                                .experts = 64,
                                .experts_per_token = 2};
 
+void expect_divisor(std::string_view option, std::int64_t found, std::string_view what,
+                    std::int64_t whole) {
+  if (whole % found == 0) return;
+  throw InputError(std::string(option) + ": found " + std::to_string(found) +
+                   "; valid: a divisor of " + std::string(what) + ", " + std::to_string(whole));
+}
+
+// A model without them has no such size.
+void expect_none(std::string_view option, const std::optional<std::int64_t>& size,
+                 std::string_view model, std::string_view what) {
+  if (!size) return;
+  throw InputError(std::string(option) + ": not for " + std::string(model) + ", which has no " +
+                   std::string(what));
+}
+
+// Says which sizes are not the model's.
+Program with_sizes(Program program, const ProgramSizes& sizes) {
+  const auto add = [&](std::string_view what, const std::optional<std::int64_t>& size) {
+    if (size) program.source += ", " + std::string(what) + " " + std::to_string(*size);
+  };
+  add("width", sizes.width);
+  add("heads", sizes.heads);
+  add("heads of keys", sizes.kv_heads);
+  add("feed-forward width", sizes.ffn);
+  add("vocabulary", sizes.vocabulary);
+  add("experts", sizes.experts);
+  add("experts per token", sizes.experts_per_token);
+  return program;
+}
+
 template <const LlamaShape& kShape>
 Program llama(const ProgramOptions& options) {
-  return make_llama(kShape, options);
+  const ProgramSizes& sizes = options.sizes;
+  expect_none("--experts", sizes.experts, kShape.name, "experts");
+  expect_none("--experts-per-token", sizes.experts_per_token, kShape.name, "experts");
+  const LlamaShape shape = {.name = kShape.name,
+                            .dim = sizes.width.value_or(kShape.dim),
+                            .heads = sizes.heads.value_or(kShape.heads),
+                            .kv_heads = sizes.kv_heads.value_or(kShape.kv_heads),
+                            .ffn = sizes.ffn.value_or(kShape.ffn),
+                            .vocabulary = sizes.vocabulary.value_or(kShape.vocabulary)};
+  // Rotary positions turn pairs of a head's components.
+  if (shape.dim % 2 != 0) {
+    throw InputError("--width: found " + std::to_string(shape.dim) + "; valid: an even number");
+  }
+  expect_divisor("--heads", shape.heads, "half the width", shape.dim / 2);
+  expect_divisor("--kv-heads", shape.kv_heads, "the heads", shape.heads);
+  return with_sizes(make_llama(shape, options), sizes);
 }
 
 template <const GptShape& kShape>
 Program gpt(const ProgramOptions& options) {
-  return make_gpt(kShape, options);
+  const ProgramSizes& sizes = options.sizes;
+  expect_none("--kv-heads", sizes.kv_heads, kShape.name, "heads that share keys");
+  if (kShape.experts == 0) {
+    expect_none("--experts", sizes.experts, kShape.name, "experts");
+    expect_none("--experts-per-token", sizes.experts_per_token, kShape.name, "experts");
+  }
+  const GptShape shape = {
+      .name = kShape.name,
+      .dim = sizes.width.value_or(kShape.dim),
+      .heads = sizes.heads.value_or(kShape.heads),
+      .ffn = sizes.ffn.value_or(kShape.ffn),
+      .vocabulary = sizes.vocabulary.value_or(kShape.vocabulary),
+      .experts = sizes.experts.value_or(kShape.experts),
+      .experts_per_token = sizes.experts_per_token.value_or(kShape.experts_per_token)};
+  expect_divisor("--heads", shape.heads, "the width", shape.dim);
+  if (shape.experts_per_token > shape.experts) {
+    throw InputError("--experts-per-token: found " + std::to_string(shape.experts_per_token) +
+                     "; valid: at most the experts, " + std::to_string(shape.experts));
+  }
+  return with_sizes(make_gpt(shape, options), sizes);
 }
 
 // LLaMA's widths: Dubey et al. 2024, table 3.

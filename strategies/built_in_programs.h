@@ -3,12 +3,16 @@
 //
 //   const BuiltInProgram* program = find_built_in_program("llama3-8b");
 //   Program p = program->make({.layers = 2, .batch = 16, .seqlen = 8192});
+//   Program thin = program->make({.batch = 4, .seqlen = 8, .sizes = {.width = 32, .heads = 8}});
 //
+// Sizes change extents alone: the graph has the same nodes and edges, named alike, so that a plan of the
+// model is one of its thin twin, which virtual ranks can execute.
 // Parameters are f32 and read in bf16, gradients are reduced in f32 (AutoParallel's mixed precision).
 // Source of the graphs: see each generator's file.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string_view>
 
@@ -22,11 +26,23 @@ enum class MatmulForm : std::uint8_t {
   kNative,  // mm on [batch * rows, k], as PyTorch traces it
 };
 
+// Instead of the model's.
+struct ProgramSizes {
+  std::optional<std::int64_t> width = {};  // of the residual stream
+  std::optional<std::int64_t> heads = {};
+  std::optional<std::int64_t> kv_heads = {};
+  std::optional<std::int64_t> ffn = {};
+  std::optional<std::int64_t> vocabulary = {};
+  std::optional<std::int64_t> experts = {};
+  std::optional<std::int64_t> experts_per_token = {};
+};
+
 struct ProgramOptions {
   std::int64_t layers = 1;
   std::int64_t batch = 16;
   std::int64_t seqlen = 8192;
   MatmulForm matmul = MatmulForm::kEinsum;
+  ProgramSizes sizes = {};
 };
 
 struct BuiltInProgram {
@@ -34,7 +50,8 @@ struct BuiltInProgram {
   std::string_view summary;
   std::int64_t layers;  // of the model
   std::int64_t seqlen;  // likewise
-  // Assumes at least one layer, row and sequence.
+  // Assumes that all options are at least one. Throws InputError: sizes that the model does not have,
+  // or that do not divide as it divides them.
   Program (*make)(const ProgramOptions& options);
 };
 

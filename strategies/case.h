@@ -19,6 +19,8 @@
 //   chunks    rows of the chunks of an extent
 //   simulate  a redistribution run on virtual ranks: is the data right, are replicas equal
 //   execute   an op run on virtual ranks in given layouts: its value, is it that of the whole
+//   solve     the best plan of a whole program: strategies, prices, optimum, its run on virtual ranks;
+//             with "flaws" as another solver states the problem: what it claims, what its plan costs
 //
 // "error" or "warning" (a part of the text) may stand in place of "expect". Numbers are compared to
 // the digits stated: 17 (the default) is the same double, N below 17 is the same text when printed

@@ -68,9 +68,9 @@ DeviceMesh read_mesh(const nlohmann::json& json, const JsonPlace& place) {
 }  // namespace
 
 std::span<const CheckKind> all_check_kinds() {
-  static const std::array<CheckKind, 13> kinds = {
+  static const std::array<CheckKind, 14> kinds = {
       kPlanKind, kStepsKind,  kSelectKind, kPolicyKind, kRulesKind,    kRelationKind, kSweepKind,
-      kMeshKind, kLayoutKind, kLocalKind,  kChunksKind, kSimulateKind, kExecuteKind};
+      kMeshKind, kLayoutKind, kLocalKind,  kChunksKind, kSimulateKind, kExecuteKind,  kSolveKind};
   return kinds;
 }
 

@@ -129,7 +129,8 @@ struct CheckKind {
 
 [[nodiscard]] std::span<const CheckKind> all_check_kinds();
 
-// Of case_checks_plan.cpp, _select.cpp, _sweep.cpp, _mesh.cpp, _simulate.cpp and _execute.cpp.
+// Of case_checks_plan.cpp, _select.cpp, _sweep.cpp, _mesh.cpp, _simulate.cpp, _execute.cpp and
+// _solve.cpp.
 extern const CheckKind kPlanKind;
 extern const CheckKind kStepsKind;
 extern const CheckKind kRelationKind;
@@ -140,6 +141,7 @@ extern const CheckKind kSweepKind;
 extern const CheckKind kMeshKind;
 extern const CheckKind kSimulateKind;
 extern const CheckKind kExecuteKind;
+extern const CheckKind kSolveKind;
 extern const CheckKind kLayoutKind;
 extern const CheckKind kLocalKind;
 extern const CheckKind kChunksKind;

@@ -23,6 +23,22 @@
 
 namespace shardlab {
 
+// What the local kernels make of the ranks' shards.
+struct RankResults {
+  std::vector<LocalResult> by_rank;  // by index into the mesh
+  std::string failure;               // of the first rank whose kernel has no result, which ends it
+};
+// `output_shapes`: of the whole outputs. Ranks with the same bytes at the same places compute once.
+// Throws LimitError.
+[[nodiscard]] RankResults run_on_ranks(const Executor& executor, const OpCall& call,
+                                       std::span<const DistributedTensor> inputs,
+                                       std::span<const Shape> output_shapes,
+                                       std::span<const Layout> outputs);
+// Makes a tensor of output `o` of what the ranks hold. `global`: what it ought to stand for. Throws
+// InputError: only some ranks have a mask.
+[[nodiscard]] DistributedTensor output_of(const OpCall& call, const RankResults& results,
+                                          std::size_t o, const Layout& layout, HostTensor global);
+
 struct OpExecution {
   // In their layouts, with the judge's values as global. Empty when a rank's
   // kernel failed or its result has a shape that the layout does not give it.

@@ -20,46 +20,74 @@ double bytes_of(const Shape& shape, DType dtype) { return itemsize(dtype) * elem
 
 // -- Kernels ----------------------------------------------------------------------------------
 
+// The kernel of one node, of whatever its ranks hold.
+class NodeKernel {
+ public:
+  NodeKernel(const Program& program, std::size_t node, const OpRule* rule,
+             const ComputeModel& kernels)
+      : own_(program.nodes[node]), rule_(rule), kernels_(kernels) {
+    kind_ = rule != nullptr ? rule->kernel : Kernel::kElementwise;
+    call_.op = own_.op;
+    call_.args = own_.args;
+    for (const TensorMeta& meta : own_.outputs) metas_.push_back(&meta);
+    for (const ValueRef& value : values_read(own_)) {
+      metas_.push_back(&program.nodes[value.node].outputs[value.output]);
+      call_.inputs.push_back({.tensors = {{*metas_.back(), Layout()}}});
+    }
+    inputs_.resize(call_.inputs.size());
+  }
+
+  [[nodiscard]] bool is_free() const {
+    return own_.is_source() || own_.op == kGetItem || kind_ == Kernel::kView;
+  }
+  // Of the outputs, then of what the node reads.
+  [[nodiscard]] const std::vector<const TensorMeta*>& metas() const { return metas_; }
+
+  // `held(tensor)`: the shape that the rank with the largest shards holds of it.
+  template <class Held>
+  double price(Held&& held) {
+    const std::size_t outputs = own_.outputs.size();
+    KernelQuery query{.kind = kind_, .dtype = metas_[inputs_.empty() ? 0 : outputs]->dtype};
+    // What is made of nothing is made whole on every rank: the shape is an argument of the op.
+    if (inputs_.empty()) {
+      for (const TensorMeta* meta : metas_) query.bytes += meta->bytes();
+    }
+    for (std::size_t t = 0; t < metas_.size() && !inputs_.empty(); ++t) {
+      const Shape& shape = held(t);
+      query.bytes += bytes_of(shape, metas_[t]->dtype);
+      if (t >= outputs) inputs_[t - outputs] = shape;
+    }
+    if (rule_ != nullptr && rule_->flops != nullptr) query.flops = rule_->flops(inputs_, call_);
+    return kernels_.price(query).total.value();
+  }
+
+ private:
+  const ProgramNode& own_;
+  const OpRule* rule_;
+  const ComputeModel& kernels_;
+  Kernel kind_;
+  OpCall call_;
+  std::vector<const TensorMeta*> metas_;
+  std::vector<Shape> inputs_;
+};
+
 std::vector<double> kernel_prices(const Program& program, const ProgramStrategies& strategies,
                                   const NodeClass& node, const ComputeModel& kernels,
                                   const DeviceMesh& mesh) {
   std::vector<double> prices(node.rows, 0.0);
-  const ProgramNode& own = program.nodes[node.node];
-  if (own.is_source() || own.op == kGetItem) return prices;
-  const Kernel kernel = node.rule != nullptr ? node.rule->kernel : Kernel::kElementwise;
-  if (kernel == Kernel::kView) return prices;
-  const std::vector<ValueRef> values = values_read(own);
-  OpCall call;
-  call.op = own.op;
-  call.args = own.args;
-  std::vector<const TensorMeta*> metas;
-  for (const TensorMeta& meta : own.outputs) metas.push_back(&meta);
-  for (const ValueRef& value : values) {
-    metas.push_back(&program.nodes[value.node].outputs[value.output]);
-    call.inputs.push_back({.tensors = {{*metas.back(), Layout()}}});
-  }
-  const DType dtype = values.empty() ? own.outputs[0].dtype : metas[own.outputs.size()]->dtype;
+  NodeKernel kernel(program, node.node, node.rule, kernels);
+  if (kernel.is_free()) return prices;
   // What a rank holds of a tensor depends on its layout alone.
-  std::unordered_map<std::uint64_t, Shape> held;
-  std::vector<Shape> inputs(values.size());
+  std::unordered_map<std::uint64_t, Shape> known;
   for (std::size_t row = 0; row < node.rows; ++row) {
-    KernelQuery query{.kind = kernel, .dtype = dtype};
-    // What is made of nothing is made whole on every rank: the shape is an argument of the op.
-    if (values.empty()) {
-      for (const TensorMeta* meta : metas) query.bytes += meta->bytes();
-    }
-    for (std::size_t t = 0; t < metas.size() && !values.empty(); ++t) {
+    prices[row] = kernel.price([&](std::size_t t) -> const Shape& {
       const LayoutId layout = strategies.layout(node, row, t);
-      const auto [it, is_new] = held.try_emplace(std::uint64_t{t} << 32U | layout);
-      if (is_new)
-        it->second = largest_local_shape(metas[t]->shape, strategies.layouts[layout], mesh);
-      query.bytes += bytes_of(it->second, metas[t]->dtype);
-      if (t >= own.outputs.size()) inputs[t - own.outputs.size()] = it->second;
-    }
-    if (node.rule != nullptr && node.rule->flops != nullptr) {
-      query.flops = node.rule->flops(inputs, call);
-    }
-    prices[row] = kernels.price(query).total.value();
+      const auto [it, is_new] = known.try_emplace(std::uint64_t{t} << 32U | layout);
+      if (is_new) {
+        it->second = largest_local_shape(kernel.metas()[t]->shape, strategies.layouts[layout], mesh);
+      }
+      return it->second;
+    });
   }
   return prices;
 }
@@ -199,6 +227,20 @@ class EdgePricer {
 };
 
 }  // namespace
+
+double kernel_us_of(const Program& program, std::size_t node, const OpRule* rule,
+                    const ComputeModel& kernels, const DeviceMesh& mesh,
+                    const NodePlacements& placements) {
+  NodeKernel kernel(program, node, rule, kernels);
+  if (kernel.is_free()) return 0.0;
+  const std::size_t outputs = placements.outputs.size();
+  Shape held;
+  return kernel.price([&](std::size_t t) -> const Shape& {
+    const Placements& own = t < outputs ? placements.outputs[t] : placements.inputs[t - outputs];
+    held = largest_local_shape(kernel.metas()[t]->shape, own, mesh);
+    return held;
+  });
+}
 
 ProgramPrices::ProgramPrices(const Program& program, const ProgramStrategies& strategies,
                              StackEvaluator& evaluator, const DeviceMesh& mesh)

@@ -72,4 +72,9 @@ class ProgramPrices {
   std::vector<PricedEdge> edges_;
 };
 
+// The kernel of one node in these layouts, as the tables have it. `rule`: as in its class.
+[[nodiscard]] double kernel_us_of(const Program& program, std::size_t node, const OpRule* rule,
+                                  const ComputeModel& kernels, const DeviceMesh& mesh,
+                                  const NodePlacements& placements);
+
 }  // namespace shardlab

@@ -87,15 +87,8 @@ class Enumerator {
   }
   const OpRule* rule_of(const std::string& op) {
     const auto [it, is_new] = rules_.try_emplace(op, nullptr);
-    if (!is_new) return it->second;
-    for (const RuleSet set : {options_.rules, kAutoParallel}) {
-      try {
-        return it->second = &find_op_rule(op, set);
-      } catch (const InputError&) {
-        continue;
-      }
-    }
-    return nullptr;
+    if (is_new) it->second = find_program_rule(op, options_.rules);
+    return it->second;
   }
   // Whether the strategies follow those of what the node reads.
   [[nodiscard]] bool follows(const ProgramNode& n, const OpRule* rule) const {
@@ -387,6 +380,33 @@ std::string ProgramStrategies::row_text(const NodeClass& node, std::size_t row) 
   };
   const std::string outputs = texts(0, node.outputs);
   return node.inputs() == 0 ? outputs : outputs + "<-" + texts(node.outputs, node.tensors.size());
+}
+
+std::vector<NodePlacements> placements_of(const ProgramStrategies& strategies,
+                                          std::span<const int> assignment) {
+  SHARDLAB_CHECK(assignment.size() == strategies.class_of.size(), assignment.size(), " rows for ",
+                 strategies.class_of.size(), " nodes");
+  std::vector<NodePlacements> placements(assignment.size());
+  for (std::size_t n = 0; n < assignment.size(); ++n) {
+    const NodeClass& node = strategies.of(n);
+    for (std::size_t t = 0; t < node.tensors.size(); ++t) {
+      const LayoutId id = strategies.layout(node, static_cast<std::size_t>(assignment[n]), t);
+      (t < node.outputs ? placements[n].outputs : placements[n].inputs)
+          .push_back(strategies.layouts[id]);
+    }
+  }
+  return placements;
+}
+
+const OpRule* find_program_rule(std::string_view op, RuleSet rules) {
+  for (const RuleSet set : {rules, kAutoParallel}) {
+    try {
+      return &find_op_rule(op, set);
+    } catch (const InputError&) {
+      continue;
+    }
+  }
+  return nullptr;
 }
 
 ProgramStrategies enumerate_strategies(const Program& program, const DeviceMesh& mesh,

@@ -21,6 +21,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "sim/mesh.h"
@@ -67,6 +68,18 @@ struct ProgramStrategies {
   // "S(0)R<-S(0)R,RR"; of a source "S(0)R".
   [[nodiscard]] std::string row_text(const NodeClass& node, std::size_t row) const;
 };
+
+// The layouts of one node's tensors.
+struct NodePlacements {
+  std::vector<Placements> outputs;
+  std::vector<Placements> inputs;  // wanted, by tensor that the node reads
+};
+// Of the strategies that an assignment gives the nodes.
+[[nodiscard]] std::vector<NodePlacements> placements_of(const ProgramStrategies& strategies,
+                                                        std::span<const int> assignment);
+
+// The rule of an op in a program: of the set, else AutoParallel's. Null where neither has one.
+[[nodiscard]] const OpRule* find_program_rule(std::string_view op, RuleSet rules);
 
 // Throws InputError, naming the node: tensors that its op can't take, too many rows.
 [[nodiscard]] ProgramStrategies enumerate_strategies(const Program& program, const DeviceMesh& mesh,

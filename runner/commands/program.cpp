@@ -12,6 +12,7 @@ struct ProgramArguments {
   std::int64_t batch = 16;
   std::optional<std::int64_t> seqlen;
   std::string matmul = "einsum";
+  ProgramSizes sizes;
   std::string out;
 };
 
@@ -38,7 +39,8 @@ void run_program(const ProgramArguments& arguments, Session& session) {
       .layers = arguments.layers.value_or(program.layers),
       .batch = arguments.batch,
       .seqlen = arguments.seqlen.value_or(program.seqlen),
-      .matmul = arguments.matmul == "native" ? MatmulForm::kNative : MatmulForm::kEinsum};
+      .matmul = arguments.matmul == "native" ? MatmulForm::kNative : MatmulForm::kEinsum,
+      .sizes = arguments.sizes};
   const Program made = program.make(options);
   expect_tensors_within_bounds(made);
   const std::string text = made.text();
@@ -72,6 +74,19 @@ void add_program_command(CLI::App& app, Session& session) {
           "on matrices as PyTorch traces them")
       ->check(one_of({"einsum", "native"}))
       ->capture_default_str();
+  ProgramSizes& sizes = arguments->sizes;
+  const std::vector<std::tuple<std::string, std::optional<std::int64_t>*, std::string>> widths = {
+      {"--width", &sizes.width, "of the residual stream; this and the next: default the model's"},
+      {"--heads", &sizes.heads, "attention heads"},
+      {"--kv-heads", &sizes.kv_heads, "heads of keys and values, of llama"},
+      {"--ffn", &sizes.ffn, "width of the feed-forward layer"},
+      {"--vocabulary", &sizes.vocabulary, "tokens"},
+      {"--experts", &sizes.experts, "of moe"},
+      {"--experts-per-token", &sizes.experts_per_token, "of moe"}};
+  for (const auto& [name, size, help] : widths) {
+    const bool counts = help == "of moe";
+    command->add_option(name, *size, help)->check(integer_from(1, counts ? 1 << 16 : 1 << 24));
+  }
   command->add_option("--out", arguments->out, "a file; default: stdout");
   add_common_options(*command, session);
   command->callback([arguments, &session] { run_program(*arguments, session); });

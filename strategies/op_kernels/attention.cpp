@@ -1,6 +1,7 @@
 // Scaled-dot-product attention and its gradient: softmax(scale * q k^T + bias) v, row by row. The
 // fused ops differ in what else they return: sums [batch, heads, rows] (efficient: rows in whole 32s;
-// cudnn: one more dim), states of random numbers (zeros: there is no dropout), the probabilities.
+// cudnn: one more dim), states of random numbers (zeros: there is no dropout; as many as the outputs'
+// shapes say), the probabilities. Sums are f32, of f64 (which no fused op takes) f64.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -165,8 +166,12 @@ LocalResult run_forward(const LocalCall& local, const OpKernel&) {
   const DType dtype = local.inputs[0].dtype();
   LocalResult result;
   result.outputs.push_back(tensor_of(local, dtype, out));
-  result.outputs.push_back(tensor_of(local, DType::kF32, sums));
+  result.outputs.push_back(
+      tensor_of(local, dtype == DType::kF64 ? DType::kF64 : DType::kF32, sums));
   if (flash) result.outputs.push_back(zeros(local.memory, DType::kI64, {2}));
+  for (std::size_t o = 3; flash && o + 1 < local.output_shapes.size(); ++o) {
+    result.outputs.push_back(zeros(local.memory, DType::kI64, local.output_shapes[o]));
+  }
   if (flash || with_mask) result.outputs.push_back(tensor_of(local, dtype, mask));
   return result;
 }

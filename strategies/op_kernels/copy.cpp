@@ -62,6 +62,47 @@ LocalResult run_new(const LocalCall& local, const OpKernel&) {
   return {{constant(local, dtype_at(local, kDTypeArg, input.dtype()), shape, value)}, {}};
 }
 
+// Made of nothing: of the shape that --args begin with, on a rank as the output's layout has it; then
+// the number.
+LocalResult run_full(const LocalCall& local, const OpKernel&) {
+  expect_inputs(local, 0, 0);
+  Shape shape;
+  if (local.output_shapes.empty()) {
+    const auto given = local.call.integers_arg(0);
+    const auto is_extent = [](std::int64_t extent) { return extent >= 0; };
+    if (!given || given->size() > kMaxTensorDims ||
+        !std::all_of(given->begin(), given->end(), is_extent)) {
+      throw InputError(local.call.op + ": --args must begin with the shape");
+    }
+    shape.assign(given->begin(), given->end());
+  } else {
+    shape = local.output_shapes[0];
+  }
+  const nlohmann::json& args = local.call.args;
+  const bool is_truth = args.size() > 1 && args[1].is_boolean();
+  const double value = is_truth ? (args[1].get<bool>() ? 1.0 : 0.0) : local.call.number_arg(1, 0.0);
+  return {{constant(local, is_truth ? DType::kB8 : DType::kF32, shape, value)}, {}};
+}
+LocalResult run_scalar_tensor(const LocalCall& local, const OpKernel&) {
+  expect_inputs(local, 0, 0);
+  return {{constant(local, DType::kF32, {}, local.call.number_arg(0, 0.0))}, {}};
+}
+// From the first of --args up to the second, in steps of the third. Whole on every rank.
+LocalResult run_arange(const LocalCall& local, const OpKernel&) {
+  expect_inputs(local, 0, 0);
+  const std::int64_t start = local.call.integer_arg(0, 0);
+  const std::int64_t end = local.call.integer_arg(1, 0);
+  const std::int64_t step = local.call.integer_arg(2, 1);
+  if (step < 1 || end < start) {
+    throw InputError(local.call.op + ": --args are a start, an end behind it and a step from 1");
+  }
+  const std::int64_t count = (end - start + step - 1) / step;
+  expect_room(local.call.op, count, local.memory);
+  std::vector<double> values;
+  for (std::int64_t i = 0; i < count; ++i) values.push_back(static_cast<double>(start + i * step));
+  return {{from_doubles(local.memory, DType::kI64, {count}, values)}, {}};
+}
+
 LocalResult run_fill(const LocalCall& local, const OpKernel&) {
   const HostTensor& input = first_of(local);
   expect_inputs(local, 1, 2);
@@ -115,11 +156,13 @@ constexpr Likeness kFull{.from_args = true};
 
 constexpr OpKernel kKernels[] = {
     {.name = "alias", .run = run_same},
+    {.name = "arange.start_step", .run = run_arange},
     {.name = "contiguous", .run = run_same},
     {.name = "detach", .run = run_same},
     {.name = "empty_like", .run = run_like<kZeros>},
     {.name = "equal", .run = run_equal},
     {.name = "fill", .run = run_fill},
+    {.name = "full", .run = run_full, .needs_output_shapes = true},
     {.name = "full_like", .run = run_like<kFull>},
     {.name = "is_same_size", .run = run_same_size},
     {.name = "new_empty", .run = run_new<kZeros, 1>, .needs_output_shapes = true},
@@ -128,6 +171,7 @@ constexpr OpKernel kKernels[] = {
     {.name = "new_ones", .run = run_new<kOnes, 1>, .needs_output_shapes = true},
     {.name = "new_zeros", .run = run_new<kZeros, 1>, .needs_output_shapes = true},
     {.name = "ones_like", .run = run_like<kOnes>},
+    {.name = "scalar_tensor", .run = run_scalar_tensor},
     {.name = "to", .run = run_cast},
     {.name = "view.dtype", .run = run_retype},
     {.name = "zeros_like", .run = run_like<kZeros>},

@@ -415,7 +415,24 @@ INSTANTIATE_TEST_SUITE_P(
             "CaseOfAnUnknownKind", kCase, case_with(R"({"plam": {}, "expect": {}})"),
             "bad.json:/checks/0/plam: unknown kind of check (did you mean \"plan\"?); valid: plan, "
             "steps, select, policy, rules, relation, sweep, mesh, layout, local, chunks, simulate, "
-            "execute"},
+            "execute, solve"},
+        BadFile{"CaseOfAnUnknownProgram", kCase,
+                case_with(R"({"solve": {"program": {"built_in": "llama3-9b"}}, "expect": {}})"),
+                "bad.json:/checks/0/solve/program/built_in: found \"llama3-9b\" (did you mean "
+                "\"llama3-8b\"?); valid: gpt2-xl, llama3-70b, llama3-8b, moe-1.3b-64e"},
+        BadFile{"CaseOfAProgramThatDoesNotDivide", kCase,
+                case_with(R"({"solve": {"program": {"built_in": "gpt2-xl", "heads": 7}}})"),
+                "bad.json:/checks/0/solve/program: --heads: found 7; valid: a divisor of the "
+                "width, 1600"},
+        BadFile{"CaseWithABadPin", kCase,
+                case_with(R"json({"solve": {"program": {"built_in": "gpt2-xl"},
+                                       "pins": {"primals_1": "S(0)S(0)"}}, "expect": {}})json"),
+                "bad.json:/checks/0/solve/pins/primals_1: layout \"S(0)S(0)\": at position 4: "
+                "expected 1 placement, one per mesh dim"},
+        BadFile{"CaseWithALonelyTie", kCase,
+                case_with(R"({"solve": {"program": {"built_in": "gpt2-xl"},
+                                       "flaws": {"tied": [["mm"]]}}, "expect": {}})"),
+                "bad.json:/checks/0/solve/flaws/tied/0: found less than two nodes"},
         BadFile{"CaseWithABadLayout", kCase,
                 case_with(
                     R"json({"plan": {"from": "S(1)", "to": "R"}, "expect": {"price_us": 1}})json"),

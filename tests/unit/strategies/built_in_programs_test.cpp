@@ -12,6 +12,7 @@
 #include "strategies/op_rule.h"
 #include "strategies/program_graph.h"
 #include "strategies/program_strategies.h"
+#include "tests/support/reference_messages.h"
 
 namespace shardlab {
 namespace {
@@ -135,6 +136,55 @@ INSTANTIATE_TEST_SUITE_P(All, BuiltInPrograms, testing::ValuesIn(all_cases()),
                            return name +
                                   (test.param.form == MatmulForm::kEinsum ? "_einsum" : "_native");
                          });
+
+// Other sizes change extents: nodes, names, edges, ops, pairs and kinds stay.
+TEST_P(BuiltInPrograms, ThinTwinsHaveTheSameGraph) {
+  const BuiltInProgram& model = *find_built_in_program(GetParam().program);
+  ProgramOptions options = {.layers = 2, .batch = 8, .seqlen = 64, .matmul = GetParam().form};
+  const Program whole = model.make(options);
+  options.sizes = {.width = 32, .heads = 4, .ffn = 24, .vocabulary = 40};
+  if (GetParam().program.starts_with("llama")) options.sizes.kv_heads = 2;
+  if (GetParam().program.starts_with("moe")) options.sizes.experts = 4;
+  const Program thin = model.make(options);
+  EXPECT_NE(thin.source, whole.source);
+  ASSERT_EQ(thin.nodes.size(), whole.nodes.size());
+  EXPECT_EQ(thin.pairs, whole.pairs);
+  for (std::size_t n = 0; n < thin.nodes.size(); ++n) {
+    const ProgramNode& a = thin.nodes[n];
+    const ProgramNode& b = whole.nodes[n];
+    EXPECT_EQ(a.name, b.name);
+    EXPECT_EQ(a.op, b.op) << a.name;
+    EXPECT_EQ(a.kind, b.kind) << a.name;
+    EXPECT_EQ(values_read(a), values_read(b)) << a.name;
+    ASSERT_EQ(a.outputs.size(), b.outputs.size()) << a.name;
+    for (std::size_t o = 0; o < a.outputs.size(); ++o) {
+      EXPECT_EQ(a.outputs[o].dtype, b.outputs[o].dtype) << a.name;
+      EXPECT_EQ(a.outputs[o].ndim(), b.outputs[o].ndim()) << a.name;
+    }
+  }
+}
+
+TEST(ProgramSizesErrors, AreSaid) {
+  const auto made = [](const char* name, const ProgramSizes& sizes) {
+    return find_built_in_program(name)->make({.sizes = sizes});
+  };
+  EXPECT_THROW_MSG(made("llama3-8b", {.heads = 24}), InputError,
+                   "--heads: found 24; valid: a divisor of half the width, 2048");
+  EXPECT_THROW_MSG(made("llama3-8b", {.heads = 4}), InputError,
+                   "--kv-heads: found 8; valid: a divisor of the heads, 4");
+  EXPECT_THROW_MSG(made("llama3-8b", {.width = 33}), InputError,
+                   "--width: found 33; valid: an even number");
+  EXPECT_THROW_MSG(made("llama3-8b", {.experts = 4}), InputError,
+                   "--experts: not for llama3-8b, which has no experts");
+  EXPECT_THROW_MSG(made("gpt2-xl", {.experts_per_token = 4}), InputError,
+                   "--experts-per-token: not for gpt2-xl, which has no experts");
+  EXPECT_THROW_MSG(made("gpt2-xl", {.kv_heads = 4}), InputError,
+                   "--kv-heads: not for gpt2-xl, which has no heads that share keys");
+  EXPECT_THROW_MSG(made("gpt2-xl", {.heads = 24}), InputError,
+                   "--heads: found 24; valid: a divisor of the width, 1600");
+  EXPECT_THROW_MSG(made("moe-1.3b-64e", {.experts = 1}), InputError,
+                   "--experts-per-token: found 2; valid: at most the experts, 1");
+}
 
 // scripts/export_program.py wrote it; nothing here was adapted to it.
 TEST(ExportedProgram, IsReadAndEveryOpHasARule) {

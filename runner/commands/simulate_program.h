@@ -1,0 +1,26 @@
+// `shardlab simulate PROGRAM`: every node in turn, in virtual time and, where asked for, with data: each op
+// as the stack chooses it, or all of them as a saved plan has them.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "runner/cli.h"
+#include "runner/simulation.h"
+#include "strategies/evaluator.h"
+
+namespace shardlab {
+
+struct SimulateProgramArguments {
+  std::string program;
+  std::string mesh;
+  std::string plan;               // a file of saved_plan.h; empty: the stack chooses
+  std::vector<std::string> pins;  // NAME=LAYOUT
+  std::string pin_inputs;
+  SimulationArguments simulation;
+};
+
+void simulate_program(const SimulateProgramArguments& arguments, const ConfigStore& store,
+                      StackEvaluator& evaluator, Session& session);
+
+}  // namespace shardlab

@@ -1,0 +1,203 @@
+// shardlab simulate PROGRAM: with data, under the plan of a file or as the stack chooses.
+#include <gtest/gtest.h>
+
+#include "tests/cli/messages.h"
+
+namespace shardlab::testing_support {
+namespace {
+
+using nlohmann::json;
+using Words = std::vector<std::string>;
+
+class ThinLlama : public testing::Test {
+ protected:
+  void SetUp() override {
+    for (const char* size : {"whole", "thin"}) {
+      Words words = {"program", "llama3-8b", "--layers", "1", "--out", size};
+      words.back() += ".json";
+      if (std::string(size) == "thin") {
+        const Words sizes = {"--batch",      "8",       "--seqlen",   "8",     "--width",
+                             "64",           "--heads", "16",         "--ffn", "64",
+                             "--vocabulary", "128",     "--kv-heads", "8"};
+        words.insert(words.end(), sizes.begin(), sizes.end());
+      }
+      const ProcessResult made = run_shardlab(words, folder_.path());
+      ASSERT_EQ(made.exit_code, 0) << made.err;
+    }
+    const ProcessResult solved = run_shardlab(
+        {"solve", "whole.json", "--mesh", "2x4", "--parameter-budget", "0.125", "--pin-inputs",
+         "S(0)R", "--pin-outputs", "S(0)S(2)", "--format", "json", "--no-timing"},
+        folder_.path());
+    ASSERT_EQ(solved.exit_code, 0) << solved.err;
+    plan_ = json::parse(solved.out);
+    folder_.write("plan.json", solved.out);
+  }
+  ProcessResult simulate(const Words& more) {
+    Words words = {"simulate", "thin.json", "--mesh", "2x4", "--stack", "ap-nccl"};
+    words.insert(words.end(), more.begin(), more.end());
+    return run_shardlab(words, folder_.path());
+  }
+  void expect_bad_plan(const json& plan, const std::string& message) {
+    folder_.write("bad.json", plan.dump());
+    const ProcessResult result = simulate({"--plan", "bad.json"});
+    EXPECT_EQ(result.exit_code, 3);
+    EXPECT_EQ(result.err, "shardlab: bad.json:" + message + "\n");
+  }
+  json& node(std::size_t i) { return plan_["assignment"][i]; }
+  std::size_t node_named(const std::string& name) {
+    for (std::size_t i = 0; i < plan_["assignment"].size(); ++i) {
+      if (node(i)["node"] == name) return i;
+    }
+    ADD_FAILURE() << name;
+    return 0;
+  }
+  TemporaryFolder folder_;
+  json plan_;
+};
+
+TEST_F(ThinLlama, APlanOfTheWholeModelRunsOnItsTwin) {
+  const ProcessResult result =
+      simulate({"--plan", "plan.json", "--data", "on", "--format", "json", "--no-timing"});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  const json found = json::parse(result.out);
+  EXPECT_EQ(found["verified"], true);
+  EXPECT_EQ(found["replicas_bitwise_equal"], true);
+  EXPECT_EQ(found["mismatch"], nullptr);
+  EXPECT_EQ(found["plan"], "plan.json");
+  EXPECT_EQ(found["ranks"], 8);
+  EXPECT_GT(found["max_abs_error"].get<double>(), 0.0);
+  EXPECT_LT(found["max_abs_error"].get<double>(), 1e-10);
+  EXPECT_EQ(found["wrong_nodes"], json::array());
+  EXPECT_GT(found["exact_nodes"], 60);
+  EXPECT_GT(found["bytes_moved"], 0);
+  for (const json& step : found["steps"]) EXPECT_EQ(step["verified"], true) << step.dump();
+  // The same steps, bytes and times without data.
+  const ProcessResult shapes = simulate({"--plan", "plan.json", "--format", "json", "--no-timing"});
+  const json without = json::parse(shapes.out);
+  EXPECT_EQ(without["data"], false);
+  EXPECT_EQ(without["verified"], nullptr);
+  EXPECT_EQ(without["bytes_moved"], found["bytes_moved"]);
+  EXPECT_EQ(without["time_us"], found["time_us"]);
+  EXPECT_EQ(without["price_us"], found["price_us"]);
+  EXPECT_EQ(without["steps"].size(), found["steps"].size());
+}
+
+TEST_F(ThinLlama, ThePriceOfAPlanIsWhatSolveSaysOfItsKernels) {
+  const ProcessResult solved = run_shardlab(
+      {"solve", "thin.json", "--mesh", "2x4", "--format", "json", "--no-timing"}, folder_.path());
+  folder_.write("thin-plan.json", solved.out);
+  const ProcessResult result =
+      simulate({"--plan", "thin-plan.json", "--format", "json", "--no-timing"});
+  // Nothing moves: what is left are the kernels.
+  const json found = json::parse(result.out);
+  EXPECT_EQ(found["bytes_moved"], 0);
+  EXPECT_NEAR(found["price_us"].get<double>(),
+              json::parse(solved.out)["breakdown_us"]["compute"].get<double>(), 1e-9);
+}
+
+TEST_F(ThinLlama, AWrongPlanIsNamedByItsNode) {
+  // A product over divided inner dims that is said to be whole.
+  const std::size_t einsum = node_named("einsum_default_6");
+  node(einsum)["layout_in"] = {"S(0)S(2)", "RS(0)"};
+  node(einsum)["layout_out"] = "S(0)R";
+  folder_.write("wrong.json", plan_.dump());
+  const ProcessResult result =
+      simulate({"--plan", "wrong.json", "--data", "on", "--format", "json", "--no-timing"});
+  EXPECT_EQ(result.exit_code, 1) << result.err;
+  const json found = json::parse(result.out);
+  EXPECT_EQ(found["verified"], false);
+  EXPECT_EQ(found["wrong_nodes"], json({"einsum_default_6"}));
+  EXPECT_TRUE(found["mismatch"].get<std::string>().starts_with(
+      "einsum_default_6: aten.einsum.default: S(0)R: rank 0, element [0,0,0]: found "))
+      << found["mismatch"];
+  EXPECT_GT(found["max_abs_error"].get<double>(), 1e-3);
+}
+
+TEST_F(ThinLlama, WhatNoCollectiveMakesIsRefused) {
+  const std::size_t einsum = node_named("einsum_default_6");
+  node(einsum)["layout_in"][0] = "S(0)P(sum)";
+  folder_.write("refused.json", plan_.dump());
+  const ProcessResult result = simulate({"--plan", "refused.json", "--format", "json"});
+  EXPECT_EQ(result.exit_code, 1) << result.err;
+  const json found = json::parse(result.out);
+  EXPECT_EQ(found["verified"], false);
+  EXPECT_EQ(found["price_us"], nullptr);
+  const auto refused = found["refused"].get<std::string>();
+  EXPECT_TRUE(refused.starts_with("node einsum_default_6: input 0, ")) << refused;
+  EXPECT_NE(refused.find(" to S(0)P(sum): "), std::string::npos) << refused;
+}
+
+TEST_F(ThinLlama, FilesThatAreNoPlanOfTheProgramAreBadInput) {
+  json plan = plan_;
+  plan["assignment"].erase(0);
+  expect_bad_plan(plan, ": has no node \"primals_1\"");
+  plan = plan_;
+  plan["assignment"][0]["node"] = "primals_0";
+  expect_bad_plan(plan, "/assignment/0: found the node \"primals_0\", which the program lacks");
+  plan = plan_;
+  plan["assignment"][1] = plan["assignment"][0];
+  expect_bad_plan(plan, "/assignment/1: found the node \"primals_1\" a second time");
+  plan = plan_;
+  plan["assignment"][0]["layout_out"] = "S(0)";
+  expect_bad_plan(
+      plan,
+      "/assignment/0: an output: layout \"S(0)\": at position 4: expected 2 placements, "
+      "one per mesh dim");
+  plan = plan_;
+  plan["assignment"][0]["layout_out"] = "S(0)S(2)";
+  expect_bad_plan(plan,
+                  ": node primals_1: S(0)S(2) of f64[128,64]: S(2) names a dim that it lacks");
+  plan = plan_;
+  plan["assignment"][0]["layout_in"] = {"RR"};
+  expect_bad_plan(plan,
+                  ": node primals_1: found layouts of 1 outputs and 1 inputs; valid: 1 and 0");
+  const ProcessResult pinned = simulate({"--plan", "plan.json", "--pin-inputs", "RR"});
+  EXPECT_EQ(pinned.exit_code, 2);
+  EXPECT_EQ(pinned.err, "shardlab: --pin-inputs: not with --plan, which has every node's layout\n");
+}
+
+TEST_F(ThinLlama, TheModelItselfIsTooLargeForData) {
+  const ProcessResult result =
+      run_shardlab({"simulate", "whole.json", "--mesh", "2x4", "--stack", "ap-nccl", "--plan",
+                    "plan.json", "--data", "on", "--memory", "1GiB"},
+                   folder_.path());
+  EXPECT_EQ(result.exit_code, 3);
+  EXPECT_EQ(result.err,
+            "shardlab: node primals_1: its kernel would need 525336576 doubles; valid: smaller "
+            "tensors, or a limit of more than 1 GiB\n");
+}
+
+constexpr const char* kProgram = R"({"schema": "shardlab/program/1", "name": "mlp", "nodes": [
+    {"name": "x", "kind": "input", "outputs": [{"dtype": "bf16", "shape": [32, 16]}]},
+    {"name": "w1", "kind": "parameter", "outputs": [{"dtype": "bf16", "shape": [16, 64]}]},
+    {"name": "w2", "kind": "parameter", "outputs": [{"dtype": "bf16", "shape": [64, 16]}]},
+    {"name": "h", "op": "aten.mm.default", "inputs": ["x", "w1"],
+     "outputs": [{"dtype": "bf16", "shape": [32, 64]}]},
+    {"name": "y", "op": "aten.mm.default", "inputs": ["h", "w2"],
+     "outputs": [{"dtype": "bf16", "shape": [32, 16]}]},
+    {"name": "z", "op": "aten.relu.default", "inputs": ["y"],
+     "outputs": [{"dtype": "bf16", "shape": [32, 16]}]},
+    {"name": "out", "kind": "output", "inputs": ["z"], "outputs": []}]})";
+
+// Sums, products and relu of whole numbers are exact; numbers that round are right all the same.
+TEST(SimulateProgram, WhatTheStackChoosesRunsToo) {
+  const TemporaryFolder folder;
+  folder.write("mlp.json", kProgram);
+  for (const char* stack : {"dtensor-2.13", "shardlab", "alpha-beta"}) {
+    for (const char* values : {"whole", "uniform"}) {
+      const ProcessResult result =
+          run_shardlab({"simulate", "mlp.json", "--mesh", "2x4", "--pin-inputs", "S(0)R", "--pin",
+                        "w1=RS(1)", "--pin", "w2=RS(0)", "--stack", stack, "--data", "on",
+                        "--values", values, "--format", "json", "--no-timing"},
+                       folder.path());
+      ASSERT_EQ(result.exit_code, 0) << result.err << result.out;
+      const json found = json::parse(result.out);
+      EXPECT_EQ(found["verified"], true) << found["mismatch"];
+      EXPECT_GT(found["bytes_moved"], 0);
+      EXPECT_EQ(found["exact_nodes"] == 7, std::string(values) == "whole");
+    }
+  }
+}
+
+}  // namespace
+}  // namespace shardlab::testing_support

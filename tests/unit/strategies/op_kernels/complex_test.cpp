@@ -1,0 +1,56 @@
+// Kernels of complex numbers as pairs.
+#include <gtest/gtest.h>
+
+#include "tests/support/kernel_values.h"
+
+namespace shardlab {
+namespace {
+
+using testing_support::expect_outputs;
+using testing_support::expect_refused;
+using testing_support::KernelCall;
+using testing_support::KernelCase;
+
+class PairKernel : public testing::TestWithParam<KernelCase> {};
+TEST_P(PairKernel, IsComplexArithmetic) { expect_outputs(GetParam()); }
+
+INSTANTIATE_TEST_SUITE_P(All, PairKernel,
+                         testing::Values(
+                             // (1 + 2i)(3 + 4i) = -5 + 10i, (0 + i)(0 + i) = -1
+                             KernelCase{"Product",
+                                        "shardlab.complex_product",
+                                        {{"f64[2,2]", {1, 2, 0, 1}}, {"f64[2,2]", {3, 4, 0, 1}}},
+                                        "[]",
+                                        {{-5, 10, -1, 0}}},
+                             // Rows of the first times one number of the second, and the reverse.
+                             KernelCase{"ProductBroadcast",
+                                        "shardlab.complex_product",
+                                        {{"f64[2,1,2]", {1, 0, 0, 1}}, {"f64[2,2]", {2, 3, 5, 7}}},
+                                        "[]",
+                                        {{2, 3, 5, 7, -3, 2, -7, 5}}},
+                             KernelCase{"Conjugate",
+                                        "shardlab.complex_conjugate",
+                                        {{"f64[2,2]", {1, 2, 3, -4}}},
+                                        "[]",
+                                        {{1, -2, 3, 4}}}),
+                         [](const auto& test) { return test.param.name; });
+
+class PairKernelErrors : public testing::TestWithParam<KernelCall> {};
+TEST_P(PairKernelErrors, AreSaid) { expect_refused(GetParam()); }
+
+INSTANTIATE_TEST_SUITE_P(All, PairKernelErrors,
+                         testing::Values(KernelCall{"NoPairs",
+                                                    "shardlab.complex_conjugate",
+                                                    {{"f64[2,3]", {1, 2, 3, 4, 5, 6}}},
+                                                    "[]",
+                                                    "takes pairs, in a last dim of 2"},
+                                         KernelCall{"OtherExtents",
+                                                    "shardlab.complex_product",
+                                                    {{"f64[2,2]", {1, 2, 3, 4}},
+                                                     {"f64[3,2]", {1, 2, 3, 4, 5, 6}}},
+                                                    "[]",
+                                                    "operands that do not broadcast"}),
+                         [](const auto& test) { return test.param.name; });
+
+}  // namespace
+}  // namespace shardlab

@@ -1,0 +1,31 @@
+// Kernels of what is made of nothing. Expected values are PyTorch 2.13.0's.
+#include <gtest/gtest.h>
+
+#include "tests/support/kernel_values.h"
+
+namespace shardlab {
+namespace {
+
+using testing_support::expect_outputs;
+using testing_support::expect_refused;
+using testing_support::KernelCase;
+
+class FactoryKernel : public testing::TestWithParam<KernelCase> {};
+TEST_P(FactoryKernel, IsPyTorchs) { expect_outputs(GetParam()); }
+
+INSTANTIATE_TEST_SUITE_P(
+    All, FactoryKernel,
+    testing::Values(KernelCase{"Full", "aten.full.default", {}, "[[2,2], 3]", {{3, 3, 3, 3}}},
+                    KernelCase{"FullOfTruth", "aten.full.default", {}, "[[2], true]", {{1, 1}}},
+                    KernelCase{"Scalar", "aten.scalar_tensor.default", {}, "[2.5]", {{2.5}}},
+                    KernelCase{"Range", "aten.arange.start_step", {}, "[1, 8, 3]", {{1, 4, 7}}}),
+    [](const auto& test) { return test.param.name; });
+
+TEST(FactoryKernelErrors, AreSaid) {
+  expect_refused(
+      {"Shape", "aten.full.default", {}, "[[-1], 3]", "--args must begin with the shape"});
+  expect_refused({"Step", "aten.arange.start_step", {}, "[0, 4, 0]", "a step from 1"});
+}
+
+}  // namespace
+}  // namespace shardlab
