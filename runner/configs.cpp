@@ -26,6 +26,8 @@ std::string kind_name(ConfigKind kind) {
       return "regression";
     case ConfigKind::kProgram:
       return "program";
+    case ConfigKind::kRecipe:
+      return "recipe";
     case ConfigKind::kMeasurement:
       return "measurement set";
   }
@@ -111,6 +113,8 @@ std::string_view folder_of(ConfigKind kind) {
       return "regressions";
     case ConfigKind::kProgram:
       return "programs";
+    case ConfigKind::kRecipe:
+      return "recipes";
     case ConfigKind::kMeasurement:
       return "measurements";
   }
@@ -280,6 +284,11 @@ Suite ConfigStore::suite(const std::string& name) const {
 Program ConfigStore::program(const std::string& name) const {
   const fs::path path = find(ConfigKind::kProgram, name);
   return Program::from_json(read_json_file(path), {path.string(), ""});
+}
+
+Recipe ConfigStore::recipe(const std::string& name) const {
+  const fs::path path = find(ConfigKind::kRecipe, name);
+  return Recipe::from_json(read_json_file(path), {path.string(), ""});
 }
 
 void expect_new_suite(const std::vector<Suite>& suites) {

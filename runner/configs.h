@@ -17,6 +17,7 @@
 #include "costmodel/topology.h"
 #include "runner/read_json.h"
 #include "strategies/program.h"
+#include "strategies/recipe.h"
 #include "strategies/stack.h"
 #include "strategies/suite.h"
 
@@ -43,6 +44,7 @@ enum class ConfigKind : std::uint8_t {
   kSuite,
   kRegression,
   kProgram,
+  kRecipe,
   kMeasurement
 };
 [[nodiscard]] std::string_view folder_of(ConfigKind kind);
@@ -69,6 +71,7 @@ class ConfigStore {
   [[nodiscard]] Topology topology(const std::string& name, std::int64_t devices_per_host) const;
   [[nodiscard]] Suite suite(const std::string& name) const;
   [[nodiscard]] Program program(const std::string& name) const;
+  [[nodiscard]] Recipe recipe(const std::string& name) const;
   [[nodiscard]] const std::vector<Override>& overrides() const { return overrides_; }
 
  private:

@@ -13,12 +13,14 @@ struct SolveProgramArguments {
   std::string program;
   std::string mesh;
   std::string stack = "ap-nccl";
+  std::string recipe;             // a shipped name or a path
   std::vector<std::string> pins;  // NAME=LAYOUT
   std::string pin_inputs;
   std::string pin_outputs;
   std::optional<double> parameter_budget;
   std::optional<double> memory_budget_bytes;
   bool strided = false;
+  bool compare_recipes = false;  // instead of a plan
   std::string export_problem;
 };
 
@@ -27,6 +29,7 @@ struct SolveAnswers {
   std::size_t best = 1;
   std::string explain;  // a layout; of programs
   std::string diff;     // a file of saved_plan.h; of programs
+  bool greedy = false;  // of programs
 };
 
 // Prints the answer; exit code 1 when nothing heeds all constraints.
