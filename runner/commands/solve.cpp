@@ -245,6 +245,11 @@ void add_solve_command(CLI::App& app, Session& session) {
       command->add_flag("--greedy", arguments->answers.greedy,
                         "also walk node by node without looking ahead, as DTensor does at "
                         "run time, and say which choices that regrets")));
+  of_plans(of_programs(command
+                           ->add_option("--budget-curve", arguments->answers.budget_curve,
+                                        "also what the optimum costs when a device may keep "
+                                        "less and less: at most this many points")
+                           ->check(integer_from(2, 1000))));
   of_plans(of_programs(command->add_option("--export-problem", program.export_problem,
                                            "write the network as .cfn as well")));
   of_plans(command->add_flag(

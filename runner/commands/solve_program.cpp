@@ -2,6 +2,7 @@
 
 #include "costmodel/text.h"
 #include "runner/commands/solve_answers.h"
+#include "runner/commands/solve_curves.h"
 #include "runner/commands/solve_recipes.h"
 #include "runner/simulation.h"
 #include "runner/write_file.h"
@@ -27,7 +28,8 @@ Placements placements_of(const std::string& option, std::string_view text, const
   });
 }
 
-ProblemOptions options_of(const SolveProgramArguments& arguments, const DeviceMesh& mesh) {
+ProblemOptions options_of(const SolveProgramArguments& arguments, const SolveAnswers& answers,
+                          const DeviceMesh& mesh) {
   ProblemOptions options;
   for (const std::string& pin : arguments.pins) {
     const std::size_t equals = pin.rfind('=');
@@ -43,6 +45,11 @@ ProblemOptions options_of(const SolveProgramArguments& arguments, const DeviceMe
   if (!arguments.pin_outputs.empty()) {
     options.pin_outputs = placements_of("--pin-outputs", arguments.pin_outputs, mesh);
   }
+  if (answers.budget_curve && (arguments.parameter_budget || arguments.memory_budget_bytes)) {
+    throw InputError("solve: found --budget-curve, which goes through all budgets, and --" +
+                     std::string(arguments.parameter_budget ? "parameter" : "memory") +
+                     "-budget; valid: one of them");
+  }
   options.parameter_budget = arguments.parameter_budget;
   options.memory_budget_bytes = arguments.memory_budget_bytes;
   return options;
@@ -56,7 +63,7 @@ void solve_program(const SolveProgramArguments& arguments, const SolveAnswers& a
   Times times;
   const ConfigStore store = session.store();
   const DeviceMesh mesh = parse_option("--mesh", [&] { return DeviceMesh::parse(arguments.mesh); });
-  ProblemOptions options = options_of(arguments, mesh);
+  ProblemOptions options = options_of(arguments, answers, mesh);
   const Stack stack = store.stack(arguments.stack);
   const Topology topology = store.topology(session.topology);
   const StopWatch reading;
@@ -103,6 +110,9 @@ void solve_program(const SolveProgramArguments& arguments, const SolveAnswers& a
   }
   if (solution.feasible && !answers.diff.empty()) {
     more.push_back(diff_answer(solved, answers.diff));
+  }
+  if (solution.feasible && answers.budget_curve) {
+    more.push_back(budget_curve_answer(solved, mesh, *answers.budget_curve));
   }
   if (solution.feasible && answers.greedy) more.push_back(greedy_answer(solved, solver));
   if (session.json()) {

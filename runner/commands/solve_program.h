@@ -30,6 +30,8 @@ struct SolveAnswers {
   std::string explain;  // a layout; of programs
   std::string diff;     // a file of saved_plan.h; of programs
   bool greedy = false;  // of programs
+  // Of programs: at most this many points.
+  std::optional<std::size_t> budget_curve;
 };
 
 // Prints the answer; exit code 1 when nothing heeds all constraints.
