@@ -245,6 +245,10 @@ void add_solve_command(CLI::App& app, Session& session) {
       command->add_flag("--greedy", arguments->answers.greedy,
                         "also walk node by node without looking ahead, as DTensor does at "
                         "run time, and say which choices that regrets")));
+  of_plans(of_programs(command->add_flag(
+      "--sensitivity", arguments->answers.sensitivity,
+      "also how far latency, bandwidth and the launch floor of kernels may move, from a 16th to 16 "
+      "times, before the plan changes")));
   of_plans(of_programs(command
                            ->add_option("--budget-curve", arguments->answers.budget_curve,
                                         "also what the optimum costs when a device may keep "

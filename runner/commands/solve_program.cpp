@@ -4,6 +4,7 @@
 #include "runner/commands/solve_answers.h"
 #include "runner/commands/solve_curves.h"
 #include "runner/commands/solve_recipes.h"
+#include "runner/commands/solve_sensitivity.h"
 #include "runner/simulation.h"
 #include "runner/write_file.h"
 #include "strategies/sharding_network.h"
@@ -83,8 +84,9 @@ void solve_program(const SolveProgramArguments& arguments, const SolveAnswers& a
   const ProgramPrices prices(program, strategies, evaluator, mesh);
   times.price_ms = pricing.ms();
 
+  const PricedProgram priced{stack, topology, mesh, program, strategies, prices};
   if (arguments.compare_recipes) {
-    compare_recipes({stack, topology, mesh, program, strategies, prices}, options, session);
+    compare_recipes(priced, options, session);
     return;
   }
 
@@ -113,6 +115,9 @@ void solve_program(const SolveProgramArguments& arguments, const SolveAnswers& a
   }
   if (solution.feasible && answers.budget_curve) {
     more.push_back(budget_curve_answer(solved, mesh, *answers.budget_curve));
+  }
+  if (solution.feasible && answers.sensitivity) {
+    more.push_back(sensitivity_answer(solved, priced, options));
   }
   if (solution.feasible && answers.greedy) more.push_back(greedy_answer(solved, solver));
   if (session.json()) {

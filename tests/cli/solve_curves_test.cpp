@@ -1,4 +1,5 @@
-// shardlab solve --budget-curve: AutoParallel's hull for LLaMA3-8B, keys, messages.
+// shardlab solve --budget-curve and --sensitivity: AutoParallel's hull for LLaMA3-8B, keys, messages; plans
+// that change where they are said to.
 #include <gtest/gtest.h>
 
 #include "tests/cli/messages.h"
@@ -124,6 +125,81 @@ TEST(BudgetCurveCommand, GoesThroughAllBudgets) {
             "shardlab: solve: --budget-curve: found \"1\"; valid: an integer from 2 to 1000\n");
   EXPECT_EQ(error({"--problem", "x.cfn", "--budget-curve", "9"}),
             "shardlab: solve: --budget-curve is of programs; --problem has none\n");
+}
+
+// With no start-up the model's latency is its parameter: scaled as --sensitivity says, another plan is cheaper.
+TEST(SensitivityCommand, PlansChangeWhereTheParameterIsScaledThatFar) {
+  const TemporaryFolder folder;
+  const auto solved = [&](double latency_us, const Words& more) {
+    Words words = {"transformer-block",
+                   "--mesh",
+                   "8",
+                   "--stack",
+                   "alpha-beta",
+                   "--set",
+                   "stack.collective_model.params.launch_us=0",
+                   "--set",
+                   "stack.collective_model.params.latency_us=" + std::to_string(latency_us),
+                   "--format",
+                   "json",
+                   "--no-timing"};
+    words.insert(words.end(), more.begin(), more.end());
+    const ProcessResult result = solve(folder, words);
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    folder.write("last.json", result.out);
+    return json::parse(result.out);
+  };
+  constexpr double kLatencyUs = 4.0;
+  const json found = solved(kLatencyUs, {"--sensitivity"});
+  folder.write("plan.json", found.dump());
+  ASSERT_EQ(found["sensitivity"].size(), 3U);
+  const json& range = found["sensitivity"][0];
+  EXPECT_EQ(range["parameter"], "latency");
+  int flips = 0;
+  for (const char* side : {"below", "above"}) {
+    if (range[side].is_null()) continue;
+    ++flips;
+    const auto factor = range[side]["factor"].get<double>();
+    EXPECT_EQ(factor > 1.0, side == std::string("above"));
+    EXPECT_FALSE(range[side]["nodes"].empty());
+    EXPECT_NE(range[side]["nodes"][0]["here"], range[side]["nodes"][0]["there"]);
+    const auto gap_us = [&](double times) {
+      return solved(kLatencyUs * times, {"--diff", "plan.json"})["diff"]["gap_us"].get<double>();
+    };
+    const double towards = factor > 1.0 ? 1.01 : 1.0 / 1.01;
+    EXPECT_NEAR(gap_us(factor / towards), 0.0, 1e-4) << side;
+    EXPECT_GT(gap_us(factor * towards), 1e-3) << side;
+    EXPECT_NEAR(solved(kLatencyUs * factor, {})["objective_us"].get<double>(),
+                range[side]["objective_us"].get<double>(), 1e-2);
+  }
+  EXPECT_GT(flips, 0);
+}
+
+TEST(SensitivityCommand, IsATable) {
+  const TemporaryFolder folder;
+  const ProcessResult holds = solve(folder, {"mlp", "--mesh", "8", "--sensitivity", "--no-timing"});
+  EXPECT_EQ(holds.out.substr(holds.out.find("  parameter ")),
+            R"(  parameter     side   plan changes     objective us  nodes  which
+  latency       below  not to x 0.0625
+  latency       above  not to x 16
+  bandwidth     below  not to x 0.0625
+  bandwidth     above  not to x 16
+  launch_floor  below  not to x 0.0625
+  launch_floor  above  not to x 16
+)");
+  const ProcessResult flips =
+      solve(folder, {"transformer-block", "--mesh", "8", "--sensitivity", "--no-timing"});
+  EXPECT_EQ(flips.out.substr(flips.out.find("  parameter ")),
+            R"(  parameter     side   plan changes  objective us  nodes  which
+  latency       below  x 0.6119          1159.020      7  primals_1 R to S(1), embedding R<-R,R to S(2)<-S(1),R, ...
+  latency       above  x 1.6742          1354.470     73  alias_default_6 S(0)<-S(0) to R<-R, mm S(0)<-S(0),R to R<-R,R, ...
+  bandwidth     below  x 0.4698          1398.139     73  alias_default_6 S(0)<-S(0) to R<-R, mm S(0)<-S(0),R to R<-R,R, ...
+  bandwidth     above  x 2.2065          1149.159      7  primals_1 R to S(1), embedding R<-R,R to S(2)<-S(1),R, ...
+  launch_floor  below  x 1.0000          1230.422      6  mm_15 R<-R,R to S(0)<-S(0),R, view_32 R<-R to S(0)<-S(0), ...
+  launch_floor  above  x 1.6260          1602.076     73  alias_default_6 S(0)<-S(0) to R<-R, mm S(0)<-S(0),R to R<-R,R, ...
+)");
+  const ProcessResult error = solve(folder, {"--problem", "x.cfn", "--sensitivity"});
+  EXPECT_EQ(error.err, "shardlab: solve: --sensitivity is of programs; --problem has none\n");
 }
 
 }  // namespace
