@@ -26,6 +26,8 @@ std::string kind_name(ConfigKind kind) {
       return "regression";
     case ConfigKind::kProgram:
       return "program";
+    case ConfigKind::kRecipe:
+      return "recipe";
     case ConfigKind::kMeasurement:
       return "measurement set";
     case ConfigKind::kExperiment:
@@ -113,6 +115,8 @@ std::string_view folder_of(ConfigKind kind) {
       return "regressions";
     case ConfigKind::kProgram:
       return "programs";
+    case ConfigKind::kRecipe:
+      return "recipes";
     case ConfigKind::kMeasurement:
       return "measurements";
     case ConfigKind::kExperiment:
@@ -309,6 +313,11 @@ nlohmann::json ConfigStore::experiment_json(const fs::path& path) const {
 Program ConfigStore::program(const std::string& name) const {
   const fs::path path = find(ConfigKind::kProgram, name);
   return Program::from_json(read_json_file(path), {path.string(), ""});
+}
+
+Recipe ConfigStore::recipe(const std::string& name) const {
+  const fs::path path = find(ConfigKind::kRecipe, name);
+  return Recipe::from_json(read_json_file(path), {path.string(), ""});
 }
 
 void expect_new_suite(const std::vector<Suite>& suites) {

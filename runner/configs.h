@@ -18,6 +18,7 @@
 #include "costmodel/topology.h"
 #include "runner/read_json.h"
 #include "strategies/program.h"
+#include "strategies/recipe.h"
 #include "strategies/stack.h"
 #include "strategies/suite.h"
 
@@ -44,6 +45,7 @@ enum class ConfigKind : std::uint8_t {
   kSuite,
   kRegression,
   kProgram,
+  kRecipe,
   kMeasurement,
   kExperiment
 };
@@ -77,6 +79,7 @@ class ConfigStore {
   [[nodiscard]] Suite suite(const std::string& name, std::optional<std::uint64_t> seed = {}) const;
   [[nodiscard]] nlohmann::json experiment_json(const std::filesystem::path& path) const;
   [[nodiscard]] Program program(const std::string& name) const;
+  [[nodiscard]] Recipe recipe(const std::string& name) const;
   [[nodiscard]] const std::vector<Override>& overrides() const { return overrides_; }
 
  private:

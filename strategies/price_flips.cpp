@@ -7,6 +7,7 @@
 
 #include "costmodel/error.h"
 #include "strategies/questionnaire.h"
+#include "strategies/scaled_parameters.h"
 
 namespace shardlab {
 namespace {
@@ -15,19 +16,11 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr double kEqual = 1e-12;
 constexpr int kMostSteps = 64;
 
-struct Parameter {
-  std::string_view name;
-  double CostFactors::*factor;
-  bool inverse;  // what is scaled is the time, which a larger parameter makes shorter
-  double most;
-};
-constexpr std::array<Parameter, 3> kParameters = {{
-    {"latency", &CostFactors::latency, false, kMostFactor},
-    {"bandwidth", &CostFactors::transfer, true, kMostFactor},
-    {"launch_floor", &CostFactors::launch, false, kMostLaunchFactor},
-}};
+double most_of(const ScaledParameter& parameter) {
+  return parameter.factor == &CostFactors::launch ? kMostLaunchFactor : kMostFactor;
+}
 
-// Every parameter's `most` is one of them.
+// Every parameter's largest factor is one of them.
 constexpr std::array<double, 4> kBands = {2.0, kMostLaunchFactor, 128.0, kMostFactor};
 
 bool has_value(const std::optional<PriceFlip>& flip) { return flip.has_value(); }
@@ -65,7 +58,7 @@ class PriceFlips::Search {
 
   // The first flip when the parameter goes from `begin` to `end`, both on one side of 1, if nothing
   // flips from 1 to `begin`.
-  [[nodiscard]] std::optional<PriceFlip> flip(const Parameter& parameter, double begin,
+  [[nodiscard]] std::optional<PriceFlip> flip(const ScaledParameter& parameter, double begin,
                                               double end) {
     if (!chosen_ || expansion_.size() < 2) return std::nullopt;
     parameter_ = &parameter;
@@ -232,7 +225,7 @@ class PriceFlips::Search {
   Expansion expansion_;
   std::optional<std::size_t> chosen_;
   std::vector<double> thresholds_;
-  const Parameter* parameter_ = nullptr;
+  const ScaledParameter* parameter_ = nullptr;
 };
 
 PriceFlips::PriceFlips(const Stack& stack, const Topology& topology)
@@ -252,13 +245,13 @@ std::optional<PriceFlip> PriceFlips::first_of(const OpCall& call, const DeviceMe
 std::vector<PriceFlip> PriceFlips::nearest(const OpCall& call, const DeviceMesh& mesh,
                                            bool only_first) {
   Search search(evaluator_, factors_, find_op_rule(call.op, evaluator_.stack().rules), call, mesh);
-  std::array<std::optional<PriceFlip>, kParameters.size()> found;
+  std::array<std::optional<PriceFlip>, kScaledParameters.size()> found;
   double begin = 1.0;
   for (const double end : kBands) {
-    for (std::size_t p = 0; p < kParameters.size(); ++p) {
-      if (found[p] || begin >= kParameters[p].most) continue;
-      std::optional<PriceFlip> above = search.flip(kParameters[p], begin, end);
-      std::optional<PriceFlip> below = search.flip(kParameters[p], 1.0 / begin, 1.0 / end);
+    for (std::size_t p = 0; p < kScaledParameters.size(); ++p) {
+      if (found[p] || begin >= most_of(kScaledParameters[p])) continue;
+      std::optional<PriceFlip> above = search.flip(kScaledParameters[p], begin, end);
+      std::optional<PriceFlip> below = search.flip(kScaledParameters[p], 1.0 / begin, 1.0 / end);
       found[p] = below && (!above || below->distance() < above->distance()) ? below : above;
     }
     if (only_first && std::any_of(found.begin(), found.end(), has_value)) break;

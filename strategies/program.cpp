@@ -148,6 +148,7 @@ ProgramNode read_node(const nlohmann::json& json, const JsonPlace& place, const 
   if (names.contains(node.name)) {
     reader.place("name").fail("found \"" + node.name + "\" a second time; valid: a new name");
   }
+  node.label = reader.text_or("label", "");
   node.kind = read_word<NodeKind>(reader, "kind", "op", kKinds);
   node.phase = read_word<Phase>(reader, "phase", "forward", kPhases);
   if (node.computes()) {
@@ -246,6 +247,7 @@ std::string Program::text() const {
   text += ",\n\"source\": " + nlohmann::json(source).dump() + ",\n\"nodes\": [";
   for (const ProgramNode& node : nodes) {
     nlohmann::ordered_json json = {{"name", node.name}};
+    if (!node.label.empty()) json["label"] = node.label;
     if (node.kind != NodeKind::kOp) json["kind"] = to_string(node.kind);
     if (!node.op.empty()) json["op"] = node.op;
     if (!node.inputs.empty()) {

@@ -12,7 +12,8 @@
 // is forward unless said otherwise. Outputs and gradients name what leaves the program: they compute
 // nothing (an op that they name is that of the graph they come from, an alias), and nothing reads them.
 // Parameters, buffers, inputs and tangents have one output each. One part of an op with several outputs
-// may be a node of its own, of the op _operator.getitem. Immutable.
+// may be a node of its own, of the op _operator.getitem. `label` is what a value is called in the model
+// ("layers.0.attention.wq.weight", or the module that it comes from), for recipes. Immutable.
 #pragma once
 
 #include <cstdint>
@@ -55,6 +56,7 @@ struct ProgramInput {
 
 struct ProgramNode {
   std::string name;
+  std::string label = {};
   NodeKind kind = NodeKind::kOp;
   Phase phase = Phase::kForward;
   std::string op;  // of kOp

@@ -90,11 +90,16 @@ const TensorMeta& ProgramBuilder::meta(Value value) const {
   return traced_.program.nodes[value.node].outputs[value.output];
 }
 
-Value ProgramBuilder::source(NodeKind kind, TensorMeta meta) {
+void ProgramBuilder::set_label(Value value, std::string label) {
+  traced_.program.nodes[value.node].label = std::move(label);
+}
+
+Value ProgramBuilder::source(NodeKind kind, TensorMeta meta, std::string label) {
   const bool tangent = kind == NodeKind::kTangent;
   int& count = traced_.names[tangent ? "tangents" : "primals"];
   ProgramNode node;
   node.name = (tangent ? "tangents_" : "primals_") + std::to_string(++count);
+  node.label = std::move(label);
   node.kind = kind;
   node.phase = tangent ? Phase::kBackward : Phase::kForward;
   node.outputs = {std::move(meta)};
@@ -106,6 +111,7 @@ Value ProgramBuilder::op(std::string_view op, std::vector<Value> inputs, nlohman
                          std::vector<TensorMeta> outputs) {
   ProgramNode node;
   node.name = fresh_name(traced_.names, base_of(op));
+  node.label = label_;
   node.phase = phase_;
   node.op = op;
   for (const Value& value : inputs) node.inputs.push_back({{value}, false});
@@ -400,6 +406,7 @@ Program with_aliases(TracedProgram traced) {
   const auto add_alias = [&](std::size_t of, std::string name, NodeKind kind, Phase phase) {
     ProgramNode alias;
     alias.name = std::move(name);
+    alias.label = program.nodes[position[of]].label;
     alias.kind = kind;
     alias.phase = phase;
     alias.op = kAlias;

@@ -50,10 +50,13 @@ class ProgramBuilder {
 
   // From here on nodes belong to the backward pass.
   void begin_backward() { phase_ = Phase::kBackward; }
+  // From here on ops have this label; none: "".
+  void begin_label(std::string label) { label_ = std::move(label); }
+  void set_label(Value value, std::string label);
   [[nodiscard]] const TensorMeta& meta(Value value) const;
 
   // "primals_3", "tangents_1".
-  Value source(NodeKind kind, TensorMeta meta);
+  Value source(NodeKind kind, TensorMeta meta, std::string label = "");
   // Any op; its first output.
   Value op(std::string_view op, std::vector<Value> inputs, nlohmann::json args,
            std::vector<TensorMeta> outputs);
@@ -84,6 +87,7 @@ class ProgramBuilder {
  private:
   TracedProgram traced_;
   Phase phase_ = Phase::kForward;
+  std::string label_;
 };
 
 // x [.., k] seen as a matrix, times [k, n], seen as [.., n] again is one einsum ("abk,kn->abn"), and the
@@ -91,7 +95,7 @@ class ProgramBuilder {
 // AutoParallel's einsum form. Nodes that nobody reads any more go.
 [[nodiscard]] TracedProgram with_einsums(TracedProgram traced);
 // An alias before the first reader of every tensor that has several, and one of every value that the
-// program returns; partners become pairs.
+// program returns; partners become pairs. An alias has the label of what it names.
 [[nodiscard]] Program with_aliases(TracedProgram traced);
 
 }  // namespace shardlab

@@ -2,7 +2,9 @@
 // feed-forward layer. With 8B's widths the graph is AutoParallel's of its LLaMA3-8B example, node by
 // node: names, order, shapes and strides.
 // Source: meta-pytorch/autoparallel at a54c252 (examples/example_llama3.py, its traced graph restated in
-// autoparallel.md 1); the model: Dubey et al. 2024. Status: derived, equal to the traced graphs.
+// autoparallel.md 1); the model: Dubey et al. 2024. Status: derived, equal to the traced graphs. Labels are
+// the module names of Meta's model (llama3/llama/model.py); h is the sum behind the attention, X.weight.grad
+// the product that a weight's gradient is.
 #include <algorithm>
 #include <optional>
 #include <utility>
@@ -16,6 +18,7 @@ namespace {
 
 constexpr double kNormEpsilon = 1e-5;
 constexpr std::string_view kConvert = "convert_element_type";
+constexpr const char* kEmbedding = "tok_embeddings";
 
 class Llama {
  public:
@@ -38,11 +41,13 @@ class Llama {
 
  private:
   struct Linear {
+    std::string label;
     Value parameter;
     Value matrix;      // its input as [rows, k]
     Value transposed;  // the weight as [k, n]
   };
   struct Norm {
+    std::string label;
     Value parameter;
     Value weight;  // in bf16
     Value x;       // in f32
@@ -50,6 +55,7 @@ class Llama {
     Value normed;
   };
   struct Layer {
+    std::string label;
     Norm attention_norm;
     Linear wq, wk, wv, wo;
     Value q, k, v, attention;
@@ -63,29 +69,38 @@ class Llama {
   [[nodiscard]] Shape heads(std::int64_t count) const {
     return {o_.batch, o_.seqlen, count, depth_};
   }
-  Value parameter(Shape shape) {
-    return b_.source(NodeKind::kParameter, meta_of(DType::kF32, std::move(shape)));
+  Value parameter(Shape shape, const std::string& module) {
+    return b_.source(NodeKind::kParameter, meta_of(DType::kF32, std::move(shape)),
+                     module + ".weight");
+  }
+  template <class Module>
+  void give(Module& module, std::string label, Shape shape) {
+    module.label = std::move(label);
+    module.parameter = parameter(std::move(shape), module.label);
   }
 
   // -- What the program is given, in the order of the model's modules -------------------------
   void add_sources() {
-    embedding_ = parameter({s_.vocabulary, s_.dim});
+    embedding_ = parameter({s_.vocabulary, s_.dim}, kEmbedding);
     const std::int64_t kv = s_.kv_heads * depth_;
     layers_.resize(static_cast<std::size_t>(o_.layers));
-    for (Layer& layer : layers_) {
-      layer.wq.parameter = parameter({s_.dim, s_.dim});
-      layer.wk.parameter = parameter({kv, s_.dim});
-      layer.wv.parameter = parameter({kv, s_.dim});
-      layer.wo.parameter = parameter({s_.dim, s_.dim});
-      layer.w1.parameter = parameter({s_.ffn, s_.dim});
-      layer.w2.parameter = parameter({s_.dim, s_.ffn});
-      layer.w3.parameter = parameter({s_.ffn, s_.dim});
-      layer.attention_norm.parameter = parameter({s_.dim});
-      layer.ffn_norm.parameter = parameter({s_.dim});
+    for (std::size_t i = 0; i < layers_.size(); ++i) {
+      Layer& layer = layers_[i];
+      layer.label = "layers." + std::to_string(i);
+      give(layer.wq, layer.label + ".attention.wq", {s_.dim, s_.dim});
+      give(layer.wk, layer.label + ".attention.wk", {kv, s_.dim});
+      give(layer.wv, layer.label + ".attention.wv", {kv, s_.dim});
+      give(layer.wo, layer.label + ".attention.wo", {s_.dim, s_.dim});
+      give(layer.w1, layer.label + ".feed_forward.w1", {s_.ffn, s_.dim});
+      give(layer.w2, layer.label + ".feed_forward.w2", {s_.dim, s_.ffn});
+      give(layer.w3, layer.label + ".feed_forward.w3", {s_.ffn, s_.dim});
+      give(layer.attention_norm, layer.label + ".attention_norm", {s_.dim});
+      give(layer.ffn_norm, layer.label + ".ffn_norm", {s_.dim});
     }
-    final_norm_.parameter = parameter({s_.dim});
-    head_.parameter = parameter({s_.vocabulary, s_.dim});
-    rotary_ = b_.source(NodeKind::kBuffer, meta_of(DType::kC64, {o_.seqlen, depth_ / 2}));
+    give(final_norm_, "norm", {s_.dim});
+    give(head_, "output", {s_.vocabulary, s_.dim});
+    rotary_ =
+        b_.source(NodeKind::kBuffer, meta_of(DType::kC64, {o_.seqlen, depth_ / 2}), "freqs_cis");
     tokens_ = b_.source(NodeKind::kInput, meta_of(DType::kI64, {o_.batch, o_.seqlen}));
     tangent_ = b_.source(NodeKind::kTangent, meta_of(DType::kBF16, rows(s_.vocabulary)));
   }
@@ -95,6 +110,7 @@ class Llama {
     const Value table = b_.dtype_cast(embedding_, DType::kBF16);
     Value x = b_.op("aten.embedding.default", {table, tokens_}, nlohmann::json::array(),
                     {meta_of(DType::kBF16, rows(s_.dim))});
+    b_.set_label(x, kEmbedding);
     for (Layer& layer : layers_) {
       x = run_attention(layer, x);
       x = run_ffn(layer, x);
@@ -104,6 +120,7 @@ class Llama {
   }
 
   Value norm(Norm& n, Value x) {
+    b_.begin_label(n.label);
     n.weight = b_.dtype_cast(n.parameter, DType::kBF16);
     n.x = b_.convert(x, DType::kF32);
     const Value square = b_.unary("aten.pow.Tensor_Scalar", n.x, nlohmann::json::array({2}));
@@ -111,7 +128,9 @@ class Llama {
     const Value sum = b_.unary("aten.add.Scalar", mean, nlohmann::json::array({kNormEpsilon}));
     n.inverse = b_.unary("aten.rsqrt.default", sum);
     n.normed = b_.binary("aten.mul.Tensor", n.x, n.inverse);
-    return b_.convert(b_.binary("aten.mul.Tensor", n.normed, n.weight), DType::kBF16);
+    const Value result = b_.convert(b_.binary("aten.mul.Tensor", n.normed, n.weight), DType::kBF16);
+    b_.begin_label("");
+    return result;
   }
 
   // The tracer numbers two conversions of dtype that turn out to change nothing.
@@ -122,7 +141,9 @@ class Llama {
     l.matrix = b_.view(x, {shape[0] * shape[1], shape[2]});
     const Value product = b_.mm(l.matrix, l.transposed);
     b_.skip(kConvert, 2);
-    return b_.view(product, {shape[0], shape[1], b_.meta(product).shape[1]});
+    const Value result = b_.view(product, {shape[0], shape[1], b_.meta(product).shape[1]});
+    b_.set_label(result, l.label);
+    return result;
   }
 
   Value as_complex(Value x) {
@@ -173,7 +194,9 @@ class Llama {
     l.v = b_.permute(v_all, {0, 2, 1, 3});
     run_flash(l);
     const Value context = b_.view(b_.permute(l.out, {0, 2, 1, 3}), rows(s_.dim));
-    return b_.binary("aten.add.Tensor", x, linear(l.wo, context));
+    const Value result = b_.binary("aten.add.Tensor", x, linear(l.wo, context));
+    b_.set_label(result, l.label + ".h");
+    return result;
   }
 
   // Of nine outputs the tracer keeps four; the offsets of the sequences and their lengths are none here.
@@ -201,7 +224,9 @@ class Llama {
     l.silu = b_.convert(b_.binary("aten.div.Tensor", wide, divisor), DType::kBF16);
     l.up = linear(l.w3, normed);
     const Value hidden = b_.binary("aten.mul.Tensor", l.silu, l.up);
-    return b_.binary("aten.add.Tensor", x, linear(l.w2, hidden));
+    const Value result = b_.binary("aten.add.Tensor", x, linear(l.w2, hidden));
+    b_.set_label(result, l.label);
+    return result;
   }
 
   // -- Backward ---------------------------------------------------------------------------------
@@ -215,6 +240,7 @@ class Llama {
     const Value table = b_.op("aten.embedding_dense_backward.default", {g, tokens_},
                               nlohmann::json::array({s_.vocabulary, -1, false}),
                               {meta_of(DType::kBF16, {s_.vocabulary, s_.dim})});
+    b_.set_label(table, std::string(kEmbedding) + ".weight.grad");
     gradient_of(embedding_, b_.dtype_cast(table, DType::kF32));
     return_gradients();
   }
@@ -237,6 +263,7 @@ class Llama {
     const Value matrix = b_.view(g, {shape[0] * shape[1], shape[2]});
     const Value product = b_.mm(b_.permute(matrix, {1, 0}), l.matrix);
     const Value stored = b_.permute(product, {1, 0});
+    b_.set_label(stored, l.label + ".weight.grad");
     const Value weight = b_.permute(l.transposed, {1, 0});
     const Value back = b_.mm(matrix, weight);
     Value gradient = b_.view(back, {shape[0], shape[1], b_.meta(back).shape[1]});
@@ -254,6 +281,7 @@ class Llama {
       return b_.unary(op, x, nlohmann::json::array({factor}));
     };
     const Value wide = b_.convert(g, DType::kF32);
+    b_.begin_label(n.label);
     const Value by_norm = times(wide, n.normed);
     const Value by_weight = times(wide, n.weight);
     const Value sum = b_.reduce("aten.sum.dim_IntList", by_norm, {0, 1});
@@ -269,6 +297,7 @@ class Llama {
     const Value slope = times(mean, scaled("aten.mul.Scalar", power, 2.0));
     Value gradient = b_.convert(b_.binary("aten.add.Tensor", direct, slope), DType::kBF16);
     if (residual) gradient = b_.binary("aten.add.Tensor", *residual, gradient);
+    b_.begin_label("");
     gradient_of(n.parameter, b_.dtype_cast(weight, DType::kF32));
     return gradient;
   }

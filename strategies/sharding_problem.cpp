@@ -13,16 +13,12 @@
 #include "costmodel/error.h"
 #include "costmodel/text.h"
 #include "strategies/dtype_chains.h"
+#include "strategies/parameter_weights.h"
 
 namespace shardlab {
 namespace {
 
 constexpr double kForbidden = std::numeric_limits<double>::infinity();
-
-// Of the rank with the largest shards.
-double local_elements(const Shape& shape, const Placements& placements, const DeviceMesh& mesh) {
-  return element_count(largest_local_shape(shape, placements, mesh));
-}
 
 // Tables by what they hold: equal ones are one.
 class TableStore {
@@ -163,6 +159,15 @@ class ProblemMaker {
 
   // -- Pins -----------------------------------------------------------------------------------
 
+  [[nodiscard]] std::vector<std::string_view> texts_of(std::span<const LayoutId> layouts) const {
+    std::vector<std::string_view> texts;
+    for (const LayoutId id : layouts) {
+      const std::string_view text = strategies_.layouts.text(id);
+      if (std::find(texts.begin(), texts.end(), text) == texts.end()) texts.push_back(text);
+    }
+    return texts;
+  }
+
   void pin(std::size_t node, const Placements& layout, std::string_view option) {
     const std::span<const LayoutId> layouts = layouts_of(node);
     std::vector<double>& costs = problem_.costs[node];
@@ -173,18 +178,42 @@ class ProblemMaker {
       if (!fits) costs[row] = kForbidden;
     }
     if (!found) {
-      std::vector<std::string_view> valid;
-      for (const LayoutId id : layouts) {
-        const std::string_view text = strategies_.layouts.text(id);
-        if (std::find(valid.begin(), valid.end(), text) == valid.end()) valid.push_back(text);
-      }
       throw InputError(std::string(option) + " " + program_.nodes[node].name + ": found " +
-                       Layout(layout).text() + "; valid: " + join(valid));
+                       Layout(layout).text() + "; valid: " + join(texts_of(layouts)));
     }
     if (program_.nodes[node].kind == NodeKind::kParameter) pinned_.push_back(node);
   }
 
+  void apply(const LayoutMask& mask) {
+    const std::span<const LayoutId> layouts = layouts_of(mask.node);
+    std::vector<double>& costs = problem_.costs[mask.node];
+    bool found = false;
+    for (std::size_t row = 0; row < layouts.size(); ++row) {
+      const Placements& layout = strategies_.layouts[layouts[row]];
+      bool fits = true;
+      for (std::size_t m = 0; m < layout.size(); ++m) {
+        fits = fits && (!mask.placements[m] || *mask.placements[m] == layout[m]);
+      }
+      found = found || fits;
+      if (!fits) costs[row] = kForbidden;
+    }
+    const ProgramNode& node = program_.nodes[mask.node];
+    bool is_whole = true;
+    std::string text;
+    for (const std::optional<Placement>& placement : mask.placements) {
+      text += placement ? placement->text() : "*";
+      is_whole = is_whole && placement;
+    }
+    if (!found) {
+      throw InputError(mask.by + ": " + node.name + " (" +
+                       (node.label.empty() ? "" : node.label + " ") + meta_of(mask.node).text() +
+                       "): found " + text + "; valid: " + join(texts_of(layouts)));
+    }
+    if (is_whole && node.kind == NodeKind::kParameter) pinned_.push_back(mask.node);
+  }
+
   void add_pins() {
+    for (const LayoutMask& mask : options_.masks) apply(mask);
     for (const NodePin& own : options_.pins) {
       const std::optional<std::size_t> node = program_.find(own.node);
       if (!node) {
@@ -205,36 +234,17 @@ class ProblemMaker {
 
   // -- Budgets --------------------------------------------------------------------------------
 
-  // Fractions are whole multiples of one over the mesh's ranks where all shards are even; else they are
-  // counted in 2^-40.
   void add_parameter_budget(double fraction) {
-    std::vector<std::size_t> parameters;
-    std::vector<std::vector<double>> ratios;
-    const double ranks = static_cast<double>(mesh_.size());
-    bool even = true;
-    for (std::size_t n = 0; n < program_.nodes.size(); ++n) {
-      if (program_.nodes[n].kind != NodeKind::kParameter) continue;
-      if (std::find(pinned_.begin(), pinned_.end(), n) != pinned_.end()) continue;
-      parameters.push_back(n);
-      std::vector<double>& own = ratios.emplace_back();
-      const Shape& shape = meta_of(n).shape;
-      const double whole = std::max(element_count(shape), 1.0);
-      for (const LayoutId id : layouts_of(n)) {
-        own.push_back(local_elements(shape, strategies_.layouts[id], mesh_) / whole);
-        even = even && own.back() * ranks == std::round(own.back() * ranks);
-      }
-    }
-    const double unit = even ? ranks : 0x1p40;
-    ProblemBudget budget{.name = "parameters"};
+    ProblemBudget budget = fraction_weights(program_, mesh_, strategies_, pinned_);
+    const auto best_of = [](const ProblemBudget::Weights& weights) {
+      return *std::min_element(weights.of_value.begin(), weights.of_value.end());
+    };
     double limit = 0.0;
     std::int64_t least = 0;
-    for (std::size_t p = 0; p < parameters.size(); ++p) {
-      ProblemBudget::Weights& weights = budget.weights.emplace_back();
-      weights.variable = static_cast<int>(parameters[p]);
-      for (const double ratio : ratios[p]) weights.of_value.push_back(std::llround(ratio * unit));
-      const std::int64_t best = *std::min_element(weights.of_value.begin(), weights.of_value.end());
+    for (const ProblemBudget::Weights& weights : budget.weights) {
+      const std::int64_t best = best_of(weights);
       least += best;
-      limit += std::max(static_cast<double>(best), fraction * unit);
+      limit += std::max(static_cast<double>(best), fraction / budget.unit);
     }
     budget.limit = static_cast<std::int64_t>(std::floor(limit + 1e-6));
     if (budget.limit > least) {
@@ -243,7 +253,7 @@ class ProblemMaker {
     }
     // Every parameter at its least fraction: values that remain.
     for (const ProblemBudget::Weights& weights : budget.weights) {
-      const std::int64_t best = *std::min_element(weights.of_value.begin(), weights.of_value.end());
+      const std::int64_t best = best_of(weights);
       std::vector<double>& costs = problem_.costs[static_cast<std::size_t>(weights.variable)];
       for (std::size_t v = 0; v < costs.size(); ++v) {
         if (weights.of_value[v] > best) costs[v] = kForbidden;
@@ -252,22 +262,8 @@ class ProblemMaker {
   }
 
   void add_memory_budget(double bytes) {
-    ProblemBudget budget{.name = "memory", .limit = static_cast<std::int64_t>(std::floor(bytes))};
-    for (std::size_t n = 0; n < program_.nodes.size(); ++n) {
-      if (program_.nodes[n].kind != NodeKind::kParameter) continue;
-      double per_element = itemsize(meta_of(n).dtype) + kOptimizerBytesPerElement;
-      for (const auto& [first, second] : program_.pairs) {
-        if (first == n && program_.nodes[second].kind == NodeKind::kGradient) {
-          per_element += itemsize(meta_of(second).dtype);
-        }
-      }
-      ProblemBudget::Weights& weights = budget.weights.emplace_back();
-      weights.variable = static_cast<int>(n);
-      for (const LayoutId id : layouts_of(n)) {
-        weights.of_value.push_back(static_cast<std::int64_t>(
-            per_element * local_elements(meta_of(n).shape, strategies_.layouts[id], mesh_)));
-      }
-    }
+    ProblemBudget budget = memory_weights(program_, mesh_, strategies_);
+    budget.limit = static_cast<std::int64_t>(std::floor(bytes));
     problem_.budgets.push_back(std::move(budget));
   }
 
@@ -282,6 +278,15 @@ class ProblemMaker {
 };
 
 }  // namespace
+
+double ProblemBudget::amount(std::span<const int> assignment) const {
+  double sum = 0.0;
+  for (const Weights& own : weights) {
+    const int value = assignment[static_cast<std::size_t>(own.variable)];
+    sum += static_cast<double>(own.of_value[static_cast<std::size_t>(value)]);
+  }
+  return sum * unit;
+}
 
 Breakdown ShardingProblem::breakdown(const ProgramStrategies& strategies,
                                      const ProgramPrices& prices,

@@ -9,7 +9,7 @@
 // Constraints are costs of infinity: a value that is not allowed, a pair that must not stand together.
 //   uniqueness, same output over arguments, flow     in the form: one value a node, for every argument
 //   parameter and gradient, output and tangent       equal layouts (a table of 0 and infinity)
-//   pins                                             values that remain
+//   pins and masks                                   values that remain
 //   forward dtype rule                               from a parameter to the cast that narrows it,
 //                                                    nothing is communicated: it is gathered narrow
 //   gradient dtype rule                              from the product to the cast that widens its
@@ -38,10 +38,18 @@ struct NodePin {
   Placements layout;  // of its first output
 };
 
+// What a node's first output is on the mesh dims that a placement is given for.
+struct LayoutMask {
+  std::size_t node = 0;
+  std::vector<std::optional<Placement>> placements = {};  // by mesh dim
+  std::string by = {};                                    // whose, for messages
+};
+
 struct ProblemOptions {
   bool forward_dtype_rule = true;
   bool gradient_dtype_rule = true;
   std::vector<NodePin> pins = {};
+  std::vector<LayoutMask> masks = {};
   std::optional<Placements> pin_inputs = {};
   std::optional<Placements> pin_outputs = {};
   // AutoParallel's rule: over the parameters that no pin fixes, the fractions that a device keeps sum to
@@ -72,7 +80,11 @@ struct ProblemBudget {
   };
   std::string name;
   std::int64_t limit = 0;
+  double unit = 1.0;  // what a weight of 1 is, in parameters or in bytes
   std::vector<Weights> weights = {};
+
+  // What the assignment's weights sum to, in units.
+  [[nodiscard]] double amount(std::span<const int> assignment) const;
 };
 
 struct Breakdown {

@@ -73,10 +73,11 @@ std::vector<Item> measurement_items(const ConfigStore& store) {
   return items;
 }
 
-constexpr std::array<std::string_view, 8> kPlurals = {
-    "stacks", "models", "topologies", "ops", "suites", "regressions", "programs", "measurements"};
-constexpr std::array<std::string_view, 8> kSingulars = {
-    "stack", "model", "topology", "op", "suite", "regression", "program", "measurement"};
+constexpr std::array<std::string_view, 9> kPlurals = {"stacks",   "models",  "topologies",
+                                                      "ops",      "suites",  "regressions",
+                                                      "programs", "recipes", "measurements"};
+constexpr std::array<std::string_view, 9> kSingulars = {
+    "stack", "model", "topology", "op", "suite", "regression", "program", "recipe", "measurement"};
 
 std::vector<Item> items_of(std::string_view what, const ConfigStore& store) {
   if (what == "stacks") return config_items(store, ConfigKind::kStack);
@@ -86,6 +87,7 @@ std::vector<Item> items_of(std::string_view what, const ConfigStore& store) {
   if (what == "suites") return config_items(store, ConfigKind::kSuite);
   if (what == "regressions") return config_items(store, ConfigKind::kRegression);
   if (what == "programs") return config_items(store, ConfigKind::kProgram);
+  if (what == "recipes") return config_items(store, ConfigKind::kRecipe);
   return measurement_items(store);
 }
 
@@ -209,6 +211,8 @@ void describe_config(ConfigKind kind, const std::string& name, Session& session)
     if (kind == ConfigKind::kProgram) {
       static_cast<void>(Program::from_json(json, {path.string(), ""}));
     }
+    if (kind == ConfigKind::kRecipe)
+      static_cast<void>(Recipe::from_json(json, {path.string(), ""}));
     session.print(json);
   }
 }
@@ -303,6 +307,7 @@ void run_describe(const std::string& what, const std::string& name, Session& ses
   if (what == "suite") return describe_config(ConfigKind::kSuite, name, session);
   if (what == "regression") return describe_config(ConfigKind::kRegression, name, session);
   if (what == "program") return describe_config(ConfigKind::kProgram, name, session);
+  if (what == "recipe") return describe_config(ConfigKind::kRecipe, name, session);
   const MeasurementSet set = read_measurement(session.store(), name, {});
   if (!session.quiet) {
     for (const std::string& remark : left_out_of(set)) {

@@ -16,6 +16,7 @@ struct SolveArguments {
   SolveProgramArguments program;
   SolveAnswers answers;
   std::vector<const CLI::Option*> of_programs;  // options that a network does not take
+  std::vector<const CLI::Option*> of_plans;     // options that --compare-recipes does not take
 };
 
 struct Times {
@@ -176,6 +177,11 @@ void run_solve(const SolveArguments& arguments, Session& session) {
   }
   if (arguments.problem.empty()) {
     if (arguments.program.mesh.empty()) throw InputError("solve: --mesh is required");
+    for (const CLI::Option* option : arguments.of_plans) {
+      if (!arguments.program.compare_recipes || option->count() == 0) continue;
+      throw InputError("solve: " + option->get_name() +
+                       " is of one plan; --compare-recipes prints none");
+    }
     solve_program(arguments.program, arguments.answers, session);
     return;
   }
@@ -206,6 +212,10 @@ void add_solve_command(CLI::App& app, Session& session) {
   of_programs(command->add_option("--mesh", program.mesh, "8x8, or dp=8,tp=8"));
   of_programs(command->add_option("--stack", program.stack, "shipped name or path"))
       ->capture_default_str();
+  const auto of_plans = [&](CLI::Option* option) { arguments->of_plans.push_back(option); };
+  of_plans(of_programs(
+      command->add_option("--recipe", program.recipe,
+                          "an expert's layouts, the rest is solved: shipped name or path")));
   of_programs(command->add_option("--pin", program.pins, "NAME=LAYOUT of a node; may be repeated"))
       ->take_all()
       ->allow_extra_args(false);
@@ -220,21 +230,38 @@ void add_solve_command(CLI::App& app, Session& session) {
       ->check(number_from(0.0, 1e18));
   of_programs(command->add_flag("--strided", program.strided,
                                 "products and views may keep strided shards"));
-  of_programs(
+  of_plans(of_programs(
       command->add_option("--explain", arguments->answers.explain,
                           "where this layout is available, its price there with all else as "
-                          "chosen, and the best total with it"));
-  of_programs(
+                          "chosen, and the best total with it")));
+  of_plans(of_programs(
       command->add_option("--diff", arguments->answers.diff,
                           "price another plan, and say where it differs: JSON of solve, or of "
-                          "AutoParallel"));
-  of_programs(command->add_option("--export-problem", program.export_problem,
-                                  "write the network as .cfn as well"));
-  command->add_flag("--margins", arguments->answers.margins,
-                    "how much dearer the best with another value is, per variable; count optima");
-  command->add_option("--best", arguments->answers.best, "this many different assignments")
-      ->check(integer_from(1, 100000))
-      ->capture_default_str();
+                          "AutoParallel")));
+  of_programs(command->add_flag(
+      "--compare-recipes", program.compare_recipes,
+      "instead of a plan: all shipped recipes beside the optimum, and where their time goes"));
+  of_plans(of_programs(
+      command->add_flag("--greedy", arguments->answers.greedy,
+                        "also walk node by node without looking ahead, as DTensor does at "
+                        "run time, and say which choices that regrets")));
+  of_plans(of_programs(command->add_flag(
+      "--sensitivity", arguments->answers.sensitivity,
+      "also how far latency, bandwidth and the launch floor of kernels may move, from a 16th to 16 "
+      "times, before the plan changes")));
+  of_plans(of_programs(command
+                           ->add_option("--budget-curve", arguments->answers.budget_curve,
+                                        "also what the optimum costs when a device may keep "
+                                        "less and less: at most this many points")
+                           ->check(integer_from(2, 1000))));
+  of_plans(of_programs(command->add_option("--export-problem", program.export_problem,
+                                           "write the network as .cfn as well")));
+  of_plans(command->add_flag(
+      "--margins", arguments->answers.margins,
+      "how much dearer the best with another value is, per variable; count optima"));
+  of_plans(command->add_option("--best", arguments->answers.best, "this many different assignments")
+               ->check(integer_from(1, 100000))
+               ->capture_default_str());
   add_topology_option(*command, session);
   add_common_options(*command, session);
   command->callback([arguments, &session] { run_solve(*arguments, session); });

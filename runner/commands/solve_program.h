@@ -13,20 +13,26 @@ struct SolveProgramArguments {
   std::string program;
   std::string mesh;
   std::string stack = "ap-nccl";
+  std::string recipe;             // a shipped name or a path
   std::vector<std::string> pins;  // NAME=LAYOUT
   std::string pin_inputs;
   std::string pin_outputs;
   std::optional<double> parameter_budget;
   std::optional<double> memory_budget_bytes;
   bool strided = false;
+  bool compare_recipes = false;  // instead of a plan
   std::string export_problem;
 };
 
 struct SolveAnswers {
   bool margins = false;
   std::size_t best = 1;
-  std::string explain;  // a layout; of programs
-  std::string diff;     // a file of saved_plan.h; of programs
+  std::string explain;       // a layout; of programs
+  std::string diff;          // a file of saved_plan.h; of programs
+  bool greedy = false;       // of programs
+  bool sensitivity = false;  // likewise
+  // Of programs: at most this many points.
+  std::optional<std::size_t> budget_curve;
 };
 
 // Prints the answer; exit code 1 when nothing heeds all constraints.

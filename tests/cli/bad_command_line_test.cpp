@@ -293,11 +293,12 @@ INSTANTIATE_TEST_SUITE_P(
             "UnknownRegistry",
             {"list", "stakcs"},
             "list: what: found \"stakcs\" (did you mean \"stacks\"?); valid: stacks, models, "
-            "topologies, ops, suites, regressions, programs, measurements"},
-        BadCommand{"RegistryMissing",
-                   {"list"},
-                   "list: what is required: which registry "
-                   "{stacks,models,topologies,ops,suites,regressions,programs,measurements}"},
+            "topologies, ops, suites, regressions, programs, recipes, measurements"},
+        BadCommand{
+            "RegistryMissing",
+            {"list"},
+            "list: what is required: which registry "
+            "{stacks,models,topologies,ops,suites,regressions,programs,recipes,measurements}"},
         BadCommand{"TwoRegistries",
                    {"list", "stacks", "ops"},
                    "list: unexpected argument \"ops\"; see `shardlab list --help`"},
@@ -305,7 +306,7 @@ INSTANTIATE_TEST_SUITE_P(
                    {"describe", "modl", "alpha_beta"},
                    "describe: what: found \"modl\" (did you mean \"model\"?); valid: stack, model, "
                    "topology, "
-                   "op, suite, regression, program, measurement, models, tuner"},
+                   "op, suite, regression, program, recipe, measurement, models, tuner"},
         BadCommand{"DescribeWithoutName",
                    {"describe", "stack"},
                    "describe stack: a name is required; valid: those of `shardlab list stacks`"},

@@ -207,6 +207,33 @@ TEST(ExportedProgram, IsReadAndEveryOpHasARule) {
   }
 }
 
+// Recipes find values by what the model calls them: each parameter, what each module makes, and its alias.
+TEST(LlamaProgram, SaysWhatItsValuesAreCalled) {
+  for (const MatmulForm form : {MatmulForm::kEinsum, MatmulForm::kNative}) {
+    const Program program = find_built_in_program("llama3-8b")
+                                ->make({.layers = 2, .batch = 4, .seqlen = 64, .matmul = form});
+    const auto labelled = [&](std::string_view label) {
+      std::vector<const ProgramNode*> nodes;
+      for (const ProgramNode& node : program.nodes) {
+        if (node.label == label) nodes.push_back(&node);
+      }
+      return nodes;
+    };
+    for (const ProgramNode& node : program.nodes) {
+      EXPECT_EQ(node.kind == NodeKind::kParameter, node.label.ends_with(".weight")) << node.name;
+    }
+    EXPECT_EQ(labelled("layers.1.feed_forward.w2.weight").at(0)->outputs[0].text(),
+              "f32[4096,14336]");
+    EXPECT_EQ(labelled("layers.1.attention.wk").at(0)->outputs[0].text(), "bf16[4,64,1024]");
+    EXPECT_EQ(labelled("layers.0.attention.wk.weight.grad").at(0)->outputs[0].shape,
+              (Shape{4096, 1024}));
+    ASSERT_EQ(labelled("layers.0.h").size(), 2U);  // and its alias
+    EXPECT_EQ(labelled("layers.0.h")[1]->op, "aten.alias.default");
+    EXPECT_EQ(labelled("output").size(), 2U);  // and the logits that leave
+    EXPECT_EQ(labelled("output")[1]->kind, NodeKind::kOutput);
+  }
+}
+
 TEST(BuiltInProgramTable, IsSortedAndFound) {
   std::string_view last;
   for (const BuiltInProgram& program : all_built_in_programs()) {

@@ -1,0 +1,21 @@
+// What `shardlab solve PROGRAM` answers beside the plan: why not another layout, how good another plan is,
+// what a walk that never looks ahead would cost.
+#pragma once
+
+#include <string>
+
+#include "runner/cli.h"
+#include "runner/commands/solved_program.h"
+
+namespace shardlab {
+
+// Where the layout (a text such as "S(0)R") is available, and at what local and what best total price.
+[[nodiscard]] Answer explain_answer(const SolvedProgram& solved, const std::string& layout,
+                                    ExactSolver& solver, const Session& session);
+// The plan in the file (saved_plan.h), priced here. Throws ConfigError where it is not the program's.
+[[nodiscard]] Answer diff_answer(const SolvedProgram& solved, const std::string& file);
+// The greedy walk (strategies/greedy_walk.h) from the sources' layouts in the optimum, and the choices that it
+// regrets most.
+[[nodiscard]] Answer greedy_answer(const SolvedProgram& solved, ExactSolver& solver);
+
+}  // namespace shardlab

@@ -1,0 +1,11 @@
+// `shardlab solve PROGRAM --sensitivity`: how far a stack's parameters may move before the plan changes.
+#pragma once
+
+#include "runner/commands/solved_program.h"
+
+namespace shardlab {
+
+[[nodiscard]] Answer sensitivity_answer(const SolvedProgram& solved, const PricedProgram& priced,
+                                        const ProblemOptions& options);
+
+}  // namespace shardlab

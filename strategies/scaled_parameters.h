@@ -1,0 +1,25 @@
+// The parameters of a stack that what-if questions scale: how would choices be if it were f times as large?
+//
+//   factors.*parameter.factor = parameter.inverse ? 1.0 / f : f;    // costmodel/cost_factors.h
+#pragma once
+
+#include <array>
+#include <string_view>
+
+#include "costmodel/cost_factors.h"
+
+namespace shardlab {
+
+struct ScaledParameter {
+  std::string_view name;
+  double CostFactors::*factor;
+  bool inverse;  // what is scaled is the time, which a larger parameter makes shorter
+};
+
+inline constexpr std::array<ScaledParameter, 3> kScaledParameters = {{
+    {"latency", &CostFactors::latency, false},
+    {"bandwidth", &CostFactors::transfer, true},
+    {"launch_floor", &CostFactors::launch, false},
+}};
+
+}  // namespace shardlab

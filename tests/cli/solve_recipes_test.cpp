@@ -1,0 +1,193 @@
+// shardlab solve with experts' recipes and the greedy walk: tables, keys, messages word for word.
+#include <gtest/gtest.h>
+
+#include "tests/cli/messages.h"
+
+namespace shardlab::testing_support {
+namespace {
+
+using nlohmann::json;
+using Words = std::vector<std::string>;
+
+class SolveRecipes : public testing::Test {
+ protected:
+  ProcessResult solve(Words words) {
+    words.insert(words.begin(), "solve");
+    return run_shardlab(words, folder_.path());
+  }
+  json solved(Words words) {
+    words.insert(words.end(), {"--format", "json", "--no-timing"});
+    const ProcessResult result = solve(words);
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    return json::parse(result.out);
+  }
+  std::string error(const Words& words) {
+    const ProcessResult result = solve(words);
+    EXPECT_EQ(result.exit_code, 2) << result.out;
+    EXPECT_EQ(result.out, "");
+    return result.err;
+  }
+  // A layer of LLaMA3-8B, as many sequences as 8x8 ranks.
+  std::string llama(const std::string& batch = "64") {
+    EXPECT_EQ(run_shardlab({"program", "llama3-8b", "--layers", "1", "--batch", batch, "--out",
+                            "llama.json"},
+                           folder_.path())
+                  .exit_code,
+              0);
+    return "llama.json";
+  }
+  TemporaryFolder folder_;
+};
+
+// Two products of 8192 x 8192 by 28672 whole weights: no rank needs anything of another's.
+TEST_F(SolveRecipes, AreComparedWithTheOptimum) {
+  const ProcessResult result = solve({"mlp", "--mesh", "8", "--compare-recipes"});
+  EXPECT_EQ(result.exit_code, 0);
+  EXPECT_EQ(result.err, "");
+  EXPECT_EQ(result.out, R"(mlp on 8, ap-nccl, h100
+  recipe        objective us  above %  kernels us  parameters us  gradients us  activations us  kept GB  greedy us
+  optimum                380      0.0         380              0             0               0     1.17        380
+  optimum, cut           582     53.3         380              0             0             202     0.15        651
+  dp                     380      0.0         380              0             0               0     1.17        380
+  fsdp                  1038    173.2         380            658             0               0     0.15       1038
+  fsdp-tp: recipe fsdp-tp: found a mesh of 1 dim; valid: 2 (fsdp x tp), 3 (fsdp x fsdp x tp)
+  fsdp-tp-sp: recipe fsdp-tp-sp: found a mesh of 1 dim; valid: 2 (fsdp x tp), 3 (fsdp x fsdp x tp)
+  hsdp: recipe hsdp: found a mesh of 1 dim; valid: 2 (dp x fsdp)
+  tp: recipe tp: /rules/3 matches no node of the program mlp (labels layers.*.attention.wq.weight, layers.*.attention.wk.weight, ...)
+  tp-sp: recipe tp-sp: /rules/3 matches no node of the program mlp (labels layers.*.attention.wq.weight, layers.*.attention.wk.weight, ...)
+  optimum, cut: 202 us above the optimum: activations +202, kernels +0, parameters +0, gradients +0
+  dp: 0 us above the optimum: kernels +0, parameters +0, gradients +0, activations +0
+  fsdp: 658 us above the optimum: parameters +658, kernels +0, gradients +0, activations +0
+)");
+}
+
+TEST_F(SolveRecipes, RowsAreThePlansOfTheirRecipes) {
+  const std::string file = llama();
+  const json found = solved({file, "--mesh", "8x8", "--compare-recipes"});
+  EXPECT_EQ(found["mesh"], "8x8");
+  ASSERT_EQ(found["recipes"].size(), 9U);
+  const auto optimum = found["recipes"][0]["objective_us"].get<double>();
+  EXPECT_EQ(found["recipes"][0]["recipe"], "optimum");
+  for (const json& row : found["recipes"]) {
+    EXPECT_EQ(row["misfit"], nullptr) << row;
+    const auto objective = row["objective_us"].get<double>();
+    EXPECT_NEAR(row["above_optimum_percent"].get<double>(), 100 * (objective / optimum - 1), 1e-9);
+    EXPECT_GE(objective, optimum);
+    EXPECT_GE(row["greedy_us"].get<double>(), objective * (1 - 1e-12));
+    double sum = row["kernels_us"].get<double>();
+    for (const json& us : row["moves_us"]) sum += us.get<double>();
+    EXPECT_NEAR(sum, objective, 1e-9 * objective);
+    const std::string recipe = row["recipe"];
+    Words words = {file, "--mesh", "8x8"};
+    if (recipe == "optimum, cut") {
+      words.insert(words.end(), {"--parameter-budget", "0"});
+    } else if (recipe != "optimum") {
+      words.insert(words.end(), {"--recipe", recipe});
+    }
+    const json plan = solved(words);
+    EXPECT_EQ(plan["objective_us"], row["objective_us"]) << recipe;
+    EXPECT_EQ(plan["recipe"], recipe.starts_with("optimum") ? json(nullptr) : json(recipe));
+  }
+  // 16 bytes for each element of parameters of which nothing is cut: embedding and head, norms, one layer.
+  const double elements =
+      2 * 128256.0 * 4096 + 3 * 4096 + 2.0 * 4096 * 4096 + 2.0 * 1024 * 4096 + 3.0 * 4096 * 14336;
+  EXPECT_EQ(found["recipes"][2]["recipe"], "dp");
+  EXPECT_EQ(found["recipes"][2]["kept_bytes"], 16 * elements);
+  EXPECT_EQ(found["recipes"][3]["recipe"], "fsdp");
+  EXPECT_EQ(found["recipes"][3]["kept_bytes"], 16 * elements / 64);
+}
+
+TEST_F(SolveRecipes, PinsHoldBesideARecipe) {
+  const ProcessResult result = solve(
+      {llama(), "--mesh", "8x8", "--recipe", "fsdp", "--pin", "primals_9=S(0)R", "--no-timing"});
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_EQ(result.out.substr(result.out.find("  infeasible")),
+            "  infeasible: no assignment heeds: forbidden values of \"primals_9\"\n");
+}
+
+TEST_F(SolveRecipes, MisfitsAreSaid) {
+  const std::string file = llama("16");
+  EXPECT_EQ(error({"mlp", "--mesh", "8", "--recipe", "fdsp"}),
+            "shardlab: unknown recipe \"fdsp\" (did you mean \"dp\"?); valid: a path, or dp, "
+            "fsdp, fsdp-tp, fsdp-tp-sp, hsdp, tp, tp-sp\n");
+  EXPECT_EQ(error({"mlp", "--mesh", "8", "--recipe", "hsdp"}),
+            "shardlab: recipe hsdp: found a mesh of 1 dim; valid: 2 (dp x fsdp)\n");
+  EXPECT_EQ(error({"mlp", "--mesh", "2x2", "--recipe", "tp"}),
+            "shardlab: recipe tp: /rules/3 matches no node of the program mlp (labels "
+            "layers.*.attention.wq.weight, layers.*.attention.wk.weight, ...)\n");
+  EXPECT_EQ(error({file, "--mesh", "8x8", "--recipe", "dp"}),
+            "shardlab: recipe dp: primals_14 (i64[16,8192]): found S(0)S(0); valid: RR, RS(0), "
+            "RS(1), S(0)R, S(0)S(1), S(1)R, S(1)S(0), S(1)S(1)\n");
+  EXPECT_EQ(error({"mlp", "--mesh", "8", "--compare-recipes", "--recipe", "dp"}),
+            "shardlab: solve: --recipe is of one plan; --compare-recipes prints none\n");
+  EXPECT_EQ(error({"mlp", "--mesh", "8", "--compare-recipes", "--best", "2"}),
+            "shardlab: solve: --best is of one plan; --compare-recipes prints none\n");
+  EXPECT_EQ(error({"--problem", "x.cfn", "--greedy"}),
+            "shardlab: solve: --greedy is of programs; --problem has none\n");
+  folder_.write("bad.json", R"({"schema": "shardlab/recipe/1", "name": "bad", "meshes": [["dp"]],
+    "rules": [{"nodes": {"kind": "input"}, "place": {"tp": "R"}}]})");
+  const ProcessResult result = solve({"mlp", "--mesh", "8", "--recipe", "./bad.json"});
+  EXPECT_EQ(result.exit_code, 3);
+  EXPECT_EQ(result.err,
+            "shardlab: ./bad.json:/rules/0/place/tp: unknown role (did you mean \"dp\"?); valid: "
+            "dp\n");
+}
+
+// From the optimum's parameters and inputs, AutoParallel's constraints: node by node is 3.3 times the optimum.
+TEST_F(SolveRecipes, GreedyChoicesAreRegretted) {
+  const std::string file = llama("16");
+  const json found = solved({file, "--mesh", "8x8", "--parameter-budget", "0.015625",
+                             "--pin-inputs", "S(0)R", "--pin-outputs", "S(0)S(2)", "--greedy"});
+  const json& greedy = found["greedy"];
+  const auto optimum = found["objective_us"].get<double>();
+  const auto walk = greedy["objective_us"].get<double>();
+  EXPECT_NEAR(optimum, 35984.0410, 6e-5);
+  EXPECT_NEAR(greedy["gap_us"].get<double>(), walk - optimum, 1e-9 * walk);
+  EXPECT_NEAR(greedy["gap_percent"].get<double>(), 100 * (walk / optimum - 1), 1e-6);
+  double parts = 0.0;
+  for (const json& us : greedy["breakdown_us"]) parts += us.get<double>();
+  EXPECT_NEAR(parts, walk, 1e-9 * walk);
+  ASSERT_EQ(greedy["regret"].size(), 10U);
+  double sum = greedy["other_regret_us"].get<double>();
+  double last = walk;
+  for (const json& choice : greedy["regret"]) {
+    const auto regret = choice["regret_us"].get<double>();
+    EXPECT_LE(regret, last);
+    last = regret;
+    sum += regret;
+    ASSERT_TRUE(choice.contains("op")) << choice;
+    EXPECT_GE(choice["dearer_there_us"].get<double>(), -1e-6);
+    EXPECT_NEAR(choice["cheaper_later_us"].get<double>(),
+                regret + choice["dearer_there_us"].get<double>(), 1e-6);
+    EXPECT_NE(choice["chosen"], choice["instead"]);
+  }
+  EXPECT_NEAR(sum, walk - optimum, 1e-6 * walk);
+  // Sources lie as in the optimum; the walk is a plan: priced as such it costs the same.
+  json plan = json::object();
+  for (const json& node : found["assignment"]) {
+    if (node["op"] == "") {
+      EXPECT_EQ(greedy["layouts"][node["node"].get<std::string>()], node["layout_out"]);
+    }
+  }
+  EXPECT_EQ(greedy["layouts"].size(), found["assignment"].size());
+}
+
+TEST_F(SolveRecipes, WhatAWalkRegretsIsATable) {
+  const ProcessResult result = solve({"mlp", "--mesh", "8", "--greedy", "--no-timing"});
+  EXPECT_EQ(result.out.substr(result.out.find("  greedy")),
+            "  greedy, node by node from where the optimum has parameters and inputs: "
+            "379.9537240751303 us, 0.000 us (0.00 %) above the optimum; kernels 379.954 us, "
+            "communication 0.000 us, transitions 0.000 us\n");
+  const ProcessResult cut =
+      solve({"mlp", "--mesh", "8", "--parameter-budget", "0", "--greedy", "--no-timing"});
+  EXPECT_EQ(
+      cut.out.substr(cut.out.find("  greedy")),
+      R"(  greedy, node by node from where the optimum has parameters and inputs: 650.6037261657243 us, 68.323 us (11.73 %) above the optimum; kernels 448.277 us, communication 200.327 us, transitions 2.000 us
+  most regretted  op               took              better           dearer there us  cheaper later us  regret us
+  z               aten.add.Tensor  P(avg)<-R,P(avg)  S(0)<-S(0),S(0)          133.004           201.327     68.323
+  all other choices: 0.000 us
+)");
+}
+
+}  // namespace
+}  // namespace shardlab::testing_support
