@@ -31,16 +31,18 @@ std::string_view kind_text(QuestionKind kind) {
 }
 
 ordered_json answer_json(const StackAnswer& answer) {
-  return {{"choice", answer.choice},
-          {"path", answer.path},
-          {"price_us", number_or_null(answer.price_us)},
-          {"impossible", text_or_null(answer.impossible)},
-          {"reference_us", number_or_null(answer.reference_us)},
-          {"reference_impossible", text_or_null(answer.reference_impossible)},
-          {"ties", answer.ties},
-          {"flips_with_order", answer.flips_with_order},
-          {"margin_us", number_or_null(answer.margin_us)},
-          {"kendall_tau", number_or_null(answer.kendall_tau)}};
+  ordered_json value = {{"choice", answer.choice},
+                        {"path", answer.path},
+                        {"price_us", number_or_null(answer.price_us)},
+                        {"impossible", text_or_null(answer.impossible)},
+                        {"reference_us", number_or_null(answer.reference_us)},
+                        {"reference_impossible", text_or_null(answer.reference_impossible)},
+                        {"ties", answer.ties},
+                        {"flips_with_order", answer.flips_with_order},
+                        {"margin_us", number_or_null(answer.margin_us)},
+                        {"kendall_tau", number_or_null(answer.kendall_tau)}};
+  if (answer.detail) value["detail"] = to_json(*answer.detail);
+  return value;
 }
 
 ordered_json question_json(const RecordQuestion& question) {
@@ -143,6 +145,9 @@ StackAnswer read_answer(const json& value, std::string_view file, const std::str
   answer.flips_with_order = object.flag("flips_with_order");
   answer.margin_us = object.number_or_null("margin_us");
   answer.kendall_tau = object.number_or_null("kendall_tau");
+  if (object.has("detail")) {
+    answer.detail = read_answer_detail(object.value("detail"), file, object.pointer_to("detail"));
+  }
   object.finish();
   return answer;
 }

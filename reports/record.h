@@ -24,6 +24,8 @@
 #include <string_view>
 #include <vector>
 
+#include "reports/answer_detail.h"
+
 namespace shardlab::reports {
 
 inline constexpr std::string_view kRecordSchema = "shardlab/record/1";
@@ -94,8 +96,9 @@ struct StackAnswer {
   std::string reference_impossible;    // why there is none, else ""
   std::int64_t ties = 1;          // candidates at the lowest price: 1 is a choice, 2 or more a tie
   bool flips_with_order = false;  // another order of the candidates gives another choice
-  std::optional<double> margin_us;    // to the best different price
-  std::optional<double> kendall_tau;  // tau-b of its candidate prices against the reference's
+  std::optional<double> margin_us;     // to the best different price
+  std::optional<double> kendall_tau;   // tau-b of its candidate prices against the reference's
+  std::optional<AnswerDetail> detail;  // of the baseline and of who decides otherwise
   friend bool operator==(const StackAnswer&, const StackAnswer&) = default;
 };
 

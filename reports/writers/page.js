@@ -178,10 +178,11 @@
       if (!this.haystack) this.haystack = new Array(this.table.rows.length);
       if (this.haystack[place] === undefined) {
         const [cells, , facts] = this.table.rows[place];
-        const words = facts.filter((_, index) => index % 3 === 1).map((fact) => this.text(fact));
+        const words = facts ? facts.filter((_, index) => index % 3 === 1).map((fact) => this.text(fact)) : [];
         cells.forEach((cell, column) => {
-          const [value] = this.unpack(cell);
+          const [value, note] = this.unpack(cell);
           if (value !== null && !isNumeric(this.table.columns[column].kind)) words.push(this.text(value));
+          if (note !== null) words.push(this.text(note));
         });
         this.haystack[place] = words.join('\n').toLowerCase();
       }
@@ -290,25 +291,34 @@
 
     detail(place) {
       const {table} = this;
-      const [, , facts, rows] = table.rows[place];
-      const list = element('dl', {class: 'facts'});
-      for (let i = 0; i < facts.length; i += 3) {
-        const text = this.text(facts[i + 1]);
-        list.append(element('dt', {}, this.text(facts[i])),
-          element('dd', {}, facts[i + 2] === 1 ? element('code', {}, text) : text));
+      const [, , facts, tables] = table.rows[place];
+      const cell = element('td', {colspan: table.columns.length});
+      if (facts) {
+        const list = element('dl', {class: 'facts'});
+        for (let i = 0; i < facts.length; i += 3) {
+          const text = this.text(facts[i + 1]);
+          list.append(element('dt', {}, this.text(facts[i])),
+            element('dd', {}, facts[i + 2] === 1 ? element('code', {}, text) : text));
+        }
+        cell.append(list, ...tables.map((rows, index) => this.detailTable(table.details[index], rows)).filter(Boolean));
+      } else {
+        cell.append(element('p', {class: 'cut'}, `What stands behind this ${table.one} is in report.json.`));
       }
+      return element('tr', {class: 'detail'}, cell);
+    }
+
+    detailTable({caption, columns}, rows) {
+      if (rows.length === 0) return null;
       const head = element('tr');
-      for (const column of table.detailColumns) {
+      for (const column of columns) {
         head.append(element('th', {scope: 'col', class: isNumeric(column.kind) ? 'num' : null}, unbroken(column.title)));
       }
       const body = element('tbody');
       for (const packed of rows) {
-        const row = element('tr');
-        table.detailColumns.forEach((column, index) => row.append(this.cell(column, packed[index])));
-        body.append(row);
+        body.append(element('tr', {}, ...columns.map((column, index) => this.cell(column, packed[index]))));
       }
-      return element('tr', {class: 'detail'}, element('td', {colspan: table.columns.length}, list,
-        rows.length > 0 ? element('table', {}, element('thead', {}, head), body) : null));
+      return element('div', {class: 'scroll', role: 'region', tabindex: '0', 'aria-label': caption},
+        element('table', {}, element('caption', {}, caption), element('thead', {}, head), body));
     }
 
     toggle(row) {

@@ -13,6 +13,7 @@
 #include "reports/report.h"
 #include "reports/statistics.h"
 #include "runner/commands/commands.h"
+#include "runner/explained_flips.h"
 #include "runner/terminal.h"
 #include "runner/version.h"
 #include "runner/write_file.h"
@@ -132,7 +133,10 @@ reports::RecordQuestion to_record(const Question& question, const std::string& s
   return out;
 }
 
-void ask_all(const Comparison& comparison, const Session& session, ComparisonRecord& record) {
+// The questions that were asked, as record.questions.
+std::vector<const Question*> ask_all(const Comparison& comparison, const Session& session,
+                                     ComparisonRecord& record) {
+  std::vector<const Question*> questions;
   std::size_t total = 0;
   for (const Suite& suite : comparison.suites) total += suite.questions.size();
   Progress progress("questions", total, session.quiet);
@@ -152,9 +156,10 @@ void ask_all(const Comparison& comparison, const Session& session, ComparisonRec
           progress.advance();
         });
     std::size_t not_asked = 0;
-    for (auto& question : asked) {
-      if (question) {
-        record.questions.push_back(std::move(*question));
+    for (std::size_t i = 0; i < asked.size(); ++i) {
+      if (asked[i]) {
+        record.questions.push_back(std::move(*asked[i]));
+        questions.push_back(&suite.questions[i]);
       } else {
         ++not_asked;
       }
@@ -169,6 +174,7 @@ void ask_all(const Comparison& comparison, const Session& session, ComparisonRec
          .questions = static_cast<std::int64_t>(suite.questions.size() - not_asked),
          .source = source});
   }
+  return questions;
 }
 
 void check_all_invariants(const Comparison& comparison, const Session& session,
@@ -305,7 +311,14 @@ void run_compare(const CompareArguments& arguments, Session& session) {
   record.reference = {.name = comparison.reference.name,
                       .label = reference_label(comparison.reference)};
 
-  ask_all(comparison, session, record);
+  const std::vector<const Question*> questions = ask_all(comparison, session, record);
+  explain_flips({.stacks = comparison.stacks,
+                 .reference = comparison.reference,
+                 .topology = comparison.topology,
+                 .questions = questions,
+                 .threads = session.threads(),
+                 .quiet = session.quiet},
+                record);
   check_all_invariants(comparison, session, record);
   draw_curves(comparison, record);
   if (!session.no_timing) {
