@@ -88,8 +88,7 @@ void explain_flips(const FlipExplanations& what, reports::ComparisonRecord& reco
       [&] {
         auto explainers = std::make_unique<Explainers>();
         for (const Stack& stack : what.stacks) {
-          explainers->push_back(
-              std::make_unique<Explainer>(stack, what.topology, what.reference));
+          explainers->push_back(std::make_unique<Explainer>(stack, what.topology, what.reference));
         }
         return explainers;
       },
@@ -99,10 +98,10 @@ void explain_flips(const FlipExplanations& what, reports::ComparisonRecord& reco
         std::vector<std::string> choices;
         for (const std::size_t stack : job.stacks) choices.push_back(asked.answers[stack].choice);
         for (const std::size_t stack : job.stacks) {
-          asked.answers[stack].detail = to_record(
-              explainers[stack]->explain(*what.questions[job.question], choices,
-                                         job.looks_for_flip),
-              job.looks_for_flip);
+          asked.answers[stack].detail =
+              to_record(explainers[stack]->explain(*what.questions[job.question], choices,
+                                                   job.looks_for_flip),
+                        job.looks_for_flip);
         }
         progress.advance();
       });

@@ -59,8 +59,8 @@ class Explainer {
  private:
   void explain_plan(const Question& question, Explanation& explanation);
   void explain_call(const OpCall& call, const DeviceMesh& mesh,
-                    const std::vector<std::string>& also, const std::string& element, bool looks_for_flip,
-                    Explanation& explanation);
+                    const std::vector<std::string>& also, const std::string& element,
+                    bool looks_for_flip, Explanation& explanation);
   [[nodiscard]] Price moves_of(const Candidate& candidate, const OpCall& call,
                                const DeviceMesh& mesh);
 

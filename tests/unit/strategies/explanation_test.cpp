@@ -100,8 +100,8 @@ TEST(Explanation, ARedistributionHasItsPlanAlone) {
 }
 
 TEST(Explanation, TheElementsOfAListAreExplainedOneByOne) {
-  const Question question = select_question("aten._foreach_add.List", "4",
-                                            {"[f32[8,8] S(0); f32[16] R]", "[f32[8,8] R; f32[16] R]"});
+  const Question question = select_question(
+      "aten._foreach_add.List", "4", {"[f32[8,8] S(0); f32[16] R]", "[f32[8,8] R; f32[16] R]"});
   const Explanation why = explained(question, "dtensor-v3");
   ASSERT_FALSE(why.candidates.empty());
   EXPECT_TRUE(why.candidates.front().choice.starts_with("element 0, "));
