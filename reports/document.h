@@ -129,13 +129,15 @@ struct Browser {
 
 struct Series {
   std::string name;
-  std::vector<std::optional<double>> values;  // one for each of Chart::x or Chart::labels
+  std::vector<std::optional<double>> values;  // one for each of Chart::x or Chart::labels, or x
+  std::vector<double> x = {};                 // of kPoints: each series has its own
 };
 
 enum class ChartKind {
   kLines,        // values over Chart::x, both axes logarithmic
   kStackedBars,  // a bar for each of Chart::labels, its series stacked
   kGroupedBars,  // the series side by side
+  kPoints,       // values over Series::x, both axes logarithmic and in one unit, with the diagonal
 };
 
 struct Chart {

@@ -2,8 +2,8 @@
 #include <algorithm>
 #include <cmath>
 #include <string>
-#include <unordered_map>
 
+#include "reports/facet_options.h"
 #include "reports/number_text.h"
 #include "reports/section.h"
 #include "reports/summary.h"
@@ -172,34 +172,6 @@ RowDetail detail(const ComparisonRecord& record, const Flip& flip) {
   return detail;
 }
 
-// The options of a filter: the values in the order in which `add` first sees them, or sorted.
-class Options {
- public:
-  std::size_t add(const std::string& value) {
-    const auto [found, is_new] = place_.try_emplace(value, values_.size());
-    if (is_new) values_.push_back(value);
-    return found->second;
-  }
-  [[nodiscard]] const std::vector<std::string>& values() const { return values_; }
-
- private:
-  std::vector<std::string> values_;
-  std::unordered_map<std::string, std::size_t> place_;
-};
-
-// Options in alphabetical order: collected first, then looked up.
-template <class ValueOf>
-Options sorted_options(const ComparisonRecord& record, const std::vector<Flip>& flips,
-                       const ValueOf& value_of) {
-  std::vector<std::string> values;
-  for (const Flip& flip : flips) values.push_back(value_of(record.questions[flip.question]));
-  std::sort(values.begin(), values.end());
-  values.erase(std::unique(values.begin(), values.end()), values.end());
-  Options options;
-  for (const std::string& value : values) options.add(value);
-  return options;
-}
-
 Browser browser(const ComparisonRecord& record, const Comparison& comparison) {
   const bool has_one_candidate = record.stacks.size() == 2;
   std::vector<std::size_t> kept = most_telling_first(comparison);
@@ -225,13 +197,13 @@ Browser browser(const ComparisonRecord& record, const Comparison& comparison) {
       {"reference price, us", ColumnKind::kNumber, 2}};
   browser.details = detail_tables();
 
-  Options ops =
-      sorted_options(record, comparison.flips, [](const RecordQuestion& q) { return q.op; });
-  Options meshes =
-      sorted_options(record, comparison.flips, [](const RecordQuestion& q) { return q.mesh; });
-  Options verdicts;
+  FacetOptions ops = sorted_options(
+      comparison.flips, [&](const Flip& flip) { return record.questions[flip.question].op; });
+  FacetOptions meshes = sorted_options(
+      comparison.flips, [&](const Flip& flip) { return record.questions[flip.question].mesh; });
+  FacetOptions verdicts;
   for (const Verdict verdict : kVerdicts) verdicts.add(std::string(verdict_text(verdict)));
-  Options bands;
+  FacetOptions bands;
   for (const std::string_view band : kSizeBands) bands.add(std::string(band));
   browser.facets = {{"op", ops.values()},
                     {"mesh", meshes.values()},

@@ -380,6 +380,8 @@ std::string_view chart_kind_name(ChartKind kind) {
       return "stacked";
     case ChartKind::kGroupedBars:
       return "grouped";
+    case ChartKind::kPoints:
+      return "points";
   }
   return "lines";
 }
@@ -392,6 +394,7 @@ ordered_json chart_json(const Chart& chart) {
       values.push_back(value ? ordered_json(*value) : ordered_json(nullptr));
     }
     series.push_back({{"name", one.name}, {"values", std::move(values)}});
+    if (!one.x.empty()) series.back()["x"] = one.x;
   }
   ordered_json sizes = ordered_json::array();
   for (const double bytes : chart.x) sizes.push_back(bytes_text(bytes));
@@ -590,10 +593,10 @@ std::string page_html(const RenderedReport& report, const Budget& budget) {
   append(html, embedded_page_css());
   html +=
       "</style>\n</head>\n<body>\n<a class=\"skip\" href=\"#content\">Skip to the report</a>\n"
-      "<header class=\"masthead\"><p class=\"kicker\">shardlab &middot; comparison of "
-      "stacks</p>\n<h1>" +
-      inline_html(report.title) + "</h1>\n<p class=\"lede\">" + inline_html(report.sentence) +
-      "</p></header>\n" + navigation_html(report) + "<main id=\"content\">\n" + body + "</main>\n";
+      "<header class=\"masthead\"><p class=\"kicker\">shardlab &middot; " +
+      html_escape(report.kind) + "</p>\n<h1>" + inline_html(report.title) +
+      "</h1>\n<p class=\"lede\">" + inline_html(report.sentence) + "</p></header>\n" +
+      navigation_html(report) + "<main id=\"content\">\n" + body + "</main>\n";
   html += "<script type=\"application/json\" id=\"report-data\">" +
           json_script_safe(writer.data()) + "</script>\n";
   html += "<script>\n/*\n" + std::string(kChartLicence) + "\n*/\n" +

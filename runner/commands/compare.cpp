@@ -4,7 +4,6 @@
 #include <array>
 #include <chrono>
 #include <cmath>
-#include <filesystem>
 #include <limits>
 #include <set>
 
@@ -14,9 +13,8 @@
 #include "reports/statistics.h"
 #include "runner/commands/commands.h"
 #include "runner/explained_flips.h"
+#include "runner/run_reports.h"
 #include "runner/terminal.h"
-#include "runner/version.h"
-#include "runner/write_file.h"
 #include "sim/parallel.h"
 #include "strategies/evaluator.h"
 #include "strategies/invariants.h"
@@ -262,41 +260,12 @@ std::string reference_label(const Stack& reference) {
   return "datasheet, not measured";
 }
 
-// The command line without the options that change nothing in the answer: a record is the same
-// bytes for any number of threads and wherever it is written.
-std::vector<std::string> what_was_asked(const std::vector<std::string>& words) {
-  constexpr std::array<std::string_view, 3> kWithValue = {"--jobs", "--out", "--format"};
-  constexpr std::array<std::string_view, 2> kAlone = {"--quiet", "--no-timing"};
-  std::vector<std::string> asked;
-  for (std::size_t i = 0; i < words.size(); ++i) {
-    const std::string_view word = words[i];
-    const std::string_view name = word.substr(0, word.find('='));
-    if (std::find(kWithValue.begin(), kWithValue.end(), name) != kWithValue.end()) {
-      if (name == word) ++i;
-    } else if (std::find(kAlone.begin(), kAlone.end(), name) == kAlone.end()) {
-      asked.emplace_back(word);
-    }
-  }
-  return asked;
-}
-
-void make_folder(const std::filesystem::path& folder) {
-  std::error_code error;
-  std::filesystem::create_directories(folder, error);
-  if (error) throw EnvironmentError(folder.string() + ": can't be made: " + error.message());
-}
-
 void run_compare(const CompareArguments& arguments, Session& session) {
   const auto start = std::chrono::steady_clock::now();
   const Comparison comparison = load(arguments, session);
-  if (!session.out.empty()) make_folder(session.out);  // before the work, not after it
+  prepare_out(session);  // before the work, not after it
   ComparisonRecord record;
-  record.context = {.shardlab_version = std::string(version()),
-                    .commit = std::string(git_commit()),
-                    .compiler = std::string(compiler()),
-                    .build_type = std::string(build_type()),
-                    .command_line = what_was_asked(session.command_line),
-                    .seed = session.seed};
+  static_cast<reports::RunHeader&>(record) = header_of(session);
   record.configuration.topology = comparison.topology.to_json();
   for (const Stack& stack : comparison.stacks) {
     record.stacks.push_back(stack.name);
@@ -307,7 +276,6 @@ void run_compare(const CompareArguments& arguments, Session& session) {
     reference_listed = reference_listed || name == comparison.reference.name;
   }
   if (!reference_listed) record.configuration.stacks.push_back(comparison.reference.to_json());
-  record.configuration.overrides = session.sets;
   record.reference = {.name = comparison.reference.name,
                       .label = reference_label(comparison.reference)};
 
@@ -325,23 +293,10 @@ void run_compare(const CompareArguments& arguments, Session& session) {
     const std::chrono::duration<double, std::milli> wall = std::chrono::steady_clock::now() - start;
     record.timing = reports::RunTiming{.started_utc = {}, .ms = {{"wall_ms", wall.count()}}};
   }
-  if (!session.out.empty()) {
-    const std::filesystem::path folder = session.out;
-    const reports::ReportFiles files = reports::write_report(record);
-    write_file(folder / "report.html", files.html);
-    write_file(folder / "report.md", files.markdown);
-    write_file(folder / "report.json", files.json);
-    write_file(folder / "record.json", reports::record_text(record));
-  }
-  if (session.json()) {
-    session.print(reports::report_json(record));
-  } else {
-    session.print(reports::summary_text(record) + "\n");
-    if (!session.out.empty()) {
-      session.print("report: " + (std::filesystem::path(session.out) / "report.html").string() +
-                    "\n");
-    }
-  }
+  std::string text = session.json() ? reports::report_json(record)
+                                    : reports::summary_text(record) + "\n" + report_line(session);
+  write_run(session, std::move(record));
+  if (!session.summary) session.print(text);
 }
 
 }  // namespace
@@ -365,10 +320,7 @@ void add_compare_command(CLI::App& app, Session& session) {
       ->allow_extra_args(false);
   command->add_option("--reference", arguments->reference, "stack whose prices judge the choices")
       ->capture_default_str();
-  command
-      ->add_option("--out", session.out,
-                   "folder for report.html, report.md, report.json, record.json")
-      ->check(not_empty());
+  add_report_options(*command, session);
   add_topology_option(*command, session);
   add_common_options(*command, session);
   command->callback([arguments, &session] { run_compare(*arguments, session); });

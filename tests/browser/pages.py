@@ -128,6 +128,8 @@ REPORTS = {
     "compare-several": ["compare", "--baseline", "dtensor-v3", "--candidate", "dtensor-v3-rp", "--candidate", "dtensor-v4",
                         "--suite", "llama3-8b-tp"],
     "compare-equal": ["compare", "--baseline", "dtensor-v3", "--candidate", "dtensor-2.13", "--suite", "ops-small"],
+    "ties": ["ties", "--stack", "dtensor-v3", "--suite", "ops-small"],
+    "validate": ["validate", "--stack", "calibrated-h100"],
 }
 
 

@@ -82,10 +82,11 @@ TEST(Record, EachQuestionHasALineOfItsOwn) {
 }
 
 TEST(Record, UnknownKeysAreErrorsThatNameTheirPointer) {
-  EXPECT_EQ(error_after([](json& value) { value["extra"] = 1; }),
-            "run.json:/extra: unknown key; valid: schema, context, timing, configuration, stacks, "
-            "reference, "
-            "questions, invariants, curves");
+  EXPECT_EQ(
+      error_after([](json& value) { value["extra"] = 1; }),
+      "run.json:/extra: unknown key; valid: schema, kind, context, timing, configuration, stacks, "
+      "reference, "
+      "questions, invariants, curves");
   EXPECT_EQ(
       error_after([](json& value) { value["questions"][3]["answers"][1]["prize_us"] = 1; }),
       "run.json:/questions/3/answers/1/prize_us: unknown key; valid: choice, path, price_us, "
