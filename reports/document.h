@@ -90,14 +90,19 @@ struct Fact {
 // What opens below a row of a browser.
 struct RowDetail {
   std::vector<Fact> facts;
-  std::vector<Row> rows;  // of Browser::detail_columns
+  std::vector<std::vector<Row>> tables;  // of each of Browser::details; empty ones are not shown
+};
+
+struct DetailTable {
+  std::string caption;
+  std::vector<Column> columns;
 };
 
 struct BrowserRow {
   Row cells;
   std::vector<std::size_t> facets;  // for each of Browser::facets, an index into its options
   std::size_t place = 0;            // in reading order
-  RowDetail detail;
+  std::optional<RowDetail> detail;  // nothing: too many rows to open each
 };
 
 struct Facet {
@@ -117,20 +122,22 @@ struct Browser {
       cut_text;  // which rows a cut keeps: "as many of each verdict, the largest change first"
   std::vector<Column> columns;
   std::vector<Facet> facets;
-  std::vector<Column> detail_columns;
+  std::vector<DetailTable> details;
   std::vector<BrowserRow> rows;
   std::size_t total = 0;  // all rows there are, of which `rows` may be the first
 };
 
 struct Series {
   std::string name;
-  std::vector<std::optional<double>> values;  // one for each of Chart::x or Chart::labels
+  std::vector<std::optional<double>> values;  // one for each of Chart::x or Chart::labels, or x
+  std::vector<double> x = {};                 // of kPoints: each series has its own
 };
 
 enum class ChartKind {
   kLines,        // values over Chart::x, both axes logarithmic
   kStackedBars,  // a bar for each of Chart::labels, its series stacked
   kGroupedBars,  // the series side by side
+  kPoints,       // values over Series::x, both axes logarithmic and in one unit, with the diagonal
 };
 
 struct Chart {

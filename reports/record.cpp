@@ -31,16 +31,18 @@ std::string_view kind_text(QuestionKind kind) {
 }
 
 ordered_json answer_json(const StackAnswer& answer) {
-  return {{"choice", answer.choice},
-          {"path", answer.path},
-          {"price_us", number_or_null(answer.price_us)},
-          {"impossible", text_or_null(answer.impossible)},
-          {"reference_us", number_or_null(answer.reference_us)},
-          {"reference_impossible", text_or_null(answer.reference_impossible)},
-          {"ties", answer.ties},
-          {"flips_with_order", answer.flips_with_order},
-          {"margin_us", number_or_null(answer.margin_us)},
-          {"kendall_tau", number_or_null(answer.kendall_tau)}};
+  ordered_json value = {{"choice", answer.choice},
+                        {"path", answer.path},
+                        {"price_us", number_or_null(answer.price_us)},
+                        {"impossible", text_or_null(answer.impossible)},
+                        {"reference_us", number_or_null(answer.reference_us)},
+                        {"reference_impossible", text_or_null(answer.reference_impossible)},
+                        {"ties", answer.ties},
+                        {"flips_with_order", answer.flips_with_order},
+                        {"margin_us", number_or_null(answer.margin_us)},
+                        {"kendall_tau", number_or_null(answer.kendall_tau)}};
+  if (answer.detail) value["detail"] = to_json(*answer.detail);
+  return value;
 }
 
 ordered_json question_json(const RecordQuestion& question) {
@@ -79,48 +81,6 @@ std::string element_pointer(std::string_view array, std::size_t index) {
   return std::string(array) + "/" + std::to_string(index);
 }
 
-RunContext read_context(const json& value, std::string_view file) {
-  StrictObject object(value, file, "/context");
-  RunContext context;
-  context.shardlab_version = object.text("shardlab_version");
-  context.commit = object.text("commit");
-  context.compiler = object.text("compiler");
-  context.build_type = object.text("build_type");
-  context.command_line = object.texts("command_line");
-  context.seed = object.unsigned_integer("seed");
-  object.finish();
-  return context;
-}
-
-RunTiming read_timing(const json& value, std::string_view file) {
-  StrictObject object(value, file, "/timing");
-  RunTiming timing;
-  if (object.has("started_utc")) timing.started_utc = object.text("started_utc");
-  for (const auto& item : value.items()) {
-    if (item.key().ends_with("_ms")) timing.ms[item.key()] = object.number(item.key());
-  }
-  object.finish();
-  return timing;
-}
-
-RunConfiguration read_configuration(const json& value, std::string_view file) {
-  StrictObject object(value, file, "/configuration");
-  RunConfiguration configuration;
-  configuration.topology = object.object("topology");
-  for (const json& stack : object.array("stacks")) configuration.stacks.push_back(stack);
-  const json& suites = object.array("suites");
-  for (std::size_t i = 0; i < suites.size(); ++i) {
-    StrictObject suite(suites[i], file, element_pointer("/configuration/suites", i));
-    const std::string name = suite.text("name");
-    const std::int64_t questions = suite.integer("questions", 0);
-    configuration.suites.push_back({name, questions, suite.text("source")});
-    suite.finish();
-  }
-  configuration.overrides = object.texts("overrides");
-  object.finish();
-  return configuration;
-}
-
 ReferenceStack read_reference(const json& value, std::string_view file) {
   StrictObject object(value, file, "/reference");
   ReferenceStack reference;
@@ -143,6 +103,9 @@ StackAnswer read_answer(const json& value, std::string_view file, const std::str
   answer.flips_with_order = object.flag("flips_with_order");
   answer.margin_us = object.number_or_null("margin_us");
   answer.kendall_tau = object.number_or_null("kendall_tau");
+  if (object.has("detail")) {
+    answer.detail = read_answer_detail(object.value("detail"), file, object.pointer_to("detail"));
+  }
   object.finish();
   return answer;
 }
@@ -214,11 +177,6 @@ PriceCurve read_curve(const json& value, std::string_view file, std::size_t inde
 }
 
 // ---- consistency
-
-struct Contradiction {
-  std::string pointer;
-  std::string message;
-};
 
 bool is_bad(const std::optional<double>& number) { return number && !std::isfinite(*number); }
 
@@ -309,20 +267,7 @@ std::optional<Contradiction> contradiction_in(const ComparisonRecord& record) {
   if (record.reference.name.empty()) return Contradiction{"/reference/name", "the name is empty"};
   known.insert(record.reference.name);
 
-  for (std::size_t i = 0; i < record.configuration.stacks.size(); ++i) {
-    const json& stack = record.configuration.stacks[i];
-    if (!stack.is_object() || !stack.contains("name") || !stack["name"].is_string()) {
-      return Contradiction{element_pointer("/configuration/stacks", i),
-                           "expected an object with a name"};
-    }
-  }
-  if (record.timing) {
-    for (const auto& [name, ms] : record.timing->ms) {
-      if (!name.ends_with("_ms") || !std::isfinite(ms)) {
-        return Contradiction{"/timing/" + name, "expected a key ending in _ms and a finite number"};
-      }
-    }
-  }
+  if (auto found = contradiction_in(static_cast<const RunHeader&>(record))) return found;
   std::unordered_set<std::string_view> ids;
   for (std::size_t i = 0; i < record.questions.size(); ++i) {
     const RecordQuestion& question = record.questions[i];
@@ -362,9 +307,12 @@ ComparisonRecord read_record(const json& value, std::string_view file,
     object.fail("schema", "found \"" + schema + "\"; valid: " + std::string(kRecordSchema));
   }
   ComparisonRecord record;
-  record.context = read_context(object.value("context"), file);
-  if (object.has("timing")) record.timing = read_timing(object.value("timing"), file);
-  record.configuration = read_configuration(object.value("configuration"), file);
+  // Records of before there were other kinds name none.
+  if (object.has("kind") && object.text("kind") != kCompareKind) {
+    object.fail("kind",
+                "found \"" + object.text("kind") + "\"; expected " + std::string(kCompareKind));
+  }
+  static_cast<RunHeader&>(record) = read_run_header(object, file);
   record.stacks = object.texts("stacks");
   record.reference = read_reference(object.value("reference"), file);
   static_cast<void>(object.array("questions"));
@@ -417,38 +365,6 @@ class QuestionStream {
 
 }  // namespace
 
-ordered_json to_json(const RunContext& context) {
-  return {{"shardlab_version", context.shardlab_version},
-          {"commit", context.commit},
-          {"compiler", context.compiler},
-          {"build_type", context.build_type},
-          {"command_line", context.command_line},
-          {"seed", context.seed}};
-}
-
-ordered_json to_json(const RunTiming& timing) {
-  ordered_json value = ordered_json::object();
-  if (timing.started_utc) value["started_utc"] = *timing.started_utc;
-  for (const auto& [name, ms] : timing.ms) value[name] = ms;
-  return value;
-}
-
-ordered_json to_json(const RunConfiguration& configuration) {
-  ordered_json suites = ordered_json::array();
-  for (const SuiteSource& suite : configuration.suites) {
-    suites.push_back(
-        {{"name", suite.name}, {"questions", suite.questions}, {"source", suite.source}});
-  }
-  ordered_json stacks = ordered_json::array();
-  for (const json& stack : configuration.stacks) stacks.push_back(ordered_json(stack));
-  ordered_json value = ordered_json::object();
-  value["topology"] = ordered_json(configuration.topology);
-  value["stacks"] = std::move(stacks);
-  value["suites"] = std::move(suites);
-  value["overrides"] = configuration.overrides;
-  return value;
-}
-
 ordered_json to_json(const ReferenceStack& reference) {
   return {{"name", reference.name}, {"label", reference.label}};
 }
@@ -476,6 +392,7 @@ ordered_json to_json(const ComparisonRecord& record) {
   check_record(record);
   ordered_json value = ordered_json::object();
   value["schema"] = kRecordSchema;
+  value["kind"] = kCompareKind;
   value["context"] = to_json(record.context);
   if (record.timing) value["timing"] = to_json(*record.timing);
   value["configuration"] = to_json(record.configuration);
@@ -498,6 +415,7 @@ std::string record_text(const ComparisonRecord& record) {
   check_record(record);
   JsonObjectText text;
   text.value("schema", ordered_json(kRecordSchema));
+  text.value("kind", ordered_json(kCompareKind));
   text.value("context", to_json(record.context));
   if (record.timing) text.value("timing", to_json(*record.timing));
   text.value("configuration", to_json(record.configuration));
@@ -528,11 +446,11 @@ ComparisonRecord from_json(const json& value, std::string_view file) {
   return read_record(value, file, std::move(questions));
 }
 
-ComparisonRecord parse_record(std::string_view text, std::string_view file) {
+RecordTree parse_record_tree(std::string_view text, std::string_view file) {
   QuestionStream stream(file);
-  json value;
+  RecordTree tree;
   try {
-    value = json::parse(text, [&stream](int depth, json::parse_event_t event, json& parsed) {
+    tree.value = json::parse(text, [&stream](int depth, json::parse_event_t event, json& parsed) {
       return stream.keep(depth, event, parsed);
     });
   } catch (const json::exception& error) {
@@ -541,7 +459,16 @@ ComparisonRecord parse_record(std::string_view text, std::string_view file) {
     const std::size_t start = message.find("] ");
     throw ConfigError(file, "", start == std::string::npos ? message : message.substr(start + 2));
   }
-  return read_record(value, file, std::move(stream.questions));
+  tree.questions = std::move(stream.questions);
+  return tree;
+}
+
+ComparisonRecord from_tree(RecordTree tree, std::string_view file) {
+  return read_record(tree.value, file, std::move(tree.questions));
+}
+
+ComparisonRecord parse_record(std::string_view text, std::string_view file) {
+  return from_tree(parse_record_tree(text, file), file);
 }
 
 }  // namespace shardlab::reports

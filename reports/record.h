@@ -17,52 +17,16 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "reports/answer_detail.h"
+#include "reports/run_header.h"
+
 namespace shardlab::reports {
-
-inline constexpr std::string_view kRecordSchema = "shardlab/record/1";
-
-// What ran, so that a number can be believed and made again.
-struct RunContext {
-  std::string shardlab_version;
-  std::string commit;
-  std::string compiler;
-  std::string build_type;
-  std::vector<std::string> command_line;
-  std::uint64_t seed = 0;
-  friend bool operator==(const RunContext&, const RunContext&) = default;
-};
-
-// Everything read from a clock; left out with --no-timing. Keys of `ms` end in "_ms": wall_ms,
-// price_ms.
-struct RunTiming {
-  std::optional<std::string> started_utc;  // "2025-01-17T09:30:00Z"
-  std::map<std::string, double> ms;
-  friend bool operator==(const RunTiming&, const RunTiming&) = default;
-};
-
-struct SuiteSource {
-  std::string name;
-  std::int64_t questions = 0;
-  std::string source;  // its file, or how it was generated
-  friend bool operator==(const SuiteSource&, const SuiteSource&) = default;
-};
-
-// The effective configuration, after every override.
-struct RunConfiguration {
-  nlohmann::json topology = nlohmann::json::object();
-  std::vector<nlohmann::json>
-      stacks;  // objects with a "name"; the reference too, where it is not among them
-  std::vector<SuiteSource> suites;
-  std::vector<std::string> overrides;  // as typed: "stack.collective_model.params.latency_us=3"
-  friend bool operator==(const RunConfiguration&, const RunConfiguration&) = default;
-};
 
 // The stack whose prices judge the others.
 struct ReferenceStack {
@@ -94,8 +58,9 @@ struct StackAnswer {
   std::string reference_impossible;    // why there is none, else ""
   std::int64_t ties = 1;          // candidates at the lowest price: 1 is a choice, 2 or more a tie
   bool flips_with_order = false;  // another order of the candidates gives another choice
-  std::optional<double> margin_us;    // to the best different price
-  std::optional<double> kendall_tau;  // tau-b of its candidate prices against the reference's
+  std::optional<double> margin_us;     // to the best different price
+  std::optional<double> kendall_tau;   // tau-b of its candidate prices against the reference's
+  std::optional<AnswerDetail> detail;  // of the baseline and of who decides otherwise
   friend bool operator==(const StackAnswer&, const StackAnswer&) = default;
 };
 
@@ -143,10 +108,7 @@ struct PriceCurve {
   friend bool operator==(const PriceCurve&, const PriceCurve&) = default;
 };
 
-struct ComparisonRecord {
-  RunContext context;
-  std::optional<RunTiming> timing;
-  RunConfiguration configuration;
+struct ComparisonRecord : RunHeader {
   std::vector<std::string> stacks;  // the baseline, then the candidates
   ReferenceStack reference;
   std::vector<RecordQuestion> questions;
@@ -163,9 +125,6 @@ void check_record(const ComparisonRecord& record);
 [[nodiscard]] nlohmann::ordered_json to_json(const ComparisonRecord& record);
 
 // The parts of a record that a report repeats as they are, in the record's own JSON.
-[[nodiscard]] nlohmann::ordered_json to_json(const RunContext& context);
-[[nodiscard]] nlohmann::ordered_json to_json(const RunTiming& timing);
-[[nodiscard]] nlohmann::ordered_json to_json(const RunConfiguration& configuration);
 [[nodiscard]] nlohmann::ordered_json to_json(const ReferenceStack& reference);
 [[nodiscard]] nlohmann::ordered_json to_json(const InvariantWitness& witness);
 [[nodiscard]] nlohmann::ordered_json to_json(const PriceCurve& curve);
@@ -177,7 +136,18 @@ void check_record(const ComparisonRecord& record);
 // The same content as to_json, one question, invariant and curve to a line.
 [[nodiscard]] std::string record_text(const ComparisonRecord& record);
 
-// Throws ConfigError as from_json does, and for text that is not JSON, naming its line and column.
+// A record's JSON, the elements of "questions" read already: 20,000 of them are never a tree.
+struct RecordTree {
+  nlohmann::json value;
+  std::vector<RecordQuestion> questions;
+};
+
+// Throws ConfigError for text that is not JSON, naming its line and column, and for bad questions.
+[[nodiscard]] RecordTree parse_record_tree(std::string_view text, std::string_view file);
+// Throws ConfigError as from_json does.
+[[nodiscard]] ComparisonRecord from_tree(RecordTree tree, std::string_view file);
+
+// Throws ConfigError as both do.
 [[nodiscard]] ComparisonRecord parse_record(std::string_view text, std::string_view file);
 
 }  // namespace shardlab::reports

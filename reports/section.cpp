@@ -6,18 +6,44 @@
 
 namespace shardlab::reports {
 
-RenderedReport render_report(const ComparisonRecord& record, const Comparison& comparison) {
-  RenderedReport report;
-  report.title = report_title(record);
-  report.sentence = summary_sentence(record, comparison);
+namespace {
+
+// The sections whose render takes these arguments, and those that take any record's header.
+template <class Function, class... Records>
+std::vector<RenderedSection> sections_of(const RunHeader& header, const Records&... records) {
+  std::vector<RenderedSection> sections;
   for (const ReportSection* section : all_report_sections()) {
-    report.sections.push_back({section, section->render(record, comparison)});
+    if (const auto* own = std::get_if<Function>(&section->render)) {
+      sections.push_back({section, (*own)(records...)});
+    }
+    if (const auto* common = std::get_if<SectionContent (*)(const RunHeader&)>(&section->render)) {
+      sections.push_back({section, (*common)(header)});
+    }
   }
-  std::sort(report.sections.begin(), report.sections.end(),
+  std::sort(sections.begin(), sections.end(),
             [](const RenderedSection& left, const RenderedSection& right) {
               return left.section->order < right.section->order;
             });
-  return report;
+  return sections;
+}
+
+}  // namespace
+
+RenderedReport render_report(const ComparisonRecord& record, const Comparison& comparison) {
+  using Function = SectionContent (*)(const ComparisonRecord&, const Comparison&);
+  return {"comparison of stacks", report_title(record), summary_sentence(record, comparison),
+          sections_of<Function>(record, record, comparison)};
+}
+
+RenderedReport render_report(const TiesRecord& record) {
+  return {"audit of ties", "Ties of " + code(record.stack), ties_sentence(record),
+          sections_of<SectionContent (*)(const TiesRecord&)>(record, record)};
+}
+
+RenderedReport render_report(const ValidationRecord& record) {
+  return {"predicted against measured", code(record.stack) + " against measurements",
+          validation_sentence(record),
+          sections_of<SectionContent (*)(const ValidationRecord&)>(record, record)};
 }
 
 }  // namespace shardlab::reports

@@ -16,20 +16,33 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <variant>
 #include <vector>
 
 #include "reports/comparison.h"
 #include "reports/document.h"
 #include "reports/record.h"
+#include "reports/ties_record.h"
+#include "reports/validation_record.h"
 
 namespace shardlab {
+
+namespace reports {
+
+// What a section takes says which reports it stands in; one that takes RunHeader stands in all.
+using Render =
+    std::variant<SectionContent (*)(const ComparisonRecord&, const Comparison&),
+                 SectionContent (*)(const TiesRecord&), SectionContent (*)(const ValidationRecord&),
+                 SectionContent (*)(const RunHeader&)>;
+
+}  // namespace reports
 
 struct ReportSection {
   std::string_view id;  // the file's name; the anchor of the section
   std::string_view title;
   std::string_view question;
   int order;  // unique, rising through the report
-  reports::SectionContent (*render)(const reports::ComparisonRecord&, const reports::Comparison&);
+  reports::Render render;
 };
 
 // By file name.
@@ -45,6 +58,7 @@ struct RenderedSection {
 
 // Everything a writer needs: no writer looks into a record.
 struct RenderedReport {
+  std::string kind;      // "comparison of stacks"
   std::string title;     // "`dtensor-v3` to `dtensor-v4`"
   std::string sentence;  // the answer, first thing read
   std::vector<RenderedSection> sections;
@@ -52,6 +66,8 @@ struct RenderedReport {
 
 [[nodiscard]] RenderedReport render_report(const ComparisonRecord& record,
                                            const Comparison& comparison);
+[[nodiscard]] RenderedReport render_report(const TiesRecord& record);
+[[nodiscard]] RenderedReport render_report(const ValidationRecord& record);
 
 }  // namespace reports
 }  // namespace shardlab

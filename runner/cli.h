@@ -33,6 +33,7 @@ struct Session {
   // Common options.
   std::string format = "text";
   std::string out;
+  bool summary = false;  // of commands that write reports
   std::uint64_t seed = 0;
   int jobs = 0;  // 0: one per core
   bool quiet = false;

@@ -17,8 +17,8 @@ constexpr CommandRow kCommands[] = {
     {"regress", add_regress_command},     {"validate", add_validate_command},
     {"calibrate", add_calibrate_command}, {"measure", add_measure_command},
     {"program", add_program_command},     {"solve", add_solve_command},
-    {"sweep", add_sweep_command},         {"list", add_list_command},
-    {"describe", add_describe_command},
+    {"sweep", add_sweep_command},         {"report", add_report_command},
+    {"list", add_list_command},           {"describe", add_describe_command},
 };
 
 // CLI11 splits a value of --inputs that stands in brackets at its commas; a blank in front keeps

@@ -84,7 +84,8 @@ std::vector<double> kernel_prices(const Program& program, const ProgramStrategie
       const LayoutId layout = strategies.layout(node, row, t);
       const auto [it, is_new] = known.try_emplace(std::uint64_t{t} << 32U | layout);
       if (is_new) {
-        it->second = largest_local_shape(kernel.metas()[t]->shape, strategies.layouts[layout], mesh);
+        it->second =
+            largest_local_shape(kernel.metas()[t]->shape, strategies.layouts[layout], mesh);
       }
       return it->second;
     });

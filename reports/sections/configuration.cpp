@@ -111,7 +111,7 @@ std::string command_line(const RunContext& context) {
   return text;
 }
 
-Table versions_table(const ComparisonRecord& record) {
+Table versions_table(const RunHeader& record) {
   const RunContext& context = record.context;
   Table table;
   table.caption = "Versions";
@@ -120,8 +120,7 @@ Table versions_table(const ComparisonRecord& record) {
                 {Cell("commit"), Cell(context.commit)},
                 {Cell("compiler"), Cell(context.compiler)},
                 {Cell("build type"), Cell(context.build_type)},
-                {Cell("seed"), Cell(std::to_string(context.seed))},
-                {Cell("reference"), Cell(code(record.reference.name), record.reference.label)}};
+                {Cell("seed"), Cell(std::to_string(context.seed))}};
   if (record.configuration.topology.contains("name") &&
       record.configuration.topology["name"].is_string()) {
     table.rows.push_back(
@@ -142,7 +141,7 @@ Table versions_table(const ComparisonRecord& record) {
   return table;
 }
 
-Table suites_table(const ComparisonRecord& record) {
+Table suites_table(const RunHeader& record) {
   Table table;
   table.caption = "Suites";
   table.columns = {{"suite", ColumnKind::kCode},
@@ -158,7 +157,7 @@ std::string pretty(const nlohmann::json& json) {
   return json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
-SectionContent render(const ComparisonRecord& record, const Comparison&) {
+SectionContent render(const RunHeader& record) {
   const RunConfiguration& configuration = record.configuration;
   SectionContent content;
   for (Table& table : difference_tables(configuration.stacks)) {
@@ -183,7 +182,7 @@ SectionContent render(const ComparisonRecord& record, const Comparison&) {
 REPORT_SECTION(configuration){
     .id = "configuration",
     .title = "Configuration and versions",
-    .question = "What exactly was compared, and with what?",
+    .question = "What exactly ran, and on what?",
     .order = 90,
     .render = render,
 };

@@ -2,8 +2,8 @@
 #include <algorithm>
 #include <cmath>
 #include <string>
-#include <unordered_map>
 
+#include "reports/facet_options.h"
 #include "reports/number_text.h"
 #include "reports/section.h"
 #include "reports/summary.h"
@@ -13,8 +13,9 @@ namespace {
 
 using namespace reports;
 
-// More rows than this are not even prepared; every flip stands in report.json.
-constexpr std::size_t kMostRows = 12000;
+// More rows than these are not even prepared; every flip stands in report.json.
+constexpr std::size_t kMostRows = 24000;
+constexpr std::size_t kMostDetails = 4000;
 
 std::string price_text(const std::optional<double>& price_us) {
   return price_us ? fixed(*price_us, 2) + " us" : "no price";
@@ -64,59 +65,111 @@ Row answer_row(const std::string& stack, const StackAnswer& answer) {
           Cell(answer.reference_us, answer.reference_impossible)};
 }
 
+// "latency x 1.32, then R, R -> R is cheaper".
+std::string flips_first(const RecordQuestion& question, const AnswerDetail& detail) {
+  if (detail.flips_first) {
+    return detail.flips_first->parameter + " x " + fixed(detail.flips_first->factor, 4) +
+           ", then cheaper: " + detail.flips_first->to;
+  }
+  if (question.kind == QuestionKind::kPlan) return "nothing: a redistribution has one plan";
+  return detail.looked_for_flip ? "no parameter alone, within the range that is looked at"
+                                : "not looked for: other flips gain or lose more";
+}
+
+// What of a price is neither latency nor transfer nor kernel: local work of redistributing, waiting
+// for stragglers, a stack's fixed charge for every transition.
+std::optional<double> rest_of(const std::optional<double>& total_us,
+                              const std::optional<PartsOfPrice>& parts, double kernel_us) {
+  if (!total_us || !parts) return std::nullopt;
+  const double rest = *total_us - parts->latency_us - parts->transfer_us - kernel_us;
+  // Sums of rounded parts: what is left of them is not a part.
+  return std::abs(rest) < 1e-9 * std::abs(*total_us) ? 0.0 : rest;
+}
+
+std::optional<double> latency_of(const std::optional<PartsOfPrice>& parts) {
+  return parts ? std::optional(parts->latency_us) : std::nullopt;
+}
+
+std::optional<double> transfer_of(const std::optional<PartsOfPrice>& parts) {
+  return parts ? std::optional(parts->transfer_us) : std::nullopt;
+}
+
+void add_candidates(const std::string& stack, const AnswerDetail& detail, std::vector<Row>& rows) {
+  for (const DetailCandidate& candidate : detail.candidates) {
+    rows.push_back({Cell(stack), Cell(candidate.choice, candidate.is_chosen ? "chosen" : ""),
+                    Cell(candidate.total_us, candidate.total_us ? "" : "impossible"),
+                    Cell(latency_of(candidate.parts)), Cell(transfer_of(candidate.parts)),
+                    Cell(candidate.kernel_us),
+                    Cell(rest_of(candidate.total_us, candidate.parts, candidate.kernel_us)),
+                    Cell(candidate.reference_us)});
+  }
+}
+
+void add_steps(const std::string& stack, const AnswerDetail& detail, std::vector<Row>& rows) {
+  for (const DetailStep& step : detail.steps) {
+    rows.push_back({Cell(stack), Cell(step.what, step.of), Cell(step.full_bytes),
+                    Cell(step.price_us), Cell(latency_of(step.parts)),
+                    Cell(transfer_of(step.parts)), Cell(rest_of(step.price_us, step.parts, 0.0))});
+  }
+}
+
+std::vector<DetailTable> detail_tables() {
+  return {{"The choices",
+           {{"stack", ColumnKind::kName},
+            {"choice", ColumnKind::kCode},
+            {"price, us", ColumnKind::kNumber, 6},
+            {"margin, us", ColumnKind::kNumber, 6},
+            {"candidates tied", ColumnKind::kCount},
+            {"depends on order", ColumnKind::kText},
+            {"reference price, us", ColumnKind::kNumber, 6}}},
+          {"Candidates of each stack, the cheapest first, and those that another stack chooses",
+           {{"stack", ColumnKind::kName},
+            {"candidate", ColumnKind::kCode},
+            {"total, us", ColumnKind::kNumber, 4},
+            {"latency, us", ColumnKind::kNumber, 4},
+            {"transfer, us", ColumnKind::kNumber, 4},
+            {"kernel, us", ColumnKind::kNumber, 4},
+            {"rest, us", ColumnKind::kNumber, 4},
+            {"reference, us", ColumnKind::kNumber, 4}}},
+          {"Steps that bring the inputs there",
+           {{"stack", ColumnKind::kName},
+            {"step", ColumnKind::kCode},
+            {"bytes", ColumnKind::kBytes},
+            {"price, us", ColumnKind::kNumber, 4},
+            {"latency, us", ColumnKind::kNumber, 4},
+            {"transfer, us", ColumnKind::kNumber, 4},
+            {"rest, us", ColumnKind::kNumber, 4}}}};
+}
+
 RowDetail detail(const ComparisonRecord& record, const Flip& flip) {
   const RecordQuestion& question = record.questions[flip.question];
-  const StackAnswer& before = question.answers[0];
-  const StackAnswer& after = question.answers[flip.stack];
   RowDetail detail;
+  detail.tables.resize(3);
   detail.facts.push_back({"verdict", verdict_sentence(record, flip)});
   detail.facts.push_back({"question", question.id, true});
   if (!question.inputs.empty()) detail.facts.push_back({"inputs", lines(question.inputs), true});
-  if (!before.path.empty()) {
-    detail.facts.push_back({"steps of " + record.stacks[0], lines(before.path), true});
-  }
-  if (!after.path.empty()) {
-    detail.facts.push_back({"steps of " + record.stacks[flip.stack], lines(after.path), true});
+  for (const std::size_t stack : {std::size_t{0}, flip.stack}) {
+    const StackAnswer& answer = question.answers[stack];
+    const std::string& name = record.stacks[stack];
+    if (!answer.path.empty()) {
+      detail.facts.push_back({"path of " + name, lines(answer.path), true});
+    }
+    if (answer.detail) {
+      detail.facts.push_back({"flips " + name + " first", flips_first(question, *answer.detail)});
+      add_candidates(name, *answer.detail, detail.tables[1]);
+      add_steps(name, *answer.detail, detail.tables[2]);
+    }
+    detail.tables[0].push_back(answer_row(name, answer));
   }
   std::string asked =
       question.suite + ", " + counted(question.candidates, "candidate", "candidates");
   if (question.count != 1) asked += ", asked " + grouped(question.count) + " times";
   detail.facts.push_back({"suite", asked});
-  detail.rows.push_back(answer_row(record.stacks[0], before));
-  detail.rows.push_back(answer_row(record.stacks[flip.stack], after));
-  const std::string best = "best by " + record.reference.name;
-  detail.rows.push_back({Cell(best),
-                         question.best.choice.empty() ? Cell() : Cell(question.best.choice), Cell(),
-                         Cell(), Cell(), Cell(), Cell(question.best.us, question.best.reason)});
+  detail.tables[0].push_back({Cell("best by " + record.reference.name),
+                              question.best.choice.empty() ? Cell() : Cell(question.best.choice),
+                              Cell(), Cell(), Cell(), Cell(),
+                              Cell(question.best.us, question.best.reason)});
   return detail;
-}
-
-// The options of a filter: the values in the order in which `add` first sees them, or sorted.
-class Options {
- public:
-  std::size_t add(const std::string& value) {
-    const auto [found, is_new] = place_.try_emplace(value, values_.size());
-    if (is_new) values_.push_back(value);
-    return found->second;
-  }
-  [[nodiscard]] const std::vector<std::string>& values() const { return values_; }
-
- private:
-  std::vector<std::string> values_;
-  std::unordered_map<std::string, std::size_t> place_;
-};
-
-// Options in alphabetical order: collected first, then looked up.
-template <class ValueOf>
-Options sorted_options(const ComparisonRecord& record, const std::vector<Flip>& flips,
-                       const ValueOf& value_of) {
-  std::vector<std::string> values;
-  for (const Flip& flip : flips) values.push_back(value_of(record.questions[flip.question]));
-  std::sort(values.begin(), values.end());
-  values.erase(std::unique(values.begin(), values.end()), values.end());
-  Options options;
-  for (const std::string& value : values) options.add(value);
-  return options;
 }
 
 Browser browser(const ComparisonRecord& record, const Comparison& comparison) {
@@ -142,21 +195,15 @@ Browser browser(const ComparisonRecord& record, const Comparison& comparison) {
       {record.stacks[0] + " chooses", ColumnKind::kCode},
       {(has_one_candidate ? record.stacks[1] : "candidate") + " chooses", ColumnKind::kCode},
       {"reference price, us", ColumnKind::kNumber, 2}};
-  browser.detail_columns = {{"stack", ColumnKind::kName},
-                            {"choice", ColumnKind::kCode},
-                            {"price, us", ColumnKind::kNumber, 6},
-                            {"margin, us", ColumnKind::kNumber, 6},
-                            {"candidates tied", ColumnKind::kCount},
-                            {"depends on order", ColumnKind::kText},
-                            {"reference price, us", ColumnKind::kNumber, 6}};
+  browser.details = detail_tables();
 
-  Options ops =
-      sorted_options(record, comparison.flips, [](const RecordQuestion& q) { return q.op; });
-  Options meshes =
-      sorted_options(record, comparison.flips, [](const RecordQuestion& q) { return q.mesh; });
-  Options verdicts;
+  FacetOptions ops = sorted_options(
+      comparison.flips, [&](const Flip& flip) { return record.questions[flip.question].op; });
+  FacetOptions meshes = sorted_options(
+      comparison.flips, [&](const Flip& flip) { return record.questions[flip.question].mesh; });
+  FacetOptions verdicts;
   for (const Verdict verdict : kVerdicts) verdicts.add(std::string(verdict_text(verdict)));
-  Options bands;
+  FacetOptions bands;
   for (const std::string_view band : kSizeBands) bands.add(std::string(band));
   browser.facets = {{"op", ops.values()},
                     {"mesh", meshes.values()},
@@ -189,7 +236,7 @@ Browser browser(const ComparisonRecord& record, const Comparison& comparison) {
     row.facets = {ops.add(question.op), meshes.add(question.mesh), size_band(question.bytes),
                   static_cast<std::size_t>(flip.verdict)};
     if (!has_one_candidate) row.facets.push_back(flip.stack - 1);
-    row.detail = detail(record, flip);
+    if (browser.rows.size() < kMostDetails) row.detail = detail(record, flip);
     browser.rows.push_back(std::move(row));
   }
   return browser;
@@ -218,7 +265,9 @@ SectionContent render(const ComparisonRecord& record, const Comparison& comparis
         (record.reference.label.empty() ? "" : " (" + record.reference.label + ")") +
         ", prices both choices: better is cheaper, and the gain is its share of the baseline's "
         "price. "
-        "Under each choice stands the price its own stack gave it."});
+        "Under each choice stands the price its own stack gave it. A row opens: the candidates "
+        "with the "
+        "parts of their prices, the steps, and what would flip each choice first."});
     content.blocks.emplace_back(browser(record, comparison));
   }
   content.answer = answer(record, comparison);

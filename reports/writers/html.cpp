@@ -242,19 +242,30 @@ std::string data_number(const Column& column, double number) {
   return text;
 }
 
+// Rows first, as many as fit; then, in the same order, what opens below them, as much as still fits.
 class BrowserData {
  public:
   BrowserData(const Browser& browser, std::size_t budget) : browser_(browser) {
     for (const BrowserRow& row : browser.rows) {
       std::string text = row_text(row);
-      bytes_ += text.size() + 2;
+      bytes_ += text.size() + 6;
       if (bytes_ + texts_.bytes() > budget) break;
-      rows_.emplace_back(row.place, std::move(text));
+      rows_.push_back({row.place, std::move(text), "0,0"});
     }
-    std::sort(rows_.begin(), rows_.end());
+    for (std::size_t i = 0; i < rows_.size(); ++i) {
+      if (!browser.rows[i].detail) continue;
+      std::string text = detail_text(*browser.rows[i].detail);
+      bytes_ += text.size();
+      if (bytes_ + texts_.bytes() > budget) break;
+      rows_[i].detail = std::move(text);
+      ++detailed_;
+    }
+    std::sort(rows_.begin(), rows_.end(),
+              [](const Packed& left, const Packed& right) { return left.place < right.place; });
   }
 
   [[nodiscard]] std::size_t size() const { return rows_.size(); }
+  [[nodiscard]] std::size_t detailed() const { return detailed_; }
 
   // {"id": ..., "columns": [...], "texts": [...], "sizes": {...}, "rows": [...]}
   [[nodiscard]] std::string text() const {
@@ -264,10 +275,14 @@ class BrowserData {
                           {"order", browser_.order_text},
                           {"total", browser_.total},
                           {"columns", columns_json(browser_.columns)},
-                          {"detailColumns", columns_json(browser_.detail_columns)},
+                          {"details", ordered_json::array()},
                           {"facets", ordered_json::array()},
                           {"texts", texts_.texts()},
                           {"sizes", sizes_}};
+    for (const DetailTable& table : browser_.details) {
+      value["details"].push_back(
+          {{"caption", table.caption}, {"columns", columns_json(table.columns)}});
+    }
     for (const Facet& facet : browser_.facets) {
       value["facets"].push_back({{"title", facet.title}, {"options", facet.options}});
     }
@@ -275,8 +290,8 @@ class BrowserData {
     text.pop_back();
     text += ",\"rows\":[";
     for (std::size_t i = 0; i < rows_.size(); ++i) {
-      text += i == 0 ? "\n" : ",\n";
-      text += rows_[i].second;
+      text += i == 0 ? "\n[" : ",\n[";
+      text += rows_[i].row + "," + rows_[i].detail + "]";
     }
     return text + "\n]}";
   }
@@ -314,29 +329,46 @@ class BrowserData {
     return text + "]";
   }
 
-  // [cells, facets, facts (label, text, is it code, label, ...), detail rows]
+  // cells, facets
   std::string row_text(const BrowserRow& row) {
-    std::string text = "[" + cells_text(browser_.columns, row.cells) + ",[";
+    std::string text = cells_text(browser_.columns, row.cells) + ",[";
     for (std::size_t i = 0; i < row.facets.size(); ++i) {
       text += (i == 0 ? "" : ",") + std::to_string(row.facets[i]);
     }
-    text += "],[";
-    for (std::size_t i = 0; i < row.detail.facts.size(); ++i) {
-      const Fact& fact = row.detail.facts[i];
+    return text + "]";
+  }
+
+  // facts (label, text, is it code, label, ...), tables of rows
+  std::string detail_text(const RowDetail& detail) {
+    std::string text = "[";
+    for (std::size_t i = 0; i < detail.facts.size(); ++i) {
+      const Fact& fact = detail.facts[i];
       text += (i == 0 ? "" : ",") + std::to_string(texts_.add(fact.label)) + "," +
               std::to_string(texts_.add(fact.text)) + "," + (fact.is_code ? "1" : "0");
     }
     text += "],[";
-    for (std::size_t i = 0; i < row.detail.rows.size(); ++i) {
-      text += (i == 0 ? "" : ",") + cells_text(browser_.detail_columns, row.detail.rows[i]);
+    for (std::size_t table = 0; table < detail.tables.size(); ++table) {
+      text += table == 0 ? "[" : ",[";
+      for (std::size_t i = 0; i < detail.tables[table].size(); ++i) {
+        text += (i == 0 ? "" : ",") +
+                cells_text(browser_.details[table].columns, detail.tables[table][i]);
+      }
+      text += "]";
     }
-    return text + "]]";
+    return text + "]";
   }
+
+  struct Packed {
+    std::size_t place;
+    std::string row;
+    std::string detail;
+  };
 
   const Browser& browser_;
   TextTable texts_;
   ordered_json sizes_ = ordered_json::object();
-  std::vector<std::pair<std::size_t, std::string>> rows_;  // place, text
+  std::vector<Packed> rows_;
+  std::size_t detailed_ = 0;
   std::size_t bytes_ = 0;
 };
 
@@ -348,6 +380,8 @@ std::string_view chart_kind_name(ChartKind kind) {
       return "stacked";
     case ChartKind::kGroupedBars:
       return "grouped";
+    case ChartKind::kPoints:
+      return "points";
   }
   return "lines";
 }
@@ -360,6 +394,7 @@ ordered_json chart_json(const Chart& chart) {
       values.push_back(value ? ordered_json(*value) : ordered_json(nullptr));
     }
     series.push_back({{"name", one.name}, {"values", std::move(values)}});
+    if (!one.x.empty()) series.back()["x"] = one.x;
   }
   ordered_json sizes = ordered_json::array();
   for (const double bytes : chart.x) sizes.push_back(bytes_text(bytes));
@@ -415,6 +450,12 @@ class BlockWriter {
           " of " +
           counted(static_cast<std::int64_t>(browser.total), browser.noun_one, browser.noun_many) +
           ": " + html_escape(browser.cut_text) + ". All of them stand in report.json.</p>\n";
+    }
+    if (!browser.details.empty() && data.detailed() < data.size()) {
+      html +=
+          "<p class=\"cut\">" +
+          counted(static_cast<std::int64_t>(data.detailed()), browser.noun_one, browser.noun_many) +
+          " can be opened here; what would stand under the others is in report.json.</p>\n";
     }
     // Without JavaScript the first rows in reading order are all there is.
     std::vector<const BrowserRow*> first;
@@ -552,10 +593,10 @@ std::string page_html(const RenderedReport& report, const Budget& budget) {
   append(html, embedded_page_css());
   html +=
       "</style>\n</head>\n<body>\n<a class=\"skip\" href=\"#content\">Skip to the report</a>\n"
-      "<header class=\"masthead\"><p class=\"kicker\">shardlab &middot; comparison of "
-      "stacks</p>\n<h1>" +
-      inline_html(report.title) + "</h1>\n<p class=\"lede\">" + inline_html(report.sentence) +
-      "</p></header>\n" + navigation_html(report) + "<main id=\"content\">\n" + body + "</main>\n";
+      "<header class=\"masthead\"><p class=\"kicker\">shardlab &middot; " +
+      html_escape(report.kind) + "</p>\n<h1>" + inline_html(report.title) +
+      "</h1>\n<p class=\"lede\">" + inline_html(report.sentence) + "</p></header>\n" +
+      navigation_html(report) + "<main id=\"content\">\n" + body + "</main>\n";
   html += "<script type=\"application/json\" id=\"report-data\">" +
           json_script_safe(writer.data()) + "</script>\n";
   html += "<script>\n/*\n" + std::string(kChartLicence) + "\n*/\n" +

@@ -118,6 +118,8 @@ ordered_json flip_json(const ComparisonRecord& record, const Flip& flip) {
   value["baseline_path"] = before.path;
   value["candidate_path"] = after.path;
   value["best"] = text_or_null(question.best.choice);
+  if (before.detail) value["baseline_detail"] = to_json(*before.detail);
+  if (after.detail) value["candidate_detail"] = to_json(*after.detail);
   return value;
 }
 

@@ -84,7 +84,7 @@
         controls.append(element('label', {}, facet.title, select));
         return select;
       });
-      this.search = element('input', {type: 'search', placeholder: 'op, layout, question', spellcheck: 'false'});
+      this.search = element('input', {type: 'search', placeholder: 'any of its words', spellcheck: 'false'});
       this.search.addEventListener('input', () => {
         this.words = this.search.value.trim().toLowerCase();
         this.filter();
@@ -133,7 +133,10 @@
     // Columns keep their widths on every page: numbers what they need, text what it mostly holds as far as there is room.
     widths() {
       const FIXED = {verdict: 7.6, signed: 5.9, bytes: 5.4, number: 6.4, count: 5};
-      const wanted = this.table.columns.map((column, index) => FIXED[column.kind] || this.textWidth(index));
+      // A title's words, a unit with the last of them, stay whole.
+      const ofTitle = ({title}) => 1.9 + 0.5 * Math.max(...unbroken(title).split(' ').map((word) => word.length));
+      const wanted = this.table.columns.map((column, index) =>
+        (column.kind in FIXED ? Math.max(FIXED[column.kind], ofTitle(column)) : this.textWidth(index)));
       // Where the room is short the wide columns give way, not the narrow ones.
       const NARROW = 8;
       const kept = wanted.map((width, index) => (this.table.columns[index].kind in FIXED ? width : Math.min(width, NARROW)));
@@ -178,10 +181,11 @@
       if (!this.haystack) this.haystack = new Array(this.table.rows.length);
       if (this.haystack[place] === undefined) {
         const [cells, , facts] = this.table.rows[place];
-        const words = facts.filter((_, index) => index % 3 === 1).map((fact) => this.text(fact));
+        const words = facts ? facts.filter((_, index) => index % 3 === 1).map((fact) => this.text(fact)) : [];
         cells.forEach((cell, column) => {
-          const [value] = this.unpack(cell);
+          const [value, note] = this.unpack(cell);
           if (value !== null && !isNumeric(this.table.columns[column].kind)) words.push(this.text(value));
+          if (note !== null) words.push(this.text(note));
         });
         this.haystack[place] = words.join('\n').toLowerCase();
       }
@@ -290,25 +294,34 @@
 
     detail(place) {
       const {table} = this;
-      const [, , facts, rows] = table.rows[place];
-      const list = element('dl', {class: 'facts'});
-      for (let i = 0; i < facts.length; i += 3) {
-        const text = this.text(facts[i + 1]);
-        list.append(element('dt', {}, this.text(facts[i])),
-          element('dd', {}, facts[i + 2] === 1 ? element('code', {}, text) : text));
+      const [, , facts, tables] = table.rows[place];
+      const cell = element('td', {colspan: table.columns.length});
+      if (facts) {
+        const list = element('dl', {class: 'facts'});
+        for (let i = 0; i < facts.length; i += 3) {
+          const text = this.text(facts[i + 1]);
+          list.append(element('dt', {}, this.text(facts[i])),
+            element('dd', {}, facts[i + 2] === 1 ? element('code', {}, text) : text));
+        }
+        cell.append(list, ...tables.map((rows, index) => this.detailTable(table.details[index], rows)).filter(Boolean));
+      } else {
+        cell.append(element('p', {class: 'cut'}, `What stands behind this ${table.one} is in report.json.`));
       }
+      return element('tr', {class: 'detail'}, cell);
+    }
+
+    detailTable({caption, columns}, rows) {
+      if (rows.length === 0) return null;
       const head = element('tr');
-      for (const column of table.detailColumns) {
+      for (const column of columns) {
         head.append(element('th', {scope: 'col', class: isNumeric(column.kind) ? 'num' : null}, unbroken(column.title)));
       }
       const body = element('tbody');
       for (const packed of rows) {
-        const row = element('tr');
-        table.detailColumns.forEach((column, index) => row.append(this.cell(column, packed[index])));
-        body.append(row);
+        body.append(element('tr', {}, ...columns.map((column, index) => this.cell(column, packed[index]))));
       }
-      return element('tr', {class: 'detail'}, element('td', {colspan: table.columns.length}, list,
-        rows.length > 0 ? element('table', {}, element('thead', {}, head), body) : null));
+      return element('div', {class: 'scroll', role: 'region', tabindex: '0', 'aria-label': caption},
+        element('table', {}, element('caption', {}, caption), element('thead', {}, head), body));
     }
 
     toggle(row) {
@@ -451,6 +464,53 @@
     };
   };
 
+  // Marks of eight shapes over the diagonal on which a prediction is right.
+  const pointsChart = (chart) => {
+    const [ink, grid] = [color('soft'), color('line')];
+    const all = chart.series.flatMap((series) => [...series.x, ...series.values]).filter((value) => value > 0);
+    const ends = [Math.min(...all), Math.max(...all)];
+    const axis = (title) => ({
+      type: 'logarithmic',
+      title: axisTitle(title, ink),
+      grid: {color: grid, drawBorder: false},
+      ticks: {color: ink, callback: priceTick, maxRotation: 0, autoSkip: true, autoSkipPadding: 14},
+    });
+    const marks = chart.series.map((series, index) => ({
+      label: series.name,
+      data: series.x.map((x, place) => ({x, y: series.values[place]})),
+      showLine: false,
+      borderColor: color(`series-${index % 8 + 1}`),
+      backgroundColor: color(`series-${index % 8 + 1}`),
+      pointStyle: POINTS[index % 8],
+      pointRadius: 2.6,
+      pointHoverRadius: 5,
+    }));
+    return {
+      type: 'scatter',
+      data: {
+        datasets: [...marks, {
+          label: 'as measured',
+          data: ends.map((value) => ({x: value, y: value})),
+          showLine: true,
+          borderColor: color('ink'),
+          borderWidth: 1.2,
+          borderDash: [5, 4],
+          pointRadius: 0,
+        }],
+      },
+      options: {
+        scales: {x: axis(chart.xTitle), y: axis(chart.yTitle)},
+        plugins: {
+          tooltip: {
+            callbacks: {
+              label: (item) => `${item.dataset.label}: measured ${fixed(item.parsed.x, 2)} us, predicted ${fixed(item.parsed.y, 2)} us`,
+            },
+          },
+        },
+      },
+    };
+  };
+
   const barsChart = (chart) => {
     const [ink, grid] = [color('soft'), color('line')];
     const isStacked = chart.kind === 'stacked';
@@ -508,6 +568,13 @@
     star: 'M16 2v8M12 6h8M13 3l6 6M19 3l-6 6',
   };
 
+  const pointSwatch = (index) => {
+    const ink = `var(--series-${index % 8 + 1})`;
+    const swatch = shape('svg', {width: 32, height: 12, 'aria-hidden': 'true'});
+    swatch.append(shape('path', {d: MARKS[POINTS[index % 8]], stroke: ink, fill: ink, 'stroke-width': 1.6}));
+    return swatch;
+  };
+
   const lineSwatch = (index) => {
     const ink = `var(--series-${index % 8 + 1})`;
     const swatch = shape('svg', {width: 32, height: 12, 'aria-hidden': 'true'});
@@ -533,7 +600,8 @@
   const drawLegend = (chart, drawing) => {
     const items = chart.series.map((series, index) => {
       const key = `${chart.id}/${index}`;
-      const swatch = chart.kind === 'lines' ? lineSwatch(index) : barSwatch(series.name, index);
+      const swatch = chart.kind === 'lines' ? lineSwatch(index)
+        : chart.kind === 'points' ? pointSwatch(index) : barSwatch(series.name, index);
       const button = element('button', {type: 'button', title: 'Show or hide', 'aria-pressed': String(!hidden.has(key))},
         swatch, ' ' + series.name);
       button.addEventListener('click', () => {
@@ -555,12 +623,13 @@
     const canvas = document.getElementById('chart-' + chart.id);
     if (!canvas) return;
     if (drawn.has(chart.id)) drawn.get(chart.id).destroy();
-    const isLines = chart.kind === 'lines';
-    if (!isLines) {
+    const isBars = chart.kind === 'stacked' || chart.kind === 'grouped';
+    if (chart.kind === 'points') canvas.parentNode.style.height = '26rem';
+    if (isBars) {
       const bars = chart.labels.length * (chart.kind === 'grouped' ? Math.max(1, chart.series.length * 0.7) : 1);
       canvas.parentNode.style.height = `${Math.max(8, 4.5 + 1.9 * bars)}rem`;
     }
-    const config = isLines ? linesChart(chart) : barsChart(chart);
+    const config = isBars ? barsChart(chart) : chart.kind === 'points' ? pointsChart(chart) : linesChart(chart);
     config.options.responsive = true;
     config.options.maintainAspectRatio = false;
     config.options.animation = false;

@@ -13,6 +13,7 @@ void add_measure_command(CLI::App& app, Session& session);
 void add_plan_command(CLI::App& app, Session& session);
 void add_program_command(CLI::App& app, Session& session);
 void add_regress_command(CLI::App& app, Session& session);
+void add_report_command(CLI::App& app, Session& session);
 void add_rules_command(CLI::App& app, Session& session);
 void add_select_command(CLI::App& app, Session& session);
 void add_simulate_command(CLI::App& app, Session& session);

@@ -4,7 +4,6 @@
 #include <array>
 #include <chrono>
 #include <cmath>
-#include <filesystem>
 #include <limits>
 #include <set>
 
@@ -13,9 +12,9 @@
 #include "reports/report.h"
 #include "reports/statistics.h"
 #include "runner/commands/commands.h"
+#include "runner/explained_flips.h"
+#include "runner/run_reports.h"
 #include "runner/terminal.h"
-#include "runner/version.h"
-#include "runner/write_file.h"
 #include "sim/parallel.h"
 #include "strategies/evaluator.h"
 #include "strategies/invariants.h"
@@ -132,7 +131,10 @@ reports::RecordQuestion to_record(const Question& question, const std::string& s
   return out;
 }
 
-void ask_all(const Comparison& comparison, const Session& session, ComparisonRecord& record) {
+// The questions that were asked, as record.questions.
+std::vector<const Question*> ask_all(const Comparison& comparison, const Session& session,
+                                     ComparisonRecord& record) {
+  std::vector<const Question*> questions;
   std::size_t total = 0;
   for (const Suite& suite : comparison.suites) total += suite.questions.size();
   Progress progress("questions", total, session.quiet);
@@ -152,9 +154,10 @@ void ask_all(const Comparison& comparison, const Session& session, ComparisonRec
           progress.advance();
         });
     std::size_t not_asked = 0;
-    for (auto& question : asked) {
-      if (question) {
-        record.questions.push_back(std::move(*question));
+    for (std::size_t i = 0; i < asked.size(); ++i) {
+      if (asked[i]) {
+        record.questions.push_back(std::move(*asked[i]));
+        questions.push_back(&suite.questions[i]);
       } else {
         ++not_asked;
       }
@@ -169,6 +172,7 @@ void ask_all(const Comparison& comparison, const Session& session, ComparisonRec
          .questions = static_cast<std::int64_t>(suite.questions.size() - not_asked),
          .source = source});
   }
+  return questions;
 }
 
 void check_all_invariants(const Comparison& comparison, const Session& session,
@@ -256,41 +260,12 @@ std::string reference_label(const Stack& reference) {
   return "datasheet, not measured";
 }
 
-// The command line without the options that change nothing in the answer: a record is the same
-// bytes for any number of threads and wherever it is written.
-std::vector<std::string> what_was_asked(const std::vector<std::string>& words) {
-  constexpr std::array<std::string_view, 3> kWithValue = {"--jobs", "--out", "--format"};
-  constexpr std::array<std::string_view, 2> kAlone = {"--quiet", "--no-timing"};
-  std::vector<std::string> asked;
-  for (std::size_t i = 0; i < words.size(); ++i) {
-    const std::string_view word = words[i];
-    const std::string_view name = word.substr(0, word.find('='));
-    if (std::find(kWithValue.begin(), kWithValue.end(), name) != kWithValue.end()) {
-      if (name == word) ++i;
-    } else if (std::find(kAlone.begin(), kAlone.end(), name) == kAlone.end()) {
-      asked.emplace_back(word);
-    }
-  }
-  return asked;
-}
-
-void make_folder(const std::filesystem::path& folder) {
-  std::error_code error;
-  std::filesystem::create_directories(folder, error);
-  if (error) throw EnvironmentError(folder.string() + ": can't be made: " + error.message());
-}
-
 void run_compare(const CompareArguments& arguments, Session& session) {
   const auto start = std::chrono::steady_clock::now();
   const Comparison comparison = load(arguments, session);
-  if (!session.out.empty()) make_folder(session.out);  // before the work, not after it
+  prepare_out(session);  // before the work, not after it
   ComparisonRecord record;
-  record.context = {.shardlab_version = std::string(version()),
-                    .commit = std::string(git_commit()),
-                    .compiler = std::string(compiler()),
-                    .build_type = std::string(build_type()),
-                    .command_line = what_was_asked(session.command_line),
-                    .seed = session.seed};
+  static_cast<reports::RunHeader&>(record) = header_of(session);
   record.configuration.topology = comparison.topology.to_json();
   for (const Stack& stack : comparison.stacks) {
     record.stacks.push_back(stack.name);
@@ -301,34 +276,27 @@ void run_compare(const CompareArguments& arguments, Session& session) {
     reference_listed = reference_listed || name == comparison.reference.name;
   }
   if (!reference_listed) record.configuration.stacks.push_back(comparison.reference.to_json());
-  record.configuration.overrides = session.sets;
   record.reference = {.name = comparison.reference.name,
                       .label = reference_label(comparison.reference)};
 
-  ask_all(comparison, session, record);
+  const std::vector<const Question*> questions = ask_all(comparison, session, record);
+  explain_flips({.stacks = comparison.stacks,
+                 .reference = comparison.reference,
+                 .topology = comparison.topology,
+                 .questions = questions,
+                 .threads = session.threads(),
+                 .quiet = session.quiet},
+                record);
   check_all_invariants(comparison, session, record);
   draw_curves(comparison, record);
   if (!session.no_timing) {
     const std::chrono::duration<double, std::milli> wall = std::chrono::steady_clock::now() - start;
     record.timing = reports::RunTiming{.started_utc = {}, .ms = {{"wall_ms", wall.count()}}};
   }
-  if (!session.out.empty()) {
-    const std::filesystem::path folder = session.out;
-    const reports::ReportFiles files = reports::write_report(record);
-    write_file(folder / "report.html", files.html);
-    write_file(folder / "report.md", files.markdown);
-    write_file(folder / "report.json", files.json);
-    write_file(folder / "record.json", reports::record_text(record));
-  }
-  if (session.json()) {
-    session.print(reports::report_json(record));
-  } else {
-    session.print(reports::summary_text(record) + "\n");
-    if (!session.out.empty()) {
-      session.print("report: " + (std::filesystem::path(session.out) / "report.html").string() +
-                    "\n");
-    }
-  }
+  std::string text = session.json() ? reports::report_json(record)
+                                    : reports::summary_text(record) + "\n" + report_line(session);
+  write_run(session, std::move(record));
+  if (!session.summary) session.print(text);
 }
 
 }  // namespace
@@ -352,10 +320,7 @@ void add_compare_command(CLI::App& app, Session& session) {
       ->allow_extra_args(false);
   command->add_option("--reference", arguments->reference, "stack whose prices judge the choices")
       ->capture_default_str();
-  command
-      ->add_option("--out", session.out,
-                   "folder for report.html, report.md, report.json, record.json")
-      ->check(not_empty());
+  add_report_options(*command, session);
   add_topology_option(*command, session);
   add_common_options(*command, session);
   command->callback([arguments, &session] { run_compare(*arguments, session); });

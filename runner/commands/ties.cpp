@@ -6,6 +6,8 @@
 
 #include "costmodel/text.h"
 #include "runner/commands/commands.h"
+#include "runner/run_reports.h"
+#include "runner/simulation.h"
 #include "runner/terminal.h"
 #include "sim/parallel.h"
 
@@ -24,6 +26,9 @@ struct TiesArguments {
 struct Audit {
   std::vector<Question> questions;
   std::vector<TieItem> items;
+  nlohmann::json topology;  // as they are after --set
+  nlohmann::json stack;
+  std::vector<reports::SuiteSource> suites;
   std::size_t exact = 0;
   std::size_t near = 0;
   std::size_t order_dependent = 0;
@@ -49,12 +54,17 @@ Audit audit(const TiesArguments& arguments, const Session& session) {
   const Topology topology = store.topology(session.topology);
   const Stack stack = store.stack(arguments.stack);
   Audit audit;
+  audit.topology = topology.to_json();
+  audit.stack = stack.to_json();
   std::vector<Suite> suites;
   for (const std::string& name : arguments.suites) {
     suites.push_back(store.suite(name));
     expect_new_suite(suites);
   }
   for (Suite& suite : suites) {
+    audit.suites.push_back({.name = suite.name,
+                            .questions = static_cast<std::int64_t>(suite.questions.size()),
+                            .source = suite.source});
     for (Question& question : suite.questions) audit.questions.push_back(std::move(question));
   }
   audit.items.resize(audit.questions.size());
@@ -91,6 +101,7 @@ nlohmann::json item_json(const Question& question, const TieItem& item) {
   return {{"question", question.id},
           {"op", question.op()},
           {"mesh", question.mesh.text()},
+          {"bytes", question.bytes()},
           {"inputs", question.inputs()},
           {"choice", item.choice},
           {"total_us", finite_or_null(item.total_us)},
@@ -142,27 +153,43 @@ std::string audit_text(const Audit& audit, const TiesArguments& arguments) {
   return text;
 }
 
-void run_ties(const TiesArguments& arguments, Session& session) {
-  const Audit result = audit(arguments, session);
-  if (session.json()) {
-    nlohmann::json items = nlohmann::json::array();
-    for (std::size_t i = 0; i < result.items.size(); ++i) {
-      if (result.items[i].error.empty() && (arguments.all || is_listed(result.items[i]))) {
-        items.push_back(item_json(result.questions[i], result.items[i]));
-      }
+nlohmann::json audit_json(const Audit& result, const TiesArguments& arguments) {
+  nlohmann::json items = nlohmann::json::array();
+  for (std::size_t i = 0; i < result.items.size(); ++i) {
+    if (result.items[i].error.empty() && (arguments.all || is_listed(result.items[i]))) {
+      items.push_back(item_json(result.questions[i], result.items[i]));
     }
-    session.print(nlohmann::json{{"stack", arguments.stack},
-                                 {"within_percent", arguments.within_percent},
-                                 {"questions", result.questions.size()},
-                                 {"exact_ties", result.exact},
-                                 {"near_ties", result.near},
-                                 {"order_dependent", result.order_dependent},
-                                 {"flipped_first_by", result.flips},
-                                 {"impossible", result.impossible},
-                                 {"not_asked", result.not_asked},
-                                 {"items", items}});
-  } else {
-    session.print(audit_text(result, arguments));
+  }
+  return {{"stack", arguments.stack},
+          {"within_percent", arguments.within_percent},
+          {"questions", result.questions.size()},
+          {"exact_ties", result.exact},
+          {"near_ties", result.near},
+          {"order_dependent", result.order_dependent},
+          {"flipped_first_by", result.flips},
+          {"impossible", result.impossible},
+          {"not_asked", result.not_asked},
+          {"items", std::move(items)}};
+}
+
+void run_ties(const TiesArguments& arguments, Session& session) {
+  const StopWatch watch;
+  prepare_out(session);
+  const Audit result = audit(arguments, session);
+  if (writes_report(session)) {
+    reports::RunHeader header = header_of(session);
+    header.configuration.topology = result.topology;
+    header.configuration.stacks = {result.stack};
+    header.configuration.suites = result.suites;
+    write_run(session, {.kind = reports::kTiesKind,
+                        .header = std::move(header),
+                        .result = audit_json(result, arguments),
+                        .wall_ms = watch.ms()});
+  }
+  if (session.json()) {
+    session.print(audit_json(result, arguments));
+  } else if (!session.summary) {
+    session.print(audit_text(result, arguments) + report_line(session));
   }
   if (arguments.fail_on_tie && result.exact > 0) session.exit_code = kGateSaidNo;
 }
@@ -187,6 +214,7 @@ void add_ties_command(CLI::App& app, Session& session) {
                     "do not look for the parameter whose change flips each choice first");
   command->add_flag("--fail-on-tie", arguments->fail_on_tie, "exit 1 when there is an exact tie");
   add_topology_option(*command, session);
+  add_report_options(*command, session);
   add_common_options(*command, session);
   command->callback([arguments, &session] { run_ties(*arguments, session); });
 }

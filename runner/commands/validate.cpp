@@ -7,7 +7,9 @@
 #include "costmodel/text.h"
 #include "runner/commands/commands.h"
 #include "runner/measurement_files.h"
+#include "runner/run_reports.h"
 #include "runner/scoreboard.h"
+#include "runner/simulation.h"
 #include "runner/terminal.h"
 #include "runner/validation.h"
 
@@ -144,7 +146,8 @@ Cuts cuts_of(const Validation& result) {
           grouped(result, [&](const RowPrediction& row) { return scale_of(set_of(row)); })};
 }
 
-nlohmann::json validation_json(const Validation& result, const ValidateArguments& arguments) {
+nlohmann::json validation_json(const Validation& result, const ValidateArguments& arguments,
+                               bool with_rows) {
   const Cuts cuts = cuts_of(result);
   nlohmann::json out = summary_json(summarize(result.rows));
   out["stack"] = arguments.stack;
@@ -157,7 +160,7 @@ nlohmann::json validation_json(const Validation& result, const ValidateArguments
   out["warnings"] = result.warnings;
   out["worst"] = nlohmann::json::array();
   for (const RowPrediction& row : worst_of(result)) out["worst"].push_back(row_json(row, result));
-  if (arguments.rows) {
+  if (with_rows) {
     out["rows"] = nlohmann::json::array();
     for (const RowPrediction& row : result.rows) out["rows"].push_back(row_json(row, result));
   }
@@ -221,21 +224,58 @@ void print_scoreboard(const ValidateArguments& arguments, const Session& session
   session.print(scoreboard_text(make_scoreboard(store, sets, session.threads())));
 }
 
+// Where the measured times are from.
+nlohmann::json sets_json(const Validation& result) {
+  nlohmann::json sets = nlohmann::json::array();
+  for (const MeasurementSet& set : result.sets) {
+    sets.push_back({{"name", set.name},
+                    {"gpu", set.gpu},
+                    {"scale", scale_of(set)},
+                    {"date", text_or_null(set.date)},
+                    {"nccl_version", text_or_null(set.nccl_version)},
+                    {"health", to_string(set.health)},
+                    {"source", set.source}});
+  }
+  return sets;
+}
+
+void write_validation(const Validation& result, const ValidateArguments& arguments,
+                      const StopWatch& watch, const Session& session) {
+  if (!writes_report(session)) return;
+  reports::RunHeader header = header_of(session);
+  header.configuration.stacks = {session.store().stack(arguments.stack).to_json()};
+  nlohmann::json document = validation_json(result, arguments, true);
+  document["measurement_sets"] = sets_json(result);
+  // Two files may share a name.
+  for (std::size_t i = 0; i < result.rows.size(); ++i)
+    document["rows"][i]["set"] = result.rows[i].set;
+  write_run(session, {.kind = reports::kValidateKind,
+                      .header = std::move(header),
+                      .result = std::move(document),
+                      .wall_ms = watch.ms()});
+}
+
 void run_validate(const ValidateArguments& arguments, Session& session) {
   if (arguments.scoreboard) {
+    if (writes_report(session)) {
+      throw InputError("--scoreboard: prints one document; valid: without --out and --summary");
+    }
     print_scoreboard(arguments, session);
     return;
   }
+  const StopWatch watch;
+  prepare_out(session);
   const Validation result = validate(arguments, session);
+  write_validation(result, arguments, watch, session);
   if (!session.quiet && !session.json()) {
     for (const std::string& warning : result.warnings) {
       std::cerr << "shardlab: " << printable(warning) << "\n";
     }
   }
   if (session.json()) {
-    session.print(validation_json(result, arguments));
-  } else {
-    session.print(validation_text(result, arguments));
+    session.print(validation_json(result, arguments, arguments.rows));
+  } else if (!session.summary) {
+    session.print(validation_text(result, arguments) + report_line(session));
   }
   if (arguments.max_median_ape_percent) {
     const std::optional<double> median = summarize(result.rows).median_ape_percent;
@@ -271,6 +311,7 @@ void add_validate_command(CLI::App& app, Session& session) {
       ->add_option("--max-median-ape-percent", arguments->max_median_ape_percent,
                    "exit 1 when the median absolute percentage error is above")
       ->check(number_from(0.0, 1e9));
+  add_report_options(*command, session);
   add_common_options(*command, session);
   command->callback([arguments, &session] { run_validate(*arguments, session); });
 }

@@ -33,7 +33,7 @@ inline std::string with_lists(std::string message) {
       {"{configs}", SHARDLAB_SOURCE_DIR "/configs"},
       {"{commands}",
        "plan, select, simulate, ties, rules, compare, regress, validate, calibrate, measure, "
-       "program, solve, sweep, list, describe"},
+       "program, solve, sweep, report, list, describe"},
       {"{plan options}",
        "--help, --mesh, --tensor, --from, --to, --stack, --planner, --flatten, --rank, "
        "--topology, --format, --seed, --jobs, --set, --quiet, --no-timing"},

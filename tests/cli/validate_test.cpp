@@ -215,8 +215,8 @@ INSTANTIATE_TEST_SUITE_P(
                  2,
                  "validate: unknown option \"--row\" (did you mean \"--rows\"?); valid: --help, "
                  "--stack, --topology, --hosts, --gpus-per-host, --rows, --scoreboard, "
-                 "--max-median-ape-percent, --format, --seed, --jobs, --set, --quiet, "
-                 "--no-timing"}),
+                 "--max-median-ape-percent, --out, --summary, --format, --seed, --jobs, --set, "
+                 "--quiet, --no-timing"}),
     [](const testing::TestParamInfo<BadInput>& test) { return std::string(test.param.name); });
 
 }  // namespace

@@ -9,7 +9,7 @@
 namespace shardlab::reports {
 namespace {
 
-const ReportSection kSection = {"s", "Title", "Question?", 10, nullptr};
+const ReportSection kSection = {"s", "Title", "Question?", 10, Render{}};
 
 RenderedReport report_with(Block block) {
   RenderedReport report;

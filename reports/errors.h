@@ -1,0 +1,30 @@
+// Errors of predictions, as a report states them: signed, in percent of what was measured.
+//
+//   const ErrorFigures figures = error_figures(record, [](const PredictedRow& row) {
+//                                  return row.collective == "all_reduce"; });
+//
+// Medians and percentiles are those of statistics.h. Tested by
+// tests/unit/reports/validation_sections_test.cpp.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <vector>
+
+#include "reports/validation_record.h"
+
+namespace shardlab::reports {
+
+struct ErrorFigures {
+  std::int64_t points = 0;                            // rows with a prediction
+  std::int64_t unpriced = 0;                          // rows without
+  std::optional<double> median_percent, p90_percent;  // of the absolute errors
+  std::optional<double> median_signed_percent;
+  std::optional<double> worst_percent;  // signed, the largest in size
+};
+
+[[nodiscard]] ErrorFigures error_figures(const ValidationRecord& record,
+                                         const std::function<bool(const PredictedRow&)>& counts);
+
+}  // namespace shardlab::reports

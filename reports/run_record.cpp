@@ -1,0 +1,139 @@
+#include "reports/run_record.h"
+
+#include <utility>
+
+#include "costmodel/error.h"
+#include "reports/json_text.h"
+#include "reports/section.h"
+#include "reports/writers/html.h"
+#include "reports/writers/inline_text.h"
+#include "reports/writers/json.h"
+#include "reports/writers/markdown.h"
+
+namespace shardlab::reports {
+namespace {
+
+using nlohmann::json;
+using nlohmann::ordered_json;
+
+std::string_view kind_of(const TiesRecord&) { return kTiesKind; }
+std::string_view kind_of(const ValidationRecord&) { return kValidateKind; }
+
+constexpr std::string_view kKinds = "compare, ties, validate";
+
+// The elements of these arrays, which are long, have a line each.
+void write_result(const json& result, JsonObjectText& text) {
+  for (const auto& item : result.items()) {
+    if (!item.value().is_array()) {
+      text.value(item.key(), item.value());
+      continue;
+    }
+    text.begin_array(item.key());
+    for (const json& element : item.value()) text.element(ordered_json(element));
+    text.end_array();
+  }
+}
+
+template <class Record>
+std::string result_record_text(const Record& record) {
+  JsonObjectText text;
+  text.value("schema", ordered_json(kRecordSchema));
+  text.value("kind", ordered_json(kind_of(record)));
+  text.value("context", to_json(record.context));
+  if (record.timing) text.value("timing", to_json(*record.timing));
+  text.value("configuration", to_json(record.configuration));
+  text.value("result", record.result);
+  return text.finish();
+}
+
+template <class Record>
+std::string result_report_json(const Record& record, const RenderedReport& report) {
+  JsonObjectText text;
+  text.value("schema", ordered_json(kReportSchema));
+  text.value("kind", ordered_json(kind_of(record)));
+  text.value("summary", ordered_json(plain_text(report.sentence)));
+  write_result(record.result, text);
+  text.value("context", to_json(record.context));
+  text.value("configuration", to_json(record.configuration));
+  if (record.timing) text.value("timing", to_json(*record.timing));
+  return text.finish();
+}
+
+}  // namespace
+
+RunRecord make_run_record(std::string_view kind, ResultRecord record, std::string_view file) {
+  if (kind == kTiesKind) return read_ties_record(std::move(record), file);
+  if (kind == kValidateKind) return read_validation_record(std::move(record), file);
+  throw ConfigError(file, "/kind",
+                    "found \"" + std::string(kind) + "\"; valid: " + std::string(kKinds));
+}
+
+RunRecord parse_run_record(std::string_view text, std::string_view file) {
+  RecordTree tree = parse_record_tree(text, file);
+  if (!tree.value.is_object() || !tree.value.contains("kind") ||
+      tree.value["kind"] == json(kCompareKind)) {
+    return from_tree(std::move(tree), file);
+  }
+  StrictObject object(tree.value, file, "");
+  const std::string schema = object.text("schema");
+  if (schema != kRecordSchema) {
+    object.fail("schema", "found \"" + schema + "\"; valid: " + std::string(kRecordSchema));
+  }
+  const std::string kind = object.text("kind");
+  ResultRecord record;
+  static_cast<RunHeader&>(record) = read_run_header(object, file);
+  record.result = object.object("result");
+  object.finish();
+  if (const auto found = contradiction_in(static_cast<const RunHeader&>(record))) {
+    throw ConfigError(file, found->pointer, found->message);
+  }
+  return make_run_record(kind, std::move(record), file);
+}
+
+std::string run_record_text(const RunRecord& record) {
+  if (const auto* comparison = std::get_if<ComparisonRecord>(&record)) {
+    return record_text(*comparison);
+  }
+  return std::visit(
+      [](const auto& one) -> std::string {
+        if constexpr (std::is_base_of_v<ResultRecord, std::decay_t<decltype(one)>>) {
+          return result_record_text(one);
+        } else {
+          return {};
+        }
+      },
+      record);
+}
+
+ReportFiles write_report(const RunRecord& record) {
+  if (const auto* comparison = std::get_if<ComparisonRecord>(&record)) {
+    return write_report(*comparison);
+  }
+  return std::visit(
+      [](const auto& one) -> ReportFiles {
+        if constexpr (std::is_base_of_v<ResultRecord, std::decay_t<decltype(one)>>) {
+          const RenderedReport report = render_report(one);
+          return {write_html(report), write_markdown(report), result_report_json(one, report)};
+        } else {
+          return {};
+        }
+      },
+      record);
+}
+
+std::string summary_markdown(const RunRecord& record) {
+  if (const auto* comparison = std::get_if<ComparisonRecord>(&record)) {
+    return summary_markdown(*comparison);
+  }
+  return std::visit(
+      [](const auto& one) -> std::string {
+        if constexpr (std::is_base_of_v<ResultRecord, std::decay_t<decltype(one)>>) {
+          return write_markdown_summary(render_report(one));
+        } else {
+          return {};
+        }
+      },
+      record);
+}
+
+}  // namespace shardlab::reports

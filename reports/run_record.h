@@ -1,0 +1,38 @@
+// Records of every kind, and the way in to this folder: one text in, one report out.
+//
+//   const RunRecord record = parse_run_record(text, "record.json");
+//   const ReportFiles files = write_report(record);      // report.html, report.md, report.json
+//
+// A comparison has a record of its own (record.h). What the other commands leave is their JSON
+// under "result", checked key by key when it is read. To add a kind: its record in a file like
+// ties_record.h, an alternative below, and sections that take it.
+// Tested by tests/unit/reports/run_record_test.cpp.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <variant>
+
+#include "reports/record.h"
+#include "reports/report.h"
+#include "reports/ties_record.h"
+#include "reports/validation_record.h"
+
+namespace shardlab::reports {
+
+using RunRecord = std::variant<ComparisonRecord, TiesRecord, ValidationRecord>;
+
+// Throws ConfigError, naming `file` and the JSON pointer or the line, for what is no record, or a
+// damaged one.
+[[nodiscard]] RunRecord parse_run_record(std::string_view text, std::string_view file);
+
+// The record of a command's JSON. Throws ConfigError as the readers do.
+[[nodiscard]] RunRecord make_run_record(std::string_view kind, ResultRecord record,
+                                        std::string_view file);
+
+[[nodiscard]] std::string run_record_text(const RunRecord& record);
+
+[[nodiscard]] ReportFiles write_report(const RunRecord& record);
+[[nodiscard]] std::string summary_markdown(const RunRecord& record);
+
+}  // namespace shardlab::reports

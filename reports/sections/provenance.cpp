@@ -1,0 +1,81 @@
+// Where the figures of a run are from: its topology, its stacks and the rows measured for them, its
+// suites.
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "reports/number_text.h"
+#include "reports/section.h"
+#include "reports/summary.h"
+
+namespace shardlab {
+namespace {
+
+using namespace reports;
+
+std::string text_of(const nlohmann::json& object, const char* key) {
+  if (!object.is_object() || !object.contains(key) || !object[key].is_string()) return {};
+  return object[key].get<std::string>();
+}
+
+std::int64_t measured_rows(const nlohmann::json& stack) {
+  std::int64_t rows = 0;
+  for (const char* model : {"collective_model", "compute_model"}) {
+    if (!stack.contains(model) || !stack[model].is_object()) continue;
+    const nlohmann::json& own = stack[model];
+    if (own.contains("rows") && own["rows"].is_array()) {
+      rows += static_cast<std::int64_t>(own["rows"].size());
+    }
+  }
+  return rows;
+}
+
+SectionContent render(const RunHeader& header) {
+  const RunConfiguration& configuration = header.configuration;
+  Table table;
+  table.caption = "Sources";
+  table.columns = {{"of", ColumnKind::kText},
+                   {"name", ColumnKind::kName},
+                   {"measured or fitted rows", ColumnKind::kCount},
+                   {"source", ColumnKind::kText}};
+  const auto add = [&](const char* what, const std::string& name, Cell rows,
+                       const std::string& source) {
+    table.rows.push_back(
+        {Cell(what), Cell(name), std::move(rows), Cell(source.empty() ? "none is named" : source)});
+  };
+  if (configuration.topology.contains("name")) {
+    add("topology", text_of(configuration.topology, "name"), Cell(),
+        text_of(configuration.topology, "source"));
+  }
+  std::vector<std::string> fitted;
+  for (const nlohmann::json& stack : configuration.stacks) {
+    const std::string name = text_of(stack, "name");
+    const std::int64_t rows = measured_rows(stack);
+    if (rows > 0) fitted.push_back(code(name));
+    add("stack", name, rows > 0 ? Cell(rows) : Cell(), text_of(stack, "source"));
+  }
+  for (const SuiteSource& suite : configuration.suites) {
+    add("suite", suite.name, Cell(), suite.source);
+  }
+  SectionContent content;
+  if (!table.rows.empty()) content.blocks.emplace_back(std::move(table));
+  content.answer = fitted.empty()
+                       ? "No price of this run rests on a measured row: all follow from formulas "
+                         "and the figures of the topology."
+                       : "The prices of " + listed(fitted) +
+                             " rest on measured rows; all others follow from formulas and the "
+                             "figures of the topology.";
+  return content;
+}
+
+}  // namespace
+
+REPORT_SECTION(provenance){
+    .id = "provenance",
+    .title = "Where the figures are from",
+    .question = "Which figures were measured, and who says so?",
+    .order = 85,
+    .render = render,
+};
+
+}  // namespace shardlab

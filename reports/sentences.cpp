@@ -1,0 +1,38 @@
+// The answers of the reports that compare nothing, in one sentence each.
+#include <cmath>
+
+#include "reports/errors.h"
+#include "reports/number_text.h"
+#include "reports/summary.h"
+
+namespace shardlab::reports {
+
+std::string ties_sentence(const TiesRecord& record) {
+  const std::int64_t answered = record.questions - record.not_asked;
+  std::string text = code(record.stack) + " has exact ties in " + grouped(record.exact_ties) +
+                     " of " + counted(answered, "decision", "decisions");
+  if (answered > 0) {
+    text += " (" + percent(static_cast<double>(record.exact_ties) / static_cast<double>(answered)) +
+            ")";
+  }
+  text += record.order_dependent == 0
+              ? ", and none of its choices depends on the order of the candidates"
+              : ", and the order of the candidates decides " + grouped(record.order_dependent) +
+                    " of its choices";
+  return text + "; " + grouped(record.near_ties) + " more come within " +
+         fixed(record.within_percent, record.within_percent < 1.0 ? 2 : 0) + " % of a tie.";
+}
+
+std::string validation_sentence(const ValidationRecord& record) {
+  const ErrorFigures all = error_figures(record, [](const PredictedRow&) { return true; });
+  if (!all.median_percent) return code(record.stack) + " has no price for any measured time.";
+  std::string text = code(record.stack) + " is off by " + fixed(*all.median_percent, 1) +
+                     " % in the median of " +
+                     counted(all.points, "measured time", "measured times") +
+                     " (nine in ten are within " + fixed(*all.p90_percent, 1) + " %)";
+  if (std::abs(*all.median_signed_percent) < 0.05) return text + ", on neither side.";
+  return text + ", and predicts " + (*all.median_signed_percent > 0.0 ? "too much" : "too little") +
+         " by " + fixed(std::abs(*all.median_signed_percent), 1) + " % in the median.";
+}
+
+}  // namespace shardlab::reports

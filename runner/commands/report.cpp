@@ -1,0 +1,78 @@
+// shardlab report: write a report again, from the record that a run left.
+#include <filesystem>
+#include <map>
+
+#include "runner/commands/commands.h"
+#include "runner/read_json.h"
+#include "runner/run_reports.h"
+
+namespace shardlab {
+namespace {
+
+struct ReportArguments {
+  std::vector<std::string> records;
+};
+
+// Where the report of each record goes: the folder of --out, or, where there are several records, a
+// folder of its own in it, by the name of the record's file or, of a record.json, of its folder.
+std::vector<std::string> folders_of(const std::vector<std::string>& records,
+                                    const std::string& out) {
+  if (records.size() == 1) return {out};
+  std::vector<std::string> folders;
+  std::map<std::string, std::string> owner;
+  for (const std::string& record : records) {
+    const std::filesystem::path path = std::filesystem::absolute(record).lexically_normal();
+    const std::string name =
+        (path.filename() == "record.json" ? path.parent_path().filename() : path.stem()).string();
+    const auto [known, is_new] = owner.try_emplace(name, record);
+    if (!is_new) {
+      throw InputError("report: " + known->second + " and " + record + " would both go to " +
+                       (std::filesystem::path(out) / name).string() +
+                       "; valid: records of different names, or one at a time");
+    }
+    folders.push_back((std::filesystem::path(out) / name).string());
+  }
+  return folders;
+}
+
+void run_report(const ReportArguments& arguments, Session& session) {
+  if (!writes_report(session) && !session.json()) {
+    throw InputError("report: valid: with --out, --summary or --format json");
+  }
+  if (session.json() && arguments.records.size() > 1) {
+    throw InputError("report: --format json prints one document; valid: one record");
+  }
+  std::vector<std::string> folders(arguments.records.size());
+  if (!session.out.empty()) folders = folders_of(arguments.records, session.out);
+  // All are read before any is written: a damaged one leaves nothing half done.
+  std::vector<reports::RunRecord> records;
+  for (const std::string& file : arguments.records) {
+    records.push_back(reports::parse_run_record(read_text_file(file), file));
+  }
+  for (std::size_t i = 0; i < records.size(); ++i) {
+    session.out = folders[i];
+    prepare_out(session);
+    write_run(session, records[i]);
+    if (session.json()) {
+      session.print(reports::write_report(records[i]).json);
+    } else if (!session.summary) {
+      session.print(report_line(session));
+    }
+  }
+}
+
+}  // namespace
+
+void add_report_command(CLI::App& app, Session& session) {
+  auto arguments = std::make_shared<ReportArguments>();
+  CLI::App* command = app.add_subcommand("report",
+                                         "write a report again, from the records that runs left\n"
+                                         "  shardlab report run/record.json --out report/");
+  command->add_option("records", arguments->records, "record.json of compare, ties or validate")
+      ->required();
+  add_report_options(*command, session);
+  add_common_options(*command, session);
+  command->callback([arguments, &session] { run_report(*arguments, session); });
+}
+
+}  // namespace shardlab

@@ -1,0 +1,160 @@
+"""Opens reports in headless Chromium, through Debian's chromium-driver and python3-selenium.
+
+    with pages.browser() as page:
+        page.open(pathlib.Path("build/demo/report.html"), width=1280, scheme="dark")
+        page.script("return document.title")
+
+Also makes the reports that tests look at, each once a process, with the program in SHARDLAB_BINARY.
+A test that cannot run exits with SKIPPED, which CTest shows as skipped, after one line that says why.
+"""
+
+import atexit
+import base64
+import contextlib
+import functools
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+
+SKIPPED = 77
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+DRIVER = shutil.which("chromedriver")
+
+
+def skip(reason: str) -> None:
+    """Ends the test as skipped."""
+    print(f"skipped: {reason}", file=sys.stderr)
+    sys.exit(SKIPPED)
+
+
+def require_browser() -> None:
+    """Skips where there is no browser to drive."""
+    if CHROMIUM is None or DRIVER is None:
+        skip("no chromium or no chromedriver here; scripts/setup installs both")
+    try:
+        import selenium  # noqa: F401  pylint: disable=import-outside-toplevel,unused-import
+    except ImportError:
+        skip("this Python has no selenium; scripts/setup installs python3-selenium")
+
+
+class Page:
+    """One window. Heights are a screen's; the page scrolls."""
+
+    def __init__(self, driver):
+        self.driver = driver
+
+    def emulate(self, width: int = 1280, height: int = 900, scheme: str = "light", media: str = "screen") -> None:
+        """Sets the size of the window, the preferred colours, and screen or print."""
+        self._command("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False)
+        self._command("Emulation.setEmulatedMedia", media=media,
+                      features=[{"name": "prefers-color-scheme", "value": scheme}])
+
+    def open(self, path: pathlib.Path, **emulation) -> float:
+        """Opens a file and returns the seconds until everything is drawn. Earlier console messages are dropped."""
+        self.emulate(**emulation)
+        self.driver.get_log("browser")
+        start = time.perf_counter()
+        self.driver.get(path.resolve().as_uri())
+        if self.script("return document.documentElement.dataset.ready") != "true":
+            raise AssertionError(f"{path}: the script did not reach its end: {self.complaints()}")
+        return time.perf_counter() - start
+
+    def script(self, code: str, *arguments):
+        """Runs JavaScript in the page."""
+        return self.driver.execute_script(code, *arguments)
+
+    def complaints(self) -> list[str]:
+        """What the console says since the last call."""
+        return [entry["message"] for entry in self.driver.get_log("browser")]
+
+    def settle(self) -> None:
+        """Waits until what was changed is painted."""
+        self.driver.execute_async_script("const done = arguments[0]; requestAnimationFrame(() => requestAnimationFrame(done));")
+
+    def screenshot(self, clip: dict | None = None) -> bytes:
+        """The window, or a rectangle of the page, as PNG."""
+        arguments = {"format": "png"}
+        if clip is not None:
+            arguments |= {"clip": clip | {"scale": 1}, "captureBeyondViewport": True}
+        return base64.b64decode(self._command("Page.captureScreenshot", **arguments)["data"])
+
+    def pdf(self) -> bytes:
+        """The page as it prints."""
+        return base64.b64decode(self._command("Page.printToPDF", printBackground=True)["data"])
+
+    def _command(self, name: str, **arguments):
+        return self.driver.execute_cdp_cmd(name, arguments)
+
+
+@contextlib.contextmanager
+def browser():
+    """A headless browser without a profile of its own."""
+    from selenium import webdriver  # pylint: disable=import-outside-toplevel
+    from selenium.webdriver.chrome.options import Options  # pylint: disable=import-outside-toplevel
+    from selenium.webdriver.chrome.service import Service  # pylint: disable=import-outside-toplevel
+
+    options = Options()
+    options.binary_location = CHROMIUM
+    for argument in ("--headless=new", "--disable-gpu", "--disable-dev-shm-usage", "--hide-scrollbars",
+                     "--force-device-scale-factor=1"):
+        options.add_argument(argument)
+    if os.geteuid() == 0:
+        options.add_argument("--no-sandbox")  # which root cannot have
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    driver = webdriver.Chrome(service=Service(DRIVER), options=options)
+    try:
+        driver.set_script_timeout(60)
+        yield Page(driver)
+    finally:
+        driver.quit()
+
+
+def program() -> str:
+    """The binary under test."""
+    binary = os.environ.get("SHARDLAB_BINARY")
+    if not binary:
+        skip("SHARDLAB_BINARY names no program; CTest sets it")
+    return binary
+
+
+# Every command that writes a report, on something small: name of the report -> command line.
+REPORTS = {
+    "compare": ["compare", "--baseline", "dtensor-v3", "--candidate", "shardlab", "--suite", "ops-small"],
+    "compare-several": ["compare", "--baseline", "dtensor-v3", "--candidate", "dtensor-v3-rp", "--candidate", "dtensor-v4",
+                        "--suite", "llama3-8b-tp"],
+    "compare-equal": ["compare", "--baseline", "dtensor-v3", "--candidate", "dtensor-2.13", "--suite", "ops-small"],
+    "ties": ["ties", "--stack", "dtensor-v3", "--suite", "ops-small"],
+    "validate": ["validate", "--stack", "calibrated-h100"],
+}
+
+
+@functools.lru_cache(maxsize=None)
+def folder() -> pathlib.Path:
+    """Where this process keeps its reports."""
+    path = pathlib.Path(tempfile.mkdtemp(prefix="shardlab-pages-"))
+    atexit.register(shutil.rmtree, path, ignore_errors=True)
+    return path
+
+
+@functools.lru_cache(maxsize=None)
+def report(name: str) -> pathlib.Path:
+    """The folder of one of REPORTS, made when first asked for."""
+    out = folder() / name
+    make_report(REPORTS[name], out)
+    return out
+
+
+def make_report(command: list[str], out: pathlib.Path) -> None:
+    """Runs the program so that it writes a report into `out`."""
+    subprocess.run([program(), *command, "--out", str(out), "--quiet", "--no-timing"], check=True,
+                   stdout=subprocess.DEVNULL)
+
+
+def report_json(name: str) -> dict:
+    """report.json of one of REPORTS."""
+    return json.loads((report(name) / "report.json").read_text(encoding="utf-8"))

@@ -1,0 +1,223 @@
+// Records of every kind: what they hold reads back, their sections keep the contract of sections,
+// and errors are worked out as they are defined.
+#include "reports/run_record.h"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "costmodel/error.h"
+#include "reports/errors.h"
+#include "reports/section.h"
+#include "tests/unit/reports/sample_record.h"
+
+namespace shardlab::reports {
+namespace {
+
+using nlohmann::json;
+
+json ties_result() {
+  const json item = {{"question", "q1"},
+                     {"op", "aten.mm.default"},
+                     {"mesh", "2x4"},
+                     {"bytes", 4096.0},
+                     {"inputs", {"f32[32,32] S(0)R"}},
+                     {"choice", "RR -> RR"},
+                     {"total_us", 8.5},
+                     {"candidates", 5},
+                     {"exact_ties", 2},
+                     {"near_ties", 0},
+                     {"margin_us", nullptr},
+                     {"order_dependent", true},
+                     {"flip", {{"parameter", "latency"}, {"factor", 1.25}, {"to", "S(0)R"}}},
+                     {"tied", {"RR -> RR", "S(0)R -> S(0)R"}}};
+  json near = item;
+  near["question"] = "q2";
+  near["exact_ties"] = 1;
+  near["near_ties"] = 3;
+  near["flip"] = nullptr;
+  near["order_dependent"] = false;
+  return {{"stack", "old"},       {"within_percent", 1.0}, {"questions", 10},
+          {"exact_ties", 1},      {"near_ties", 1},        {"order_dependent", 1},
+          {"impossible", 1},      {"not_asked", 2},        {"flipped_first_by", {{"latency", 1}}},
+          {"items", {item, near}}};
+}
+
+// Errors of +100 %, -50 %, +10 % and one that is not priced: the median of 10, 50, 100 is 50, the
+// 90th percentile at place 1.8 is 50 + .8 x 50 = 90, the signed median 10.
+json validation_result() {
+  const auto row = [](int set, const char* file, const char* collective, double bytes,
+                      double measured, double predicted) -> json {
+    return {{"set", set},
+            {"file", file},
+            {"collective", collective},
+            {"bytes", bytes},
+            {"measured_us", measured},
+            {"predicted_us", predicted},
+            {"error_percent", 100.0 * (predicted - measured) / measured}};
+  };
+  json rows = {row(0, "a", "all_reduce", 1e3, 10.0, 20.0),
+               row(0, "a", "all_gather", 2e6, 10.0, 5.0),
+               row(1, "b", "all_reduce", 1e9, 10.0, 11.0)};
+  rows.push_back({{"set", 1},
+                  {"file", "b"},
+                  {"collective", "broadcast"},
+                  {"bytes", 1e9},
+                  {"measured_us", 10.0},
+                  {"predicted_us", nullptr},
+                  {"impossible", "no row for it"}});
+  const auto set = [](const char* name, const char* gpu) -> json {
+    return {{"name", name},
+            {"gpu", gpu},
+            {"scale", "2x8"},
+            {"date", nullptr},
+            {"nccl_version", "2.27"},
+            {"health", "healthy"},
+            {"source", "https://example.org"}};
+  };
+  return {{"stack", "old"},
+          {"measurement_sets", {set("a", "H100"), set("b", "A100")}},
+          {"rows", rows},
+          {"warnings", {"a warning"}},
+          {"points", 3},
+          {"unpriced", 1},
+          {"median_ape_percent", 50.0},
+          {"p90_ape_percent", 90.0},
+          {"mean_ape_percent", 53.0},
+          {"bias_percent", 20.0},
+          {"sets", 2},
+          {"by", json::object()},
+          {"worst", json::array()}};
+}
+
+RunRecord record_of(std::string_view kind, const json& result) {
+  ResultRecord record;
+  static_cast<RunHeader&>(record) = small_record();
+  record.result = result;
+  return make_run_record(kind, std::move(record), "run.json");
+}
+
+std::vector<RunRecord> records() {
+  json no_ties = ties_result();
+  no_ties["items"] = json::array();
+  no_ties["flipped_first_by"] = json::object();
+  json no_rows = validation_result();
+  no_rows["rows"] = json::array();
+  json unpriced = validation_result();
+  unpriced["rows"] = {unpriced["rows"][3]};
+  return {small_record(),
+          record_of(kTiesKind, ties_result()),
+          record_of(kTiesKind, no_ties),
+          record_of(kValidateKind, validation_result()),
+          record_of(kValidateKind, no_rows),
+          record_of(kValidateKind, unpriced)};
+}
+
+TEST(RunRecord, ReadsBackAndReportsTheSameBytes) {
+  for (const RunRecord& record : records()) {
+    const std::string text = run_record_text(record);
+    const RunRecord again = parse_run_record(text, "run.json");
+    EXPECT_EQ(again.index(), record.index());
+    EXPECT_EQ(run_record_text(again), text);
+    const ReportFiles first = write_report(record);
+    const ReportFiles second = write_report(again);
+    EXPECT_EQ(first.html, second.html);
+    EXPECT_EQ(first.markdown, second.markdown);
+    EXPECT_EQ(first.json, second.json);
+    EXPECT_LT(summary_markdown(record).size(), 4000U);
+    EXPECT_TRUE(json::accept(first.json));
+  }
+}
+
+TEST(RunRecord, ARecordOfBeforeThereWereKindsIsAComparison) {
+  json old = json::parse(record_text(small_record()));
+  old.erase("kind");
+  EXPECT_EQ(std::get<ComparisonRecord>(parse_run_record(old.dump(), "run.json")), small_record());
+}
+
+template <class Record>
+RenderedReport rendered(const RunRecord& record) {
+  return render_report(std::get<Record>(record));
+}
+
+TEST(RunRecord, SectionsKeepTheirContractInEveryKind) {
+  for (const RunRecord& record : records()) {
+    if (std::holds_alternative<ComparisonRecord>(record)) continue;  // section_test.cpp
+    const RenderedReport report = std::holds_alternative<TiesRecord>(record)
+                                      ? rendered<TiesRecord>(record)
+                                      : rendered<ValidationRecord>(record);
+    EXPECT_TRUE(report.sentence.ends_with(".")) << report.sentence;
+    EXPECT_GE(report.sections.size(), 4U);
+    for (const RenderedSection& section : report.sections) {
+      SCOPED_TRACE(section.section->id);
+      EXPECT_TRUE(section.section->question.ends_with("?"));
+      EXPECT_TRUE(section.content.answer.ends_with(".")) << section.content.answer;
+      for (const Block& block : section.content.blocks) {
+        if (const auto* table = std::get_if<Table>(&block)) {
+          EXPECT_LE(table->columns.size(), kMaxColumns);
+          for (const Row& row : table->rows) EXPECT_EQ(row.size(), table->columns.size());
+        }
+        if (const auto* browser = std::get_if<Browser>(&block)) {
+          EXPECT_LE(browser->columns.size(), kMaxColumns);
+          for (const BrowserRow& row : browser->rows) {
+            EXPECT_EQ(row.cells.size(), browser->columns.size());
+            ASSERT_EQ(row.facets.size(), browser->facets.size());
+            for (std::size_t i = 0; i < row.facets.size(); ++i) {
+              EXPECT_LT(row.facets[i], browser->facets[i].options.size());
+            }
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(RunRecord, SentencesTellTheWholeStory) {
+  EXPECT_EQ(rendered<TiesRecord>(records()[1]).sentence,
+            "`old` has exact ties in 1 of 8 decisions (12.5 %), and the order of the candidates "
+            "decides 1 of its choices; 1 more come within 1 % of a tie.");
+  EXPECT_EQ(rendered<ValidationRecord>(records()[3]).sentence,
+            "`old` is off by 50.0 % in the median of 3 measured times (nine in ten are within 90.0 "
+            "%), and predicts too much by 10.0 % in the median.");
+  EXPECT_EQ(rendered<ValidationRecord>(records()[5]).sentence,
+            "`old` has no price for any measured time.");
+}
+
+TEST(RunRecord, ErrorsAreThoseOfTheRowsThatCount) {
+  const RunRecord run = record_of(kValidateKind, validation_result());
+  const auto& record = std::get<ValidationRecord>(run);
+  const ErrorFigures all = error_figures(record, [](const PredictedRow&) { return true; });
+  EXPECT_EQ(all.points, 3);
+  EXPECT_EQ(all.unpriced, 1);
+  EXPECT_DOUBLE_EQ(*all.median_percent, 50.0);
+  EXPECT_DOUBLE_EQ(*all.p90_percent, 90.0);
+  EXPECT_DOUBLE_EQ(*all.median_signed_percent, 10.0);
+  EXPECT_DOUBLE_EQ(*all.worst_percent, 100.0);
+  const ErrorFigures none = error_figures(record, [](const PredictedRow&) { return false; });
+  EXPECT_EQ(none.points, 0);
+  EXPECT_FALSE(none.median_percent.has_value());
+}
+
+TEST(RunRecord, ContradictionsAreNamed) {
+  const auto error_of = [](json result) -> std::string {
+    try {
+      static_cast<void>(record_of(kValidateKind, result));
+    } catch (const ConfigError& error) {
+      return error.what();
+    }
+    return "no error";
+  };
+  json result = validation_result();
+  result["rows"][1]["set"] = 2;
+  EXPECT_EQ(error_of(result), "run.json:/result/rows/1/set: found 2; there are 2 measurement_sets");
+  result = validation_result();
+  result["rows"][1]["file"] = "b";
+  EXPECT_EQ(error_of(result), "run.json:/result/rows/1/file: expected \"a\", the name of its set");
+  result = validation_result();
+  result["rows"][0].erase("error_percent");
+  EXPECT_EQ(error_of(result),
+            "run.json:/result/rows/0/predicted_us: expected with error_percent, or neither");
+}
+
+}  // namespace
+}  // namespace shardlab::reports
