@@ -10,6 +10,12 @@ memory, no GPU. Two kinds of questions are kept, equal ones once, with how often
 
     scripts/record_suite.py llama3-8b-tp --out configs/suites/llama3-8b-tp.json
     scripts/record_suite.py llama3-8b-fsdp-tp --batch 8,16 --seqlen 2048,8192 --out suite.json
+    scripts/record_suite.py --script train.py:step --mesh dp=4,tp=8 --out suite.json
+
+A script of yours is a Python file with a function that takes a DeviceMesh (default: `run`); everything it does on
+DTensors is recorded, ops that shardlab has no rules for (`shardlab list ops`) are counted under `skipped`, and each
+question names the line that asked first. Nothing of the fake process group holds data: give tensors the device
+"meta", or let them be small.
 
 Programs (LLaMA3-8B shapes, one transformer block, final norm, output layer and loss, bf16):
 
@@ -19,20 +25,27 @@ llama3-8b-fsdp-tp  mesh 8x8 (dp, tp): the same, the batch sharded on dp, and eac
                    dp as fully_shard does on top of tp: `_S(0,8)S(0)` or S(0)S(1), gathered on dp
                    before its use by an explicit redistribute.
 
+llama3-8b-tp-only  mesh 8 (tp): tensor parallel alone, activations replicated between the parts.
+moe-ep             mesh 8 (ep): a layer of 64 experts, each rank has 8; tokens reach them by a dense one-hot
+                   dispatch as in GShard (Lepikhin et al., 2020), which is two products and a reduce-scatter.
+
 The `_S` of the attention's bmm come from views (batch and heads flattened): PyTorch takes these for
 placements of their own, not for an encoded shard order; a suite cannot say that.
 """
 
 import argparse
 import json
+import importlib.util
+import os
 import re
+import subprocess
 import sys
 from collections import Counter
 from itertools import product
 from pathlib import Path
 
 from gen_golden_dtensor import (
-    TORCH_VERSION, Oracle, input_text, layout_text, mesh_text, require_torch, tensor_text)
+    DTYPES, TORCH_VERSION, Oracle, input_text, layout_text, mesh_text, require_torch, tensor_text)
 
 DIM, FFN, HEADS, KV_HEADS, HEAD_DIM, VOCABULARY = 4096, 14336, 32, 8, 128, 128256
 # Ops whose choice is worth a question: products, pointwise ops, reductions and joins. Views and
@@ -48,15 +61,59 @@ LAYOUT = re.compile(r"(R|_?S\(\d+(,\d+)?\)(\[\d+\])?|P\((sum|avg|min|max|product
 SCHEMA = "shardlab/suite/1"
 
 
+class NoJson(Exception):
+    """An argument that a suite can't say."""
+
+
+def plain(value):
+    """An argument that is no tensor, as a suite has it."""
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    if isinstance(value, (list, tuple)):
+        return [plain(element) for element in value]
+    name = str(value).removeprefix("torch.")
+    for short, long in DTYPES.items():
+        if name == long:
+            return short
+    raise NoJson(f"an argument of type {type(value).__name__}")
+
+
+def positional(function, args, kwargs):
+    """All arguments in the order of the op's schema, as far as one is given that is not its default."""
+    schema = function._schema.arguments
+    values, given = list(args), len(args)
+    for argument in schema[len(args):]:
+        value = kwargs.get(argument.name, argument.default_value)
+        values.append(value)
+        if value != argument.default_value:
+            given = len(values)
+    return values[:given]
+
+
 class Recorder:
     """Counts questions in the order of their first occurrence."""
 
-    def __init__(self):
+    def __init__(self, kept_ops=KEPT_OPS, script=None):
         self.questions = {}  # text of the question -> [question, count]
         self.skipped = Counter()
+        self.kept_ops = kept_ops
+        self.script = script  # its lines are named
+        self.where = {}
 
     def count(self, question):
-        self.questions.setdefault(json.dumps(question), [question, 0])[1] += 1
+        text = json.dumps(question)
+        if text not in self.questions and self.script is not None:
+            self.where[text] = self.line()
+        self.questions.setdefault(text, [question, 0])[1] += 1
+
+    def line(self):
+        """The innermost line of the script that runs now."""
+        frame = sys._getframe(1)
+        while frame is not None:
+            if frame.f_code.co_filename == str(self.script):
+                return f"{self.script.name}:{frame.f_lineno}"
+            frame = frame.f_back
+        return self.script.name
 
     def operation(self, op, args):
         """One call on DTensors; `args` are its positional arguments with specs for tensors."""
@@ -71,8 +128,13 @@ class Recorder:
                 return
             inputs.append(input_text(arg))
             mesh = specs[0].mesh
-        if op not in KEPT_OPS:
+        if op not in self.kept_ops:
             self.skipped[op] += 1
+            return
+        try:
+            rest = plain(rest)
+        except NoJson as reason:
+            self.skipped[f"{op} ({reason})"] += 1
             return
         self.count({"kind": "select", "op": op, "mesh": mesh_text(mesh.shape), "inputs": inputs,
                     "args": rest})
@@ -99,7 +161,8 @@ def observe(recorder, run):
     class Operations(TorchDispatchMode):
         def __torch_dispatch__(self, function, types, args=(), kwargs=None):
             if tree_any(lambda value: isinstance(value, DTensor), (args, kwargs)):
-                specs = tree_map_only(DTensor, lambda tensor: tensor._spec, args)
+                specs = tree_map_only(DTensor, lambda tensor: tensor._spec,
+                                      positional(function, args, kwargs or {}))
                 recorder.operation(str(function), specs)
             return function(*args, **(kwargs or {}))
 
@@ -123,6 +186,8 @@ def observe(recorder, run):
 
 class Llama:
     """One block of LLaMA3-8B with its output layer, on DTensors over `mesh`, whose last dim is tp."""
+
+    sequence_parallel = True
 
     def __init__(self, torch, mesh, batch, seqlen):
         from torch.distributed.tensor import Replicate, Shard
@@ -209,8 +274,9 @@ class Llama:
         return self.linear(gate * self.linear(x, "w3"), "w2")
 
     def run(self):
-        """Forward and backward; between the parts activations are sharded along the sequence on tp."""
-        sequence, shape = self.shard(1), (self.batch, self.seqlen)
+        """Forward and backward; with sequence parallel, activations are sharded along the sequence between the parts."""
+        sequence = self.shard(1) if self.sequence_parallel else self.whole
+        shape = (self.batch, self.seqlen)
         x = self.tensor((*shape, DIM), self.layout(sequence), requires_grad=True)
         targets = self.tensor(shape, self.layout(self.whole), dtype=self.torch.int64)
         x = x + self.to(self.attention(self.to(self.norm(x, "norm1"), self.whole)), sequence)
@@ -220,11 +286,47 @@ class Llama:
         self.torch.nn.functional.cross_entropy(logits, targets.flatten(0, 1)).backward()
 
 
+class LlamaWithoutSequenceParallel(Llama):
+    sequence_parallel = False
+
+
+class Experts(Llama):
+    """A layer of experts, forward and backward: EXPERTS of FFN, each token sent to CHOSEN, on mesh dim ep."""
+
+    EXPERTS, CHOSEN, EXPERT_FFN = 64, 8, 2048
+
+    def __init__(self, torch, mesh, batch, seqlen):
+        super().__init__(torch, mesh, batch, seqlen)
+        split = [self.shard(0)]
+        self.router = self.tensor((DIM, self.EXPERTS), [self.whole], requires_grad=True)
+        self.up, self.gate = (self.tensor((self.EXPERTS, DIM, self.EXPERT_FFN), split, requires_grad=True)
+                              for _ in range(2))
+        self.down = self.tensor((self.EXPERTS, self.EXPERT_FFN, DIM), split, requires_grad=True)
+
+    def run(self):
+        torch, whole, split = self.torch, [self.whole], [self.shard(0)]
+        tokens = self.batch * self.seqlen
+        slots = tokens * self.CHOSEN // self.EXPERTS  # of each expert
+        x = self.tensor((tokens, DIM), split, requires_grad=True)
+        weights = torch.softmax(torch.mm(x, self.router).float(), -1).to(x.dtype)
+        # Which token an expert's slot takes: made by topk, which has no gradient.
+        taken = self.tensor((self.EXPERTS * slots, tokens), split)
+        inside = torch.mm(taken, x.redistribute(self.mesh, whole)).view(self.EXPERTS, slots, DIM)
+        hidden = torch.nn.functional.silu(torch.bmm(inside, self.gate)) * torch.bmm(inside, self.up)
+        outside = torch.bmm(hidden, self.down).view(self.EXPERTS * slots, DIM)
+        back = torch.mm(taken.t(), outside).redistribute(self.mesh, split)
+        (back * weights.amax(-1, keepdim=True) + x).sum().backward()
+
+
 BLOCK = "LLaMA3-8B block and output layer, forward and backward"
-PROGRAMS = {  # name: mesh shape, names of its dims, default batch sizes, description
-    "llama3-8b-tp": ((8,), ("tp",), "2,8", f"{BLOCK}, tensor and sequence parallel on 8"),
+PROGRAMS = {  # name: program, mesh shape, names of its dims, default batch sizes, description
+    "llama3-8b-tp": (Llama, (8,), ("tp",), "2,8", f"{BLOCK}, tensor and sequence parallel on 8"),
+    "llama3-8b-tp-only": (LlamaWithoutSequenceParallel, (8,), ("tp",), "2,8", f"{BLOCK}, tensor parallel on 8"),
+    "moe-ep": (Experts, (8,), ("ep",), "1,4",
+               f"layer of {Experts.EXPERTS} experts of {DIM} x {Experts.EXPERT_FFN}, {Experts.CHOSEN} a token, forward "
+               "and backward, expert parallel on 8"),
     "llama3-8b-fsdp-tp": (
-        (8, 8), ("dp", "tp"), "8,16",
+        Llama, (8, 8), ("dp", "tp"), "8,16",
         f"{BLOCK}, mesh dp x tp = 8 x 8; FSDP is emulated: parameters have the placements that "
         "fully_shard gives on top of tensor parallel and are gathered on dp by explicit "
         "redistributes (fully_shard's own collectives do not pass through DTensor)"),
@@ -235,35 +337,97 @@ def suite_text(name, source, recorder):
     """JSON with one question a line."""
     head = {"schema": SCHEMA, "name": name, "source": source}
     lines = []
-    for number, (question, count) in enumerate(recorder.questions.values(), 1):
+    for number, (text, (question, count)) in enumerate(recorder.questions.items(), 1):
         what = question.get("op", "redistribute")
-        lines.append(json.dumps({"id": f"{name}/{number:04d} {what}", **question, "count": count}))
+        where = {"where": recorder.where[text]} if text in recorder.where else {}
+        lines.append(json.dumps({"id": f"{name}/{number:04d} {what}", **question, "count": count, **where}))
     skipped = json.dumps(dict(sorted(recorder.skipped.items())))
     questions = ",\n".join(lines)
     return f'{json.dumps(head)[:-1]}, "questions": [\n{questions}\n], "skipped": {skipped}}}\n'
 
 
-def main(argv=None):
-    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
-    option = parser.add_argument
-    option("program", choices=PROGRAMS, metavar="PROGRAM", help=" or ".join(PROGRAMS))
-    option("--out", metavar="FILE", help="the suite to write (default stdout)")
-    option("--batch", metavar="N[,N...]", help="global batch sizes (default 2,8; with dp 8,16)")
-    option("--seqlen", default="2048,8192", metavar="N[,N...]", help="default 2048,8192")
-    option("--any-version", action="store_true", help=f"accept a PyTorch other than {TORCH_VERSION}")
-    arguments = parser.parse_args(argv)
-    torch = require_torch(arguments.any_version)
-    torch.set_num_threads(1)
+def known_ops():
+    """The ops that shardlab has rules for."""
+    binary = os.environ.get("SHARDLAB_BINARY") or Path(__file__).resolve().parents[1] / "build/release/bin/shardlab"
+    try:
+        result = subprocess.run([binary, "list", "ops", "--format", "json"], capture_output=True, text=True, check=True)
+    except (OSError, subprocess.CalledProcessError) as error:
+        sys.exit(f"record_suite: {binary}: {error}; valid: a built shardlab (scripts/build), or SHARDLAB_BINARY")
+    return {op if isinstance(op, str) else op["op"] for op in json.loads(result.stdout)["ops"]}
 
-    shape, names, batch, description = PROGRAMS[arguments.program]
+
+def read_script(text):
+    """Path and function of FILE.py[:FUNCTION]."""
+    file, _, function = text.partition(":")
+    path, function = Path(file).resolve(), function or "run"
+    if not path.is_file():
+        sys.exit(f"record_suite: --script: {file}: no such file")
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    module = importlib.util.module_from_spec(spec)
+    sys.path.insert(0, str(path.parent))
+    spec.loader.exec_module(module)
+    if not callable(getattr(module, function, None)):
+        names = ", ".join(name for name, value in vars(module).items() if callable(value) and name[0] != "_")
+        sys.exit(f"record_suite: --script: {file} has no function {function}; valid: {names or 'none'}")
+    return path, getattr(module, function)
+
+
+def read_mesh(text):
+    """Sizes and names of "dp=8,tp=8" or "8x8"."""
+    try:
+        if "=" in text:
+            pairs = [part.split("=") for part in text.split(",")]
+            shape, names = tuple(int(size) for _, size in pairs), tuple(name for name, _ in pairs)
+        else:
+            shape, names = tuple(int(size) for size in text.split("x")), None
+    except ValueError:
+        shape = ()
+    if not shape or min(shape) < 1:
+        sys.exit(f"record_suite: --mesh: found {text}; valid: 8x8, or dp=8,tp=8")
+    return shape, names
+
+
+def record_script(arguments, torch):
+    """Name, source and recorder of a script of the user's."""
+    path, function = read_script(arguments.script)
+    shape, names = read_mesh(arguments.mesh)
+    oracle, recorder = Oracle(torch), Recorder(known_ops(), path)
+    oracle.enter(shape, names=names)
+    observe(recorder, lambda: function(oracle.mesh))
+    source = f"recorded by scripts/record_suite.py from {path.name}, torch {torch.__version__.split('+')[0]}, mesh {arguments.mesh}"
+    return path.stem, source, recorder
+
+
+def record_program(arguments, torch):
+    """The same of a program that is written above."""
+    program, shape, names, batch, description = PROGRAMS[arguments.program]
     batch = arguments.batch or batch
     oracle, recorder = Oracle(torch), Recorder()
     oracle.enter(shape, names=names)
     for size, seqlen in product(map(int, batch.split(",")), map(int, arguments.seqlen.split(","))):
-        observe(recorder, Llama(torch, oracle.mesh, size, seqlen).run)
+        observe(recorder, program(torch, oracle.mesh, size, seqlen).run)
     source = (f"recorded by scripts/record_suite.py, torch {torch.__version__.split('+')[0]}, "
               f"{description}; batch {batch}, sequence {arguments.seqlen}, bf16")
-    text = suite_text(arguments.program, source, recorder)
+    return arguments.program, source, recorder
+
+
+def main(argv=None):
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
+    option = parser.add_argument
+    option("program", nargs="?", choices=PROGRAMS, metavar="PROGRAM", help=" or ".join(PROGRAMS))
+    option("--script", metavar="FILE.py[:FUNCTION]", help="instead: a function of yours that takes a DeviceMesh")
+    option("--mesh", metavar="MESH", default="8", help="of the script: 8x8, or dp=8,tp=8 (default 8)")
+    option("--out", metavar="FILE", help="the suite to write (default stdout)")
+    option("--batch", metavar="N[,N...]", help="global batch sizes (default: the program's)")
+    option("--seqlen", default="2048,8192", metavar="N[,N...]", help="default 2048,8192")
+    option("--any-version", action="store_true", help=f"accept a PyTorch other than {TORCH_VERSION}")
+    arguments = parser.parse_args(argv)
+    if (arguments.program is None) == (arguments.script is None):
+        parser.error("valid: either a PROGRAM or --script FILE.py")
+    torch = require_torch(arguments.any_version)
+    torch.set_num_threads(1)
+    name, source, recorder = (record_script if arguments.script else record_program)(arguments, torch)
+    text = suite_text(name, source, recorder)
     if arguments.out is None:
         sys.stdout.write(text)
     else:

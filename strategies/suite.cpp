@@ -30,6 +30,7 @@ Question read_question(const nlohmann::json& json, const JsonPlace& place) {
   question.mesh = parse_at(reader.place("mesh"), [&] { return DeviceMesh::parse(mesh); });
   const int ndim = question.mesh.ndim();
   question.count = reader.integer_or("count", 1, 1, std::int64_t{1} << 53);
+  static_cast<void>(reader.text_or("where", ""));  // the line that asked first; for readers only
   if (kind == "plan") {
     question.kind = Question::Kind::kPlan;
     const std::string tensor = reader.text("tensor");
