@@ -178,11 +178,12 @@ def solve(program: Config, *, mesh: str, stack: Config = "ap-nccl", topology: Co
           pins: Mapping[str, str] | None = None, pin_inputs: str | None = None, pin_outputs: str | None = None,
           parameter_budget: float | None = None, memory_budget_bytes: float | None = None, margins: bool = False,
           best: int | None = None, explain: str | None = None, strided: bool = False,
-          set: Mapping[str, Any] | None = None) -> Json:
+          recipe: Config | None = None, greedy: bool = False, sensitivity: bool = False,
+          budget_curve: int | None = None, set: Mapping[str, Any] | None = None) -> Json:
     """The best layouts of a whole program, with a proof.
 
     Keys: objective_us, lower_bound_us, optimal, breakdown_us, assignment (node, op, layout_in, layout_out,
-    compute_us, communication_us, margin_us), timing.
+    compute_us, communication_us, margin_us), timing; greedy, sensitivity, budget_curves where asked for.
     """
     with _Words("solve") as words:
         words.words.append(words.file(program))
@@ -191,6 +192,8 @@ def solve(program: Config, *, mesh: str, stack: Config = "ap-nccl", topology: Co
         words.add("--pin-inputs", pin_inputs).add("--pin-outputs", pin_outputs)
         words.add("--parameter-budget", parameter_budget).add("--memory-budget", memory_budget_bytes)
         words.add("--margins", margins).add("--best", best).add("--explain", explain).add("--strided", strided)
+        words.add("--recipe", None if recipe is None else words.file(recipe)).add("--greedy", greedy)
+        words.add("--sensitivity", sensitivity).add("--budget-curve", budget_curve)
         return words.common(topology, set).run()
 
 
@@ -227,7 +230,8 @@ def compare(*, baseline: Config, candidates: Sequence[Config], suite: Config, re
 
 
 def names(kind: str) -> list[str]:
-    """A registry: stacks, models, topologies, ops, suites, regressions, programs, measurements."""
+    """A registry: stacks, models, topologies, ops, suites, regressions, programs, recipes,
+    measurements."""
     return run("list", kind)[kind]
 
 

@@ -166,10 +166,7 @@ struct Greedy {
 };
 
 Greedy greedy_of(const SolvedProgram& solved, ExactSolver& solver) {
-  Assignment given(solved.program.nodes.size(), -1);
-  for (std::size_t n = 0; n < given.size(); ++n) {
-    if (solved.program.nodes[n].is_source()) given[n] = solved.solution.assignment[n];
-  }
+  const Assignment given = sources_of(solved.program, solved.solution.assignment);
   Greedy greedy{
       .walk = greedy_walk(solved.network, given), .regret = {}, .objective_us = kForbidden};
   if (greedy.walk.stuck) return greedy;

@@ -83,11 +83,7 @@ class Comparison {
           table.costs[place];
     }
     row.kept_bytes = memory_.amount(best.assignment);
-    Assignment given(priced_.program.nodes.size(), -1);
-    for (std::size_t n = 0; n < given.size(); ++n) {
-      if (priced_.program.nodes[n].is_source()) given[n] = best.assignment[n];
-    }
-    const GreedyWalk walk = greedy_walk(network, given);
+    const GreedyWalk walk = greedy_walk(network, sources_of(priced_.program, best.assignment));
     if (!walk.stuck) row.greedy_us = network.cost(walk.assignment);
     return row;
   }

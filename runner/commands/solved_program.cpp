@@ -80,6 +80,14 @@ NodeLayouts chosen_layouts(const SolvedProgram& solved, std::size_t node) {
   return layouts_of(solved, node, at(solved.solution.assignment[node]));
 }
 
+Assignment sources_of(const Program& program, const Assignment& assignment) {
+  Assignment sources(assignment.size(), -1);
+  for (std::size_t n = 0; n < sources.size(); ++n) {
+    if (program.nodes[n].is_source()) sources[n] = assignment[n];
+  }
+  return sources;
+}
+
 nlohmann::json breakdown_json(const Breakdown& parts) {
   return {{"compute", parts.compute_us},
           {"communication", parts.communication_us},

@@ -42,6 +42,9 @@ struct NodeLayouts {
                                      std::size_t row);
 [[nodiscard]] NodeLayouts chosen_layouts(const SolvedProgram& solved, std::size_t node);
 
+// The values of parameters, buffers, inputs and tangents; -1 of all other nodes.
+[[nodiscard]] Assignment sources_of(const Program& program, const Assignment& assignment);
+
 [[nodiscard]] nlohmann::json breakdown_json(const Breakdown& parts);
 // "kernels 1.000 us, communication 2.000 us, transitions 3.000 us".
 [[nodiscard]] std::string breakdown_text(const Breakdown& parts);

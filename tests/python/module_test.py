@@ -79,6 +79,9 @@ def test_a_program_is_solved_and_simulated():
     pinned = shardlab.solve(program, mesh="8", pins={"x": "R"})
     assert pinned["objective_us"] >= named["objective_us"]
     assert pinned["assignment"][0]["layout_out"] == "R"
+    asked = shardlab.solve(program, mesh="8", recipe="fsdp", greedy=True, sensitivity=True, budget_curve=5)
+    assert asked["recipe"] == "fsdp" and asked["objective_us"] >= named["objective_us"]
+    assert {"greedy", "sensitivity", "budget_curves"} <= set(asked)
     assert shardlab.simulate("S(0)", "R", mesh="4", tensor="f32[8,4]")["verified"] is True
 
 
