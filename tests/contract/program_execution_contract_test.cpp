@@ -514,10 +514,11 @@ TEST(UnshardedLlama, GradientsAreDerivatives) {
   (void)loss();
   const std::map<std::size_t, std::vector<double>> wanted = gradients;
   int checked = 0;
-  for (const auto& [parameter, gradient] : program.pairs) {
+  for (const auto& pair : program.pairs) {
+    const std::size_t parameter = pair.first;
     if (program.nodes[parameter].kind != NodeKind::kParameter) continue;
     const HostTensor original = given.at(parameter);
-    const std::vector<double>& derivative = wanted.at(gradient);
+    const std::vector<double>& derivative = wanted.at(pair.second);
     // Where the gradient is largest, and somewhere.
     const auto largest =
         std::max_element(derivative.begin(), derivative.end(),

@@ -138,10 +138,10 @@ INSTANTIATE_TEST_SUITE_P(
         BadCheck{"Kind", R"j([{"plam": {}, "expect": {}}])j",
                  "/0/plam: unknown kind of check (did you mean \"plan\"?); valid: plan, steps, "
                  "select, policy, rules, relation, sweep, mesh, layout, local, chunks, simulate, "
-                 "execute"},
+                 "execute, solve"},
         BadCheck{"NoKind", R"j([{"expect": {}}])j",
                  "/0: no kind of check; valid: plan, steps, select, policy, rules, relation, "
-                 "sweep, mesh, layout, local, chunks, simulate, execute"},
+                 "sweep, mesh, layout, local, chunks, simulate, execute, solve"},
         BadCheck{"TwoKinds", R"j([{"plan": {}, "mesh": {}}])j",
                  R"j(/0: found "plan" and "mesh"; valid: one kind of check)j"},
         BadCheck{"ExecuteUnknownOp",
@@ -547,13 +547,64 @@ INSTANTIATE_TEST_SUITE_P(
                  R"j({"execute": {"mesh": "2", "op": "aten.mm.default", "placements": "R|R,R",
                      "inputs": ["f32[2,2]", "f32[3,2]"]},
                      "error": "aten.mm.default: shapes do not fit mk,kn->mn"})j",
+                 ""},
+        KindCase{"Solve",
+                 R"j({"solve": {"mesh": "2", "stack": "ap-nccl", "pin_inputs": "S(0)",
+                     "pin_outputs": "S(0)", "parameter_budget": 1, "program": {
+                     "schema": "shardlab/program/1", "name": "double", "nodes": [
+                     {"name": "x", "kind": "input",
+                      "outputs": [{"dtype": "f32", "shape": [8, 8]}]},
+                     {"name": "y", "op": "aten.alias.default", "inputs": ["x"],
+                      "outputs": [{"dtype": "f32", "shape": [8, 8]}]},
+                     {"name": "out", "kind": "output", "inputs": ["y"],
+                      "outputs": [{"dtype": "f32", "shape": [8, 8]}]}]}},
+                     "expect": {"objective_us": 0, "evaluated_us": 0, "optimal": true, "nodes": 3,
+                     "strategies": 9, "infeasible": "", "chosen": {"y": "S(0)<-S(0)"},
+                     "rows": {"x": ["R", "S(0)", "S(1)"]}, "edges": {"y:0": [3, 3, 9, 0]},
+                     "disagreements": 0, "to_partial": [], "unexecutable": [], "verified": true,
+                     "wrong_nodes": [], "max_abs_error": 0}})j",
+                 R"j({"chosen": {"y": "R<-R"}})j"},
+        KindCase{"SolveWithFlaws",
+                 R"j({"solve": {"mesh": "2", "stack": "ap-nccl", "pins": {"x": "S(1)", "w": "S(0)",
+                     "y": "P(sum)"}, "flaws": {"first_argument_only": true}, "program": {
+                     "schema": "shardlab/program/1", "name": "square", "nodes": [
+                     {"name": "x", "kind": "input",
+                      "outputs": [{"dtype": "f32", "shape": [8, 8]}]},
+                     {"name": "w", "kind": "parameter",
+                      "outputs": [{"dtype": "f32", "shape": [8, 8]}]},
+                     {"name": "y", "op": "aten.mm.default", "inputs": ["x", "w"],
+                      "outputs": [{"dtype": "f32", "shape": [8, 8]}]},
+                     {"name": "z", "op": "aten.mul.Tensor", "inputs": ["y", "y"],
+                      "outputs": [{"dtype": "f32", "shape": [8, 8]}]}]}},
+                     "expect": {"disagreements": 1, "verified": true}})j",
+                 R"j({"disagreements": 0})j"},
+        KindCase{"SolveWithTies",
+                 R"j({"solve": {"mesh": "2", "stack": "ap-nccl", "pins": {"a": "S(0)", "b": "S(1)"},
+                     "flaws": {"tied": [["c", "d"]]}, "program": {
+                     "schema": "shardlab/program/1", "name": "two", "nodes": [
+                     {"name": "a", "kind": "input",
+                      "outputs": [{"dtype": "f32", "shape": [8, 8]}]},
+                     {"name": "b", "kind": "input",
+                      "outputs": [{"dtype": "f32", "shape": [8, 8]}]},
+                     {"name": "c", "op": "aten.alias.default", "inputs": ["a"],
+                      "outputs": [{"dtype": "f32", "shape": [8, 8]}]},
+                     {"name": "d", "op": "aten.alias.default", "inputs": ["b"],
+                      "outputs": [{"dtype": "f32", "shape": [8, 8]}]}]}},
+                     "expect": {"objective_us": null, "infeasible": "forbidden pairs"}})j",
+                 R"j({"infeasible": "budget"})j"},
+        KindCase{"SolveError",
+                 R"j({"solve": {"mesh": "2", "stack": "ap-nccl", "flaws": {"tied": [["x", "z"]]},
+                     "program": {"schema": "shardlab/program/1", "name": "one", "nodes": [
+                     {"name": "x", "kind": "input",
+                      "outputs": [{"dtype": "f32", "shape": [8, 8]}]}]}},
+                     "error": "tied: the program has no node \"z\""})j",
                  ""}),
     [](const auto& test) { return std::string(test.param.name); });
 
 TEST(CheckKinds, EveryOneIsTestedAbove) {
-  const std::set<std::string_view> tested = {"plan",  "steps",  "select",   "policy",
-                                             "rules", "sweep",  "mesh",     "layout",
-                                             "local", "chunks", "simulate", "execute"};
+  const std::set<std::string_view> tested = {"plan",     "steps",   "select", "policy", "rules",
+                                             "sweep",    "mesh",    "layout", "local",  "chunks",
+                                             "simulate", "execute", "solve"};
   for (const case_checks::CheckKind& kind : case_checks::all_check_kinds()) {
     if (kind.read == nullptr || kind.name == "relation") continue;
     EXPECT_TRUE(tested.contains(kind.name)) << kind.name;
