@@ -238,6 +238,14 @@ void add_solve_command(CLI::App& app, Session& session) {
       command->add_option("--diff", arguments->answers.diff,
                           "price another plan, and say where it differs: JSON of solve, or of "
                           "AutoParallel")));
+  of_plans(of_programs(
+      command
+          ->add_option(
+              "--then", arguments->answers.then,
+              "NAME=LAYOUT: then pin this too and solve again, from where it ended; may be "
+              "repeated")
+          ->take_all()
+          ->allow_extra_args(false)));
   of_programs(command->add_flag(
       "--compare-recipes", program.compare_recipes,
       "instead of a plan: all shipped recipes beside the optimum, and where their time goes"));

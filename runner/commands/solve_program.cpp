@@ -5,6 +5,7 @@
 #include "runner/commands/solve_curves.h"
 #include "runner/commands/solve_recipes.h"
 #include "runner/commands/solve_sensitivity.h"
+#include "runner/commands/solve_then.h"
 #include "runner/simulation.h"
 #include "runner/write_file.h"
 #include "strategies/sharding_network.h"
@@ -29,16 +30,20 @@ Placements placements_of(const std::string& option, std::string_view text, const
   });
 }
 
+// --pin and --then: NAME=LAYOUT.
+NodePin pin_of(const std::string& option, const std::string& text, const DeviceMesh& mesh) {
+  const std::size_t equals = text.rfind('=');
+  if (equals == std::string::npos) {
+    throw InputError(option + ": found \"" + text + "\"; valid: NAME=LAYOUT");
+  }
+  return {text.substr(0, equals), placements_of(option, text.substr(equals + 1), mesh)};
+}
+
 ProblemOptions options_of(const SolveProgramArguments& arguments, const SolveAnswers& answers,
                           const DeviceMesh& mesh) {
   ProblemOptions options;
   for (const std::string& pin : arguments.pins) {
-    const std::size_t equals = pin.rfind('=');
-    if (equals == std::string::npos) {
-      throw InputError("--pin: found \"" + pin + "\"; valid: NAME=LAYOUT");
-    }
-    options.pins.push_back(
-        {pin.substr(0, equals), placements_of("--pin", pin.substr(equals + 1), mesh)});
+    options.pins.push_back(pin_of("--pin", pin, mesh));
   }
   if (!arguments.pin_inputs.empty()) {
     options.pin_inputs = placements_of("--pin-inputs", arguments.pin_inputs, mesh);
@@ -119,9 +124,24 @@ void solve_program(const SolveProgramArguments& arguments, const SolveAnswers& a
   if (solution.feasible && answers.sensitivity) {
     more.push_back(sensitivity_answer(solved, priced, options));
   }
+  if (solution.feasible && !answers.then.empty()) {
+    std::vector<ThenPin> pins;
+    for (const std::string& pin : answers.then) {
+      const NodePin read = pin_of("--then", pin, mesh);
+      pins.push_back({read.node, Layout(read.layout).text()});
+    }
+    more.push_back(then_answer(solved, pins, solver, session));
+  }
   if (solution.feasible && answers.greedy) more.push_back(greedy_answer(solved, solver));
+  std::string note;
+  if (!network.budgets().empty() && (answers.margins || answers.best > 1)) {
+    note =
+        "a budget ties parameters together: margins, the number of optima and further plans are "
+        "not worked out within it";
+  }
   if (session.json()) {
     nlohmann::json json = solved_json(solved);
+    if (!note.empty()) json["notes"].push_back(note);
     for (Answer& answer : more) json[answer.key] = std::move(answer.json);
     json["stack"] = stack.name;
     json["topology"] = topology.name();
@@ -138,6 +158,7 @@ void solve_program(const SolveProgramArguments& arguments, const SolveAnswers& a
     return;
   }
   std::string text = solved_text(solved);
+  if (!note.empty()) text += "  note: " + note + "\n";
   for (const Answer& answer : more) text += answer.text;
   if (!session.no_timing) {
     text += "  read " + format_fixed(times.read_ms, 1) + " ms, enumerated " +

@@ -27,10 +27,11 @@ struct SolveProgramArguments {
 struct SolveAnswers {
   bool margins = false;
   std::size_t best = 1;
-  std::string explain;       // a layout; of programs
-  std::string diff;          // a file of saved_plan.h; of programs
-  bool greedy = false;       // of programs
-  bool sensitivity = false;  // likewise
+  std::string explain;            // a layout; of programs
+  std::string diff;               // a file of saved_plan.h; of programs
+  std::vector<std::string> then;  // NAME=LAYOUT; of programs
+  bool greedy = false;            // of programs
+  bool sensitivity = false;       // likewise
   // Of programs: at most this many points.
   std::optional<std::size_t> budget_curve;
 };

@@ -164,6 +164,43 @@ TEST_F(Llama, AnotherPlanIsPricedAndCompared) {
             "primals_1\n");
 }
 
+// A pin after the solve costs what the same pin costs from the start.
+TEST_F(Llama, ThenPinsAreSolvedOneAfterTheOther) {
+  const json plan = solved("einsum", 1, {"--then", "primals_1=RR", "--then", "primals_9=S(0)R"});
+  ASSERT_EQ(plan["then"].size(), 2U);
+  double before = plan["objective_us"].get<double>();
+  Words pins;
+  for (const json& step : plan["then"]) {
+    pins.insert(pins.end(), {"--pin", step["pin"].get<std::string>()});
+    const json from_start = solved("einsum", 1, pins);
+    EXPECT_TRUE(step["optimal"]);
+    EXPECT_NEAR(step["objective_us"].get<double>(), from_start["objective_us"].get<double>(), 1e-6);
+    EXPECT_NEAR(step["dearer_us"].get<double>(), step["objective_us"].get<double>() - before, 1e-9);
+    EXPECT_FALSE(step["changed"].empty());
+    before = step["objective_us"].get<double>();
+  }
+  const json torn = solved("einsum", 1, {"--then", "primals_1=S(0)S(0)", "--then", "primals_1=RR"});
+  EXPECT_TRUE(torn["then"][1]["objective_us"].is_null());
+  EXPECT_EQ(torn["then"][1]["conflict"].size(), 2U) << torn["then"][1]["conflict"];
+  EXPECT_EQ(solve("einsum", 1, {"--then", "primals_1=S(7)R"}).err,
+            "shardlab: --then primals_1: found S(7)R; valid: RR, RS(0), RS(1), S(0)R, S(0)S(0), "
+            "S(0)S(1), S(1)R, S(1)S(0), S(1)S(1)\n");
+  EXPECT_EQ(solve("einsum", 1, {"--then", "primals_99=RR"}).err.substr(0, 58),
+            "shardlab: --then: the program has no node \"primals_99\" (di");
+}
+
+TEST_F(Llama, WithinABudgetThatTiesParametersMarginsAreNotClaimed) {
+  const Words loose = {"--mesh", "8x8", "--parameter-budget", "0.05"};
+  const json plan = solved("einsum", 1, {"--margins", "--best", "3"}, loose);
+  EXPECT_TRUE(plan["optimal"]);
+  EXPECT_TRUE(plan["optima"].is_null());
+  EXPECT_EQ(plan["best"].size(), 1U);
+  EXPECT_EQ(
+      plan["notes"].back(),
+      "a budget ties parameters together: margins, the number of optima and further plans are "
+      "not worked out within it");
+}
+
 TEST_F(Llama, WhatCannotBeIsAConflict) {
   const ProcessResult result =
       solve("einsum", 1, {"--memory-budget", "1000", "--format", "json"}, {"--mesh", "8x8"});

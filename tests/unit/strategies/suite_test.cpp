@@ -119,7 +119,7 @@ INSTANTIATE_TEST_SUITE_P(
                    "9007199254740992"},
         SuiteError{"TensorForAnOp", R"({"to": "R"})",
                    "s.json:/questions/1/to: unknown key (did you mean \"id\"?); valid: id, kind, "
-                   "mesh, count, op, inputs, args"}),
+                   "mesh, count, where, op, inputs, args"}),
     [](const testing::TestParamInfo<SuiteError>& test) { return test.param.name; });
 
 TEST(Suite, QuestionsOrAGeneratorNotBoth) {
