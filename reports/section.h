@@ -22,6 +22,7 @@
 #include "reports/comparison.h"
 #include "reports/document.h"
 #include "reports/record.h"
+#include "reports/solution_record.h"
 #include "reports/ties_record.h"
 #include "reports/validation_record.h"
 
@@ -33,7 +34,7 @@ namespace reports {
 using Render =
     std::variant<SectionContent (*)(const ComparisonRecord&, const Comparison&),
                  SectionContent (*)(const TiesRecord&), SectionContent (*)(const ValidationRecord&),
-                 SectionContent (*)(const RunHeader&)>;
+                 SectionContent (*)(const SolutionRecord&), SectionContent (*)(const RunHeader&)>;
 
 }  // namespace reports
 
@@ -68,6 +69,7 @@ struct RenderedReport {
                                            const Comparison& comparison);
 [[nodiscard]] RenderedReport render_report(const TiesRecord& record);
 [[nodiscard]] RenderedReport render_report(const ValidationRecord& record);
+[[nodiscard]] RenderedReport render_report(const SolutionRecord& record);
 
 }  // namespace reports
 }  // namespace shardlab

@@ -5,7 +5,9 @@
 #include "runner/commands/solve_curves.h"
 #include "runner/commands/solve_recipes.h"
 #include "runner/commands/solve_sensitivity.h"
+#include "runner/run_reports.h"
 #include "runner/simulation.h"
+#include "runner/solution_report.h"
 #include "runner/write_file.h"
 #include "strategies/sharding_network.h"
 #include "strategies/solvers/cfn.h"
@@ -62,6 +64,7 @@ void solve_program(const SolveProgramArguments& arguments, const SolveAnswers& a
                    Session& session) {
   const StopWatch total;
   Times times;
+  prepare_out(session);
   const ConfigStore store = session.store();
   const DeviceMesh mesh = parse_option("--mesh", [&] { return DeviceMesh::parse(arguments.mesh); });
   ProblemOptions options = options_of(arguments, answers, mesh);
@@ -86,6 +89,10 @@ void solve_program(const SolveProgramArguments& arguments, const SolveAnswers& a
 
   const PricedProgram priced{stack, topology, mesh, program, strategies, prices};
   if (arguments.compare_recipes) {
+    if (writes_report(session)) {
+      throw InputError(
+          "solve: --compare-recipes has no report; valid: without --out and --summary");
+    }
     compare_recipes(priced, options, session);
     return;
   }
@@ -120,6 +127,15 @@ void solve_program(const SolveProgramArguments& arguments, const SolveAnswers& a
     more.push_back(sensitivity_answer(solved, priced, options));
   }
   if (solution.feasible && answers.greedy) more.push_back(greedy_answer(solved, solver));
+  if (writes_report(session)) {
+    write_solution(session, {.program = program,
+                             .stack = stack,
+                             .topology = topology,
+                             .mesh = mesh.text(),
+                             .result = solved_json(solved),
+                             .wall_ms = times.total_ms});
+    if (session.summary) return;
+  }
   if (session.json()) {
     nlohmann::json json = solved_json(solved);
     for (Answer& answer : more) json[answer.key] = std::move(answer.json);
@@ -145,7 +161,7 @@ void solve_program(const SolveProgramArguments& arguments, const SolveAnswers& a
             " ms, solved and checked " + format_fixed(times.solve_ms, 1) + " ms, " +
             format_fixed(times.total_ms, 1) + " ms in all\n";
   }
-  session.print(text);
+  session.print(text + report_line(session));
 }
 
 }  // namespace shardlab

@@ -129,6 +129,7 @@ REPORTS = {
                         "--suite", "llama3-8b-tp"],
     "compare-equal": ["compare", "--baseline", "dtensor-v3", "--candidate", "dtensor-2.13", "--suite", "ops-small"],
     "ties": ["ties", "--stack", "dtensor-v3", "--suite", "ops-small"],
+    "solve": ["solve", "transformer-block", "--mesh", "4"],
     "validate": ["validate", "--stack", "calibrated-h100"],
 }
 

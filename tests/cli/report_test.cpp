@@ -81,7 +81,8 @@ INSTANTIATE_TEST_SUITE_P(
                         {"compare", "--baseline", "dtensor-v3", "--candidate", "dtensor-v4",
                          "--suite", "ops-small"}},
                     Run{"Ties", {"ties", "--suite", "ops-small", "--stack", "dtensor-v3"}},
-                    Run{"Validate", {"validate", "--stack", "alpha-beta"}}),
+                    Run{"Validate", {"validate", "--stack", "alpha-beta"}},
+                    Run{"Solve", {"solve", "transformer-block", "--mesh", "4"}}),
     [](const testing::TestParamInfo<Run>& test) { return std::string(test.param.name); });
 
 // -- What goes wrong -----------------------------------------------------------------------------
@@ -129,7 +130,7 @@ TEST_F(ReportCommand, DamageIsNamedByFileAndPointer) {
   damaged = record;
   damaged["kind"] = "guess";
   EXPECT_EQ(error_of(damaged),
-            "shardlab: bad.json:/kind: found \"guess\"; valid: compare, ties, validate\n");
+            "shardlab: bad.json:/kind: found \"guess\"; valid: compare, ties, validate, solve\n");
   damaged = record;
   damaged["schema"] = "shardlab/record/2";
   EXPECT_EQ(error_of(damaged),
