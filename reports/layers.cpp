@@ -25,7 +25,8 @@ Layers layers_of(const std::vector<std::string>& ops) {
       if (repeats * length > best.repeats * best.length) best = {i + 1 - run, length, repeats};
     }
   }
-  return best;
+  // What repeats within one layer is no layer.
+  return 2 * best.repeats * best.length < text.size() ? Layers() : best;
 }
 
 }  // namespace shardlab::reports

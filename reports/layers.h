@@ -4,7 +4,7 @@
 //   layers_of({"a", "b", "c", "b", "c", "d"})     -> before, 1, 1, 2, 2, after
 //
 // Of the ops of one phase the stretch that covers most by repeating one sequence at least twice is
-// the layers; of equal ones the shortest sequence. Cost: quadratic in the ops, some 10 ms for 4,000.
+// the layers, if it is half of them; of equal ones the shortest sequence. Cost: quadratic in the ops, some 10 ms for 4,000.
 // Tested by tests/unit/reports/layers_test.cpp.
 #pragma once
 

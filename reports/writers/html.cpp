@@ -84,10 +84,19 @@ std::string json_script_safe(const std::string& json) {
   return text;
 }
 
+// A number and its percent sign stay on one line.
+std::string with_whole_percents(std::string html) {
+  for (std::size_t at = html.find(" %"); at != std::string::npos; at = html.find(" %", at)) {
+    html.replace(at, 1, "&nbsp;");
+  }
+  return html;
+}
+
 std::string inline_html(std::string_view text) {
   std::string html;
   for (const InlineRun& run : inline_runs(text)) {
-    html += run.is_code ? "<code>" + html_escape(run.text) + "</code>" : html_escape(run.text);
+    html += run.is_code ? "<code>" + html_escape(run.text) + "</code>"
+                        : with_whole_percents(html_escape(run.text));
   }
   return html;
 }

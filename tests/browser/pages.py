@@ -119,7 +119,7 @@ def program() -> str:
     binary = os.environ.get("SHARDLAB_BINARY")
     if not binary:
         skip("SHARDLAB_BINARY names no program; CTest sets it")
-    return binary
+    return str(pathlib.Path(binary).resolve())
 
 
 # Every command that writes a report, on something small: name of the report -> command line.
@@ -150,10 +150,10 @@ def report(name: str) -> pathlib.Path:
     return out
 
 
-def make_report(command: list[str], out: pathlib.Path) -> None:
+def make_report(command: list[str], out: pathlib.Path, cwd: pathlib.Path | None = None) -> None:
     """Runs the program so that it writes a report into `out`."""
-    subprocess.run([program(), *command, "--out", str(out), "--quiet", "--no-timing"], check=True,
-                   stdout=subprocess.DEVNULL)
+    subprocess.run([program(), *command, "--out", str(out.resolve()), "--quiet", "--no-timing"], check=True,
+                   stdout=subprocess.DEVNULL, cwd=cwd)
 
 
 def report_json(name: str) -> dict:

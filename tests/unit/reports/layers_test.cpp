@@ -33,7 +33,7 @@ TEST(Layers, AreAsShortAsTheyCanBe) {
 }
 
 TEST(Layers, AreNoneWhereNothingRepeats) {
-  for (const char* ops : {"", "a", "abcdefgh", "abcabx"}) {
+  for (const char* ops : {"", "a", "abcdefgh", "abcabx", "abcdabcdefghijklm"}) {
     const Layers layers = layers_in(ops);
     EXPECT_EQ(layers.repeats, 0U) << ops;
     EXPECT_EQ(layers.of(0), 0U);
