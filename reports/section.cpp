@@ -52,4 +52,10 @@ RenderedReport render_report(const SolutionRecord& record) {
           sections_of<SectionContent (*)(const SolutionRecord&)>(record, record)};
 }
 
+RenderedReport render_report(const SimulationRecord& record) {
+  return {"simulated run", code(record.what) + " on " + code(record.mesh),
+          simulation_sentence(record),
+          sections_of<SectionContent (*)(const SimulationRecord&)>(record, record)};
+}
+
 }  // namespace shardlab::reports

@@ -49,4 +49,15 @@ std::string solution_sentence(const SolutionRecord& record) {
          " are kernels and " + percent(moved / *record.objective_us) + " communication.";
 }
 
+std::string simulation_sentence(const SimulationRecord& record) {
+  const std::string what = code(record.what) + " on " + counted(record.ranks, "rank", "ranks");
+  if (!record.refused.empty()) {
+    return what + " does not run under " + code(record.stack) + ": " + record.refused + ".";
+  }
+  std::string text = what + " takes " + duration_text(record.time.p50_us.value_or(0.0)) +
+                     " in the median under " + code(record.stack);
+  if (!record.verified) return text + "; no data went with it.";
+  return text + (*record.verified ? "; its data is right." : "; its data is wrong.");
+}
+
 }  // namespace shardlab::reports

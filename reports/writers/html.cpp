@@ -217,8 +217,8 @@ std::string row_html(const std::vector<Column>& columns, const Row& row) {
 // A table that scrolls sideways within itself, by keyboard too.
 std::string open_table(std::string_view caption) {
   return "<div class=\"scroll\" role=\"region\" tabindex=\"0\" aria-label=\"" +
-         html_escape(plain_text(caption)) + "\"><table><caption><span>" +
-         inline_html(caption) + "</span></caption>";
+         html_escape(plain_text(caption)) + "\"><table><caption><span>" + inline_html(caption) +
+         "</span></caption>";
 }
 
 // ---- data for the page's script

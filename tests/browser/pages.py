@@ -130,6 +130,7 @@ REPORTS = {
     "compare-equal": ["compare", "--baseline", "dtensor-v3", "--candidate", "dtensor-2.13", "--suite", "ops-small"],
     "ties": ["ties", "--stack", "dtensor-v3", "--suite", "ops-small"],
     "solve": ["solve", "transformer-block", "--mesh", "4"],
+    "simulate": ["simulate", "--mesh", "2x4", "--tensor", "f32[16,8]", "--from", "S(0)P", "--to", "RS(1)"],
     "validate": ["validate", "--stack", "calibrated-h100"],
 }
 
