@@ -83,6 +83,18 @@ std::string bytes_text(double bytes) {
   return fixed(value, digits) + " " + std::string(kUnits[unit]);
 }
 
+std::string duration_text(double us) {
+  constexpr std::pair<double, const char*> kUnits[] = {{1e6, " s"}, {1e3, " ms"}, {1.0, " us"}};
+  for (const auto& [unit, name] : kUnits) {
+    const double value = us / unit;
+    if (std::abs(value) < 1.0 && unit > 1.0) continue;
+    const double size = std::abs(value);
+    const int digits = size >= 1000.0 ? 0 : size >= 100.0 ? 1 : size >= 10.0 ? 2 : 3;
+    return fixed(value, digits) + name;
+  }
+  return fixed(us, 3) + " us";
+}
+
 std::string counted(std::int64_t number, std::string_view one, std::string_view many) {
   if (number == 0) return "no " + std::string(many);
   return grouped(number) + " " + std::string(number == 1 ? one : many);

@@ -36,6 +36,9 @@ namespace shardlab::reports {
 // "512 B", "1.05 MB", "8.59 GB": three significant digits, decimal units.
 [[nodiscard]] std::string bytes_text(double bytes);
 
+// "12.35 us", "1.33 s": four significant digits, the unit that needs the fewest.
+[[nodiscard]] std::string duration_text(double us);
+
 // "1 flip", "2 flips", "no flips": `one` is the noun in the singular, `many` in the plural.
 [[nodiscard]] std::string counted(std::int64_t number, std::string_view one, std::string_view many);
 

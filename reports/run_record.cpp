@@ -18,8 +18,10 @@ using nlohmann::ordered_json;
 
 std::string_view kind_of(const TiesRecord&) { return kTiesKind; }
 std::string_view kind_of(const ValidationRecord&) { return kValidateKind; }
+std::string_view kind_of(const SolutionRecord&) { return kSolveKind; }
+std::string_view kind_of(const SimulationRecord&) { return kSimulateKind; }
 
-constexpr std::string_view kKinds = "compare, ties, validate";
+constexpr std::string_view kKinds = "compare, ties, validate, solve, simulate";
 
 // The elements of these arrays, which are long, have a line each.
 void write_result(const json& result, JsonObjectText& text) {
@@ -64,6 +66,8 @@ std::string result_report_json(const Record& record, const RenderedReport& repor
 RunRecord make_run_record(std::string_view kind, ResultRecord record, std::string_view file) {
   if (kind == kTiesKind) return read_ties_record(std::move(record), file);
   if (kind == kValidateKind) return read_validation_record(std::move(record), file);
+  if (kind == kSimulateKind) return read_simulation_record(std::move(record), file);
+  if (kind == kSolveKind) return read_solution_record(std::move(record), file);
   throw ConfigError(file, "/kind",
                     "found \"" + std::string(kind) + "\"; valid: " + std::string(kKinds));
 }

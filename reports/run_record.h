@@ -15,12 +15,15 @@
 
 #include "reports/record.h"
 #include "reports/report.h"
+#include "reports/simulation_record.h"
+#include "reports/solution_record.h"
 #include "reports/ties_record.h"
 #include "reports/validation_record.h"
 
 namespace shardlab::reports {
 
-using RunRecord = std::variant<ComparisonRecord, TiesRecord, ValidationRecord>;
+using RunRecord =
+    std::variant<ComparisonRecord, TiesRecord, ValidationRecord, SolutionRecord, SimulationRecord>;
 
 // Throws ConfigError, naming `file` and the JSON pointer or the line, for what is no record, or a
 // damaged one.

@@ -46,4 +46,16 @@ RenderedReport render_report(const ValidationRecord& record) {
           sections_of<SectionContent (*)(const ValidationRecord&)>(record, record)};
 }
 
+RenderedReport render_report(const SolutionRecord& record) {
+  return {"plan of a program", code(record.program) + " on " + code(record.mesh),
+          solution_sentence(record),
+          sections_of<SectionContent (*)(const SolutionRecord&)>(record, record)};
+}
+
+RenderedReport render_report(const SimulationRecord& record) {
+  return {"simulated run", code(record.what) + " on " + code(record.mesh),
+          simulation_sentence(record),
+          sections_of<SectionContent (*)(const SimulationRecord&)>(record, record)};
+}
+
 }  // namespace shardlab::reports

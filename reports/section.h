@@ -22,6 +22,8 @@
 #include "reports/comparison.h"
 #include "reports/document.h"
 #include "reports/record.h"
+#include "reports/simulation_record.h"
+#include "reports/solution_record.h"
 #include "reports/ties_record.h"
 #include "reports/validation_record.h"
 
@@ -33,7 +35,8 @@ namespace reports {
 using Render =
     std::variant<SectionContent (*)(const ComparisonRecord&, const Comparison&),
                  SectionContent (*)(const TiesRecord&), SectionContent (*)(const ValidationRecord&),
-                 SectionContent (*)(const RunHeader&)>;
+                 SectionContent (*)(const SolutionRecord&),
+                 SectionContent (*)(const SimulationRecord&), SectionContent (*)(const RunHeader&)>;
 
 }  // namespace reports
 
@@ -68,6 +71,8 @@ struct RenderedReport {
                                            const Comparison& comparison);
 [[nodiscard]] RenderedReport render_report(const TiesRecord& record);
 [[nodiscard]] RenderedReport render_report(const ValidationRecord& record);
+[[nodiscard]] RenderedReport render_report(const SolutionRecord& record);
+[[nodiscard]] RenderedReport render_report(const SimulationRecord& record);
 
 }  // namespace reports
 }  // namespace shardlab

@@ -35,4 +35,29 @@ std::string validation_sentence(const ValidationRecord& record) {
          " by " + fixed(std::abs(*all.median_signed_percent), 1) + " % in the median.";
 }
 
+std::string solution_sentence(const SolutionRecord& record) {
+  const std::string what = code(record.program) + " on " + code(record.mesh);
+  if (!record.objective_us) {
+    return what + " has no plan under " + code(record.stack) + ": " + record.infeasible + ".";
+  }
+  std::string text = what + " takes " + duration_text(*record.objective_us) + " under " +
+                     code(record.stack) +
+                     (record.optimal ? ", proved optimal" : ", not proved optimal");
+  if (*record.objective_us <= 0.0) return text + ".";
+  const double moved = record.breakdown->communication_us + record.breakdown->transition_us;
+  return text + ": " + percent(record.breakdown->compute_us / *record.objective_us) +
+         " are kernels and " + percent(moved / *record.objective_us) + " communication.";
+}
+
+std::string simulation_sentence(const SimulationRecord& record) {
+  const std::string what = code(record.what) + " on " + counted(record.ranks, "rank", "ranks");
+  if (!record.refused.empty()) {
+    return what + " does not run under " + code(record.stack) + ": " + record.refused + ".";
+  }
+  std::string text = what + " takes " + duration_text(record.time.p50_us.value_or(0.0)) +
+                     " in the median under " + code(record.stack);
+  if (!record.verified) return text + "; no data went with it.";
+  return text + (*record.verified ? "; its data is right." : "; its data is wrong.");
+}
+
 }  // namespace shardlab::reports

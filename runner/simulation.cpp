@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "costmodel/text.h"
+#include "runner/run_reports.h"
 #include "runner/terminal.h"
 #include "runner/trace.h"
 #include "sim/traffic.h"
@@ -284,12 +285,41 @@ std::string Simulation::text(const std::string& title) const {
          format_fixed(moved / 1e6 / run_ms_, 2) + " GB/s moved and verified\n";
 }
 
+void Simulation::write_reports() const {
+  const nlohmann::json printed = json(nlohmann::json::object());
+  nlohmann::json result = {
+      {"what", what_}, {"stack", stack_.at("name")}, {"steps", nlohmann::json::array()}};
+  for (const char* key : {"mesh", "ranks", "data", "verified", "mismatch", "replicas_bitwise_equal",
+                          "refused", "straggler", "time_us", "bytes_moved", "notes"}) {
+    result[key] = printed.at(key);
+  }
+  for (std::size_t i = 0; i < steps_.size(); ++i) {
+    const nlohmann::json& step = printed.at("steps").at(i);
+    nlohmann::json shown = {{"node", step.contains("node") ? step["node"] : nlohmann::json("")},
+                            {"name", steps_[i].name},
+                            {"change", steps_[i].change}};
+    for (const char* key : {"price_us", "end_us", "wait_us", "bytes_moved", "max_abs_error"}) {
+      shown[key] = step.at(key);
+    }
+    result["steps"].push_back(std::move(shown));
+  }
+  reports::RunHeader header = header_of(session_);
+  header.configuration.topology = topology_.to_json();
+  header.configuration.stacks = {stack_};
+  write_run(session_, {.kind = reports::kSimulateKind,
+                       .header = std::move(header),
+                       .result = std::move(result),
+                       .wall_ms = distribute_ms_ + run_ms_ + clock_ms_});
+}
+
 void Simulation::finish(nlohmann::json document, const std::string& title, Session& session) {
+  prepare_out(session);
   if (!is_refused()) run_clocks(title.substr(0, title.find('\n')));
+  if (writes_report(session)) write_reports();
   if (session.json()) {
     session.print(json(std::move(document)));
-  } else {
-    session.print(text(title));
+  } else if (!session.summary) {
+    session.print(text(title) + report_line(session));
   }
   if (is_refused() || (has_data() && !verified_)) session.exit_code = kGateSaidNo;
 }

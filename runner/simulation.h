@@ -59,6 +59,11 @@ class Simulation {
   }
   // Of the result: do ranks that ought to hold the same bytes hold them?
   void note_replicas(bool equal) { replicas_equal_ = equal; }
+  // What runs, under which stack: for the report.
+  void note_subject(std::string what, nlohmann::json stack) {
+    what_ = std::move(what);
+    stack_ = std::move(stack);
+  }
   // What a reader of the result should know.
   void note(std::string text) { notes_.push_back(std::move(text)); }
   // Wall time that went into data.
@@ -79,6 +84,7 @@ class Simulation {
     std::optional<double> max_abs_error;
   };
   void run_clocks(const std::string& title);
+  void write_reports() const;
   [[nodiscard]] nlohmann::json quantiles_json(const Quantiles& quantiles) const;
   [[nodiscard]] nlohmann::json json(nlohmann::json document) const;
   [[nodiscard]] std::string text(const std::string& title) const;
@@ -104,6 +110,8 @@ class Simulation {
   double distribute_ms_ = 0.0;
   double run_ms_ = 0.0;
   double clock_ms_ = 0.0;
+  std::string what_;
+  nlohmann::json stack_;
 };
 
 // Milliseconds since it was made.

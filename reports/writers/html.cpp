@@ -84,10 +84,19 @@ std::string json_script_safe(const std::string& json) {
   return text;
 }
 
+// A number and its percent sign stay on one line.
+std::string with_whole_percents(std::string html) {
+  for (std::size_t at = html.find(" %"); at != std::string::npos; at = html.find(" %", at)) {
+    html.replace(at, 1, "&nbsp;");
+  }
+  return html;
+}
+
 std::string inline_html(std::string_view text) {
   std::string html;
   for (const InlineRun& run : inline_runs(text)) {
-    html += run.is_code ? "<code>" + html_escape(run.text) + "</code>" : html_escape(run.text);
+    html += run.is_code ? "<code>" + html_escape(run.text) + "</code>"
+                        : with_whole_percents(html_escape(run.text));
   }
   return html;
 }
@@ -208,8 +217,8 @@ std::string row_html(const std::vector<Column>& columns, const Row& row) {
 // A table that scrolls sideways within itself, by keyboard too.
 std::string open_table(std::string_view caption) {
   return "<div class=\"scroll\" role=\"region\" tabindex=\"0\" aria-label=\"" +
-         html_escape(plain_text(caption)) + "\"><table><caption>" + inline_html(caption) +
-         "</caption>";
+         html_escape(plain_text(caption)) + "\"><table><caption><span>" + inline_html(caption) +
+         "</span></caption>";
 }
 
 // ---- data for the page's script

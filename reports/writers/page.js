@@ -321,7 +321,7 @@
         body.append(element('tr', {}, ...columns.map((column, index) => this.cell(column, packed[index]))));
       }
       return element('div', {class: 'scroll', role: 'region', tabindex: '0', 'aria-label': caption},
-        element('table', {}, element('caption', {}, caption), element('thead', {}, head), body));
+        element('table', {}, element('caption', {}, element('span', {}, caption)), element('thead', {}, head), body));
     }
 
     toggle(row) {

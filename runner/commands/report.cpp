@@ -68,7 +68,9 @@ void add_report_command(CLI::App& app, Session& session) {
   CLI::App* command = app.add_subcommand("report",
                                          "write a report again, from the records that runs left\n"
                                          "  shardlab report run/record.json --out report/");
-  command->add_option("records", arguments->records, "record.json of compare, ties or validate")
+  command
+      ->add_option("records", arguments->records,
+                   "record.json of compare, ties, validate, solve or simulate")
       ->required();
   add_report_options(*command, session);
   add_common_options(*command, session);

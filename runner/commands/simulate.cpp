@@ -8,6 +8,7 @@
 #include "runner/commands/simulate_program.h"
 #include "runner/op_arguments.h"
 #include "runner/redistribution.h"
+#include "runner/run_reports.h"
 #include "runner/simulation.h"
 #include "sim/tensor_kernels.h"
 #include "strategies/op_sample.h"
@@ -48,6 +49,7 @@ void simulate_redistribution(const SimulateArguments& arguments, StackEvaluator&
   const auto& [mesh, meta, from, to, options] = arguments.redistribution.read();
   const Plan plan = evaluator.on(mesh).plan(meta, from, to, options);
   Simulation simulation(arguments.simulation, mesh, evaluator.topology(), session);
+  simulation.note_subject(meta.text() + " " + plan.path(), evaluator.stack().to_json());
   simulation.refuse(reason_against(plan));
   if (!simulation.is_refused() && simulation.has_data()) {
     const Executor executor = simulation.executor();
@@ -172,6 +174,7 @@ void simulate_op(const SimulateArguments& arguments, StackEvaluator& evaluator, 
   const OpCall call = arguments.op.read(mesh, evaluator.stack().rules);
   const ChosenOp op = choose(evaluator, mesh, call);
   Simulation simulation(arguments.simulation, mesh, evaluator.topology(), session);
+  simulation.note_subject(call.op, evaluator.stack().to_json());
   simulation.refuse(op.refused);
   std::optional<OpData> data;
   if (!simulation.is_refused() && simulation.has_data()) data = run_op_data(simulation, op);
@@ -254,6 +257,7 @@ void add_simulate_command(CLI::App& app, Session& session) {
                       "of a program: the layout of its nodes of kind input");
   arguments->simulation.add_options(*command);
   add_topology_option(*command, session);
+  add_report_options(*command, session);
   add_common_options(*command, session);
   arguments->data = command->get_option("--data");
   for (const auto& [names, belongs] : {std::pair<std::vector<std::string>, std::string>(

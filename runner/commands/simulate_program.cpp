@@ -210,6 +210,7 @@ void simulate_program(const SimulateProgramArguments& arguments, const ConfigSto
                                   ? choose_all(arguments, program, mesh, evaluator)
                                   : read_plan(arguments, program, mesh, evaluator);
   Simulation simulation(arguments.simulation, mesh, evaluator.topology(), session);
+  simulation.note_subject(program.name, evaluator.stack().to_json());
   simulation.refuse(plan.refused);
   std::optional<ProgramExecution> done;
   if (!simulation.is_refused() && simulation.has_data()) {

@@ -3,6 +3,7 @@
 #include "runner/commands/commands.h"
 #include "runner/commands/solve_program.h"
 #include "runner/read_json.h"
+#include "runner/run_reports.h"
 #include "runner/simulation.h"
 #include "runner/terminal.h"
 #include "strategies/solvers/cfn.h"
@@ -189,6 +190,9 @@ void run_solve(const SolveArguments& arguments, Session& session) {
     if (option->count() == 0) continue;
     throw InputError("solve: " + option->get_name() + " is of programs; --problem has none");
   }
+  if (writes_report(session)) {
+    throw InputError("solve: --out and --summary are of programs; --problem has no layers to show");
+  }
   solve_network(arguments, session);
 }
 
@@ -270,6 +274,7 @@ void add_solve_command(CLI::App& app, Session& session) {
   of_plans(command->add_option("--best", arguments->answers.best, "this many different assignments")
                ->check(integer_from(1, 100000))
                ->capture_default_str());
+  add_report_options(*command, session);
   add_topology_option(*command, session);
   add_common_options(*command, session);
   command->callback([arguments, &session] { run_solve(*arguments, session); });

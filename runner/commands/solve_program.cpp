@@ -6,7 +6,9 @@
 #include "runner/commands/solve_recipes.h"
 #include "runner/commands/solve_sensitivity.h"
 #include "runner/commands/solve_then.h"
+#include "runner/run_reports.h"
 #include "runner/simulation.h"
+#include "runner/solution_report.h"
 #include "runner/write_file.h"
 #include "strategies/sharding_network.h"
 #include "strategies/solvers/cfn.h"
@@ -67,6 +69,7 @@ void solve_program(const SolveProgramArguments& arguments, const SolveAnswers& a
                    Session& session) {
   const StopWatch total;
   Times times;
+  prepare_out(session);
   const ConfigStore store = session.store();
   const DeviceMesh mesh = parse_option("--mesh", [&] { return DeviceMesh::parse(arguments.mesh); });
   ProblemOptions options = options_of(arguments, answers, mesh);
@@ -91,6 +94,10 @@ void solve_program(const SolveProgramArguments& arguments, const SolveAnswers& a
 
   const PricedProgram priced{stack, topology, mesh, program, strategies, prices};
   if (arguments.compare_recipes) {
+    if (writes_report(session)) {
+      throw InputError(
+          "solve: --compare-recipes has no report; valid: without --out and --summary");
+    }
     compare_recipes(priced, options, session);
     return;
   }
@@ -133,15 +140,24 @@ void solve_program(const SolveProgramArguments& arguments, const SolveAnswers& a
     more.push_back(then_answer(solved, pins, solver, session));
   }
   if (solution.feasible && answers.greedy) more.push_back(greedy_answer(solved, solver));
+  nlohmann::json json = solved_json(solved);
   std::string note;
   if (!network.budgets().empty() && (answers.margins || answers.best > 1)) {
     note =
         "a budget ties parameters together: margins, the number of optima and further plans are "
         "not worked out within it";
+    json["notes"].push_back(note);
+  }
+  if (writes_report(session)) {
+    write_solution(session, {.program = program,
+                             .stack = stack,
+                             .topology = topology,
+                             .mesh = mesh.text(),
+                             .result = json,
+                             .wall_ms = times.total_ms});
+    if (session.summary) return;
   }
   if (session.json()) {
-    nlohmann::json json = solved_json(solved);
-    if (!note.empty()) json["notes"].push_back(note);
     for (Answer& answer : more) json[answer.key] = std::move(answer.json);
     json["stack"] = stack.name;
     json["topology"] = topology.name();
@@ -166,7 +182,7 @@ void solve_program(const SolveProgramArguments& arguments, const SolveAnswers& a
             " ms, solved and checked " + format_fixed(times.solve_ms, 1) + " ms, " +
             format_fixed(times.total_ms, 1) + " ms in all\n";
   }
-  session.print(text);
+  session.print(text + report_line(session));
 }
 
 }  // namespace shardlab

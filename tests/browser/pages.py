@@ -119,7 +119,7 @@ def program() -> str:
     binary = os.environ.get("SHARDLAB_BINARY")
     if not binary:
         skip("SHARDLAB_BINARY names no program; CTest sets it")
-    return binary
+    return str(pathlib.Path(binary).resolve())
 
 
 # Every command that writes a report, on something small: name of the report -> command line.
@@ -129,6 +129,8 @@ REPORTS = {
                         "--suite", "llama3-8b-tp"],
     "compare-equal": ["compare", "--baseline", "dtensor-v3", "--candidate", "dtensor-2.13", "--suite", "ops-small"],
     "ties": ["ties", "--stack", "dtensor-v3", "--suite", "ops-small"],
+    "solve": ["solve", "transformer-block", "--mesh", "4"],
+    "simulate": ["simulate", "--mesh", "2x4", "--tensor", "f32[16,8]", "--from", "S(0)P", "--to", "RS(1)"],
     "validate": ["validate", "--stack", "calibrated-h100"],
 }
 
@@ -149,10 +151,10 @@ def report(name: str) -> pathlib.Path:
     return out
 
 
-def make_report(command: list[str], out: pathlib.Path) -> None:
+def make_report(command: list[str], out: pathlib.Path, cwd: pathlib.Path | None = None) -> None:
     """Runs the program so that it writes a report into `out`."""
-    subprocess.run([program(), *command, "--out", str(out), "--quiet", "--no-timing"], check=True,
-                   stdout=subprocess.DEVNULL)
+    subprocess.run([program(), *command, "--out", str(out.resolve()), "--quiet", "--no-timing"], check=True,
+                   stdout=subprocess.DEVNULL, cwd=cwd)
 
 
 def report_json(name: str) -> dict:

@@ -83,7 +83,7 @@ class EveryReport(unittest.TestCase):
 
     def test_begins_with_the_answer_and_four_figures(self):
         for name in self.each():
-            self.assertEqual(self.page.script("return document.querySelector('.lede').textContent.trim()"),
+            self.assertEqual(self.page.script("return document.querySelector('.lede').textContent.trim().replaceAll('\u00a0', ' ')"),
                              pages.report_json(name)["summary"])
             self.assertEqual(self.page.script(
                 "return document.querySelector('main > section .figures').children.length"), 4)

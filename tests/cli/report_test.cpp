@@ -81,7 +81,14 @@ INSTANTIATE_TEST_SUITE_P(
                         {"compare", "--baseline", "dtensor-v3", "--candidate", "dtensor-v4",
                          "--suite", "ops-small"}},
                     Run{"Ties", {"ties", "--suite", "ops-small", "--stack", "dtensor-v3"}},
-                    Run{"Validate", {"validate", "--stack", "alpha-beta"}}),
+                    Run{"Validate", {"validate", "--stack", "alpha-beta"}},
+                    Run{"Simulate",
+                        {"simulate", "--mesh", "2x4", "--tensor", "f32[16,8]", "--from", "S(0)P",
+                         "--to", "RS(1)"}},
+                    Run{"SimulateOp",
+                        {"simulate", "--mesh", "4", "--op", "aten.mm.default", "--inputs",
+                         "f32[8,8] S(1)", "f32[8,8] R"}},
+                    Run{"Solve", {"solve", "transformer-block", "--mesh", "4"}}),
     [](const testing::TestParamInfo<Run>& test) { return std::string(test.param.name); });
 
 // -- What goes wrong -----------------------------------------------------------------------------
@@ -129,7 +136,8 @@ TEST_F(ReportCommand, DamageIsNamedByFileAndPointer) {
   damaged = record;
   damaged["kind"] = "guess";
   EXPECT_EQ(error_of(damaged),
-            "shardlab: bad.json:/kind: found \"guess\"; valid: compare, ties, validate\n");
+            "shardlab: bad.json:/kind: found \"guess\"; valid: compare, ties, validate, solve, "
+            "simulate\n");
   damaged = record;
   damaged["schema"] = "shardlab/record/2";
   EXPECT_EQ(error_of(damaged),

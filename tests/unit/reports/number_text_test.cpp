@@ -104,5 +104,14 @@ TEST(NumberText, TheGlobalLocaleChangesNothing) {
   EXPECT_EQ(exact_text, "1234.5");
 }
 
+TEST(NumberText, DurationsTakeTheUnitThatNeedsTheFewestDigits) {
+  EXPECT_EQ(duration_text(0.0), "0.000 us");
+  EXPECT_EQ(duration_text(8.53), "8.530 us");
+  EXPECT_EQ(duration_text(999.96), "1,000.0 us");
+  EXPECT_EQ(duration_text(81'234.0), "81.23 ms");
+  EXPECT_EQ(duration_text(1'329'728.9), "1.330 s");
+  EXPECT_EQ(duration_text(5e9), "5,000 s");
+}
+
 }  // namespace
 }  // namespace shardlab::reports

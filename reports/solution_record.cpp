@@ -1,0 +1,66 @@
+#include "reports/solution_record.h"
+
+#include <utility>
+
+namespace shardlab::reports {
+namespace {
+
+using nlohmann::json;
+
+SolvedNode read_node(const json& value, std::string_view file, std::string pointer) {
+  StrictObject object(value, file, std::move(pointer));
+  SolvedNode node;
+  node.node = object.text("node");
+  node.kind = object.text("kind");
+  node.phase = object.text("phase");
+  node.op = object.text("op");
+  node.layout_in = object.texts("layout_in");
+  node.layout_out = object.text("layout_out");
+  node.compute_us = object.number("compute_us");
+  node.communication_us = object.number("communication_us");
+  node.margin_us = object.number_or_null("margin_us");
+  object.finish();
+  return node;
+}
+
+}  // namespace
+
+SolutionRecord read_solution_record(ResultRecord record, std::string_view file) {
+  SolutionRecord solution;
+  static_cast<ResultRecord&>(solution) = std::move(record);
+  StrictObject object(solution.result, file, "/result");
+  solution.program = object.text("program");
+  solution.mesh = object.text("mesh");
+  solution.stack = object.text("stack");
+  solution.nodes = object.integer("nodes", 0);
+  solution.edges = object.integer("edges", 0);
+  solution.strategies = object.integer("strategies", 0);
+  solution.objective_us = object.number_or_null("objective_us");
+  solution.lower_bound_us = object.number_or_null("lower_bound_us");
+  solution.optimal = object.flag("optimal");
+  solution.optima = object.number_or_null("optima");
+  solution.infeasible = object.text_or_null("infeasible");
+  solution.notes = object.texts("notes");
+  if (!object.value("breakdown_us").is_null()) {
+    StrictObject parts(object.object("breakdown_us"), file, "/result/breakdown_us");
+    SolutionBreakdown breakdown;
+    breakdown.compute_us = parts.number("compute");
+    breakdown.communication_us = parts.number("communication");
+    breakdown.transition_us = parts.number("transition");
+    parts.finish();
+    solution.breakdown = breakdown;
+  }
+  const json& assignment = object.array("assignment");
+  for (std::size_t i = 0; i < assignment.size(); ++i) {
+    solution.assignment.push_back(
+        read_node(assignment[i], file, "/result/assignment/" + std::to_string(i)));
+  }
+  if (solution.objective_us.has_value() != solution.infeasible.empty() ||
+      solution.objective_us.has_value() != solution.breakdown.has_value()) {
+    object.fail("objective_us", "expected with breakdown_us, or else infeasible says why");
+  }
+  object.finish();
+  return solution;
+}
+
+}  // namespace shardlab::reports

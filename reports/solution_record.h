@@ -1,0 +1,54 @@
+// The record of a solved program: what `solve` prints of it, with the phase of every node, checked.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "reports/run_header.h"
+
+namespace shardlab::reports {
+
+inline constexpr std::string_view kSolveKind = "solve";
+
+struct SolvedNode {
+  std::string node;
+  std::string kind;   // op, parameter, buffer, input, tangent, output, gradient
+  std::string phase;  // forward, backward
+  std::string op;     // "" unless of kind op
+  std::vector<std::string> layout_in;
+  std::string layout_out;
+  double compute_us = 0.0;
+  double communication_us = 0.0;  // of bringing its inputs there
+  std::optional<double> margin_us;
+};
+
+struct SolutionBreakdown {
+  double compute_us = 0.0;
+  double communication_us = 0.0;
+  double transition_us = 0.0;
+};
+
+struct SolutionRecord : ResultRecord {
+  std::string program;
+  std::string mesh;
+  std::string stack;
+  std::int64_t nodes = 0;
+  std::int64_t edges = 0;
+  std::int64_t strategies = 0;
+  std::optional<double> objective_us;  // nothing: infeasible
+  std::optional<double> lower_bound_us;
+  bool optimal = false;
+  std::optional<double> optima;  // how many assignments share the objective, where counted
+  std::string infeasible;        // why there is none
+  std::vector<std::string> notes;
+  std::optional<SolutionBreakdown> breakdown;
+  std::vector<SolvedNode> assignment;
+};
+
+// Throws ConfigError, naming `file` and the JSON pointer, which begins with /result.
+[[nodiscard]] SolutionRecord read_solution_record(ResultRecord record, std::string_view file);
+
+}  // namespace shardlab::reports

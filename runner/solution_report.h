@@ -1,0 +1,24 @@
+// The report of a solved program.
+#pragma once
+
+#include <nlohmann/json.hpp>
+
+#include "runner/cli.h"
+#include "strategies/program.h"
+#include "strategies/stack.h"
+
+namespace shardlab {
+
+struct SolutionReport {
+  const Program& program;
+  const Stack& stack;
+  const Topology& topology;
+  std::string mesh;
+  const nlohmann::json& result;  // as solve prints it
+  double wall_ms = 0.0;
+};
+
+// Writes and prints what --out and --summary ask for.
+void write_solution(const Session& session, const SolutionReport& report);
+
+}  // namespace shardlab
