@@ -9,6 +9,7 @@
 #include <unordered_map>
 
 #include "costmodel/error.h"
+#include "costmodel/text.h"
 #include "strategies/program_graph.h"
 
 namespace shardlab {
@@ -251,6 +252,7 @@ ProgramPrices::ProgramPrices(const Program& program, const ProgramStrategies& st
         kernel_prices(program, strategies, node, evaluator.compute_model(), mesh));
   }
   EdgePricer pricer(strategies.layouts, evaluator.on(mesh));
+  double costs = 0.0;  // in the tables of edges
   using Key = std::array<std::uint32_t, 4>;
   std::unordered_map<Key, std::uint32_t, boost::hash<Key>> by_key;
   for (std::size_t reader = 0; reader < program.nodes.size(); ++reader) {
@@ -264,6 +266,14 @@ ProgramPrices::ProgramPrices(const Program& program, const ProgramStrategies& st
       const auto [it, is_new] = by_key.try_emplace(Key{meta, row_major ? 1U : 0U, made, wanted},
                                                    static_cast<std::uint32_t>(tables_.size()));
       if (is_new) {
+        costs += static_cast<double>(strategies.layouts.list_at(made).size()) *
+                 static_cast<double>(strategies.layouts.list_at(wanted).size());
+        if (costs > kMostCosts) {
+          throw LimitError("mesh " + mesh.text() + ": the program has more than " +
+                           format_double(kMostCosts) +
+                           " pairs of strategies to price; valid: a mesh of fewer dims, or a "
+                           "smaller one");
+        }
         TensorMeta source = strategies.metas[meta];
         if (row_major) source.strides.clear();
         tables_.push_back(pricer.table(source, made, wanted));

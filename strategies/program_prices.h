@@ -52,7 +52,10 @@ struct PricedEdge {
 
 class ProgramPrices {
  public:
-  // The mesh's redistributor and the models are the evaluator's.
+  // Costs in all tables of edges together. Status: assumed; the network of as many takes some 4 GiB.
+  static constexpr double kMostCosts = 1e8;
+
+  // The mesh's redistributor and the models are the evaluator's. Throws LimitError: more than kMostCosts.
   ProgramPrices(const Program& program, const ProgramStrategies& strategies,
                 StackEvaluator& evaluator, const DeviceMesh& mesh);
 

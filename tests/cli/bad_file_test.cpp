@@ -360,7 +360,7 @@ INSTANTIATE_TEST_SUITE_P(
         BadFile{"UnknownKeyOfAQuestion", kSuite, selects_with({R"({"meshes": "4"})"}),
                 "bad.json:/questions/0/meshes: unknown key (did you mean \"mesh\"?); valid: id, "
                 "kind, mesh, "
-                "count, op, inputs, args"},
+                "count, where, op, inputs, args"},
         BadFile{"MeshOfSizeZero", kSuite, selects_with({R"({"mesh": "0"})"}),
                 "bad.json:/questions/0/mesh: mesh \"0\": at position 0: expected a mesh dim size "
                 "from 1 to "

@@ -201,6 +201,14 @@ TEST_F(Llama, WithinABudgetThatTiesParametersMarginsAreNotClaimed) {
       "not worked out within it");
 }
 
+TEST_F(Llama, TooManyPairsOfStrategiesAreRefusedBeforeTheyFillMemory) {
+  const ProcessResult result = solve("einsum", 1, {}, {"--mesh", "2x2x2x8"});
+  EXPECT_EQ(result.exit_code, 3);
+  EXPECT_EQ(result.err,
+            "shardlab: mesh 2x2x2x8: the program has more than 100000000 pairs of strategies to "
+            "price; valid: a mesh of fewer dims, or a smaller one\n");
+}
+
 TEST_F(Llama, WhatCannotBeIsAConflict) {
   const ProcessResult result =
       solve("einsum", 1, {"--memory-budget", "1000", "--format", "json"}, {"--mesh", "8x8"});
