@@ -93,6 +93,12 @@ ConfigStore Session::store() const {
   return store;
 }
 
+void Session::expect_no_sets(std::string_view command) const {
+  if (sets.empty()) return;
+  throw InputError("--set " + sets[0] + ": " + std::string(command) +
+                   " reads no configuration; valid: leave it out");
+}
+
 int Session::threads() const {
   if (jobs > 0) return jobs;
   return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));

@@ -48,7 +48,9 @@ struct Session {
   [[nodiscard]] bool json() const { return format == "json"; }
   [[nodiscard]] ConfigStore store() const;
   [[nodiscard]] ConfigStore experiment_store() const;  // of a command that reads an experiment
-  [[nodiscard]] int threads() const;                   // jobs, or the number of cores
+  // Of a command that reads no configuration. Throws InputError: --set was given.
+  void expect_no_sets(std::string_view command) const;
+  [[nodiscard]] int threads() const;  // jobs, or the number of cores
   // Results: the JSON document or the text, to `results`.
   void print(const nlohmann::json& document) const;
   void print(const std::string& text) const;

@@ -103,12 +103,14 @@ std::string Experiment::digest() const {
   for (const Topology& topology : topologies) hash = hash_of(hash, topology.to_json().dump());
   for (const Stack& stack : stacks) hash = hash_of(hash, stack.to_json().dump());
   hash = hash_of(hash, reference.to_json().dump());
+  hash = hash_of(hash, seed ? std::to_string(*seed) : "");
   for (const Suite& suite : suites) {
     hash = hash_of(hash, suite.name);
     for (const Question& question : suite.questions) {
       hash = hash_of(hash, question.id);
       hash = hash_of(hash, question.op());
       hash = hash_of(hash, question.mesh.text());
+      hash = hash_of(hash, std::to_string(question.count));
       for (const std::string& input : question.inputs()) hash = hash_of(hash, input);
     }
   }

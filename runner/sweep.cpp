@@ -17,6 +17,7 @@
 
 #include "costmodel/error.h"
 #include "runner/read_json.h"
+#include "runner/version.h"
 #include "runner/write_file.h"
 #include "sim/parallel.h"
 #include "strategies/questionnaire.h"
@@ -54,10 +55,13 @@ nlohmann::ordered_json answer_json(const Answer& answer, const Stack& stack) {
 // A file that this process alone writes.
 class LockedFile {
  public:
-  explicit LockedFile(const fs::path& path) : path_(path) {
+  enum class Wait : std::uint8_t { kNo, kYes };
+  explicit LockedFile(const fs::path& path, Wait wait = Wait::kNo) : path_(path) {
     fd_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
     if (fd_ < 0) fail("can't be opened");
-    if (::flock(fd_, LOCK_EX | LOCK_NB) != 0) {
+    // Some shared folders know no locks: what a lock would have kept apart is then the launcher's to keep.
+    if (::flock(fd_, wait == Wait::kYes ? LOCK_EX : LOCK_EX | LOCK_NB) != 0 &&
+        errno == EWOULDBLOCK) {
       ::close(fd_);
       throw EnvironmentError(path.string() + ": another process is writing it");
     }
@@ -174,14 +178,34 @@ std::size_t Sweep::part_rows(int part) const {
   return rows;
 }
 
+nlohmann::ordered_json Sweep::common_head() const {
+  nlohmann::ordered_json head = {{"schema", "shardlab/sweep/1"},
+                                 {"experiment", experiment_.name},
+                                 {"digest", digest_},
+                                 {"shardlab", version()},
+                                 {"commit", git_commit()}};
+  for (const Topology& topology : experiment_.topologies) {
+    head["topologies"].push_back(topology.name());
+  }
+  for (const Suite& suite : experiment_.suites) head["suites"].push_back(suite.name);
+  for (const Stack& stack : experiment_.stacks) head["stacks"].push_back(stack.name);
+  head["reference"] = experiment_.reference.name;
+  if (experiment_.seed) head["seed"] = *experiment_.seed;
+  return head;
+}
+
 std::string Sweep::part_head(int part) const {
-  return nlohmann::ordered_json{{"schema", "shardlab/sweep/1"},
-                                {"experiment", experiment_.name},
-                                {"digest", digest_},
-                                {"part", part + 1},
-                                {"parts", part_.parts},
-                                {"rows", part_rows(part)}}
-      .dump();
+  nlohmann::ordered_json head = common_head();
+  head["part"] = part + 1;
+  head["parts"] = part_.parts;
+  head["rows"] = part_rows(part);
+  return head.dump();
+}
+
+std::string Sweep::merged_head() const {
+  nlohmann::ordered_json head = common_head();
+  head["rows"] = total_;
+  return head.dump();
 }
 
 std::string Sweep::row_text(std::size_t row, Answers& answers) const {
@@ -276,17 +300,19 @@ bool Sweep::is_complete(int part) const {
   return text.ends_with('\n') && lines.size() == part_rows(part) + 1 && lines[0] == part_head(part);
 }
 
-bool Sweep::merge() const {
+bool Sweep::is_merged() const {
+  std::ifstream in(results());
+  std::string head;
+  return std::getline(in, head) && head == merged_head();
+}
+
+Sweep::Merge Sweep::merge() const {
   for (int part = 0; part < part_.parts; ++part) {
-    if (!is_complete(part)) return false;
+    if (!is_complete(part)) return Merge::kPartsMissing;
   }
-  nlohmann::ordered_json head = {{"schema", "shardlab/sweep/1"},
-                                 {"experiment", experiment_.name},
-                                 {"digest", digest_},
-                                 {"rows", total_},
-                                 {"reference", experiment_.reference.name}};
-  if (experiment_.seed) head["seed"] = *experiment_.seed;
-  std::string merged = head.dump() + "\n";
+  const LockedFile alone(folder_ / "results.lock", LockedFile::Wait::kYes);
+  if (is_merged()) return Merge::kWasThere;
+  std::string merged = merged_head() + "\n";
   std::vector<std::ifstream> parts;
   std::string line;
   for (int part = 0; part < part_.parts; ++part) {
@@ -301,13 +327,13 @@ bool Sweep::merge() const {
     merged += line;
     merged += '\n';
   }
-  // Two processes may finish together: each writes the same bytes under a name of its own.
-  const fs::path temporary = folder_ / ("results." + std::to_string(::getpid()) + ".tmp");
+  // Named after the part: where files can't be locked two may write, the same bytes.
+  const fs::path temporary = folder_ / ("results.part-" + padded(part_.part + 1) + ".tmp");
   write_file(temporary, merged);
   std::error_code error;
   fs::rename(temporary, results(), error);
   if (error) throw EnvironmentError(results().string() + ": can't be written: " + error.message());
-  return true;
+  return Merge::kMade;
 }
 
 nlohmann::json Sweep::summary() const {

@@ -2,11 +2,12 @@
 //
 //   Sweep sweep(experiment, folder, {.part = 0, .parts = 2});
 //   sweep.run(threads, resume, progress);
-//   if (sweep.merge()) ...                 // whoever finishes last
+//   if (sweep.merge() == Sweep::Merge::kMade) ...   // whoever finishes last
 //
 // Row n is question n, over topologies, then suites, then questions; a row is one line of JSON, the same
 // bytes whoever writes it. Blocks of rows go to the parts in turn. A part is one file, FOLDER/part-I-of-N.jsonl:
-//   {"schema": "shardlab/sweep/1", "experiment", "digest", "part", "parts", "rows"}
+//   {"schema": "shardlab/sweep/1", "experiment", "digest", "shardlab", "commit", "topologies", "suites", "stacks",
+//    "reference", "seed", "part", "parts", "rows"}
 //   {"row", "topology", "suite", "question", "op", "mesh", "bytes", "count", "best_us", "best_choice",
 //    "answers": [{"stack", "choice", "price_us", "reference_us", "ties", "margin_us", "flips_with_order"}]}
 // in the order of rows, so what a kill leaves is a prefix, and perhaps a torn last line, which a resumed run cuts
@@ -43,8 +44,10 @@ class Sweep {
   using Advance = std::function<void(std::size_t rows)>;
   [[nodiscard]] std::size_t run(int threads, bool resume, const Advance& advance);
 
-  // Writes results.jsonl when all parts are complete; false: some are not.
-  [[nodiscard]] bool merge() const;
+  // Writes results.jsonl when all parts are complete and nobody has: one process alone makes it.
+  enum class Merge : std::uint8_t { kPartsMissing, kMade, kWasThere };
+  [[nodiscard]] Merge merge() const;
+  [[nodiscard]] bool is_merged() const;
   [[nodiscard]] std::filesystem::path results() const { return folder_ / "results.jsonl"; }
   // Of the merged file: per topology, suite and stack the questions, ties, flips from the first stack, regret.
   [[nodiscard]] nlohmann::json summary() const;
@@ -58,6 +61,8 @@ class Sweep {
   [[nodiscard]] Place place(std::size_t row) const;
   [[nodiscard]] std::filesystem::path part_path(int part) const;
   [[nodiscard]] std::string part_head(int part) const;
+  [[nodiscard]] nlohmann::ordered_json common_head() const;
+  [[nodiscard]] std::string merged_head() const;
   [[nodiscard]] std::size_t part_rows(int part) const;
   [[nodiscard]] bool is_complete(int part) const;
   class Answers;

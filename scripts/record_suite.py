@@ -35,6 +35,7 @@ placements of their own, not for an encoded shard order; a suite cannot say that
 
 import argparse
 import json
+import math
 import importlib.util
 import os
 import re
@@ -57,6 +58,7 @@ KEPT_OPS = {
         "mul_.Tensor relu neg exp abs gelu sqrt maximum minimum sum sum.dim_IntList mean mean.dim amax "
         "_softmax _log_softmax cat stack _foreach_add.List _foreach_mul.List _foreach_neg").split()
 }
+SEQLEN = "2048,8192"
 LAYOUT = re.compile(r"(R|_?S\(\d+(,\d+)?\)(\[\d+\])?|P\((sum|avg|min|max|product)\))+")
 SCHEMA = "shardlab/suite/1"
 
@@ -67,6 +69,8 @@ class NoJson(Exception):
 
 def plain(value):
     """An argument that is no tensor, as a suite has it."""
+    if isinstance(value, float) and not math.isfinite(value):
+        raise NoJson("an argument that is not finite")
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
     if isinstance(value, (list, tuple)):
@@ -363,7 +367,10 @@ def read_script(text):
     if not path.is_file():
         sys.exit(f"record_suite: --script: {file}: no such file")
     spec = importlib.util.spec_from_file_location(path.stem, path)
+    if spec is None:
+        sys.exit(f"record_suite: --script: found {file}; valid: a Python file, NAME.py")
     module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module  # dataclasses look their module up
     sys.path.insert(0, str(path.parent))
     spec.loader.exec_module(module)
     if not callable(getattr(module, function, None)):
@@ -390,24 +397,25 @@ def read_mesh(text):
 def record_script(arguments, torch):
     """Name, source and recorder of a script of the user's."""
     path, function = read_script(arguments.script)
-    shape, names = read_mesh(arguments.mesh)
+    mesh = arguments.mesh or "8"
+    shape, names = read_mesh(mesh)
     oracle, recorder = Oracle(torch), Recorder(known_ops(), path)
     oracle.enter(shape, names=names)
     observe(recorder, lambda: function(oracle.mesh))
-    source = f"recorded by scripts/record_suite.py from {path.name}, torch {torch.__version__.split('+')[0]}, mesh {arguments.mesh}"
+    source = f"recorded by scripts/record_suite.py from {path.name}, torch {torch.__version__.split('+')[0]}, mesh {mesh}"
     return path.stem, source, recorder
 
 
 def record_program(arguments, torch):
     """The same of a program that is written above."""
     program, shape, names, batch, description = PROGRAMS[arguments.program]
-    batch = arguments.batch or batch
+    batch, seqlens = arguments.batch or batch, arguments.seqlen or SEQLEN
     oracle, recorder = Oracle(torch), Recorder()
     oracle.enter(shape, names=names)
-    for size, seqlen in product(map(int, batch.split(",")), map(int, arguments.seqlen.split(","))):
+    for size, seqlen in product(map(int, batch.split(",")), map(int, seqlens.split(","))):
         observe(recorder, program(torch, oracle.mesh, size, seqlen).run)
     source = (f"recorded by scripts/record_suite.py, torch {torch.__version__.split('+')[0]}, "
-              f"{description}; batch {batch}, sequence {arguments.seqlen}, bf16")
+              f"{description}; batch {batch}, sequence {seqlens}, bf16")
     return arguments.program, source, recorder
 
 
@@ -416,14 +424,18 @@ def main(argv=None):
     option = parser.add_argument
     option("program", nargs="?", choices=PROGRAMS, metavar="PROGRAM", help=" or ".join(PROGRAMS))
     option("--script", metavar="FILE.py[:FUNCTION]", help="instead: a function of yours that takes a DeviceMesh")
-    option("--mesh", metavar="MESH", default="8", help="of the script: 8x8, or dp=8,tp=8 (default 8)")
+    option("--mesh", metavar="MESH", help="of the script: 8x8, or dp=8,tp=8 (default 8)")
     option("--out", metavar="FILE", help="the suite to write (default stdout)")
     option("--batch", metavar="N[,N...]", help="global batch sizes (default: the program's)")
-    option("--seqlen", default="2048,8192", metavar="N[,N...]", help="default 2048,8192")
+    option("--seqlen", metavar="N[,N...]", help=f"default {SEQLEN}")
     option("--any-version", action="store_true", help=f"accept a PyTorch other than {TORCH_VERSION}")
     arguments = parser.parse_args(argv)
     if (arguments.program is None) == (arguments.script is None):
         parser.error("valid: either a PROGRAM or --script FILE.py")
+    if arguments.script and (arguments.batch or arguments.seqlen):
+        parser.error("--batch and --seqlen are of a PROGRAM; a script decides itself")
+    if arguments.program and arguments.mesh:
+        parser.error("--mesh is of a --script; a PROGRAM has its own")
     torch = require_torch(arguments.any_version)
     torch.set_num_threads(1)
     name, source, recorder = (record_script if arguments.script else record_program)(arguments, torch)

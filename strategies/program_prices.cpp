@@ -9,7 +9,6 @@
 #include <unordered_map>
 
 #include "costmodel/error.h"
-#include "costmodel/text.h"
 #include "strategies/program_graph.h"
 
 namespace shardlab {
@@ -270,7 +269,7 @@ ProgramPrices::ProgramPrices(const Program& program, const ProgramStrategies& st
                  static_cast<double>(strategies.layouts.list_at(wanted).size());
         if (costs > kMostCosts) {
           throw LimitError("mesh " + mesh.text() + ": the program has more than " +
-                           format_double(kMostCosts) +
+                           std::to_string(static_cast<std::int64_t>(kMostCosts)) +
                            " pairs of strategies to price; valid: a mesh of fewer dims, or a "
                            "smaller one");
         }

@@ -86,8 +86,24 @@ class _Words:
         return json.loads(_run(self.words + ["--format", "json"])[1])
 
 
+def _listed(name: str, values: Any) -> list[Any]:
+    """A list of what may be given alone."""
+    if isinstance(values, (str, os.PathLike, Mapping)):
+        return [values]
+    try:
+        return list(values)
+    except TypeError:
+        raise InputError(f"{name}: found {values!r}; valid: a list") from None
+
+
+def _pairs(name: str, values: Mapping[str, Any] | None) -> list[tuple[str, Any]]:
+    if values is not None and not isinstance(values, Mapping):
+        raise InputError(f"{name}: found {values!r}; valid: a dict")
+    return list((values or {}).items())
+
+
 def _assignments(set: Mapping[str, Any] | None) -> list[str]:
-    return [f"{key}={value if isinstance(value, str) else json.dumps(value)}" for key, value in (set or {}).items()]
+    return [f"{key}={value if isinstance(value, str) else json.dumps(value)}" for key, value in _pairs("set", set)]
 
 
 def run(*words: str) -> Json:
@@ -95,6 +111,8 @@ def run(*words: str) -> Json:
 
     A gate that says no (exit code 1 of the program) is not an error here: the document says it.
     """
+    if any(word in ("--help", "-h", "--version") for word in words):
+        raise InputError("run: found a call for help; valid: a command and its options (shardlab COMMAND --help)")
     return json.loads(_run([*words, "--format", "json"])[1])
 
 
@@ -157,7 +175,7 @@ def select(op: str, inputs: Sequence[str], *, mesh: str, args: Sequence[Any] = (
     positional arguments that are not tensors. Keys: candidates, selected, ties, margin_us, flips_with_order.
     """
     with _Words("select", "--op", op, "--mesh", mesh) as words:
-        words.words += ["--inputs", *inputs]
+        words.words += ["--inputs", *_listed("inputs", inputs)]
         words.add("--args", json.dumps(list(args)) if args else None).add("--stack", words.file(stack))
         words.add("--search", search).add("--order", order)
         return words.common(topology, set).run()
@@ -188,7 +206,7 @@ def solve(program: Config, *, mesh: str, stack: Config = "ap-nccl", topology: Co
     with _Words("solve") as words:
         words.words.append(words.file(program))
         words.add("--mesh", mesh).add("--stack", words.file(stack))
-        words.each("--pin", [f"{node}={layout}" for node, layout in (pins or {}).items()])
+        words.each("--pin", [f"{node}={layout}" for node, layout in _pairs("pins", pins)])
         words.add("--pin-inputs", pin_inputs).add("--pin-outputs", pin_outputs)
         words.add("--parameter-budget", parameter_budget).add("--memory-budget", memory_budget_bytes)
         words.add("--margins", margins).add("--best", best).add("--explain", explain).add("--strided", strided)
@@ -201,7 +219,7 @@ def calibrate(files: Sequence[str | os.PathLike], *, topology: Config | None = N
               out: str | os.PathLike | None = None, hold_out: bool = False) -> Json:
     """Fits a stack to measured times: nccl-tests text or JSON, or measurement sets. Keys: parameters (value,
     low_95, high_95), not_identified, rows_used, rows_refused, stack (what `out` would hold)."""
-    with _Words("calibrate", *map(os.fspath, files)) as words, tempfile.TemporaryDirectory() as folder:
+    with _Words("calibrate", *map(os.fspath, _listed("files", files))) as words, tempfile.TemporaryDirectory() as folder:
         path = os.fspath(out) if out is not None else os.path.join(folder, "stack.json")
         words.add("--out", path).add("--model", model).add("--hold-out", hold_out)
         result = words.common(topology, None).run()
@@ -212,7 +230,7 @@ def calibrate(files: Sequence[str | os.PathLike], *, topology: Config | None = N
 def validate(files: Sequence[str | os.PathLike], *, stack: Config, topology: Config | None = None,
              rows: bool = False) -> Json:
     """Predicted against measured times. Keys: points, median_ape_percent, p90_ape_percent, by, worst."""
-    with _Words("validate", *map(os.fspath, files)) as words:
+    with _Words("validate", *map(os.fspath, _listed("files", files))) as words:
         return words.add("--stack", words.file(stack)).add("--rows", rows).common(topology, None).run()
 
 
@@ -221,7 +239,7 @@ def compare(*, baseline: Config, candidates: Sequence[Config], suite: Config, re
             set: Mapping[str, Any] | None = None) -> Json:
     """What a change of the stack flips over a suite, and at what regret; `out`: a folder for the report."""
     with _Words("compare") as words:
-        words.add("--baseline", words.file(baseline)).each("--candidate", map(words.file, candidates))
+        words.add("--baseline", words.file(baseline)).each("--candidate", map(words.file, _listed("candidates", candidates)))
         words.add("--suite", words.file(suite))
         if reference is not None:
             words.add("--reference", words.file(reference))
@@ -236,7 +254,7 @@ def names(kind: str) -> list[str]:
 
 
 def describe(kind: str, name: str | os.PathLike) -> Json:
-    """One entry of a registry, read in full: stack, model, topology, op, suite, regression, program, measurement."""
+    """One entry of a registry, read in full: stack, model, topology, op, suite, regression, program, recipe, experiment, measurement."""
     return run("describe", kind, os.fspath(name))
 
 

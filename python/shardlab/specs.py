@@ -53,6 +53,8 @@ def mesh_text(mesh: Any) -> str:
     """A DeviceMesh's text. Its ranks must be 0, 1, 2, ... in row-major order, as shardlab's are."""
     if isinstance(mesh, str):
         return mesh
+    if not hasattr(mesh, "mesh"):
+        raise InputError(f"mesh: found {mesh!r}; valid: a text such as 8x8 or dp=8,tp=8, or a DeviceMesh")
     ranks = mesh.mesh.flatten().tolist()
     if ranks != list(range(len(ranks))):
         raise InputError(f"mesh: found ranks {ranks[:8]}; valid: a whole mesh, ranks 0, 1, ... in row-major order")
@@ -67,6 +69,8 @@ def tensor_text(tensor: Any) -> str:
     """The text of anything with a shape and a dtype."""
     if isinstance(tensor, str):
         return tensor
+    if not hasattr(tensor, "dtype") or not hasattr(tensor, "shape"):
+        raise InputError(f"tensor: found {tensor!r}; valid: a text such as bf16[8192,4096], or what has a shape and a dtype")
     name = str(tensor.dtype).removeprefix("torch.")
     if name not in _DTYPES:
         raise InputError(f"dtype: found {name}; valid: {', '.join(_DTYPES)}")

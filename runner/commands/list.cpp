@@ -7,6 +7,7 @@
 #include "costmodel/registry.h"
 #include "costmodel/text.h"
 #include "runner/commands/commands.h"
+#include "runner/experiment.h"
 #include "runner/measurement_files.h"
 #include "runner/terminal.h"
 #include "runner/validation.h"
@@ -73,11 +74,12 @@ std::vector<Item> measurement_items(const ConfigStore& store) {
   return items;
 }
 
-constexpr std::array<std::string_view, 9> kPlurals = {"stacks",   "models",  "topologies",
-                                                      "ops",      "suites",  "regressions",
-                                                      "programs", "recipes", "measurements"};
-constexpr std::array<std::string_view, 9> kSingulars = {
-    "stack", "model", "topology", "op", "suite", "regression", "program", "recipe", "measurement"};
+constexpr std::array<std::string_view, 10> kPlurals = {
+    "stacks",      "models",   "topologies", "ops",         "suites",
+    "regressions", "programs", "recipes",    "experiments", "measurements"};
+constexpr std::array<std::string_view, 10> kSingulars = {
+    "stack",      "model",   "topology", "op",         "suite",
+    "regression", "program", "recipe",   "experiment", "measurement"};
 
 std::vector<Item> items_of(std::string_view what, const ConfigStore& store) {
   if (what == "stacks") return config_items(store, ConfigKind::kStack);
@@ -88,10 +90,12 @@ std::vector<Item> items_of(std::string_view what, const ConfigStore& store) {
   if (what == "regressions") return config_items(store, ConfigKind::kRegression);
   if (what == "programs") return config_items(store, ConfigKind::kProgram);
   if (what == "recipes") return config_items(store, ConfigKind::kRecipe);
+  if (what == "experiments") return config_items(store, ConfigKind::kExperiment);
   return measurement_items(store);
 }
 
 void run_list(const std::string& what, Session& session) {
+  session.expect_no_sets("list");
   const std::vector<Item> items = items_of(what, session.store());
   if (session.json()) {
     nlohmann::json names = nlohmann::json::array();
@@ -308,6 +312,12 @@ void run_describe(const std::string& what, const std::string& name, Session& ses
   if (what == "regression") return describe_config(ConfigKind::kRegression, name, session);
   if (what == "program") return describe_config(ConfigKind::kProgram, name, session);
   if (what == "recipe") return describe_config(ConfigKind::kRecipe, name, session);
+  if (what == "experiment") {
+    const ConfigStore store = session.experiment_store();
+    static_cast<void>(Experiment::read(store, name));  // in full, so that what is printed is valid
+    session.print(store.experiment_json(store.find(ConfigKind::kExperiment, name)));
+    return;
+  }
   const MeasurementSet set = read_measurement(session.store(), name, {});
   if (!session.quiet) {
     for (const std::string& remark : left_out_of(set)) {

@@ -1,4 +1,6 @@
 // shardlab plan: one redistribution, its steps and its price.
+#include <cmath>
+
 #include "costmodel/text.h"
 #include "runner/commands/commands.h"
 #include "runner/redistribution.h"
@@ -83,6 +85,11 @@ std::string plan_text(const Plan& plan, const PlanBounds& bounds,
     out += "  impossible: " + plan.impossible + "\n";
   } else {
     out += "  price " + format_double(plan.price.total.value()) + " us\n";
+  }
+  const double executed = plan.executed_price().total.value();
+  if (plan.impossible.empty() && std::abs(executed - plan.price.total.value()) > 1e-9 * executed) {
+    out += "  executed " + format_double(executed) +
+           " us: what its steps sum up to; the stack prices the whole otherwise\n";
   }
   if (!plan.unexecutable.empty()) out += "  can't run: " + plan.unexecutable + "\n";
   if (!plan.steps.empty()) {

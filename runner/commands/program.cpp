@@ -34,6 +34,7 @@ void expect_tensors_within_bounds(const Program& program) {
 }
 
 void run_program(const ProgramArguments& arguments, Session& session) {
+  session.expect_no_sets("program");
   const BuiltInProgram& program = *find_built_in_program(arguments.name);
   const ProgramOptions options{
       .layers = arguments.layers.value_or(program.layers),

@@ -36,6 +36,7 @@ std::vector<std::string> folders_of(const std::vector<std::string>& records,
 }
 
 void run_report(const ReportArguments& arguments, Session& session) {
+  session.expect_no_sets("report");
   if (!writes_report(session) && !session.json()) {
     throw InputError("report: valid: with --out, --summary or --format json");
   }

@@ -17,6 +17,7 @@ struct SweepArguments {
   std::string experiment;
   std::string part;
   bool resume = false;
+  const CLI::Option* seed = nullptr;  // --seed: the experiment's
 };
 
 // --part, else what a launcher says, else the whole.
@@ -38,15 +39,20 @@ std::string summary_text(const nlohmann::json& summary) {
                row["flips"].dump(), row["ties"].dump(), row["order_dependent"].dump(),
                regret.is_null() ? "-" : format_fixed(regret.get<double>(), 2)});
   }
-  return table.text();
+  return table.text() + "  flips: choices that are not those of " +
+         summary[0]["stack"].get<std::string>() + "\n";
 }
 
 void run_sweep(const SweepArguments& arguments, Session& session) {
   const auto start = std::chrono::steady_clock::now();
   bool launched = false;
   const SweepPart part = part_of(arguments, launched);
+  if (arguments.seed->count() > 0) {
+    session.sets.push_back("experiment.seed=" + std::to_string(session.seed));
+  }
   const Experiment experiment = Experiment::read(session.experiment_store(), arguments.experiment);
   Sweep sweep(experiment, session.out, part);
+  const bool was_merged = sweep.is_merged();
   Progress progress("rows", sweep.rows(), session.quiet || (launched && part.part > 0));
   bool first = true;
   const std::size_t resumed = sweep.run(session.threads(), arguments.resume, [&](std::size_t rows) {
@@ -57,9 +63,12 @@ void run_sweep(const SweepArguments& arguments, Session& session) {
       progress.advance(rows);
     }
   });
-  const bool merged = sweep.merge();
-  // Of processes that a launcher started together one speaks for all: the one that merged.
-  if (launched && !merged) return;
+  const Sweep::Merge merge = sweep.merge();
+  const bool merged = merge != Sweep::Merge::kPartsMissing;
+  // Of processes that a launcher started together one speaks for all: the one that merged, or the first where
+  // nothing was left to do.
+  const bool speaks = merge == Sweep::Merge::kMade || (merged && was_merged && part.part == 0);
+  if (launched && !speaks) return;
   nlohmann::json json = {{"experiment", experiment.name},
                          {"part", part.part + 1},
                          {"parts", part.parts},
@@ -108,6 +117,7 @@ void add_sweep_command(CLI::App& app, Session& session) {
   command->add_option("--part", arguments->part, "I/N: the I-th of N parts");
   command->add_flag("--resume", arguments->resume, "go on where an earlier run of this part ended");
   add_common_options(*command, session);
+  arguments->seed = command->get_option("--seed");
   command->callback([arguments, &session] { run_sweep(*arguments, session); });
 }
 

@@ -293,7 +293,7 @@ INSTANTIATE_TEST_SUITE_P(
             "UnknownRegistry",
             {"list", "stakcs"},
             "list: what: found \"stakcs\" (did you mean \"stacks\"?); valid: stacks, models, "
-            "topologies, ops, suites, regressions, programs, recipes, measurements"},
+            "topologies, ops, suites, regressions, programs, recipes, experiments, measurements"},
         BadCommand{
             "RegistryMissing",
             {"list"},
@@ -302,11 +302,12 @@ INSTANTIATE_TEST_SUITE_P(
         BadCommand{"TwoRegistries",
                    {"list", "stacks", "ops"},
                    "list: unexpected argument \"ops\"; see `shardlab list --help`"},
-        BadCommand{"UnknownKindOfEntry",
-                   {"describe", "modl", "alpha_beta"},
-                   "describe: what: found \"modl\" (did you mean \"model\"?); valid: stack, model, "
-                   "topology, "
-                   "op, suite, regression, program, recipe, measurement, models, tuner"},
+        BadCommand{
+            "UnknownKindOfEntry",
+            {"describe", "modl", "alpha_beta"},
+            "describe: what: found \"modl\" (did you mean \"model\"?); valid: stack, model, "
+            "topology, "
+            "op, suite, regression, program, recipe, experiment, measurement, models, tuner"},
         BadCommand{"DescribeWithoutName",
                    {"describe", "stack"},
                    "describe stack: a name is required; valid: those of `shardlab list stacks`"},

@@ -616,7 +616,8 @@ TEST_P(Registry, DescribesEachOfItsEntries) {
 
 INSTANTIATE_TEST_SUITE_P(All, Registry,
                          testing::Values("stacks", "models", "topologies", "ops", "suites",
-                                         "regressions", "programs", "recipes", "measurements"),
+                                         "regressions", "programs", "recipes", "experiments",
+                                         "measurements"),
                          [](const testing::TestParamInfo<const char*>& test) {
                            return std::string(test.param);
                          });

@@ -166,20 +166,23 @@ TEST_F(Llama, AnotherPlanIsPricedAndCompared) {
 
 // A pin after the solve costs what the same pin costs from the start.
 TEST_F(Llama, ThenPinsAreSolvedOneAfterTheOther) {
-  const json plan = solved("einsum", 1, {"--then", "primals_1=RR", "--then", "primals_9=S(0)R"});
+  const Words free = {"--mesh", "8x8", "--pin-inputs", "S(0)R", "--pin-outputs", "S(0)S(2)"};
+  const json plan =
+      solved("einsum", 1, {"--then", "primals_1=RR", "--then", "primals_9=S(0)R"}, free);
   ASSERT_EQ(plan["then"].size(), 2U);
   double before = plan["objective_us"].get<double>();
   Words pins;
   for (const json& step : plan["then"]) {
     pins.insert(pins.end(), {"--pin", step["pin"].get<std::string>()});
-    const json from_start = solved("einsum", 1, pins);
+    const json from_start = solved("einsum", 1, pins, free);
     EXPECT_TRUE(step["optimal"]);
     EXPECT_NEAR(step["objective_us"].get<double>(), from_start["objective_us"].get<double>(), 1e-6);
     EXPECT_NEAR(step["dearer_us"].get<double>(), step["objective_us"].get<double>() - before, 1e-9);
     EXPECT_FALSE(step["changed"].empty());
     before = step["objective_us"].get<double>();
   }
-  const json torn = solved("einsum", 1, {"--then", "primals_1=S(0)S(0)", "--then", "primals_1=RR"});
+  const json torn =
+      solved("einsum", 1, {"--then", "primals_1=S(0)S(0)", "--then", "primals_1=RR"}, free);
   EXPECT_TRUE(torn["then"][1]["objective_us"].is_null());
   EXPECT_EQ(torn["then"][1]["conflict"].size(), 2U) << torn["then"][1]["conflict"];
   EXPECT_EQ(solve("einsum", 1, {"--then", "primals_1=S(7)R"}).err,

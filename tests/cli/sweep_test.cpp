@@ -235,6 +235,38 @@ TEST_F(Sweeps, BrokenExperimentsSayWhere) {
   }
 }
 
+TEST_F(Sweeps, OneProcessOfALaunchSpeaks) {
+  EXPECT_EQ(sweep({"--out", "launched", "--part", "1/2"}).exit_code, 0);
+  EXPECT_EQ(sweep({"--out", "launched", "--part", "2/2"}).exit_code, 0);
+  int spoke = 0;
+  for (const char* rank : {"0", "1"}) {
+    const ProcessResult run =
+        run_process({SHARDLAB_BINARY, "sweep", "small.json", "--out", "launched", "--resume"},
+                    {.folder = folder_.path(),
+                     .environment = {{"SHARDLAB_CONFIGS", ""},
+                                     {"OMPI_COMM_WORLD_RANK", rank},
+                                     {"OMPI_COMM_WORLD_SIZE", "2"}}});
+    EXPECT_EQ(run.exit_code, 0) << run.err;
+    spoke += run.out.empty() ? 0 : 1;
+  }
+  EXPECT_EQ(spoke, 1);
+}
+
+TEST_F(Sweeps, ARunThatAsksForOtherCountsIsAnother) {
+  const std::string suite = R"({"schema": "shardlab/suite/1", "name": "one", "questions": [{"id": "a", "kind": "plan",
+    "mesh": "8", "tensor": "f32[64]", "from": "S(0)", "to": "R", "count": COUNT}]
+})";
+  folder_.write("one.json", replaced(suite, "COUNT", "9"));
+folder_.write(
+    "e.json",
+    R"({"schema": "shardlab/experiment/1", "topologies": ["h100"], "suites": ["./one.json"],
+    "stacks": ["dtensor-v3"]})");
+EXPECT_EQ(sweep({"--out", "out"}, "e.json").exit_code, 0);
+EXPECT_EQ(sweep({"--out", "out", "--resume"}, "e.json").exit_code, 0);
+folder_.write("one.json", replaced(suite, "COUNT", "5"));
+EXPECT_EQ(sweep({"--out", "out", "--resume"}, "e.json").exit_code, 2);
+}
+
 TEST_F(Sweeps, ASeedDrawsOtherQuestions) {
   const std::string one = whole("small.json");
   const auto seeded = [&](const std::string& out, const std::string& seed) {
@@ -245,6 +277,8 @@ TEST_F(Sweeps, ASeedDrawsOtherQuestions) {
   const std::string five = seeded("five", "5");
   EXPECT_EQ(five, seeded("again", "5"));
   EXPECT_NE(five, seeded("six", "6"));
+  EXPECT_EQ(sweep({"--out", "option", "--seed", "5"}).exit_code, 0);
+  EXPECT_EQ(results("option"), results("five"));
   EXPECT_NE(five, one.substr(one.find('\n')));
 }
 
