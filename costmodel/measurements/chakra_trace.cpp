@@ -217,10 +217,20 @@ std::int64_t rank_of(std::uint64_t value, const WireReader& place, std::string_v
   return static_cast<std::int64_t>(value);
 }
 
+// A name that is shown: of any other bytes no JSON can be made.
+std::string name_of(const Attribute& attribute, const WireReader& place) {
+  for (const char c : attribute.text) {
+    if (c < ' ' || c > '~') {
+      place.fail(std::string(attribute.name) + ": found a byte that is no printable ASCII");
+    }
+  }
+  return std::string(attribute.text);
+}
+
 bool Reader::find_group(const Node& node, const WireReader& place, TracedCall& call) {
   TracedGroup& group = call.group;
   const Attribute* name = node.find("pg_name");
-  if (name != nullptr) group.name = std::string(name->text);
+  if (name != nullptr) group.name = name_of(*name, place);
   const auto source = node.integer("comm_src");
   const auto target = node.integer("comm_dst");
   if (call.collective == Collective::kSendRecv && source && target) {
@@ -348,7 +358,7 @@ CollectiveTrace read_chakra_trace(std::string_view text, std::string_view file) 
     }
     // Ours: where the run was simulated.
     const Attribute about = read_attribute(metadata.message(field, "GlobalMetadata.attr"));
-    if (about.name == "topology") trace.gpu = std::string(about.text);
+    if (about.name == "topology") trace.gpu = name_of(about, metadata);
     if (about.name == "devices_per_host" && about.integer) {
       trace.devices_per_host = rank_of(*about.integer, metadata, "devices_per_host");
       trace.source = "shardlab simulate";

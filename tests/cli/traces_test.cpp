@@ -66,7 +66,7 @@ TEST_P(SimulatedTrace, ReadsBackToTheStepsOfThePlan) {
   std::vector<Step> steps;
   for (const json& step : simulated["steps"]) {
     if (step["collective"] == "local") continue;
-    const bool is_outer = step["mesh_dims"] == json({0});
+    const bool is_outer = step["mesh_dims"] == json::array({0});
     double bytes = 2048.0 * 512.0 * 2.0;
     // The outer reduce_scatter sees the inner dim's shard unless that was gathered before.
     if (step["logical_shape"] == json({512, 512})) bytes /= 4.0;
@@ -113,7 +113,8 @@ TEST(Traces, WaitingForASlowHostIsNoPartOfTheTime) {
   ASSERT_EQ(simulated["steps"].size(), 2U);
   const auto price_over = [&](int mesh_dim) {
     const json& first = simulated["steps"][0];
-    return (first["mesh_dims"] == json({mesh_dim}) ? first : simulated["steps"][1])["price_us"]
+    return (first["mesh_dims"] == json::array({mesh_dim}) ? first
+                                                          : simulated["steps"][1])["price_us"]
         .get<double>();
   };
   // Across hosts all take as long as the slow one; the host that is not slow waits for it.

@@ -21,7 +21,7 @@ inline void check_sets(const CollectiveTrace& trace, const SourceHints& hints) {
     }
     const nlohmann::json json = set.to_json();
     const MeasurementSet again = MeasurementSet::from_json(json, {"again.json", ""});
-    FUZZ_CHECK(again.to_json() == set.to_json(), json.dump());
+    FUZZ_CHECK(again.to_json().dump() == set.to_json().dump(), json.dump());
   }
 }
 

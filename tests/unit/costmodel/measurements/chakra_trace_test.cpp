@@ -143,6 +143,9 @@ TEST(ChakraTrace, ErrorsNameTheByte) {
   EXPECT_EQ(error_of(kMetadata + foreign_node(12, 8, "0")),
             "t.0.et:byte " + std::to_string(kMetadata.size() + 1) +
                 ": comm_type: found 12; valid: 0 to 9");
+  EXPECT_EQ(error_of(kMetadata + foreign_node(0, 8, "\xff")),
+            "t.0.et:byte " + std::to_string(kMetadata.size() + 1) +
+                ": pg_name: found a byte that is no printable ASCII");
 }
 
 TEST(ChakraTrace, TextIsNone) {
