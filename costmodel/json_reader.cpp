@@ -28,6 +28,20 @@ JsonPlace JsonPlace::at(std::size_t index) const { return at(std::to_string(inde
 
 void JsonPlace::fail(std::string_view message) const { throw ConfigError(file, pointer, message); }
 
+const nlohmann::json* json_member(const nlohmann::json& object, const char* key) {
+  if (!object.is_object()) return nullptr;
+  const auto it = object.find(key);
+  return it == object.end() || it->is_null() ? nullptr : &*it;
+}
+
+const nlohmann::json& json_required(const nlohmann::json& object, const char* key,
+                                    const JsonPlace& place) {
+  if (!object.is_object()) place.fail("found " + describe_json(object) + "; valid: an object");
+  const nlohmann::json* found = json_member(object, key);
+  if (found == nullptr) place.fail("missing key \"" + std::string(key) + "\"");
+  return *found;
+}
+
 std::string describe_json(const json& value) {
   if (value.is_object()) return "an object";
   if (value.is_array()) return "an array";

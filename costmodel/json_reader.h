@@ -73,6 +73,11 @@ class ObjectReader {
 [[nodiscard]] std::int64_t json_integer(const nlohmann::json& json, const JsonPlace& place,
                                         std::int64_t min, std::int64_t max);
 [[nodiscard]] const nlohmann::json& json_array(const nlohmann::json& json, const JsonPlace& place);
+// Of an object that another tool wrote, whose other keys are its own business: nothing where the key
+// is absent or null; json_required throws then.
+[[nodiscard]] const nlohmann::json* json_member(const nlohmann::json& object, const char* key);
+[[nodiscard]] const nlohmann::json& json_required(const nlohmann::json& object, const char* key,
+                                                  const JsonPlace& place);
 // A short rendering of a JSON value for messages: `"abc"`, `12`, `an object`.
 [[nodiscard]] std::string describe_json(const nlohmann::json& json);
 // A JSON number for a finite double, null for infinities and NaN (which JSON lacks).

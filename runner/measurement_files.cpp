@@ -1,21 +1,32 @@
 #include "runner/measurement_files.h"
 
 #include <utility>
+#include <variant>
 
+#include "costmodel/error.h"
+#include "costmodel/measurements/chakra_trace.h"
 #include "costmodel/measurements/health.h"
+#include "costmodel/measurements/kineto_trace.h"
 #include "reports/json_text.h"
+#include "runner/read_json.h"
 
 namespace shardlab {
 
-MeasurementSet parse_measurement(std::string_view text, const SourceHints& hints,
-                                 const std::string& file) {
-  const auto judged = [](MeasurementSet set) {
-    if (set.health == Health::kHealthy) return set;
-    Judgement judgement = judge(set);
-    set.health = judgement.health;
-    set.health_reason = std::move(judgement.reason);
-    return set;
-  };
+namespace {
+
+MeasurementSet judged(MeasurementSet set) {
+  if (set.health == Health::kHealthy) return set;
+  Judgement judgement = judge(set);
+  set.health = judgement.health;
+  set.health_reason = std::move(judgement.reason);
+  return set;
+}
+
+// A trace, or the one set of another file.
+using Content = std::variant<CollectiveTrace, MeasurementSet>;
+
+Content content_of(std::string_view text, const SourceHints& hints, const std::string& file) {
+  if (file.ends_with(".et") || is_chakra_trace(text)) return read_chakra_trace(text, file);
   const std::size_t first = text.find_first_not_of(" \t\r\n");
   if (first == std::string_view::npos || text[first] != '{') {
     MeasurementSet set = read_nccl_tests_text(text, hints, file);
@@ -24,8 +35,50 @@ MeasurementSet parse_measurement(std::string_view text, const SourceHints& hints
     return judged(std::move(set));
   }
   const nlohmann::json json = parse_json(text, file);
+  if (is_kineto_trace(json)) return read_kineto_trace(json, {file, ""});
   if (is_nccl_tests_json(json)) return judged(read_nccl_tests_json(json, hints, {file, ""}));
   return judged(MeasurementSet::from_json(json, {file, ""}));
+}
+
+// Appends the sets of the run, and begins another.
+void finish_run(std::vector<CollectiveTrace>& run, const SourceHints& hints,
+                std::vector<MeasurementSet>& sets) {
+  if (run.empty()) return;
+  for (MeasurementSet& set : sets_of_traces(run, hints)) sets.push_back(judged(std::move(set)));
+  run.clear();
+}
+
+void add_content(Content content, const SourceHints& hints, std::vector<CollectiveTrace>& run,
+                 std::vector<MeasurementSet>& sets) {
+  if (auto* trace = std::get_if<CollectiveTrace>(&content)) {
+    if (!is_of_run(run, *trace)) finish_run(run, hints, sets);
+    run.push_back(std::move(*trace));
+    return;
+  }
+  finish_run(run, hints, sets);
+  sets.push_back(std::get<MeasurementSet>(std::move(content)));
+}
+
+}  // namespace
+
+std::vector<MeasurementSet> parse_measurements(std::string_view text, const SourceHints& hints,
+                                               const std::string& file) {
+  std::vector<CollectiveTrace> run;
+  std::vector<MeasurementSet> sets;
+  add_content(content_of(text, hints, file), hints, run, sets);
+  finish_run(run, hints, sets);
+  return sets;
+}
+
+MeasurementSet parse_measurement(std::string_view text, const SourceHints& hints,
+                                 const std::string& file) {
+  std::vector<MeasurementSet> sets = parse_measurements(text, hints, file);
+  if (sets.size() > 1) {
+    throw ConfigError(file, "",
+                      "found a trace of groups of " + std::to_string(sets.size()) +
+                          " shapes; valid: one set of measurements");
+  }
+  return std::move(sets.front());
 }
 
 MeasurementSet read_measurement(const ConfigStore& store, const std::string& file,
@@ -37,9 +90,13 @@ MeasurementSet read_measurement(const ConfigStore& store, const std::string& fil
 std::vector<MeasurementSet> read_measurements(const ConfigStore& store,
                                               std::span<const std::string> files,
                                               const SourceHints& hints) {
+  std::vector<CollectiveTrace> run;
   std::vector<MeasurementSet> sets;
-  sets.reserve(files.size());
-  for (const std::string& file : files) sets.push_back(read_measurement(store, file, hints));
+  for (const std::string& file : files) {
+    const std::filesystem::path path = store.find(ConfigKind::kMeasurement, file);
+    add_content(content_of(read_text_file(path), hints, path.string()), hints, run, sets);
+  }
+  finish_run(run, hints, sets);
   return sets;
 }
 

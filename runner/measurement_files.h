@@ -2,8 +2,13 @@
 //
 //   for (const MeasurementSet& set : read_measurements(store, {"run.txt", "h100_1x8_..."}, {})) ...
 //
-// The content decides: shardlab/measurements/1, the JSON of nccl-tests (-J), else its text. What a
-// file does not say about its health is judged (costmodel/measurements/health.h).
+// The content decides: shardlab/measurements/1, the JSON of nccl-tests (-J), a trace of PyTorch's
+// profiler (kineto_trace.h) or of Chakra (chakra_trace.h, also where the name ends in .et), else the
+// text of nccl-tests. What a file does not say about its health is judged
+// (costmodel/measurements/health.h).
+//
+// Traces that stand one after the other are one run as long as they are of one kind and world size,
+// and each names a rank of its own; a run may have several sets (collective_trace.h).
 #pragma once
 
 #include <span>
@@ -23,7 +28,11 @@ namespace shardlab {
 [[nodiscard]] std::vector<MeasurementSet> read_measurements(const ConfigStore& store,
                                                             std::span<const std::string> files,
                                                             const SourceHints& hints);
-// A set from the text of a file. Throws ConfigError.
+// The sets of the text of a file. Throws ConfigError.
+[[nodiscard]] std::vector<MeasurementSet> parse_measurements(std::string_view text,
+                                                             const SourceHints& hints,
+                                                             const std::string& file);
+// The only one. Throws ConfigError: several, too.
 [[nodiscard]] MeasurementSet parse_measurement(std::string_view text, const SourceHints& hints,
                                                const std::string& file);
 // All shipped sets that are healthy.

@@ -1,6 +1,7 @@
 #include "runner/simulation.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <fstream>
 #include <limits>
 #include <utility>
@@ -9,6 +10,7 @@
 #include "runner/run_reports.h"
 #include "runner/terminal.h"
 #include "runner/trace.h"
+#include "runner/write_file.h"
 #include "sim/traffic.h"
 
 namespace shardlab {
@@ -41,7 +43,8 @@ void SimulationArguments::add_options(CLI::App& command) {
       ->check(integer_from(1, 1000000))
       ->capture_default_str();
   command.add_option("--trace", trace,
-                     "write a Chrome trace of the first repetition, for ui.perfetto.dev");
+                     "write a trace of the first repetition: Chrome's, for ui.perfetto.dev; where "
+                     "the name ends in .et Chakra's, NAME.RANK.et for each rank");
   command.add_option("--trace-ranks", trace_ranks, "most ranks that the trace shows")
       ->check(integer_from(1, 4096))
       ->capture_default_str();
@@ -179,6 +182,14 @@ void Simulation::run_clocks(const std::string& title) {
   time_ = simulator.run(schedule_);
   clock_ms_ = watch.ms();
   if (arguments_.trace.empty()) return;
+  const std::filesystem::path path(arguments_.trace);
+  if (path.extension() == ".et") {
+    for (const auto& [rank, text] : chakra_traces(mesh_, topology_, schedule_, time_.timeline)) {
+      std::filesystem::path of_rank = path;
+      write_file(of_rank.replace_extension("." + std::to_string(rank) + ".et"), text);
+    }
+    return;
+  }
   std::ofstream out(arguments_.trace, std::ios::binary);
   write_trace(out, title, mesh_, topology_, schedule_, time_.timeline);
   out.close();

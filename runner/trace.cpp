@@ -8,6 +8,9 @@
 #include <set>
 #include <utility>
 
+#include "costmodel/measurements/kineto_trace.h"
+#include "runner/trace_groups.h"
+
 namespace shardlab {
 namespace {
 
@@ -61,20 +64,18 @@ void write_names(EventWriter& out, const std::map<std::int64_t, Thread>& threads
   }
 }
 
+// `args`: of a collective.
 void write_slice(EventWriter& out, const ScheduledKernel& kernel, const TimelineSpan& span,
-                 const Thread& thread) {
+                 const Thread& thread, const Json& args) {
   Json slice = {{"ph", "X"},
                 {"name", kernel.name},
-                {"cat", kernel.mesh_dims.empty() ? "kernel" : "collective"},
+                {"cat", "kernel"},
                 {"pid", thread.host},
                 {"tid", thread.id(kernel.stream)},
                 {"ts", to_micros(span.arrived)},
                 {"dur", to_micros(span.ended - span.arrived)},
                 {"args", {{"kernel", span.kernel}}}};
-  if (!kernel.mesh_dims.empty()) {
-    slice["args"]["mesh_dims"] = std::vector<int>(kernel.mesh_dims.begin(), kernel.mesh_dims.end());
-    slice["args"]["full_bytes"] = kernel.full_bytes;
-  }
+  slice["args"].update(args);
   out.write(slice);
   if (span.started == span.arrived) return;
   out.write({{"ph", "X"},
@@ -86,16 +87,46 @@ void write_slice(EventWriter& out, const ScheduledKernel& kernel, const Timeline
              {"dur", to_micros(span.started - span.arrived)}});
 }
 
-// The members of a collective have the same other coordinates.
-std::int64_t first_member(const DeviceMesh& mesh, const MeshDims& mesh_dims, std::int64_t index) {
-  std::int64_t stride = 1;
-  for (int m = mesh.ndim() - 1; m >= 0; --m) {
-    if (std::find(mesh_dims.begin(), mesh_dims.end(), m) != mesh_dims.end()) {
-      index -= index / stride % mesh.size(m) * stride;
-    }
-    stride *= mesh.size(m);
+// Whole elements, of which a rank sends and receives so many. Of a collective's full bytes the part
+// that is one rank's is rounded up, as a padded split is.
+std::int64_t elements(double full_bytes, DType dtype, std::int64_t parts) {
+  constexpr double kMost = 9e18;
+  return static_cast<std::int64_t>(
+      std::min(kMost, std::ceil(full_bytes / itemsize(dtype) / static_cast<double>(parts))));
+}
+
+// The keys that PyTorch's profiler gives NCCL's kernels, and the exact bytes.
+Json collective_args(const ScheduledKernel& kernel, const TracedGroup& group, std::int64_t number,
+                     std::int64_t rank) {
+  const Collective collective = collective_from_name(kernel.name).value_or(Collective::kLocal);
+  const bool gathers = collective == Collective::kAllGather;
+  const bool scatters =
+      collective == Collective::kReduceScatter || collective == Collective::kScatter;
+  return {{"mesh_dims", std::vector<int>(kernel.mesh_dims.begin(), kernel.mesh_dims.end())},
+          {"full_bytes", kernel.full_bytes},
+          {"Collective name", kineto_name_of(collective)},
+          {"In msg nelems", elements(kernel.full_bytes, kernel.dtype, gathers ? group.size : 1)},
+          {"Out msg nelems", elements(kernel.full_bytes, kernel.dtype, scatters ? group.size : 1)},
+          {"dtype", torch_name_of(to_string(kernel.dtype))},
+          {"Group size", group.size},
+          {"Process Group Name", group.name},
+          {"Process Group Ranks", ranks_text(group)},
+          {"Seq", number},
+          {"Global rank", rank}};
+}
+
+// What the profiler says of process groups: those whose ranks are listed, while that is not too much.
+Json groups_json(const TraceGroups& groups) {
+  constexpr std::int64_t kMost = 200000;
+  std::int64_t listed = 0;
+  Json list = Json::array();
+  for (const TracedGroup* group : groups.all()) {
+    Json item = {{"pg_name", group->name}, {"pg_size", group->size}};
+    listed += std::ssize(group->ranks);
+    if (!group->ranks.empty() && listed <= kMost) item["ranks"] = group->ranks;
+    list.push_back(std::move(item));
   }
-  return index;
+  return list;
 }
 
 }  // namespace
@@ -115,9 +146,20 @@ void write_trace(std::ostream& stream, const std::string& title, const DeviceMes
   const Json about = {{"title", title},
                       {"mesh", mesh.text()},
                       {"topology", topology.name()},
+                      {"devices_per_host", topology.devices_per_host()},
                       {"ranks", mesh.size()},
                       {"ranks_shown", threads.size()}};
-  stream << R"({"displayTimeUnit": "ns", "otherData": )" << about.dump() << R"(, "traceEvents": [)";
+  TraceGroups groups(mesh, schedule);
+  for (const TimelineSpan& span : timeline.spans) {
+    if (!schedule.kernels[static_cast<std::size_t>(span.kernel)].mesh_dims.empty()) {
+      static_cast<void>(groups.of(span.kernel, span.rank_index));
+    }
+  }
+  const Json distributed = {{"backend", "simulated"},
+                            {"world_size", mesh.world_size()},
+                            {"pg_config", groups_json(groups)}};
+  stream << R"({"displayTimeUnit": "ns", "otherData": )" << about.dump()
+         << R"(, "distributedInfo": )" << distributed.dump() << R"(, "traceEvents": [)";
   EventWriter out(stream);
   write_names(out, threads);
   std::map<std::pair<int, std::int64_t>, std::vector<const TimelineSpan*>> collectives;
@@ -125,7 +167,11 @@ void write_trace(std::ostream& stream, const std::string& title, const DeviceMes
   for (const TimelineSpan& span : timeline.spans) {
     const ScheduledKernel& kernel = schedule.kernels[static_cast<std::size_t>(span.kernel)];
     const Thread& thread = threads.at(span.rank_index);
-    write_slice(out, kernel, span, thread);
+    write_slice(out, kernel, span, thread,
+                kernel.mesh_dims.empty()
+                    ? Json::object()
+                    : collective_args(kernel, groups.of(span.kernel, span.rank_index),
+                                      groups.number(span.kernel), thread.rank));
     if (kernel.mesh_dims.empty()) continue;
     collectives[{span.kernel, first_member(mesh, kernel.mesh_dims, span.rank_index)}].push_back(
         &span);

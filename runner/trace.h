@@ -4,10 +4,15 @@
 // waits for the others, a slice "wait" lies in it. Flow arrows tie the members of a collective, in
 // the order of their ranks. A counter per host shows the bytes in flight: the buffers of the shown
 // ranks' running collectives. Format: "Trace Event Format" (Google, 2016), JSON object form; ts and
-// dur are microseconds.
+// dur are microseconds. A collective's args are those of PyTorch's profiler, so that the trace reads
+// as one (costmodel/measurements/kineto_trace.h).
+//
+// The same as Chakra execution traces, one a rank: chakra_traces (costmodel/measurements/chakra_trace.h).
 #pragma once
 
 #include <iosfwd>
+#include <map>
+#include <string>
 
 #include "costmodel/topology.h"
 #include "sim/simulator.h"
@@ -17,6 +22,12 @@ namespace shardlab {
 // `title` says what was simulated.
 void write_trace(std::ostream& out, const std::string& title, const DeviceMesh& mesh,
                  const Topology& topology, const Schedule& schedule, const Timeline& timeline);
+
+// The traces of the shown ranks; the text of each, by rank.
+[[nodiscard]] std::map<std::int64_t, std::string> chakra_traces(const DeviceMesh& mesh,
+                                                                const Topology& topology,
+                                                                const Schedule& schedule,
+                                                                const Timeline& timeline);
 
 // How many ranks a trace of this schedule can show within `wanted` and kMaxTraceSlices.
 inline constexpr std::int64_t kMaxTraceSlices = 200000;

@@ -268,6 +268,7 @@ std::vector<int> add_plan(Schedule& schedule, const Plan& plan, std::vector<int>
       kernel.mesh_dims = step.mesh_dims;
       kernel.transfer = step.price.transfer;
       kernel.full_bytes = step.full_bytes;
+      kernel.dtype = plan.meta.dtype;
     }
     after = {schedule.add(std::move(kernel))};
   }

@@ -21,6 +21,7 @@
 #include <string>
 #include <vector>
 
+#include "costmodel/dtype.h"
 #include "costmodel/topology.h"
 #include "sim/event_queue.h"
 #include "sim/mesh.h"
@@ -36,8 +37,9 @@ inline constexpr int kStreams = 2;
 struct ScheduledKernel {
   std::string name;  // "all_gather", "aten.mm.default"
   Stream stream = Stream::kCompute;
-  MeshDims mesh_dims;      // a collective's; empty for a kernel of one rank
-  Bytes full_bytes = 0.0;  // of a collective: the larger of one member's buffers
+  MeshDims mesh_dims;        // a collective's; empty for a kernel of one rank
+  Bytes full_bytes = 0.0;    // of a collective: the larger of one member's buffers
+  DType dtype = DType::kU8;  // as well
   Micros price;
   Micros transfer;         // the part of the price that is bytes on the wire
   std::vector<int> after;  // earlier kernels of the schedule, by index

@@ -13,20 +13,6 @@ namespace {
 
 using nlohmann::json;
 
-// An object of the tool's: keys that are not asked for are its own business (versions add some).
-const json* member(const json& object, const char* key) {
-  if (!object.is_object()) return nullptr;
-  const auto it = object.find(key);
-  return it == object.end() || it->is_null() ? nullptr : &*it;
-}
-
-const json& required(const json& object, const char* key, const JsonPlace& place) {
-  if (!object.is_object()) place.fail("found " + describe_json(object) + "; valid: an object");
-  const json* found = member(object, key);
-  if (found == nullptr) place.fail("missing key \"" + std::string(key) + "\"");
-  return *found;
-}
-
 // The tool writes NaN as "nan" and integers now and then as texts (root).
 std::optional<double> optional_number(const json* value, const JsonPlace& place) {
   if (value == nullptr || (value->is_string() && is_not_available(value->get<std::string>()))) {
@@ -37,7 +23,7 @@ std::optional<double> optional_number(const json* value, const JsonPlace& place)
 
 std::optional<std::int64_t> optional_integer(const json& object, const char* key,
                                              const JsonPlace& place) {
-  const json* found = member(object, key);
+  const json* found = json_member(object, key);
   if (found == nullptr) return std::nullopt;
   return json_integer(*found, place.at(key), 1, kMaxRanks);
 }
@@ -47,9 +33,9 @@ void read_devices(const json& devices, const JsonPlace& place, Run& run) {
   for (std::size_t i = 0; i < devices.size(); ++i) {
     const JsonPlace at = place.at(i);
     const std::int64_t rank =
-        json_integer(required(devices[i], "rank", at), at.at("rank"), 0, kMaxRanks);
-    Device device{json_text(required(devices[i], "hostname", at), at.at("hostname")), ""};
-    if (const json* info = member(devices[i], "device_info")) {
+        json_integer(json_required(devices[i], "rank", at), at.at("rank"), 0, kMaxRanks);
+    Device device{json_text(json_required(devices[i], "hostname", at), at.at("hostname")), ""};
+    if (const json* info = json_member(devices[i], "device_info")) {
       device.name = json_text(*info, at.at("device_info"));
     }
     run.devices.emplace(rank, std::move(device));
@@ -63,8 +49,8 @@ std::optional<Collective> collective_of(const json& document, const json& result
     return value != nullptr && value->is_string() ? collective_within(value->get<std::string>())
                                                   : std::nullopt;
   };
-  if (const auto kind = named(member(result, "experiment_name"))) return kind;
-  if (const json* args = member(document, "args"); args != nullptr && args->is_array()) {
+  if (const auto kind = named(json_member(result, "experiment_name"))) return kind;
+  if (const json* args = json_member(document, "args"); args != nullptr && args->is_array()) {
     for (const json& arg : *args) {
       if (!arg.is_string() || arg.get<std::string>().find("_perf") == std::string::npos) continue;
       if (const auto kind = nccl_collective_from_name(arg.get<std::string>())) return kind;
@@ -83,21 +69,22 @@ bool is_nccl_tests_json(const json& value) {
 
 MeasurementSet read_nccl_tests_json(const json& value, const SourceHints& hints,
                                     const JsonPlace& place) {
-  const json& results = json_array(required(value, "results", place), place.at("results"));
+  const json& results = json_array(json_required(value, "results", place), place.at("results"));
   MeasurementSet set;
   set.name = set_name_of(place.file);
   set.source = hints.source;
-  if (const json* start = member(value, "start_time"); start != nullptr && start->is_string()) {
+  if (const json* start = json_member(value, "start_time");
+      start != nullptr && start->is_string()) {
     set.date = start->get<std::string>().substr(0, 10);
   }
-  if (const json* code = member(value, "nccl_version")) {
+  if (const json* code = json_member(value, "nccl_version")) {
     set.nccl_version =
         code->is_string()
             ? code->get<std::string>()
             : version_of_code(json_integer(*code, place.at("nccl_version"), 0, 1 << 30));
   }
   Run run;
-  const json* config = member(value, "config");
+  const json* config = json_member(value, "config");
   const JsonPlace config_place = place.at("config");
   std::optional<std::int64_t> iterations;
   if (config != nullptr) {
@@ -105,11 +92,11 @@ MeasurementSet read_nccl_tests_json(const json& value, const SourceHints& hints,
     run.ranks_per_line = optional_integer(*config, "nthreads", config_place).value_or(1) *
                          optional_integer(*config, "ngpus", config_place).value_or(1);
     iterations = optional_integer(*config, "iterations", config_place);
-    if (const json* devices = member(*config, "devices")) {
+    if (const json* devices = json_member(*config, "devices")) {
       read_devices(*devices, config_place.at("devices"), run);
     }
   }
-  if (const json* devices = member(value, "devices")) {
+  if (const json* devices = json_member(value, "devices")) {
     read_devices(*devices, place.at("devices"), run);
   }
   // A list of every device leaves none out.
@@ -123,8 +110,9 @@ MeasurementSet read_nccl_tests_json(const json& value, const SourceHints& hints,
     const auto number = static_cast<int>(std::min<std::size_t>(i + 1, 1U << 30));
     MeasuredRow row;
     row.line = 0;
-    row.bytes = json_number(required(result, "size", at), at.at("size"), {.min = 0, .max = 1e18});
-    const std::string type = json_text(required(result, "type", at), at.at("type"));
+    row.bytes =
+        json_number(json_required(result, "size", at), at.at("size"), {.min = 0, .max = 1e18});
+    const std::string type = json_text(json_required(result, "type", at), at.at("type"));
     row.dtype = std::string(our_dtype(type));
     if (row.dtype.empty()) {
       at.at("type").fail("found " + in_quotes(type) + "; valid: " + dtype_list());
@@ -135,20 +123,20 @@ MeasurementSet read_nccl_tests_json(const json& value, const SourceHints& hints,
     }
     std::string reason = row.bytes < 1.0 ? "found 0 bytes" : "";
     for (const char* side : {"out_of_place", "in_place"}) {
-      const json* body = member(result, side);
+      const json* body = json_member(result, side);
       const JsonPlace body_at = at.at(side);
       const bool is_first = side == std::string_view("out_of_place");
       if (body == nullptr) {
         if (is_first && reason.empty()) reason = "found no time out of place";
         continue;
       }
-      if (member(*body, "cpu_time") != nullptr) {
+      if (json_member(*body, "cpu_time") != nullptr) {
         body_at.at("cpu_time").fail("found the time to launch (-C 1); valid: time");
       }
-      required(*body, "time", body_at);
-      const auto time = optional_number(member(*body, "time"), body_at.at("time"));
-      const auto wrong = optional_number(member(*body, "nwrong"), body_at.at("nwrong"));
-      const auto algbw = optional_number(member(*body, "alg_bw"), body_at.at("alg_bw"));
+      static_cast<void>(json_required(*body, "time", body_at));
+      const auto time = optional_number(json_member(*body, "time"), body_at.at("time"));
+      const auto wrong = optional_number(json_member(*body, "nwrong"), body_at.at("nwrong"));
+      const auto algbw = optional_number(json_member(*body, "alg_bw"), body_at.at("alg_bw"));
       if (!time || *time <= 0.0) {
         if (is_first && reason.empty()) reason = "found no time out of place";
         continue;
@@ -167,10 +155,10 @@ MeasurementSet read_nccl_tests_json(const json& value, const SourceHints& hints,
         row.in_place_time_us = time;
       }
     }
-    if (const json* block = member(result, "out_of_place_per_iter")) {
+    if (const json* block = json_member(result, "out_of_place_per_iter")) {
       const JsonPlace block_at = at.at("out_of_place_per_iter");
-      row.p50_us = optional_number(member(*block, "p50_us"), block_at.at("p50_us"));
-      row.p95_us = optional_number(member(*block, "p95_us"), block_at.at("p95_us"));
+      row.p50_us = optional_number(json_member(*block, "p50_us"), block_at.at("p50_us"));
+      row.p95_us = optional_number(json_member(*block, "p95_us"), block_at.at("p95_us"));
     }
     if (reason.empty() && set.ranks == 1) reason = "one rank alone: nothing is communicated";
     const auto kind = collective_of(value, result, hints, place);

@@ -261,6 +261,24 @@ void describe_tuner(const std::string& name, Session& session) {
   session.print(nlohmann::json{{"rules", list}});
 }
 
+// As a document; an array of them where a trace has groups of several shapes.
+void describe_measurement(const std::string& name, Session& session) {
+  const std::vector<std::string> files = {name};
+  const std::vector<MeasurementSet> sets = read_measurements(session.store(), files, {});
+  std::string text;
+  for (const MeasurementSet& set : sets) {
+    if (!session.quiet) {
+      for (const std::string& remark : left_out_of(set)) {
+        std::cerr << "shardlab: " << printable(remark) << "\n";
+      }
+    }
+    std::string one = measurement_text(set);
+    while (one.ends_with('\n')) one.pop_back();
+    text += (text.empty() ? "" : ",\n") + one;
+  }
+  session.print((sets.size() == 1 ? text : "[" + text + "]") + "\n");
+}
+
 void run_describe(const std::string& what, const std::string& name, Session& session) {
   if (what == "models" || what == "model") {
     if (name.empty()) {
@@ -318,13 +336,7 @@ void run_describe(const std::string& what, const std::string& name, Session& ses
     session.print(store.experiment_json(store.find(ConfigKind::kExperiment, name)));
     return;
   }
-  const MeasurementSet set = read_measurement(session.store(), name, {});
-  if (!session.quiet) {
-    for (const std::string& remark : left_out_of(set)) {
-      std::cerr << "shardlab: " << printable(remark) << "\n";
-    }
-  }
-  session.print(measurement_text(set));
+  describe_measurement(name, session);
 }
 
 }  // namespace

@@ -253,18 +253,15 @@ TEST_F(Sweeps, OneProcessOfALaunchSpeaks) {
 }
 
 TEST_F(Sweeps, ARunThatAsksForOtherCountsIsAnother) {
-  const std::string suite = R"({"schema": "shardlab/suite/1", "name": "one", "questions": [{"id": "a", "kind": "plan",
-    "mesh": "8", "tensor": "f32[64]", "from": "S(0)", "to": "R", "count": COUNT}]
-})";
+  const std::string suite = R"q({"schema": "shardlab/suite/1", "name": "one", "questions": [
+    {"id": "a", "kind": "plan", "mesh": "8", "tensor": "f32[64]", "from": "S(0)", "to": "R", "count": COUNT}]})q";
   folder_.write("one.json", replaced(suite, "COUNT", "9"));
-folder_.write(
-    "e.json",
-    R"({"schema": "shardlab/experiment/1", "topologies": ["h100"], "suites": ["./one.json"],
-    "stacks": ["dtensor-v3"]})");
-EXPECT_EQ(sweep({"--out", "out"}, "e.json").exit_code, 0);
-EXPECT_EQ(sweep({"--out", "out", "--resume"}, "e.json").exit_code, 0);
-folder_.write("one.json", replaced(suite, "COUNT", "5"));
-EXPECT_EQ(sweep({"--out", "out", "--resume"}, "e.json").exit_code, 2);
+  folder_.write("e.json", R"q({"schema": "shardlab/experiment/1", "topologies": ["h100"],
+    "suites": ["./one.json"], "stacks": ["dtensor-v3"]})q");
+  EXPECT_EQ(sweep({"--out", "out"}, "e.json").exit_code, 0);
+  EXPECT_EQ(sweep({"--out", "out", "--resume"}, "e.json").exit_code, 0);
+  folder_.write("one.json", replaced(suite, "COUNT", "5"));
+  EXPECT_EQ(sweep({"--out", "out", "--resume"}, "e.json").exit_code, 2);
 }
 
 TEST_F(Sweeps, ASeedDrawsOtherQuestions) {

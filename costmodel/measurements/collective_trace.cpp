@@ -1,0 +1,303 @@
+#include "costmodel/measurements/collective_trace.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <set>
+#include <tuple>
+#include <utility>
+
+#include "costmodel/error.h"
+
+namespace shardlab {
+namespace {
+
+struct TorchName {
+  std::string_view theirs;
+  std::string_view ours;
+};
+// c10::toString(ScalarType) first, then the C++ names that typeid gives. Source: PyTorch 2.13,
+// torch/headeronly/core/ScalarType.h; traces of its profiler.
+constexpr std::array<TorchName, 37> kTorchNames = {{{"Double", "f64"},
+                                                    {"Float", "f32"},
+                                                    {"Half", "f16"},
+                                                    {"BFloat16", "bf16"},
+                                                    {"Float8_e4m3fn", "f8e4m3"},
+                                                    {"Float8_e5m2", "f8e5m2"},
+                                                    {"Long", "i64"},
+                                                    {"Int", "i32"},
+                                                    {"Short", "i16"},
+                                                    {"Char", "i8"},
+                                                    {"Byte", "u8"},
+                                                    {"Bool", "b8"},
+                                                    {"UInt64", "u64"},
+                                                    {"UInt32", "u32"},
+                                                    {"ComplexFloat", "c64"},
+                                                    {"double", "f64"},
+                                                    {"float", "f32"},
+                                                    {"c10::Half", "f16"},
+                                                    {"c10::BFloat16", "bf16"},
+                                                    {"c10::Float8_e4m3fn", "f8e4m3"},
+                                                    {"c10::Float8_e5m2", "f8e5m2"},
+                                                    {"long int", "i64"},
+                                                    {"long", "i64"},
+                                                    {"long long", "i64"},
+                                                    {"int", "i32"},
+                                                    {"short int", "i16"},
+                                                    {"short", "i16"},
+                                                    {"signed char", "i8"},
+                                                    {"char", "i8"},
+                                                    {"unsigned char", "u8"},
+                                                    {"bool", "b8"},
+                                                    {"long unsigned int", "u64"},
+                                                    {"unsigned long", "u64"},
+                                                    {"unsigned int", "u32"},
+                                                    {"c10::complex<float>", "c64"},
+                                                    {"Float8_e4m3fnuz", "f8e4m3"},
+                                                    {"Float8_e5m2fnuz", "f8e5m2"}}};
+
+constexpr double kMinTimeUs = 1e-6;
+constexpr double kMaxTimeUs = 1e15;
+constexpr double kMaxBytes = 1e18;
+
+// By nearest rank.
+double quantile(const std::vector<double>& sorted, double share) {
+  const double at = std::ceil(share * static_cast<double>(sorted.size())) - 1.0;
+  return sorted[static_cast<std::size_t>(std::max(0.0, at))];
+}
+
+// One call on the ranks that were traced.
+struct Joined {
+  TracedCall call;
+  std::vector<double> durations;
+};
+
+// Where the ranks of a run are.
+struct Places {
+  std::int64_t world = 1;
+  std::int64_t per_host = 0;                  // 0: `hosts` knows
+  std::map<std::int64_t, std::string> hosts;  // by rank
+  bool is_assumed = false;
+
+  [[nodiscard]] std::string host_of(std::int64_t rank) const {
+    return per_host > 0 ? std::to_string(rank / per_host) : hosts.at(rank);
+  }
+};
+
+// Ranks, hosts and the most ranks on one host.
+using Shape = std::tuple<std::int64_t, std::int64_t, std::int64_t>;
+
+Places places_of(std::span<const CollectiveTrace> traces, const SourceHints& hints) {
+  Places places;
+  std::int64_t devices = 0;
+  for (std::size_t i = 0; i < traces.size(); ++i) {
+    const CollectiveTrace& trace = traces[i];
+    places.world = std::max({places.world, trace.world_size, static_cast<std::int64_t>(i) + 1});
+    if (trace.rank) places.world = std::max(places.world, *trace.rank + 1);
+    if (trace.rank && !trace.host.empty()) places.hosts[*trace.rank] = trace.host;
+    devices = std::max(devices, trace.devices_per_host);
+    for (const TracedCall& call : trace.calls) {
+      const TracedGroup& group = call.group;
+      for (const std::int64_t rank : group.ranks) places.world = std::max(places.world, rank + 1);
+      if (group.ranks.empty() && group.size > 0) {
+        places.world = std::max(places.world, group.first + group.stride * (group.size - 1) + 1);
+      }
+    }
+  }
+  if (hints.ranks) places.world = std::max(places.world, *hints.ranks);
+  if (hints.hosts && hints.gpus_per_host) {
+    places.world = std::max(places.world, *hints.hosts * *hints.gpus_per_host);
+  }
+  if (hints.gpus_per_host) {
+    places.per_host = *hints.gpus_per_host;
+  } else if (hints.hosts) {
+    places.per_host = (places.world + *hints.hosts - 1) / *hints.hosts;
+  } else if (static_cast<std::int64_t>(places.hosts.size()) < places.world) {
+    places.is_assumed = devices == 0;
+    places.per_host = devices > 0 ? devices : places.world;
+  }
+  return places;
+}
+
+Shape shape_of(const TracedGroup& group, const Places& places) {
+  if (group.ranks.empty() && places.per_host > 0) {
+    const std::int64_t size = group.size > 0 ? group.size : places.world;
+    const std::int64_t last = group.first + group.stride * (size - 1);
+    const std::int64_t hosts = group.stride >= places.per_host
+                                   ? size
+                                   : last / places.per_host - group.first / places.per_host + 1;
+    const std::int64_t fit = (places.per_host + group.stride - 1) / group.stride;
+    return {size, hosts, std::min(size, std::max<std::int64_t>(1, fit))};
+  }
+  std::map<std::string, std::int64_t> counts;
+  if (group.ranks.empty()) {
+    const std::int64_t size = group.size > 0 ? group.size : places.world;
+    for (std::int64_t i = 0; i < size; ++i)
+      ++counts[places.host_of(group.first + i * group.stride)];
+  }
+  for (const std::int64_t rank : group.ranks) ++counts[places.host_of(rank)];
+  std::int64_t ranks = 0;
+  std::int64_t most = 1;
+  for (const auto& [host, count] : counts) {
+    ranks += count;
+    most = std::max(most, count);
+  }
+  return {ranks, static_cast<std::int64_t>(counts.size()), most};
+}
+
+std::vector<Joined> joined_calls(std::span<const CollectiveTrace> traces) {
+  using Key = std::tuple<TracedGroup, Collective, std::int64_t, std::int64_t>;
+  std::map<Key, std::size_t> places;
+  std::vector<Joined> joined;
+  for (std::size_t i = 0; i < traces.size(); ++i) {
+    // How often a rank has made this call before.
+    std::map<std::tuple<std::int64_t, TracedGroup, Collective, std::int64_t>, std::int64_t> before;
+    for (const TracedCall& call : traces[i].calls) {
+      const std::int64_t rank = call.rank.value_or(static_cast<std::int64_t>(i));
+      const std::int64_t number = call.sequence.value_or(-1);
+      const std::int64_t nth = before[{rank, call.group, call.collective, number}]++;
+      const auto [it, is_new] =
+          places.try_emplace({call.group, call.collective, number, nth}, joined.size());
+      if (is_new) joined.push_back({call, {}});
+      Joined& one = joined[it->second];
+      one.call.bytes = std::max(one.call.bytes, call.bytes);
+      one.durations.push_back(call.duration_us);
+    }
+  }
+  return joined;
+}
+
+struct RowCalls {
+  std::vector<double> times;
+  std::vector<double> waits;
+};
+
+MeasuredRow row_of(Collective collective, const std::string& dtype, Bytes bytes, RowCalls calls) {
+  std::sort(calls.times.begin(), calls.times.end());
+  std::sort(calls.waits.begin(), calls.waits.end());
+  MeasuredRow row;
+  row.collective = collective;
+  row.dtype = dtype;
+  row.bytes = bytes;
+  row.time_us = quantile(calls.times, 0.5);
+  row.iterations = static_cast<std::int64_t>(calls.times.size());
+  if (calls.times.size() > 1) {
+    row.p5_us = quantile(calls.times, 0.05);
+    row.p50_us = row.time_us;
+    row.p95_us = quantile(calls.times, 0.95);
+  }
+  if (!calls.waits.empty()) row.wait_us = quantile(calls.waits, 0.5);
+  return row;
+}
+
+// The rows of one set, in the order of their first calls.
+struct SetCalls {
+  std::vector<std::tuple<Collective, std::string, Bytes>> order;
+  std::map<std::tuple<Collective, std::string, Bytes>, RowCalls> rows;
+  std::int64_t traced = 0;  // fewest ranks that a call was traced on
+};
+
+std::string calls_text(int count) {
+  return std::to_string(count) + (count == 1 ? " call" : " calls");
+}
+
+}  // namespace
+
+std::string_view dtype_of_torch(std::string_view name) {
+  for (const TorchName& each : kTorchNames) {
+    if (each.theirs == name) return each.ours;
+  }
+  return {};
+}
+
+std::string_view torch_name_of(std::string_view dtype) {
+  for (const TorchName& each : kTorchNames) {
+    if (each.ours == dtype) return each.theirs;
+  }
+  return "Byte";
+}
+
+bool is_of_run(std::span<const CollectiveTrace> run, const CollectiveTrace& trace) {
+  if (run.empty()) return true;
+  const auto clashes = [&](const CollectiveTrace& other) {
+    return other.kind != trace.kind || other.world_size != trace.world_size || !other.rank ||
+           !trace.rank || *other.rank == *trace.rank;
+  };
+  return std::none_of(run.begin(), run.end(), clashes);
+}
+
+std::vector<MeasurementSet> sets_of_traces(std::span<const CollectiveTrace> traces,
+                                           const SourceHints& hints) {
+  const Places places = places_of(traces, hints);
+  std::map<std::string, int> left_out;
+  for (const CollectiveTrace& trace : traces) {
+    for (const auto& [reason, count] : trace.left_out) left_out[reason] += count;
+  }
+  std::map<Shape, SetCalls> shapes;
+  for (const Joined& joined : joined_calls(traces)) {
+    const TracedCall& call = joined.call;
+    const Shape shape = shape_of(call.group, places);
+    const std::int64_t ranks = std::get<0>(shape);
+    const double bytes = call.is_input ? call.bytes * static_cast<double>(ranks) : call.bytes;
+    const auto [least, most] =
+        std::minmax_element(joined.durations.begin(), joined.durations.end());
+    if (ranks < 2) {
+      ++left_out["one rank alone: nothing is communicated"];
+    } else if (!(bytes >= 1.0 && bytes <= kMaxBytes)) {
+      ++left_out["found no bytes"];
+    } else if (!(*least >= kMinTimeUs && *most <= kMaxTimeUs)) {
+      ++left_out["found no duration"];
+    } else {
+      SetCalls& calls = shapes[shape];
+      const auto traced = static_cast<std::int64_t>(joined.durations.size());
+      calls.traced = calls.traced == 0 ? traced : std::min(calls.traced, traced);
+      const auto key = std::tuple(call.collective, call.dtype, bytes);
+      if (!calls.rows.contains(key)) calls.order.push_back(key);
+      RowCalls& row = calls.rows[key];
+      row.times.push_back(*least);
+      if (traced < 2) continue;
+      for (const double duration : joined.durations) row.waits.push_back(duration - *least);
+    }
+  }
+  const CollectiveTrace& first = traces.front();
+  if (shapes.empty()) {
+    std::string reasons;
+    for (const auto& [reason, count] : left_out) {
+      reasons += (reasons.empty() ? ": " : "; ") + calls_text(count) + " left out: " + reason;
+    }
+    throw ConfigError(first.file, "", "found no collective with a time" + reasons);
+  }
+  std::vector<MeasurementSet> sets;
+  for (auto& [shape, calls] : shapes) {
+    MeasurementSet set;
+    std::tie(set.ranks, set.hosts, set.gpus_per_host) = shape;
+    set.name = set_name_of(first.file);
+    if (shapes.size() > 1) {
+      set.name += "_" + std::to_string(set.hosts) + "x" + std::to_string(set.gpus_per_host);
+    }
+    set.source = hints.source.empty() ? first.source : hints.source;
+    set.gpu = first.gpu;
+    set.nccl_version = first.nccl_version;
+    for (const auto& key : calls.order) {
+      const auto& [collective, dtype, bytes] = key;
+      set.rows.push_back(row_of(collective, dtype, bytes, std::move(calls.rows[key])));
+    }
+    if (calls.traced < set.ranks) {
+      set.warnings.push_back("of " + std::to_string(set.ranks) + " ranks " +
+                             std::to_string(calls.traced) + (calls.traced == 1 ? " is" : " are") +
+                             " traced: times may include waiting for the others");
+    }
+    if (places.is_assumed) {
+      set.warnings.push_back("the trace names no hosts: taken as one; --gpus-per-host says more");
+    }
+    if (sets.empty()) {
+      for (const auto& [reason, count] : left_out) {
+        set.warnings.push_back(calls_text(count) + " left out: " + reason);
+      }
+    }
+    sets.push_back(std::move(set));
+  }
+  return sets;
+}
+
+}  // namespace shardlab

@@ -1,0 +1,170 @@
+// Traces as a user gives them: a simulated run, written and read back; what PyTorch recorded; what is
+// broken, word for word.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "tests/cli/messages.h"
+
+namespace shardlab::testing_support {
+namespace {
+
+using nlohmann::json;
+using Words = std::vector<std::string>;
+
+const std::string kRecorded = SHARDLAB_SOURCE_DIR "/tests/golden/traces/";
+
+json json_of(Words words, const std::filesystem::path& folder) {
+  words.insert(words.end(), {"--format", "json"});
+  const ProcessResult result = run_shardlab(words, folder);
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  return json::parse(result.out, nullptr, false);
+}
+
+// Of a redistribution: the collective, its group's ranks, its bytes and its price.
+struct Step {
+  std::string collective;
+  std::int64_t ranks;
+  double bytes;
+  double time_us;
+};
+
+// The same, of a run on these ranks, out of the rows of its sets.
+void expect_rows(const json& sets, std::vector<Step> steps) {
+  std::vector<Step> rows;
+  for (const json& set : sets.is_array() ? sets : json::array({sets})) {
+    EXPECT_EQ(set["gpu"], "h100");
+    for (const json& row : set["rows"]) {
+      EXPECT_EQ(row["dtype"], "bf16");
+      rows.push_back({row["collective"], set["ranks"], row["bytes"], row["time_us"]});
+    }
+  }
+  const auto by_size = [](const Step& a, const Step& b) {
+    return std::pair(a.ranks, a.collective) < std::pair(b.ranks, b.collective);
+  };
+  std::sort(rows.begin(), rows.end(), by_size);
+  std::sort(steps.begin(), steps.end(), by_size);
+  ASSERT_EQ(rows.size(), steps.size());
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    EXPECT_EQ(rows[i].collective, steps[i].collective);
+    EXPECT_EQ(rows[i].ranks, steps[i].ranks);
+    EXPECT_DOUBLE_EQ(rows[i].bytes, steps[i].bytes);
+    // The clocks tick in picoseconds.
+    EXPECT_NEAR(rows[i].time_us, steps[i].time_us, 1e-5);
+  }
+}
+
+class SimulatedTrace : public testing::TestWithParam<std::string> {};
+
+TEST_P(SimulatedTrace, ReadsBackToTheStepsOfThePlan) {
+  const TemporaryFolder folder;
+  const Words run = {"--mesh", "2x4",        "--tensor", "bf16[2048,512]",
+                     "--from", "P(sum)S(0)", "--to",     "S(1)R"};
+  Words simulate = {"simulate", "--data", "off", "--trace", GetParam()};
+  simulate.insert(simulate.end(), run.begin(), run.end());
+  const json simulated = json_of(simulate, folder.path());
+  std::vector<Step> steps;
+  for (const json& step : simulated["steps"]) {
+    if (step["collective"] == "local") continue;
+    const bool is_outer = step["mesh_dims"] == json::array({0});
+    double bytes = 2048.0 * 512.0 * 2.0;
+    // The outer reduce_scatter sees the inner dim's shard unless that was gathered before.
+    if (step["logical_shape"] == json({512, 512})) bytes /= 4.0;
+    if (step["logical_shape"] == json({2048, 256})) bytes /= 2.0;
+    steps.push_back({step["collective"], is_outer ? 2 : 4, bytes, step["price_us"]});
+  }
+  ASSERT_EQ(steps.size(), 2U);
+  Words files;
+  for (const auto& entry : std::filesystem::directory_iterator(folder.path())) {
+    files.push_back(entry.path().filename().string());
+  }
+  EXPECT_EQ(files.size(), GetParam().ends_with(".et") ? 8U : 1U);
+  std::sort(files.begin(), files.end());
+  const ProcessResult described =
+      run_shardlab({"describe", "measurement", files[0]}, folder.path());
+  ASSERT_EQ(described.exit_code, 0) << described.err;
+  expect_rows(json::parse(described.out), steps);
+  // All ranks together: the same rows, and nobody waited.
+  Words validate = {"validate", "--rows"};
+  validate.insert(validate.end(), files.begin(), files.end());
+  const json validated = json_of(validate, folder.path());
+  EXPECT_EQ(validated["points"], 2);
+  EXPECT_EQ(validated["warnings"], json::array());
+}
+
+INSTANTIATE_TEST_SUITE_P(Formats, SimulatedTrace, testing::Values("t.json", "t.et"),
+                         [](const auto& which) {
+                           return which.param == "t.et" ? std::string("Chakra")
+                                                        : std::string("Kineto");
+                         });
+
+// Host 1 takes twice as long: the others' waiting is no part of the times.
+TEST(Traces, WaitingForASlowHostIsNoPartOfTheTime) {
+  const TemporaryFolder folder;
+  const json simulated =
+      json_of({"simulate", "--mesh", "2x8", "--tensor", "bf16[4096,64]", "--from", "S(1)S(0)",
+               "--to", "RR", "--data", "off", "--straggler", "host:1:2", "--trace", "t.json"},
+              folder.path());
+  const ProcessResult described =
+      run_shardlab({"describe", "measurement", "t.json"}, folder.path());
+  ASSERT_EQ(described.exit_code, 0) << described.err;
+  const json sets = json::parse(described.out);
+  ASSERT_EQ(sets.size(), 2U);
+  ASSERT_EQ(simulated["steps"].size(), 2U);
+  const auto price_over = [&](int mesh_dim) {
+    const json& first = simulated["steps"][0];
+    return (first["mesh_dims"] == json::array({mesh_dim}) ? first
+                                                          : simulated["steps"][1])["price_us"]
+        .get<double>();
+  };
+  // Across hosts all take as long as the slow one; the host that is not slow waits for it.
+  EXPECT_EQ(sets[0]["ranks"], 2);
+  EXPECT_EQ(sets[0]["rows"][0]["iterations"], 8);
+  EXPECT_NEAR(sets[0]["rows"][0]["time_us"].get<double>(), 2 * price_over(0), 1e-5);
+  // Within a host each its own time.
+  EXPECT_EQ(sets[1]["ranks"], 8);
+  EXPECT_EQ(sets[1]["rows"][0]["iterations"], 2);
+  EXPECT_NEAR(sets[1]["rows"][0]["p5_us"].get<double>(), price_over(1), 1e-5);
+  EXPECT_NEAR(sets[1]["rows"][0]["p95_us"].get<double>(), 2 * price_over(1), 1e-5);
+}
+
+TEST(Traces, ValidateReadsWhatPyTorchRecorded) {
+  const json out = json_of({"validate", kRecorded + "gloo_0.json", kRecorded + "gloo_1.json",
+                            "--rows", "--topology", "h100"},
+                           {});
+  EXPECT_EQ(out["sets"], 1);
+  EXPECT_EQ(out["points"], 8);
+  EXPECT_EQ(out["by"]["scale"]["1x2"]["points"], 8);
+  EXPECT_EQ(out["warnings"],
+            json::array({"gloo_0: 6 calls left out: no cost model prices \"barrier\""}));
+  // One rank alone: its times include waiting, and that is said.
+  const json alone = json_of({"validate", kRecorded + "gloo_0.json", "--topology", "h100"}, {});
+  EXPECT_EQ(alone["warnings"],
+            json({"gloo_0 is unhealthy: ragged: 4 KiB take 221.3 times as long as 64 KiB",
+                  "gloo_0: of 2 ranks 1 is traced: times may include waiting for the others",
+                  "gloo_0: the trace names no hosts: taken as one; --gpus-per-host says more",
+                  "gloo_0: 3 calls left out: no cost model prices \"barrier\""}));
+}
+
+TEST(Traces, BrokenOnesSayWhere) {
+  const TemporaryFolder folder;
+  folder.write("short.et", std::string("\x07\x0a\x05"
+                                       "0.0.4\x20\x08",
+                                       10));
+  folder.write("broken.json",
+               R"({"traceEvents": [{"ph": "X", "cat": "kernel", "name": "k", "ts": 1, "dur": 2,
+                   "args": {"Collective name": "allreduce", "dtype": "Float"}}]})");
+  folder.write("empty.json", R"({"traceEvents": []})");
+  const auto error_of = [&](const char* file) {
+    const ProcessResult result = run_shardlab({"validate", file}, folder.path());
+    EXPECT_EQ(result.exit_code, 3);
+    return result.err;
+  };
+  EXPECT_EQ(error_of("short.et"), "shardlab: short.et:byte 9: the text ends after 1 of 32 bytes\n");
+  EXPECT_EQ(error_of("broken.json"),
+            "shardlab: broken.json:/traceEvents/0/args: missing key \"Group size\"\n");
+  EXPECT_EQ(error_of("empty.json"), "shardlab: empty.json:: found no collective with a time\n");
+}
+
+}  // namespace
+}  // namespace shardlab::testing_support

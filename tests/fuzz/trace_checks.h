@@ -1,0 +1,28 @@
+// What the fuzzers of traces check: sets that were read have sensible figures, and print JSON that
+// reads back to the same.
+#pragma once
+
+#include <cmath>
+
+#include "costmodel/measurements/collective_trace.h"
+#include "tests/fuzz/fuzz.h"
+
+namespace shardlab::testing_support {
+
+inline void check_sets(const CollectiveTrace& trace, const SourceHints& hints) {
+  const std::vector<CollectiveTrace> run = {trace};
+  for (const MeasurementSet& set : sets_of_traces(run, hints)) {
+    FUZZ_CHECK(!set.rows.empty(), set.name);
+    FUZZ_CHECK(set.hosts >= 1 && set.ranks >= 2 && set.hosts <= set.ranks, set.name);
+    FUZZ_CHECK(set.gpus_per_host >= 1 && set.gpus_per_host <= set.ranks, set.name);
+    for (const MeasuredRow& row : set.rows) {
+      FUZZ_CHECK(row.bytes > 0 && std::isfinite(row.bytes), row.dtype);
+      FUZZ_CHECK(row.time_us > 0 && std::isfinite(row.time_us), row.dtype);
+    }
+    const nlohmann::json json = set.to_json();
+    const MeasurementSet again = MeasurementSet::from_json(json, {"again.json", ""});
+    FUZZ_CHECK(again.to_json().dump() == set.to_json().dump(), json.dump());
+  }
+}
+
+}  // namespace shardlab::testing_support

@@ -1,0 +1,190 @@
+// Traces of PyTorch's profiler: which events count, their bytes and groups, and the join over ranks.
+#include "costmodel/measurements/kineto_trace.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+#include "costmodel/error.h"
+
+namespace shardlab {
+namespace {
+
+using nlohmann::json;
+using testing::ElementsAre;
+
+json nccl_event(const std::string& name, int in, int out, double dur, int sequence) {
+  return {{"ph", "X"},
+          {"cat", "kernel"},
+          {"name", "ncclDevKernel_" + name},
+          {"ts", 100.0 * sequence},
+          {"dur", dur},
+          {"args",
+           {{"Collective name", name},
+            {"In msg nelems", in},
+            {"Out msg nelems", out},
+            {"Group size", 4},
+            {"dtype", "BFloat16"},
+            {"Process Group Name", "0"},
+            {"Process Group Ranks", "[0, 1, 2, 3]"},
+            {"Seq", sequence}}}};
+}
+
+json nccl_trace(int rank, std::vector<json> events) {
+  return {{"distributedInfo", {{"backend", "nccl"}, {"rank", rank}, {"world_size", 4}}},
+          {"deviceProperties", {{{"name", "H100"}}, {{"name", "H100"}}}},
+          {"traceEvents", std::move(events)}};
+}
+
+CollectiveTrace read(const json& trace) { return read_kineto_trace(trace, {"t.json", ""}); }
+
+std::string error_of(const json& trace, const SourceHints& hints = {}) {
+  try {
+    const std::vector<CollectiveTrace> run = {read(trace)};
+    static_cast<void>(sets_of_traces(run, hints));
+  } catch (const ConfigError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(KinetoTrace, BytesAreTheLargerOfARanksTwoBuffers) {
+  const CollectiveTrace trace = read(nccl_trace(
+      0, {nccl_event("_allgather_base", 1024, 4096, 10, 1),
+          nccl_event("_reduce_scatter_base", 4096, 1024, 11, 2),
+          nccl_event("allreduce", 4096, 4096, 12, 3), nccl_event("all_to_allv", 4096, 4096, 13, 4),
+          nccl_event("broadcast", 4096, 4096, 14, 5), nccl_event("scatter", 0, 1024, 15, 6)}));
+  std::vector<Collective> kinds;
+  for (const TracedCall& call : trace.calls) {
+    kinds.push_back(call.collective);
+    EXPECT_EQ(call.bytes, 8192.0);
+    EXPECT_EQ(call.dtype, "bf16");
+    EXPECT_THAT(call.group.ranks, ElementsAre(0, 1, 2, 3));
+  }
+  EXPECT_THAT(
+      kinds, ElementsAre(Collective::kAllGather, Collective::kReduceScatter, Collective::kAllReduce,
+                         Collective::kAllToAll, Collective::kBroadcast, Collective::kScatter));
+}
+
+// Rank 1 waits 30 us for the others in the first call, rank 0 then 5 us in the second.
+TEST(KinetoTrace, TheLeastOverRanksIsTheTimeAndTheRestIsWaiting) {
+  const std::vector<CollectiveTrace> run = {
+      read(nccl_trace(
+          0, {nccl_event("allreduce", 64, 64, 10, 7), nccl_event("allreduce", 64, 64, 25, 8)})),
+      // Recorded later: by its number the call finds its partner.
+      read(nccl_trace(1, {nccl_event("allreduce", 64, 64, 20, 8)})),
+      read(nccl_trace(2, {nccl_event("allreduce", 64, 64, 40, 7)}))};
+  EXPECT_TRUE(is_of_run(std::span(run).first(2), run[2]));
+  EXPECT_FALSE(is_of_run(run, run[2]));
+  const std::vector<MeasurementSet> sets = sets_of_traces(run, {});
+  ASSERT_EQ(sets.size(), 1U);
+  EXPECT_EQ(sets[0].ranks, 4);
+  EXPECT_EQ(sets[0].hosts, 2);  // two devices a host
+  EXPECT_EQ(sets[0].gpu, "H100");
+  ASSERT_EQ(sets[0].rows.size(), 1U);
+  const MeasuredRow& row = sets[0].rows[0];
+  EXPECT_EQ(row.bytes, 128.0);
+  EXPECT_EQ(row.iterations, 2);
+  EXPECT_EQ(row.time_us, 10.0);
+  EXPECT_EQ(row.p95_us, 20.0);
+  EXPECT_EQ(row.wait_us, 0.0);  // of 0, 0, 5 and 30 the median by nearest rank
+  EXPECT_THAT(sets[0].warnings,
+              ElementsAre("of 4 ranks 2 are traced: times may include waiting for the others"));
+}
+
+TEST(KinetoTrace, GroupsOfDifferentShapesAreDifferentSets) {
+  json pair = nccl_event("allreduce", 64, 64, 5, 1);
+  pair["args"]["Group size"] = 2;
+  pair["args"]["Process Group Name"] = "1";
+  pair["args"]["Process Group Ranks"] = "[0, 2]";
+  const std::vector<CollectiveTrace> run = {
+      read(nccl_trace(0, {pair, nccl_event("allreduce", 64, 64, 10, 1)}))};
+  const std::vector<MeasurementSet> sets = sets_of_traces(run, {});
+  ASSERT_EQ(sets.size(), 2U);
+  EXPECT_EQ(sets[0].name, "t_2x1");
+  EXPECT_EQ(sets[0].ranks, 2);
+  EXPECT_EQ(sets[0].rows[0].time_us, 5.0);
+  EXPECT_EQ(sets[1].name, "t_2x2");
+  EXPECT_EQ(sets_of_traces(run, {.gpus_per_host = 4})[0].name, "t_1x2");
+}
+
+TEST(KinetoTrace, ShortenedListsAreEvenlyApartOrInPgConfig) {
+  json event = nccl_event("allreduce", 64, 64, 10, 1);
+  event["args"]["Group size"] = 64;
+  event["args"]["Process Group Ranks"] = "[0, 2, 4, ..., 126]";
+  json trace = nccl_trace(0, {event});
+  EXPECT_EQ(read(trace).calls[0].group.stride, 2);
+  EXPECT_EQ(sets_of_traces(std::vector{read(trace)}, {.gpus_per_host = 8})[0].hosts, 16);
+  trace["traceEvents"][0]["args"]["Process Group Ranks"] = "[0, 2, 4, ..., 127]";
+  EXPECT_EQ(error_of(trace),
+            "t.json:: found no collective with a time: 1 call left out: \"Process Group Ranks\" is "
+            "shortened, and pg_config does not list them");
+  std::vector<int> ranks(64);
+  for (int i = 0; i < 64; ++i) ranks[static_cast<std::size_t>(i)] = i < 63 ? 2 * i : 127;
+  trace["distributedInfo"]["pg_config"] = {{{"pg_name", "0"}, {"ranks", ranks}}};
+  EXPECT_EQ(read(trace).calls[0].group.ranks.back(), 127);
+}
+
+TEST(KinetoTrace, ErrorsNameTheEvent) {
+  const auto with = [](const char* key, const json& value) {
+    json event = nccl_event("allreduce", 64, 64, 10, 1);
+    event["args"][key] = value;
+    return nccl_trace(0, {event});
+  };
+  EXPECT_EQ(
+      error_of(with("Group size", 0)),
+      "t.json:/traceEvents/0/args/Group size: found 0; valid: an integer from 1 to 1073741824");
+  EXPECT_EQ(error_of(with("Process Group Ranks", "[0, 1]")),
+            "t.json:/traceEvents/0/args/Process Group Ranks: found 2 ranks; valid: 4, the \"Group "
+            "size\"");
+  EXPECT_EQ(error_of(with("In msg nelems", nullptr)),
+            "t.json:/traceEvents/0/args: missing key \"In msg nelems\"");
+  EXPECT_EQ(error_of(with("dtype", "Quint8")),
+            "t.json:: found no collective with a time: 1 call left out: unknown element type "
+            "\"Quint8\"");
+  EXPECT_EQ(error_of(with("Collective name", "barrier")),
+            "t.json:: found no collective with a time: 1 call left out: no cost model prices "
+            "\"barrier\"");
+  EXPECT_EQ(error_of({{"traceEvents", 3}}), "t.json:/traceEvents: found 3; valid: an array");
+}
+
+// What PyTorch 2.13 recorded; the figures are those of the files.
+TEST(KinetoTrace, ReadsWhatPyTorchRecordedUnderGloo) {
+  std::vector<CollectiveTrace> run;
+  for (const char* name : {"gloo_0.json", "gloo_1.json"}) {
+    std::ifstream in(std::string(SHARDLAB_SOURCE_DIR "/tests/golden/traces/") + name);
+    run.push_back(read_kineto_trace(json::parse(in), {name, ""}));
+    EXPECT_EQ(run.back().calls.size(), 12U);
+    EXPECT_EQ(run.back().left_out,
+              (std::map<std::string, int>{{"no cost model prices \"barrier\"", 3}}));
+  }
+  const std::vector<MeasurementSet> sets = sets_of_traces(run, {});
+  ASSERT_EQ(sets.size(), 1U);
+  EXPECT_EQ(sets[0].ranks, 2);
+  EXPECT_EQ(sets[0].hosts, 1);
+  std::vector<std::pair<std::string, double>> rows;
+  for (const MeasuredRow& row : sets[0].rows) {
+    rows.emplace_back(std::string(to_string(row.collective)) + " " + row.dtype, row.bytes);
+  }
+  using Row = std::pair<std::string, double>;
+  EXPECT_THAT(rows, testing::UnorderedElementsAre(
+                        Row("all_reduce f32", 4096), Row("broadcast f32", 4096),
+                        Row("all_gather f32", 8192), Row("all_to_all f64", 16384),
+                        Row("all_reduce f32", 65536), Row("broadcast f32", 65536),
+                        Row("all_gather f32", 131072), Row("all_to_all f64", 262144)));
+  // Rank 0 came first and waited.
+  EXPECT_EQ(run[0].calls[0].collective, Collective::kAllReduce);
+  EXPECT_GT(run[0].calls[0].duration_us, 100 * sets[0].rows[0].time_us);
+}
+
+TEST(KinetoTrace, GroupsAsText) {
+  EXPECT_EQ(ranks_text({.size = 3, .ranks = {0, 4, 8}}), "[0, 4, 8]");
+  const std::string text = ranks_text({.size = 64, .first = 1, .stride = 2});
+  EXPECT_TRUE(text.starts_with("[1, 3, 5, ")) << text;
+  EXPECT_TRUE(text.ends_with(", 57, ..., 127]")) << text;
+  EXPECT_EQ(ranks_text({.size = 9000, .first = 8, .stride = 0}), "[8, ...]");
+}
+
+}  // namespace
+}  // namespace shardlab
