@@ -47,6 +47,13 @@ RunConfiguration read_configuration(const json& value, std::string_view file) {
     configuration.suites.push_back({name, questions, suite.text("source")});
     suite.finish();
   }
+  if (object.has("program")) {
+    StrictObject program(object.object("program"), file, "/configuration/program");
+    const std::string name = program.text("name");
+    const std::int64_t nodes = program.integer("nodes", 0);
+    configuration.program = {name, nodes, program.text("source")};
+    program.finish();
+  }
   configuration.overrides = object.texts("overrides");
   object.finish();
   return configuration;
@@ -82,6 +89,11 @@ ordered_json to_json(const RunConfiguration& configuration) {
   value["topology"] = ordered_json(configuration.topology);
   value["stacks"] = std::move(stacks);
   value["suites"] = std::move(suites);
+  if (configuration.program) {
+    value["program"] = {{"name", configuration.program->name},
+                        {"nodes", configuration.program->nodes},
+                        {"source", configuration.program->source}};
+  }
   value["overrides"] = configuration.overrides;
   return value;
 }

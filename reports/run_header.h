@@ -47,12 +47,20 @@ struct SuiteSource {
   friend bool operator==(const SuiteSource&, const SuiteSource&) = default;
 };
 
+struct ProgramSource {
+  std::string name;
+  std::int64_t nodes = 0;
+  std::string source;
+  friend bool operator==(const ProgramSource&, const ProgramSource&) = default;
+};
+
 // The effective configuration, after every override.
 struct RunConfiguration {
   nlohmann::json topology = nlohmann::json::object();
   std::vector<nlohmann::json>
       stacks;  // objects with a "name"; the reference too, where it is not among them
   std::vector<SuiteSource> suites;
+  std::optional<ProgramSource> program = {};  // of a command that solves one; else no key
   std::vector<std::string> overrides;  // as typed: "stack.collective_model.params.latency_us=3"
   friend bool operator==(const RunConfiguration&, const RunConfiguration&) = default;
 };

@@ -6,6 +6,29 @@
 #include "reports/summary.h"
 
 namespace shardlab::reports {
+namespace {
+
+// " under recipe fsdp-tp, 1 pin and a parameter budget of 0.015625"; "" where all is free.
+std::string constraints_text(const SolutionConstraints& constraints) {
+  std::vector<std::string> parts;
+  if (!constraints.recipe.empty()) parts.push_back("recipe " + code(constraints.recipe));
+  if (constraints.pins > 0) parts.push_back(counted(constraints.pins, "pin", "pins"));
+  if (!constraints.pin_inputs.empty()) {
+    parts.push_back("inputs as " + code(constraints.pin_inputs));
+  }
+  if (!constraints.pin_outputs.empty()) {
+    parts.push_back("outputs as " + code(constraints.pin_outputs));
+  }
+  if (constraints.parameter_budget) {
+    parts.push_back("a parameter budget of " + exact(*constraints.parameter_budget));
+  }
+  if (constraints.memory_budget_bytes) {
+    parts.push_back("a memory budget of " + bytes_text(*constraints.memory_budget_bytes));
+  }
+  return parts.empty() ? std::string() : " under " + listed(parts);
+}
+
+}  // namespace
 
 std::string ties_sentence(const TiesRecord& record) {
   const std::int64_t answered = record.questions - record.not_asked;
@@ -20,7 +43,7 @@ std::string ties_sentence(const TiesRecord& record) {
               : ", and the order of the candidates decides " + grouped(record.order_dependent) +
                     " of its choices";
   return text + "; " + grouped(record.near_ties) + " more come within " +
-         fixed(record.within_percent, record.within_percent < 1.0 ? 2 : 0) + " % of a tie.";
+         exact(record.within_percent) + " % of a tie.";
 }
 
 std::string validation_sentence(const ValidationRecord& record) {
@@ -42,7 +65,8 @@ std::string solution_sentence(const SolutionRecord& record) {
   }
   std::string text = what + " takes " + duration_text(*record.objective_us) + " under " +
                      code(record.stack) +
-                     (record.optimal ? ", proved optimal" : ", not proved optimal");
+                     (record.optimal ? ", proved optimal" : ", not proved optimal") +
+                     constraints_text(record.constraints);
   if (*record.objective_us <= 0.0) return text + ".";
   const double moved = record.breakdown->communication_us + record.breakdown->transition_us;
   return text + ": " + percent(record.breakdown->compute_us / *record.objective_us) +
@@ -57,7 +81,12 @@ std::string simulation_sentence(const SimulationRecord& record) {
   std::string text = what + " takes " + duration_text(record.time.p50_us.value_or(0.0)) +
                      " in the median under " + code(record.stack);
   if (!record.verified) return text + "; no data went with it.";
-  return text + (*record.verified ? "; its data is right." : "; its data is wrong.");
+  text += *record.verified ? "; its data is right" : "; its data is wrong";
+  if (record.replicas_bitwise_equal && !*record.replicas_bitwise_equal) {
+    text += *record.verified ? ", but its replicas differ bit by bit"
+                             : ", and its replicas differ bit by bit";
+  }
+  return text + ".";
 }
 
 }  // namespace shardlab::reports

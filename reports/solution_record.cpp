@@ -14,6 +14,9 @@ SolvedNode read_node(const json& value, std::string_view file, std::string point
   node.kind = object.text("kind");
   node.phase = object.text("phase");
   node.op = object.text("op");
+  if (object.has("layer") && !object.value("layer").is_null()) {
+    node.layer = object.integer("layer", 0);
+  }
   node.layout_in = object.texts("layout_in");
   node.layout_out = object.text("layout_out");
   node.compute_us = object.number("compute_us");
@@ -21,6 +24,19 @@ SolvedNode read_node(const json& value, std::string_view file, std::string point
   node.margin_us = object.number_or_null("margin_us");
   object.finish();
   return node;
+}
+
+SolutionConstraints read_constraints(const json& value, std::string_view file) {
+  StrictObject object(value, file, "/result/constraints");
+  SolutionConstraints constraints;
+  constraints.recipe = object.text_or_null("recipe");
+  constraints.pins = object.integer("pins", 0);
+  constraints.pin_inputs = object.text_or_null("pin_inputs");
+  constraints.pin_outputs = object.text_or_null("pin_outputs");
+  constraints.parameter_budget = object.number_or_null("parameter_budget");
+  constraints.memory_budget_bytes = object.number_or_null("memory_budget_bytes");
+  object.finish();
+  return constraints;
 }
 
 }  // namespace
@@ -32,6 +48,9 @@ SolutionRecord read_solution_record(ResultRecord record, std::string_view file) 
   solution.program = object.text("program");
   solution.mesh = object.text("mesh");
   solution.stack = object.text("stack");
+  if (object.has("constraints")) {
+    solution.constraints = read_constraints(object.object("constraints"), file);
+  }
   solution.nodes = object.integer("nodes", 0);
   solution.edges = object.integer("edges", 0);
   solution.strategies = object.integer("strategies", 0);

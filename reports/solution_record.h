@@ -15,9 +15,10 @@ inline constexpr std::string_view kSolveKind = "solve";
 
 struct SolvedNode {
   std::string node;
-  std::string kind;   // op, parameter, buffer, input, tangent, output, gradient
-  std::string phase;  // forward, backward
-  std::string op;     // "" unless of kind op
+  std::string kind;                   // op, parameter, buffer, input, tangent, output, gradient
+  std::string phase;                  // forward, backward
+  std::string op;                     // "" unless of kind op
+  std::optional<std::int64_t> layer;  // of the model, from 0; nothing: outside, or not known
   std::vector<std::string> layout_in;
   std::string layout_out;
   double compute_us = 0.0;
@@ -31,10 +32,21 @@ struct SolutionBreakdown {
   double transition_us = 0.0;
 };
 
+// What the plan had to heed.
+struct SolutionConstraints {
+  std::string recipe;  // "": none
+  std::int64_t pins = 0;
+  std::string pin_inputs;  // a layout; "": free
+  std::string pin_outputs;
+  std::optional<double> parameter_budget;
+  std::optional<double> memory_budget_bytes;
+};
+
 struct SolutionRecord : ResultRecord {
   std::string program;
   std::string mesh;
   std::string stack;
+  SolutionConstraints constraints;
   std::int64_t nodes = 0;
   std::int64_t edges = 0;
   std::int64_t strategies = 0;

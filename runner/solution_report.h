@@ -5,6 +5,7 @@
 
 #include "runner/cli.h"
 #include "strategies/program.h"
+#include "strategies/sharding_problem.h"
 #include "strategies/stack.h"
 
 namespace shardlab {
@@ -14,6 +15,8 @@ struct SolutionReport {
   const Stack& stack;
   const Topology& topology;
   std::string mesh;
+  std::string recipe;  // its name or path; "": none
+  const ProblemOptions& options;
   const nlohmann::json& result;  // as solve prints it
   double wall_ms = 0.0;
 };

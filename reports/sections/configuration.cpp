@@ -153,6 +153,15 @@ Table suites_table(const RunHeader& record) {
   return table;
 }
 
+Table program_table(const ProgramSource& program) {
+  Table table;
+  table.caption = "Program";
+  table.columns = {
+      {"program", ColumnKind::kCode}, {"nodes", ColumnKind::kCount}, {"source", ColumnKind::kText}};
+  table.rows = {{Cell(program.name), Cell(program.nodes), Cell(program.source)}};
+  return table;
+}
+
 std::string pretty(const nlohmann::json& json) {
   return json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace);
 }
@@ -165,6 +174,7 @@ SectionContent render(const RunHeader& record) {
   }
   content.blocks.emplace_back(versions_table(record));
   if (!configuration.suites.empty()) content.blocks.emplace_back(suites_table(record));
+  if (configuration.program) content.blocks.emplace_back(program_table(*configuration.program));
   content.blocks.emplace_back(Listing{"Command line", command_line(record.context)});
   for (const nlohmann::json& stack : configuration.stacks) {
     content.blocks.emplace_back(

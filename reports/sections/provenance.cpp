@@ -1,5 +1,5 @@
 // Where the figures of a run are from: its topology, its stacks and the rows measured for them, its
-// suites.
+// suites or its program.
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -16,6 +16,11 @@ using namespace reports;
 std::string text_of(const nlohmann::json& object, const char* key) {
   if (!object.is_object() || !object.contains(key) || !object[key].is_string()) return {};
   return object[key].get<std::string>();
+}
+
+// Fitted to measured times (calibrate), or timed by measure.
+bool is_measured(const std::string& source) {
+  return source.starts_with("fitted:") || source.starts_with("record:");
 }
 
 std::int64_t measured_rows(const nlohmann::json& stack) {
@@ -51,20 +56,26 @@ SectionContent render(const RunHeader& header) {
   for (const nlohmann::json& stack : configuration.stacks) {
     const std::string name = text_of(stack, "name");
     const std::int64_t rows = measured_rows(stack);
-    if (rows > 0) fitted.push_back(code(name));
-    add("stack", name, rows > 0 ? Cell(rows) : Cell(), text_of(stack, "source"));
+    const std::string source = text_of(stack, "source");
+    if (rows > 0 || is_measured(source)) fitted.push_back(code(name));
+    add("stack", name, rows > 0 ? Cell(rows) : Cell(), source);
   }
   for (const SuiteSource& suite : configuration.suites) {
     add("suite", suite.name, Cell(), suite.source);
   }
+  if (configuration.program) {
+    add("program", configuration.program->name, Cell(), configuration.program->source);
+  }
   SectionContent content;
   if (!table.rows.empty()) content.blocks.emplace_back(std::move(table));
+  const std::string formulas =
+      is_measured(text_of(configuration.topology, "source"))
+          ? "from formulas and the figures of the topology, which were measured."
+          : "from formulas and the figures of the topology.";
   content.answer = fitted.empty()
-                       ? "No price of this run rests on a measured row: all follow from formulas "
-                         "and the figures of the topology."
+                       ? "No price of this run rests on a measured row: all follow " + formulas
                        : "The prices of " + listed(fitted) +
-                             " rest on measured rows; all others follow from formulas and the "
-                             "figures of the topology.";
+                             " rest on measured rows; all others follow " + formulas;
   return content;
 }
 

@@ -1,7 +1,10 @@
 // The solution of a program on one screen, and its plan by layer.
 #include <algorithm>
 #include <array>
+#include <limits>
 #include <map>
+#include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -38,42 +41,86 @@ struct Stretch {
   double communication_us[2] = {0.0, 0.0};
 };
 
-// Stretches in the order of the forward pass: what is before the layers, each layer, what follows.
-// The backward pass goes through the layers from the last to the first.
-std::vector<Stretch> stretches_of(const SolutionRecord& record) {
-  std::array<std::vector<const SolvedNode*>, 2> nodes;
-  std::array<Layers, 2> layers;
-  for (const std::size_t phase : {std::size_t{0}, std::size_t{1}}) {
+bool is_backward(const SolvedNode& node) { return node.phase == "backward"; }
+
+// Of each node its layer from 0, or one of these.
+constexpr std::int64_t kBefore = -1;
+constexpr std::int64_t kAfter = std::numeric_limits<std::int64_t>::max();
+using Places = std::vector<std::int64_t>;
+
+// From the layers that the record names. What is of none stands where its phase passes it: the
+// backward pass goes through the layers from the last to the first.
+std::optional<Places> named_places(const SolutionRecord& record) {
+  std::array<std::set<std::int64_t>, 2> layers;
+  std::array<bool, 2> has_ops = {false, false};
+  std::size_t first_forward = record.assignment.size();
+  std::size_t last_backward = 0;
+  for (std::size_t i = 0; i < record.assignment.size(); ++i) {
+    const SolvedNode& node = record.assignment[i];
+    if (node.kind != "op") continue;
+    const std::size_t phase = is_backward(node) ? 1 : 0;
+    has_ops[phase] = true;
+    if (!node.layer) continue;
+    layers[phase].insert(*node.layer);
+    if (phase == 0) first_forward = std::min(first_forward, i);
+    if (phase == 1) last_backward = i;
+  }
+  if (layers[0].empty() || (has_ops[1] && layers[0] != layers[1])) return std::nullopt;
+  Places places;
+  for (std::size_t i = 0; i < record.assignment.size(); ++i) {
+    const SolvedNode& node = record.assignment[i];
+    const bool is_before = is_backward(node) ? i > last_backward : i < first_forward;
+    places.push_back(node.layer ? *node.layer : is_before ? kBefore : kAfter);
+  }
+  return places;
+}
+
+// From ops that repeat, as often in either pass.
+std::optional<Places> repeated_places(const SolutionRecord& record) {
+  Places places(record.assignment.size(), kAfter);
+  std::size_t forward_layers = 0;
+  for (const bool backward : {false, true}) {
+    std::vector<std::size_t> nodes;
     std::vector<std::string> ops;
-    for (const SolvedNode& node : record.assignment) {
-      if (node.kind != "op" || (node.phase == "backward") != (phase == 1)) continue;
-      nodes[phase].push_back(&node);
+    for (std::size_t i = 0; i < record.assignment.size(); ++i) {
+      const SolvedNode& node = record.assignment[i];
+      if (node.kind != "op" || is_backward(node) != backward) continue;
+      nodes.push_back(i);
       ops.push_back(node.op);
     }
-    layers[phase] = layers_of(ops);
-  }
-  const std::size_t most = std::max(layers[0].repeats, layers[1].repeats);
-  std::map<std::size_t, Stretch> stretches;
-  for (const std::size_t phase : {std::size_t{0}, std::size_t{1}}) {
-    const std::size_t repeats = layers[phase].repeats;
-    for (std::size_t i = 0; i < nodes[phase].size(); ++i) {
-      const std::size_t found = layers[phase].of(i);
-      std::size_t place = phase == 0 ? found : repeats + 1 - found;
-      // What follows the layers does so in both passes, however many each has.
-      if (place == repeats + 1) place = most + 1;
-      if (most == 0) place = 0;
-      Stretch& stretch = stretches[place];
-      ++stretch.ops;
-      stretch.compute_us[phase] += nodes[phase][i]->compute_us;
-      stretch.communication_us[phase] += nodes[phase][i]->communication_us;
+    if (backward && nodes.empty()) break;
+    const Layers layers = layers_of(ops);
+    if (layers.repeats == 0 || (backward && layers.repeats != forward_layers)) return std::nullopt;
+    forward_layers = layers.repeats;
+    for (std::size_t i = 0; i < nodes.size(); ++i) {
+      const std::size_t found = layers.of(i);
+      const std::size_t place = backward ? layers.repeats + 1 - found : found;
+      places[nodes[i]] = place == 0               ? kBefore
+                         : place > layers.repeats ? kAfter
+                                                  : static_cast<std::int64_t>(place) - 1;
     }
+  }
+  return places;
+}
+
+// Stretches in the order of the forward pass: what is before the layers, each layer, what follows.
+std::vector<Stretch> stretches_of(const SolutionRecord& record, const Places& places) {
+  std::map<std::int64_t, Stretch> stretches;
+  for (std::size_t i = 0; i < record.assignment.size(); ++i) {
+    const SolvedNode& node = record.assignment[i];
+    const bool is_op = node.kind == "op";
+    if (!is_op && node.compute_us + node.communication_us <= 0.0) continue;
+    Stretch& stretch = stretches[places[i]];
+    const std::size_t phase = is_backward(node) ? 1 : 0;
+    stretch.ops += is_op ? 1 : 0;
+    stretch.compute_us[phase] += node.compute_us;
+    stretch.communication_us[phase] += node.communication_us;
   }
   std::vector<Stretch> ordered;
   for (auto& [place, stretch] : stretches) {
-    stretch.label = most == 0      ? std::string("program")
-                    : place == 0   ? std::string("before the layers")
-                    : place > most ? std::string("after the layers")
-                                   : "layer " + std::to_string(place);
+    stretch.label = place == kBefore  ? std::string("before the layers")
+                    : place == kAfter ? std::string("after the layers")
+                                      : "layer " + std::to_string(place);
     ordered.push_back(std::move(stretch));
   }
   return ordered;
@@ -126,12 +173,17 @@ SectionContent render(const SolutionRecord& record) {
     content.answer = "There is no plan: " + record.infeasible + ".";
     return content;
   }
-  const std::vector<Stretch> stretches = stretches_of(record);
-  if (!stretches.empty()) {
+  const std::optional<Places> named = named_places(record);
+  const bool is_named = std::any_of(record.assignment.begin(), record.assignment.end(),
+                                    [](const SolvedNode& node) { return node.layer.has_value(); });
+  const std::optional<Places> places = is_named ? named : repeated_places(record);
+  if (places) {
+    const std::vector<Stretch> stretches = stretches_of(record, *places);
     content.blocks.emplace_back(Paragraph{
-        "Layers are the longest stretch of ops that repeats one sequence; the backward pass goes "
-        "through them from the last to the first. Communication stands with the op whose inputs "
-        "it brings."});
+        std::string(is_named ? "Layers are those that the program's labels name."
+                             : "The program names no layers: these are the longest stretch of ops "
+                               "that repeats one sequence.") +
+        " Communication stands with the op whose inputs it brings."});
     content.blocks.emplace_back(Charts{{chart_of(stretches)}});
     content.blocks.emplace_back(table_of(stretches));
   }

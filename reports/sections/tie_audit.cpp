@@ -72,7 +72,7 @@ Figures figures_of(const TiesRecord& record) {
   return {
       {{"Exact ties", grouped(record.exact_ties), share(record.exact_ties)},
        {"Near ties", grouped(record.near_ties),
-        "within " + fixed(record.within_percent, 2) + " % of the choice"},
+        "within " + exact(record.within_percent) + " % of the choice"},
        {"Depend on order", grouped(record.order_dependent), share(record.order_dependent)},
        {"Flips first", has_first ? first->first : "-",
         has_first ? counted(first->second, "choice", "choices") : "not looked for, or nothing"}}};

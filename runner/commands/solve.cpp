@@ -177,6 +177,10 @@ void run_solve(const SolveArguments& arguments, Session& session) {
                      "; valid: one of them");
   }
   if (arguments.problem.empty()) {
+    if (arguments.program.compare_recipes && writes_report(session)) {
+      throw InputError(
+          "solve: --compare-recipes has no report; valid: without --out and --summary");
+    }
     if (arguments.program.mesh.empty()) throw InputError("solve: --mesh is required");
     for (const CLI::Option* option : arguments.of_plans) {
       if (!arguments.program.compare_recipes || option->count() == 0) continue;

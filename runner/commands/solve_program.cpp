@@ -94,10 +94,6 @@ void solve_program(const SolveProgramArguments& arguments, const SolveAnswers& a
 
   const PricedProgram priced{stack, topology, mesh, program, strategies, prices};
   if (arguments.compare_recipes) {
-    if (writes_report(session)) {
-      throw InputError(
-          "solve: --compare-recipes has no report; valid: without --out and --summary");
-    }
     compare_recipes(priced, options, session);
     return;
   }
@@ -153,6 +149,8 @@ void solve_program(const SolveProgramArguments& arguments, const SolveAnswers& a
                              .stack = stack,
                              .topology = topology,
                              .mesh = mesh.text(),
+                             .recipe = arguments.recipe,
+                             .options = options,
                              .result = json,
                              .wall_ms = times.total_ms});
     if (session.summary) return;

@@ -3,6 +3,7 @@
 
 #include <cmath>
 #include <filesystem>
+#include <map>
 
 #include "tests/cli/messages.h"
 
@@ -59,6 +60,35 @@ class Llama : public testing::Test {
   }
   TemporaryFolder folder_;
 };
+
+// The report's time by layer: alike in middle layers, in both passes.
+TEST_F(Llama, EveryLayerOfTheReportHasItsTime) {
+  for (const std::string matmul : {"einsum", "native"}) {
+    for (const int layers : {2, 4}) {
+      SCOPED_TRACE(matmul + " " + std::to_string(layers));
+      const ProcessResult result = solve(matmul, layers, {"--out", "out"});
+      ASSERT_EQ(result.exit_code, 0) << result.err;
+      const json record = json::parse(read_text(folder_.path() / "out/record.json"));
+      std::map<std::pair<int, std::string>, double> kernels;
+      for (const json& node : record["result"]["assignment"]) {
+        if (node["layer"].is_null()) continue;
+        kernels[{node["layer"].get<int>(), node["phase"].get<std::string>()}] +=
+            node["compute_us"].get<double>();
+      }
+      ASSERT_EQ(kernels.size(), static_cast<std::size_t>(2 * layers));
+      for (const auto& [of, us] : kernels) {
+        EXPECT_GT(us, 1000.0) << of.first << " " << of.second;
+        if (of.first == 0 || of.first == layers - 1) continue;
+        EXPECT_NEAR(us, (kernels[{1, of.second}]), 1e-6 * us) << of.first << " " << of.second;
+      }
+      const std::string report = read_text(folder_.path() / "out/report.md");
+      for (int layer = 0; layer < layers; ++layer) {
+        EXPECT_NE(report.find("layer " + std::to_string(layer)), std::string::npos);
+      }
+      EXPECT_EQ(report.find("layer " + std::to_string(layers)), std::string::npos);
+    }
+  }
+}
 
 // One layer on three mesh dims, two sequences for each rank of the outermost.
 TEST_F(Llama, HasTheCertifiedOptimumOnThreeMeshDims) {

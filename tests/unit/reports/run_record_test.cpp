@@ -262,22 +262,72 @@ TEST(RunRecord, SentencesTellTheWholeStory) {
       rendered<SolutionRecord>(records()[6]).sentence,
       "`net` on `2x4` takes 81.00 us under `old`, proved optimal: 66.7 % are kernels and 33.3 "
       "% communication.");
+  json bound = solution_result();
+  bound["constraints"] = {{"recipe", "fsdp-tp"},          {"pins", 1},
+                          {"pin_inputs", "S(0)R"},        {"pin_outputs", nullptr},
+                          {"parameter_budget", 0.015625}, {"memory_budget_bytes", 8e10}};
+  EXPECT_EQ(rendered<SolutionRecord>(record_of(kSolveKind, bound)).sentence,
+            "`net` on `2x4` takes 81.00 us under `old`, proved optimal under recipe `fsdp-tp`, 1 "
+            "pin, inputs as `S(0)R`, a parameter budget of 0.015625 and a memory budget of 80.0 "
+            "GB: 66.7 % are kernels and 33.3 % communication.");
   EXPECT_EQ(rendered<SolutionRecord>(records()[7]).sentence,
             "`net` on `2x4` has no plan under `old`: no assignment heeds: the budget.");
   EXPECT_EQ(rendered<SimulationRecord>(records()[8]).sentence,
             "`f32[8] S(0)->R` on 4 ranks takes 7.500 us in the median under `old`; its data is "
             "right.");
+  json uneven = simulation_result();
+  uneven["replicas_bitwise_equal"] = false;
+  EXPECT_EQ(rendered<SimulationRecord>(record_of(kSimulateKind, uneven)).sentence,
+            "`f32[8] S(0)->R` on 4 ranks takes 7.500 us in the median under `old`; its data is "
+            "right, but its replicas differ bit by bit.");
   EXPECT_EQ(rendered<SimulationRecord>(records()[9]).sentence,
             "`f32[8] S(0)->R` on 4 ranks does not run under `old`: no plan.");
+}
+
+TEST(RunRecord, HowNearTiesAreIsPrintedAsGiven) {
+  for (const auto& [within, text] : {std::pair(1.5, "1.5"), {0.001, "0.001"}, {2.0, "2"}}) {
+    json result = ties_result();
+    result["within_percent"] = within;
+    const RenderedReport report = rendered<TiesRecord>(record_of(kTiesKind, result));
+    EXPECT_TRUE(report.sentence.ends_with("come within " + std::string(text) + " % of a tie."))
+        << report.sentence;
+    const auto& figures = std::get<Figures>(report.sections[0].content.blocks[0]);
+    EXPECT_EQ(figures.figures[1].note, "within " + std::string(text) + " % of the choice");
+  }
+}
+
+TEST(RunRecord, AFittedStackIsMeasured) {
+  const auto answer_of = [](const char* source) {
+    ResultRecord record;
+    static_cast<RunHeader&>(record) = small_record();
+    record.configuration.stacks = {{{"name", "old"}, {"source", source}}};
+    record.result = ties_result();
+    const RenderedReport report =
+        rendered<TiesRecord>(make_run_record(kTiesKind, std::move(record), "run.json"));
+    for (const RenderedSection& section : report.sections) {
+      if (section.section->id == std::string("provenance")) return section.content.answer;
+    }
+    return std::string("no section");
+  };
+  for (const char* source : {"fitted:h100", "record:own"}) {
+    EXPECT_TRUE(answer_of(source).starts_with("The prices of `old` rest on measured rows;"))
+        << answer_of(source);
+  }
+  EXPECT_TRUE(answer_of("Hockney 1994").starts_with("No price of this run rests on"));
+}
+
+const Table* last_table(const RenderedReport& report) {
+  const Table* table = nullptr;
+  for (const Block& block : report.sections[0].content.blocks) {
+    if (const auto* found = std::get_if<Table>(&block)) table = found;
+  }
+  return table;
 }
 
 // Forward a layer of four ops takes 4 x 2 us and half of it to communicate, backward twice that.
 TEST(RunRecord, APlanIsToldByLayer) {
   const RenderedReport report = rendered<SolutionRecord>(records()[6]);
-  const Table* table = nullptr;
-  for (const Block& block : report.sections[0].content.blocks) {
-    if (const auto* found = std::get_if<Table>(&block)) table = found;
-  }
+  const Table* table = last_table(report);
   ASSERT_NE(table, nullptr);
   ASSERT_EQ(table->rows.size(), 3U);
   const auto text = [&](std::size_t row) {
@@ -286,8 +336,8 @@ TEST(RunRecord, APlanIsToldByLayer) {
   const auto number = [&](std::size_t row, std::size_t column) {
     return std::get<double>(table->rows[row][column].value);
   };
-  EXPECT_EQ(text(0), "layer 1");
-  EXPECT_EQ(text(1), "layer 2");
+  EXPECT_EQ(text(0), "layer 0");
+  EXPECT_EQ(text(1), "layer 1");
   EXPECT_EQ(text(2), "after the layers");
   for (const std::size_t layer : {std::size_t{0}, std::size_t{1}}) {
     EXPECT_EQ(number(layer, 1), 8.0);
@@ -298,6 +348,51 @@ TEST(RunRecord, APlanIsToldByLayer) {
   }
   EXPECT_EQ(number(2, 1), 2.0) << "the loss of either pass";
   EXPECT_EQ(number(2, 4), 4.0);
+}
+
+// The ops of the plan above repeat from its first on; their names say otherwise.
+TEST(RunRecord, NamedLayersComeBeforeRepeats) {
+  json named = solution_result();
+  for (const std::size_t forward : {1U, 2U, 3U}) named["assignment"][forward]["layer"] = 7;
+  for (const std::size_t backward : {10U, 11U}) named["assignment"][backward]["layer"] = 7;
+  named["assignment"][12]["layer"] = nullptr;
+  const RenderedReport report = rendered<SolutionRecord>(record_of(kSolveKind, named));
+  const Table* table = last_table(report);
+  ASSERT_NE(table, nullptr);
+  ASSERT_EQ(table->rows.size(), 3U);
+  const auto row = [&](std::size_t i) {
+    return std::pair(std::get<std::string>(table->rows[i][0].value),
+                     std::pair(std::get<double>(table->rows[i][2].value),
+                               std::get<double>(table->rows[i][4].value)));
+  };
+  EXPECT_EQ(row(0), std::pair(std::string("before the layers"), std::pair(2.0, 24.0)));
+  EXPECT_EQ(row(1), std::pair(std::string("layer 7"), std::pair(6.0, 8.0)));
+  EXPECT_EQ(row(2), std::pair(std::string("after the layers"), std::pair(10.0, 4.0)));
+}
+
+// Without layers there is no chart, nor a word about them.
+TEST(RunRecord, LayersThatThePassesDisagreeAboutAreNotShown) {
+  json named = solution_result();
+  named["assignment"][1]["layer"] = 0;
+  named["assignment"][5]["layer"] = 1;
+  named["assignment"][10]["layer"] = 1;
+  json repeated = solution_result();
+  for (const char* op : {"d_", "c_", "b_", "a_"}) {
+    repeated["assignment"].push_back(repeated["assignment"][17]);
+    repeated["assignment"].back()["op"] = op;
+  }
+  json none = solution_result();
+  for (json& node : none["assignment"]) node["op"] = node["node"];
+  for (const json& result : {named, repeated, none}) {
+    const RenderedReport report = rendered<SolutionRecord>(record_of(kSolveKind, result));
+    EXPECT_EQ(last_table(report), nullptr);
+    for (const Block& block : report.sections[0].content.blocks) {
+      EXPECT_FALSE(std::holds_alternative<Charts>(block));
+      if (const auto* paragraph = std::get_if<Paragraph>(&block)) {
+        EXPECT_EQ(paragraph->text, "a note");
+      }
+    }
+  }
 }
 
 TEST(RunRecord, ErrorsAreThoseOfTheRowsThatCount) {
