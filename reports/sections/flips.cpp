@@ -114,31 +114,33 @@ void add_steps(const std::string& stack, const AnswerDetail& detail, std::vector
 }
 
 std::vector<DetailTable> detail_tables() {
-  return {{"The choices",
-           {{"stack", ColumnKind::kName},
-            {"choice", ColumnKind::kCode},
-            {"price, us", ColumnKind::kNumber, 6},
-            {"margin, us", ColumnKind::kNumber, 6},
-            {"candidates tied", ColumnKind::kCount},
-            {"depends on order", ColumnKind::kText},
-            {"reference price, us", ColumnKind::kNumber, 6}}},
-          {"Candidates of each stack, the cheapest first, and those that another stack chooses",
-           {{"stack", ColumnKind::kName},
-            {"candidate", ColumnKind::kCode},
-            {"total, us", ColumnKind::kNumber, 4},
-            {"latency, us", ColumnKind::kNumber, 4},
-            {"transfer, us", ColumnKind::kNumber, 4},
-            {"kernel, us", ColumnKind::kNumber, 4},
-            {"rest, us", ColumnKind::kNumber, 4},
-            {"reference, us", ColumnKind::kNumber, 4}}},
-          {"Steps that bring the inputs there",
-           {{"stack", ColumnKind::kName},
-            {"step", ColumnKind::kCode},
-            {"bytes", ColumnKind::kBytes},
-            {"price, us", ColumnKind::kNumber, 4},
-            {"latency, us", ColumnKind::kNumber, 4},
-            {"transfer, us", ColumnKind::kNumber, 4},
-            {"rest, us", ColumnKind::kNumber, 4}}}};
+  return {
+      {"The choices; the reference prices the path that the stack ran",
+       {{"stack", ColumnKind::kName},
+        {"choice", ColumnKind::kCode},
+        {"price, us", ColumnKind::kNumber, 6},
+        {"margin, us", ColumnKind::kNumber, 6},
+        {"candidates tied", ColumnKind::kCount},
+        {"depends on order", ColumnKind::kText},
+        {"reference price, us", ColumnKind::kNumber, 6}}},
+      {"Candidates of each stack, the cheapest first, and those that another stack chooses; the "
+       "reference prices its own path to each",
+       {{"stack", ColumnKind::kName},
+        {"candidate", ColumnKind::kCode},
+        {"total, us", ColumnKind::kNumber, 4},
+        {"latency, us", ColumnKind::kNumber, 4},
+        {"transfer, us", ColumnKind::kNumber, 4},
+        {"kernel, us", ColumnKind::kNumber, 4},
+        {"rest, us", ColumnKind::kNumber, 4},
+        {"reference, us", ColumnKind::kNumber, 4}}},
+      {"Steps that bring the inputs there",
+       {{"stack", ColumnKind::kName},
+        {"step", ColumnKind::kCode},
+        {"bytes", ColumnKind::kBytes},
+        {"price, us", ColumnKind::kNumber, 4},
+        {"latency, us", ColumnKind::kNumber, 4},
+        {"transfer, us", ColumnKind::kNumber, 4},
+        {"rest, us", ColumnKind::kNumber, 4}}}};
 }
 
 RowDetail detail(const ComparisonRecord& record, const Flip& flip) {

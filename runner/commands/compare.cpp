@@ -255,7 +255,8 @@ std::string reference_label(const Stack& reference) {
   if (model == "nccl") return "NCCL's own model, not measured";
   if (model.starts_with("ap_")) return "AutoParallel's model, not measured";
   if (reference.collective_model.entry->reads_rows) {
-    return "collectives from measured rows, kernels from the datasheet";
+    return "collectives fitted to measured rows and carried over to other groups, kernels from the "
+           "datasheet";
   }
   return "datasheet, not measured";
 }
