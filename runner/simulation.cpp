@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "costmodel/text.h"
+#include "reports/number_text.h"
 #include "runner/run_reports.h"
 #include "runner/terminal.h"
 #include "runner/trace.h"
@@ -256,7 +257,7 @@ std::string Simulation::table() const {
     const std::string node =
         step.json.contains("node") ? step.json["node"].get<std::string>() + ": " : "";
     std::vector<std::string> row = {std::to_string(i + 1), node + step.name, step.change,
-                                    format_bytes(static_cast<double>(step.bytes_moved)),
+                                    reports::bytes_text(static_cast<double>(step.bytes_moved)),
                                     format_fixed(step.price_us, 3)};
     if (waits) {
       row.push_back(format_fixed(time_.kernels[static_cast<std::size_t>(step.kernel)].wait_us, 3));
@@ -284,7 +285,7 @@ std::string Simulation::text(const std::string& title) const {
            " repetitions with " + slowdown_.text() + ")";
   }
   const auto moved = static_cast<double>(bytes_moved_);
-  out += ", " + format_bytes(moved) + " moved\n";
+  out += ", " + reports::bytes_text(moved) + " moved\n";
   for (const std::string& note : notes_) out += "  note: " + note + "\n";
   if (session_.no_timing) return out;
   if (!has_data()) {
@@ -324,7 +325,6 @@ void Simulation::write_reports() const {
 }
 
 void Simulation::finish(nlohmann::json document, const std::string& title, Session& session) {
-  prepare_out(session);
   if (!is_refused()) run_clocks(title.substr(0, title.find('\n')));
   if (writes_report(session)) write_reports();
   if (session.json()) {

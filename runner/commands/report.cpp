@@ -35,6 +35,16 @@ std::vector<std::string> folders_of(const std::vector<std::string>& records,
   return folders;
 }
 
+reports::RunRecord read_record(const std::string& file) {
+  const std::string text = read_text_file(file);
+  try {
+    return reports::parse_run_record(text, file);
+  } catch (const ConfigError&) {
+    (void)parse_json(text, file);  // of broken JSON this reader says more
+    throw;
+  }
+}
+
 void run_report(const ReportArguments& arguments, Session& session) {
   session.expect_no_sets("report");
   if (!writes_report(session) && !session.json()) {
@@ -48,7 +58,7 @@ void run_report(const ReportArguments& arguments, Session& session) {
   // All are read before any is written: a damaged one leaves nothing half done.
   std::vector<reports::RunRecord> records;
   for (const std::string& file : arguments.records) {
-    records.push_back(reports::parse_run_record(read_text_file(file), file));
+    records.push_back(read_record(file));
   }
   for (std::size_t i = 0; i < records.size(); ++i) {
     session.out = folders[i];

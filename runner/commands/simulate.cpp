@@ -213,6 +213,7 @@ void run_simulate(const SimulateArguments& arguments, Session& session) {
     throw InputError(option->get_name() + ": not for " + kind);
   }
   StackEvaluator evaluator(store.stack(move.stack), store.topology(session.topology));
+  prepare_out(session);
   if (!arguments.program.program.empty()) {
     SimulateProgramArguments program = arguments.program;
     program.mesh = move.mesh;

@@ -148,8 +148,8 @@ TEST_F(ReportCommand, DamageIsNamedByFileAndPointer) {
             "shardlab: bad.json:/configuration/stacks/0: expected an object with a name\n");
   EXPECT_EQ(error_of(json::array()), "shardlab: bad.json:: expected an object, found array\n");
   folder.write("bad.json", "{\n  \"schema\": ,\n}");
-  EXPECT_TRUE(error_of({"report", "bad.json", "--out", "out"}, 3)
-                  .starts_with("shardlab: bad.json:: parse error at line 2, column 13: "));
+  EXPECT_EQ(error_of({"report", "bad.json", "--out", "out"}, 3),
+            "shardlab: bad.json:line 2, column 13: broken JSON: found \",\"; valid: a value\n");
 }
 
 TEST_F(ReportCommand, UsageIsChecked) {
@@ -166,6 +166,24 @@ TEST_F(ReportCommand, UsageIsChecked) {
             "shardlab: report: --format json prints one document; valid: one record\n");
   EXPECT_EQ(error_of({"validate", "--scoreboard", "--out", "out"}, 2),
             "shardlab: --scoreboard: prints one document; valid: without --out and --summary\n");
+}
+
+// Before anything else is read or worked out.
+TEST_F(ReportCommand, WhereItGoesIsCheckedBeforeTheWork) {
+  folder.write("f", "");
+  EXPECT_EQ(
+      error_of({"simulate", "mlp", "--mesh", "4", "--plan", "absent.json", "--out", "f/x"}, 4),
+      "shardlab: f/x: can't be made: Not a directory\n");
+  EXPECT_EQ(error_of({"solve", "absent.json", "--mesh", "4", "--compare-recipes", "--out", "d"}, 2),
+            "shardlab: solve: --compare-recipes has no report; valid: without --out and "
+            "--summary\n");
+  EXPECT_FALSE(std::filesystem::exists(folder.path() / "d"));
+}
+
+TEST_F(ReportCommand, AFileThatCantBeWrittenHasAReason) {
+  std::filesystem::create_directory(folder.path() / "taken");
+  EXPECT_EQ(error_of({"program", "llama3-8b", "--layers", "1", "--out", "taken"}, 4),
+            "shardlab: taken: can't be written: Is a directory\n");
 }
 
 TEST_F(ReportCommand, SeveralRecordsHaveAFolderEach) {
