@@ -5,6 +5,7 @@
 
 #include "costmodel/text.h"
 #include "runner/terminal.h"
+#include "strategies/batched_nodes.h"
 #include "strategies/greedy_walk.h"
 #include "strategies/parameter_weights.h"
 #include "strategies/program_graph.h"
