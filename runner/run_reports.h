@@ -36,7 +36,8 @@ void write_run(const Session& session, const reports::RunRecord& record);
 struct RunResult {
   std::string_view kind;
   reports::RunHeader header;
-  nlohmann::json result;               // as --format json prints it, without timing
+  // As --format json prints it, without timing, and of `solve` without what options beside the plan add.
+  nlohmann::json result;
   std::optional<double> wall_ms = {};  // left out with --no-timing
 };
 void write_run(const Session& session, RunResult run);

@@ -58,6 +58,15 @@ SavedNode own_node(const nlohmann::json& json, const JsonPlace& place) {
 
 }  // namespace
 
+SavedRun read_saved_run(const nlohmann::json& json, const JsonPlace& place) {
+  SavedRun run;
+  if (!json.is_object() || !json.contains("assignment")) return run;
+  for (const auto& [key, to] : {std::pair{"mesh", &run.mesh}, std::pair{"stack", &run.stack}}) {
+    if (const auto it = json.find(key); it != json.end()) *to = json_text(*it, place.at(key));
+  }
+  return run;
+}
+
 std::vector<SavedNode> read_saved_plan(const nlohmann::json& json, const JsonPlace& place) {
   const bool is_own = json.is_object() && json.contains("assignment");
   const char* key = is_own ? "assignment" : "nodes";

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -21,6 +22,14 @@ struct SavedNode {
   std::string out;  // of several outputs "S(0)R, RR"
   JsonPlace place;
 };
+
+// What the plan was made for; AutoParallel's JSON does not say.
+struct SavedRun {
+  std::optional<std::string> mesh = {};
+  std::optional<std::string> stack = {};
+};
+// Throws ConfigError.
+[[nodiscard]] SavedRun read_saved_run(const nlohmann::json& json, const JsonPlace& place);
 
 // Throws ConfigError.
 [[nodiscard]] std::vector<SavedNode> read_saved_plan(const nlohmann::json& json,

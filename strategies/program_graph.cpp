@@ -5,6 +5,17 @@
 
 namespace shardlab {
 
+std::optional<std::size_t> find_by_name_or_label(const Program& program, std::string_view text) {
+  std::optional<std::size_t> found = program.find(text);
+  if (found || text.empty()) return found;
+  for (std::size_t n = 0; n < program.nodes.size(); ++n) {
+    if (!program.nodes[n].is_source() || program.nodes[n].label != text) continue;
+    if (found) return std::nullopt;
+    found = n;
+  }
+  return found;
+}
+
 std::vector<ValueRef> values_read(const ProgramNode& node) {
   std::vector<ValueRef> values;
   for (const ProgramInput& input : node.inputs) {

@@ -11,6 +11,8 @@
 
 #include <boost/graph/compressed_sparse_row_graph.hpp>
 #include <cstdint>
+#include <optional>
+#include <string_view>
 #include <vector>
 
 #include "strategies/program.h"
@@ -31,5 +33,9 @@ using ProgramGraph =
 [[nodiscard]] std::vector<std::uint32_t> users_of(const ProgramGraph& graph, std::uint32_t node);
 // What the node reads, by argument.
 [[nodiscard]] std::vector<ValueRef> values_read(const ProgramNode& node);
+
+// The node of that name, else the one parameter, buffer, input or tangent that has it for its label.
+[[nodiscard]] std::optional<std::size_t> find_by_name_or_label(const Program& program,
+                                                               std::string_view text);
 
 }  // namespace shardlab

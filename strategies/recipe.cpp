@@ -5,6 +5,7 @@
 
 #include "costmodel/error.h"
 #include "costmodel/text.h"
+#include "strategies/batched_nodes.h"
 
 namespace shardlab {
 namespace {
@@ -82,35 +83,6 @@ bool matches_any(const std::vector<std::string>& patterns, std::string_view text
          });
 }
 
-// BatchRows of the program's first input: its sequences, and all its tokens.
-struct BatchRows {
-  std::int64_t sequences = -1;
-  std::int64_t tokens = -1;
-};
-BatchRows rows_of(const Program& program) {
-  for (const ProgramNode& node : program.nodes) {
-    if (node.kind != NodeKind::kInput || node.outputs[0].shape.empty()) continue;
-    BatchRows rows{node.outputs[0].shape[0], 1};
-    for (const std::int64_t extent : node.outputs[0].shape) rows.tokens *= extent;
-    return rows;
-  }
-  return {};
-}
-
-bool is_batched(const ProgramNode& node, const BatchRows& rows) {
-  switch (node.kind) {
-    case NodeKind::kParameter:
-    case NodeKind::kBuffer:
-    case NodeKind::kGradient:
-      return false;
-    default:
-      break;
-  }
-  if (node.outputs.empty() || node.outputs[0].ndim() < 2) return false;
-  const Shape& shape = node.outputs[0].shape;
-  return shape[0] == rows.sequences || (shape.size() == 2 && shape[0] == rows.tokens);
-}
-
 bool holds_for(const RecipeRule& rule, const ProgramNode& node, bool batched) {
   return (!rule.kind || *rule.kind == node.kind) && (!rule.phase || *rule.phase == node.phase) &&
          matches_any(rule.labels, node.label) && matches_any(rule.ops, node.op) &&
@@ -126,13 +98,6 @@ std::string labels_text(std::span<const std::string> labels) {
 }
 
 }  // namespace
-
-std::vector<bool> batched_nodes(const Program& program) {
-  const BatchRows rows = rows_of(program);
-  std::vector<bool> batched;
-  for (const ProgramNode& node : program.nodes) batched.push_back(is_batched(node, rows));
-  return batched;
-}
 
 bool matches_pattern(std::string_view pattern, std::string_view text) {
   // Where a * may take one more character.

@@ -9,8 +9,7 @@
 //
 // A mesh fits if one of `meshes` names a role for each of its dims. A rule holds for the nodes that match
 // all that it says: their kind, one of the patterns of their label or of their op (* stands for any text),
-// their phase, and batched: values of an op, input, tangent or output with as many rows as the program's
-// first input has sequences, or tokens. It places their first output on the mesh dims of the roles that
+// their phase, and batched (strategies/batched_nodes.h). It places their first output on the mesh dims of the roles that
 // it names, the other dims stay open; of two rules for one node and role the later one counts. A rule that
 // is not optional has to match a node.
 //
@@ -51,9 +50,6 @@ struct Recipe {
   // By node. Throws InputError: a mesh of other dims, a rule that matches no node.
   [[nodiscard]] std::vector<LayoutMask> masks(const Program& program, const DeviceMesh& mesh) const;
 };
-
-// By node: whether it is batched, as rules say it.
-[[nodiscard]] std::vector<bool> batched_nodes(const Program& program);
 
 // Whether the pattern is the text, where * stands for any text.
 [[nodiscard]] bool matches_pattern(std::string_view pattern, std::string_view text);

@@ -14,6 +14,7 @@
 #include "costmodel/text.h"
 #include "strategies/dtype_chains.h"
 #include "strategies/parameter_weights.h"
+#include "strategies/program_graph.h"
 
 namespace shardlab {
 namespace {
@@ -214,13 +215,21 @@ class ProblemMaker {
 
   void add_pins() {
     for (const LayoutMask& mask : options_.masks) apply(mask);
+    std::vector<std::pair<std::size_t, const NodePin*>> before;
     for (const NodePin& own : options_.pins) {
-      const std::optional<std::size_t> node = program_.find(own.node);
+      const std::optional<std::size_t> node = find_by_name_or_label(program_, own.node);
       if (!node) {
         std::vector<std::string_view> names(problem_.names.begin(), problem_.names.end());
         throw InputError("pin: the program has no node \"" + own.node + "\"" +
                          did_you_mean(own.node, names));
       }
+      for (const auto& [other, first] : before) {
+        if (other != *node || first->layout == own.layout) continue;
+        throw InputError("pin " + own.node + ": found " + Layout(own.layout).text() +
+                         ", which contradicts the pin " + first->node + "=" +
+                         Layout(first->layout).text() + "; valid: one layout of a node");
+      }
+      before.emplace_back(*node, &own);
       pin(*node, own.layout, "pin");
     }
     for (std::size_t n = 0; n < program_.nodes.size(); ++n) {

@@ -202,6 +202,7 @@ def solve(program: Config, *, mesh: str, stack: Config = "ap-nccl", topology: Co
 
     Keys: objective_us, lower_bound_us, optimal, breakdown_us, assignment (node, op, layout_in, layout_out,
     compute_us, communication_us, margin_us), timing; greedy, sensitivity, budget_curves where asked for.
+    A pin's key is a node's name, or the label that one parameter, buffer, input or tangent has.
     """
     with _Words("solve") as words:
         words.words.append(words.file(program))

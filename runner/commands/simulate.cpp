@@ -24,6 +24,7 @@ struct SimulateArguments {
   // Options of one kind of run, and its word.
   std::vector<std::pair<const CLI::Option*, std::string>> options;
   const CLI::Option* data = nullptr;
+  const CLI::Option* stack = nullptr;
 };
 
 // -- A redistribution ----------------------------------------------------------------------------
@@ -212,7 +213,11 @@ void run_simulate(const SimulateArguments& arguments, Session& session) {
     if (option->count() == 0 || kind.ends_with(belongs)) continue;
     throw InputError(option->get_name() + ": not for " + kind);
   }
-  StackEvaluator evaluator(store.stack(move.stack), store.topology(session.topology));
+  std::string stack = move.stack;
+  if (arguments.stack->count() == 0 && !arguments.program.plan.empty()) {
+    stack = stack_of_plan(arguments.program.plan, store).value_or(stack);
+  }
+  StackEvaluator evaluator(store.stack(stack), store.topology(session.topology));
   prepare_out(session);
   if (!arguments.program.program.empty()) {
     SimulateProgramArguments program = arguments.program;
@@ -261,6 +266,7 @@ void add_simulate_command(CLI::App& app, Session& session) {
   add_report_options(*command, session);
   add_common_options(*command, session);
   arguments->data = command->get_option("--data");
+  arguments->stack = command->get_option("--stack");
   for (const auto& [names, belongs] : {std::pair<std::vector<std::string>, std::string>(
                                            {"--planner", "--flatten", "--rank"}, "redistribution"),
                                        {{"--args"}, "op"},

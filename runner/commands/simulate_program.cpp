@@ -43,12 +43,12 @@ std::vector<Layout> pinned_layouts(const SimulateProgramArguments& arguments,
   std::set<std::size_t> pinned;
   for (const std::string& pin : arguments.pins) {
     const std::size_t equals = pin.rfind('=');
-    const auto node = program.find(pin.substr(0, equals));
+    const auto node = find_by_name_or_label(program, pin.substr(0, equals));
     if (equals == std::string::npos || !node || !program.nodes[*node].is_source() ||
         program.nodes[*node].outputs.empty()) {
       throw InputError("--pin: found \"" + pin +
-                       "\"; valid: NAME=LAYOUT with the name of a parameter, buffer, input or "
-                       "tangent of the program");
+                       "\"; valid: NAME=LAYOUT with the name or label of a parameter, buffer, "
+                       "input or tangent of the program");
     }
     if (!pinned.insert(*node).second) {
       throw InputError("--pin: node " + program.nodes[*node].name + " is pinned twice");
@@ -126,12 +126,26 @@ ProgramRunPlan choose_all(const SimulateProgramArguments& arguments, const Progr
 
 // -- As a file has it -------------------------------------------------------------------------------
 
+void expect_mesh(const SavedRun& run, const std::string& file, const DeviceMesh& mesh) {
+  if (!run.mesh) return;
+  const JsonPlace place{file, "/mesh"};
+  try {
+    const DeviceMesh own = DeviceMesh::parse(*run.mesh);  // names don't matter
+    bool equal = own.ndim() == mesh.ndim();
+    for (int m = 0; equal && m < mesh.ndim(); ++m) equal = own.size(m) == mesh.size(m);
+    if (!equal) place.fail("found " + *run.mesh + "; valid: " + mesh.text());
+  } catch (const TextError& error) {
+    place.fail(error.what());
+  }
+}
+
 std::vector<NodePlacements> read_placements(const std::string& file, const Program& program,
                                             const DeviceMesh& mesh) {
   std::vector<NodePlacements> placements(program.nodes.size());
   std::vector<bool> found(program.nodes.size(), false);
-  for (const SavedNode& saved :
-       read_saved_plan(parse_json(read_text_file(file), file), {file, ""})) {
+  const nlohmann::json json = parse_json(read_text_file(file), file);
+  expect_mesh(read_saved_run(json, {file, ""}), file, mesh);
+  for (const SavedNode& saved : read_saved_plan(json, {file, ""})) {
     const std::optional<std::size_t> n = program.find(saved.node);
     if (!n) saved.place.fail("found the node \"" + saved.node + "\", which the program lacks");
     if (found[*n]) saved.place.fail("found the node \"" + saved.node + "\" a second time");
@@ -195,6 +209,16 @@ nlohmann::json data_json(const Program& program, const ProgramExecution& done) {
 }
 
 }  // namespace
+
+std::optional<std::string> stack_of_plan(const std::string& file, const ConfigStore& store) {
+  const SavedRun run = read_saved_run(parse_json(read_text_file(file), file), {file, ""});
+  const std::vector<std::string> names = store.names(ConfigKind::kStack);
+  if (run.stack && std::ranges::find(names, *run.stack) == names.end()) {
+    JsonPlace{file, "/stack"}.fail(
+        "found " + *run.stack + ", which is no shipped stack; valid: " + "--stack with its path");
+  }
+  return run.stack;
+}
 
 void simulate_program(const SimulateProgramArguments& arguments, const ConfigStore& store,
                       StackEvaluator& evaluator, Session& session) {

@@ -2,6 +2,7 @@
 // as the stack chooses it, or all of them as a saved plan has them.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,10 @@ struct SimulateProgramArguments {
   std::string pin_inputs;
   SimulationArguments simulation;
 };
+
+// The shipped stack that a plan's file names, if it names one. Throws ConfigError.
+[[nodiscard]] std::optional<std::string> stack_of_plan(const std::string& file,
+                                                       const ConfigStore& store);
 
 void simulate_program(const SimulateProgramArguments& arguments, const ConfigStore& store,
                       StackEvaluator& evaluator, Session& session);

@@ -224,7 +224,9 @@ void add_solve_command(CLI::App& app, Session& session) {
   of_plans(of_programs(
       command->add_option("--recipe", program.recipe,
                           "an expert's layouts, the rest is solved: shipped name or path")));
-  of_programs(command->add_option("--pin", program.pins, "NAME=LAYOUT of a node; may be repeated"))
+  of_programs(command->add_option("--pin", program.pins,
+                                  "NAME=LAYOUT of a node, or a parameter's or input's "
+                                  "label in place of its name; may be repeated"))
       ->take_all()
       ->allow_extra_args(false);
   of_programs(command->add_option("--pin-inputs", program.pin_inputs, "layout of all inputs"));
@@ -233,9 +235,10 @@ void add_solve_command(CLI::App& app, Session& session) {
                                   "kept fractions of parameters sum to at most the sum of "
                                   "max(least possible, this): AutoParallel's rule"))
       ->check(number_from(0.0, 1.0));
-  of_programs(command->add_option("--memory-budget", program.memory_budget_bytes,
-                                  "bytes of a device for parameters, gradients and Adam's state"))
-      ->check(number_from(0.0, 1e18));
+  of_programs(command->add_option("--memory-budget", program.memory_budget,
+                                  "bytes of a device for parameters, gradients and Adam's state: "
+                                  "80GB, 8GiB"))
+      ->check(not_empty());
   of_programs(command->add_flag("--strided", program.strided,
                                 "products and views may keep strided shards"));
   of_plans(of_programs(
@@ -268,7 +271,8 @@ void add_solve_command(CLI::App& app, Session& session) {
   of_plans(of_programs(command
                            ->add_option("--budget-curve", arguments->answers.budget_curve,
                                         "also what the optimum costs when a device may keep "
-                                        "less and less: at most this many points")
+                                        "less and less: at most this many points, "
+                                        "unless the hull has more corners")
                            ->check(integer_from(2, 1000))));
   of_plans(of_programs(command->add_option("--export-problem", program.export_problem,
                                            "write the network as .cfn as well")));

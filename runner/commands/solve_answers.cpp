@@ -102,6 +102,9 @@ Diff diff_of(const SolvedProgram& solved, const std::string& file) {
   for (const SavedNode& node : saved) {
     const auto index = solved.program.find(node.node);
     if (!index) node.place.fail("found the node \"" + node.node + "\", which the program lacks");
+    if (diff.assignment[*index] >= 0) {
+      node.place.fail("found the node \"" + node.node + "\" a second time");
+    }
     const auto rows = solved.strategies.of(*index).rows;
     for (std::size_t row = 0; row < rows; ++row) {
       const NodeLayouts layouts = layouts_of(solved, *index, row);
@@ -133,10 +136,11 @@ nlohmann::json diff_json(const SolvedProgram& solved, const Diff& diff) {
                      {"there", layouts_of(solved, n, at(diff.assignment[n])).out}});
   }
   const double gap = diff.objective_us - solved.solution.objective;
-  return {{"objective_us", finite_or_null(diff.objective_us)},
-          {"gap_us", finite_or_null(gap)},
-          {"gap_percent", finite_or_null(100 * gap / solved.solution.objective)},
-          {"nodes", nodes}};
+  return {
+      {"objective_us", finite_or_null(diff.objective_us)},
+      {"gap_us", finite_or_null(gap)},
+      {"gap_percent", percent_json(percent_above(diff.objective_us, solved.solution.objective))},
+      {"nodes", nodes}};
 }
 
 std::string diff_text(const SolvedProgram& solved, const Diff& diff) {
@@ -184,7 +188,7 @@ nlohmann::json greedy_json(const SolvedProgram& solved, const Greedy& greedy) {
   nlohmann::json json = {
       {"objective_us", finite_or_null(greedy.objective_us)},
       {"gap_us", finite_or_null(gap)},
-      {"gap_percent", finite_or_null(100 * gap / solved.solution.objective)},
+      {"gap_percent", percent_json(percent_above(greedy.objective_us, solved.solution.objective))},
       {"stuck_at", greedy.walk.stuck ? nlohmann::json(name_of(solved, *greedy.walk.stuck))
                                      : nlohmann::json(nullptr)},
       {"breakdown_us", nullptr},
@@ -225,7 +229,8 @@ std::string greedy_text(const SolvedProgram& solved, const Greedy& greedy) {
   const double gap = greedy.objective_us - solved.solution.objective;
   const Assignment& walk = greedy.walk.assignment;
   out += format_double(greedy.objective_us) + " us, " + format_fixed(gap, 3) + " us (" +
-         format_fixed(100 * gap / solved.solution.objective, 2) + " %) above the optimum; " +
+         percent_text(percent_above(greedy.objective_us, solved.solution.objective), 2) +
+         " %) above the optimum; " +
          breakdown_text(solved.problem.breakdown(solved.strategies, solved.prices, walk)) + "\n";
   if (greedy.regret->choices.empty()) return out;
   TextTable table({"most regretted", "op", "took", "better", "dearer there us", "cheaper later us",
@@ -251,17 +256,17 @@ std::string greedy_text(const SolvedProgram& solved, const Greedy& greedy) {
 Answer explain_answer(const SolvedProgram& solved, const std::string& layout, ExactSolver& solver,
                       const Session& session) {
   const std::vector<Available> found = explain(solved, layout, solver, session);
-  return {"explain", explain_json(solved, found), explain_text(solved, layout, found)};
+  return {"--explain", "explain", explain_json(solved, found), explain_text(solved, layout, found)};
 }
 
 Answer diff_answer(const SolvedProgram& solved, const std::string& file) {
   const Diff diff = diff_of(solved, file);
-  return {"diff", diff_json(solved, diff), diff_text(solved, diff)};
+  return {"--diff", "diff", diff_json(solved, diff), diff_text(solved, diff)};
 }
 
 Answer greedy_answer(const SolvedProgram& solved, ExactSolver& solver) {
   const Greedy greedy = greedy_of(solved, solver);
-  return {"greedy", greedy_json(solved, greedy), greedy_text(solved, greedy)};
+  return {"--greedy", "greedy", greedy_json(solved, greedy), greedy_text(solved, greedy)};
 }
 
 }  // namespace shardlab

@@ -135,7 +135,8 @@ Answer budget_curve_answer(const SolvedProgram& solved, const DeviceMesh& mesh,
       solved, fraction_weights(solved.program, mesh, solved.strategies, fixed_parameters(solved)),
       points);
   const Curve bytes = curve_of(solved, memory, points);
-  return {"budget_curves",
+  return {"--budget-curve",
+          "budget_curves",
           {{"fractions", curve_json(solved, fractions, memory)},
            {"bytes", curve_json(solved, bytes, memory)}},
           curve_text(solved, fractions, memory) + curve_text(solved, bytes, memory)};

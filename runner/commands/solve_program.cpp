@@ -1,5 +1,7 @@
 #include "runner/commands/solve_program.h"
 
+#include <iostream>
+
 #include "costmodel/text.h"
 #include "runner/commands/solve_answers.h"
 #include "runner/commands/solve_curves.h"
@@ -53,14 +55,26 @@ ProblemOptions options_of(const SolveProgramArguments& arguments, const SolveAns
   if (!arguments.pin_outputs.empty()) {
     options.pin_outputs = placements_of("--pin-outputs", arguments.pin_outputs, mesh);
   }
-  if (answers.budget_curve && (arguments.parameter_budget || arguments.memory_budget_bytes)) {
+  if (answers.budget_curve && (arguments.parameter_budget || !arguments.memory_budget.empty())) {
     throw InputError("solve: found --budget-curve, which goes through all budgets, and --" +
                      std::string(arguments.parameter_budget ? "parameter" : "memory") +
                      "-budget; valid: one of them");
   }
   options.parameter_budget = arguments.parameter_budget;
-  options.memory_budget_bytes = arguments.memory_budget_bytes;
+  if (!arguments.memory_budget.empty()) {
+    options.memory_budget_bytes =
+        parse_option("--memory-budget", [&] { return parse_bytes(arguments.memory_budget); });
+  }
   return options;
+}
+
+// What the report has no section for.
+void remark_on_left_out(const std::vector<Answer>& answers, const Session& session) {
+  if (answers.empty() || session.quiet) return;
+  std::vector<std::string> options;
+  for (const Answer& answer : answers) options.push_back(answer.option);
+  std::cerr << "shardlab: the report is of the plan alone, without what is asked for by "
+            << join(options) << "\n";
 }
 
 }  // namespace
@@ -134,16 +148,21 @@ void solve_program(const SolveProgramArguments& arguments, const SolveAnswers& a
       pins.push_back({read.node, Layout(read.layout).text()});
     }
     more.push_back(then_answer(solved, pins, solver, session));
+    if (more.back().says_no) session.exit_code = kGateSaidNo;
   }
   if (solution.feasible && answers.greedy) more.push_back(greedy_answer(solved, solver));
   nlohmann::json json = solved_json(solved);
-  std::string note;
-  if (!network.budgets().empty() && (answers.margins || answers.best > 1)) {
-    note =
-        "a budget ties parameters together: margins, the number of optima and further plans are "
-        "not worked out within it";
-    json["notes"].push_back(note);
+  std::vector<std::string> notes;
+  if (solution.feasible) {
+    const std::string note = note_on_free_kernels(strategies, prices, solution.objective);
+    if (!note.empty()) notes.push_back(note);
   }
+  if (!network.budgets().empty() && (answers.margins || answers.best > 1)) {
+    notes.emplace_back(
+        "a budget ties parameters together: margins, the number of optima and further plans are "
+        "not worked out within it");
+  }
+  for (const std::string& note : notes) json["notes"].push_back(note);
   if (writes_report(session)) {
     write_solution(session, {.program = program,
                              .stack = stack,
@@ -153,6 +172,7 @@ void solve_program(const SolveProgramArguments& arguments, const SolveAnswers& a
                              .options = options,
                              .result = json,
                              .wall_ms = times.total_ms});
+    remark_on_left_out(more, session);
     if (session.summary) return;
   }
   if (session.json()) {
@@ -172,7 +192,7 @@ void solve_program(const SolveProgramArguments& arguments, const SolveAnswers& a
     return;
   }
   std::string text = solved_text(solved);
-  if (!note.empty()) text += "  note: " + note + "\n";
+  for (const std::string& note : notes) text += "  note: " + note + "\n";
   for (const Answer& answer : more) text += answer.text;
   if (!session.no_timing) {
     text += "  read " + format_fixed(times.read_ms, 1) + " ms, enumerated " +

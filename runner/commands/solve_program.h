@@ -14,11 +14,11 @@ struct SolveProgramArguments {
   std::string mesh;
   std::string stack = "ap-nccl";
   std::string recipe;             // a shipped name or a path
-  std::vector<std::string> pins;  // NAME=LAYOUT
+  std::vector<std::string> pins;  // NAME=LAYOUT, or a source's label
   std::string pin_inputs;
   std::string pin_outputs;
   std::optional<double> parameter_budget;
-  std::optional<double> memory_budget_bytes;
+  std::string memory_budget;  // "80GB"
   bool strided = false;
   bool compare_recipes = false;  // instead of a plan
   std::string export_problem;

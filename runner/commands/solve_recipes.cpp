@@ -5,6 +5,7 @@
 
 #include "costmodel/text.h"
 #include "runner/terminal.h"
+#include "strategies/batched_nodes.h"
 #include "strategies/greedy_walk.h"
 #include "strategies/parameter_weights.h"
 #include "strategies/program_graph.h"
@@ -115,8 +116,6 @@ class Comparison {
   ProblemBudget memory_;
 };
 
-double percent_above(double us, double least_us) { return 100.0 * (us / least_us - 1.0); }
-
 nlohmann::json rows_json(std::span<const Compared> rows) {
   nlohmann::json list = nlohmann::json::array();
   for (const Compared& row : rows) {
@@ -125,7 +124,8 @@ nlohmann::json rows_json(std::span<const Compared> rows) {
                            {"objective_us", finite_or_null(row.objective_us)},
                            {"misfit", text_or_null(row.misfit)}};
     if (row.misfit.empty()) {
-      json["above_optimum_percent"] = percent_above(row.objective_us, rows.front().objective_us);
+      json["above_optimum_percent"] =
+          percent_json(percent_above(row.objective_us, rows.front().objective_us));
       json["kernels_us"] = row.kernels_us;
       for (std::size_t m = 0; m < kMoved.size(); ++m) {
         json["moves_us"][std::string(kMoved[m])] = row.moves_us[m];
@@ -149,7 +149,7 @@ std::string rows_text(std::span<const Compared> rows) {
     }
     std::vector<std::string> cells = {
         row.name, format_fixed(row.objective_us, 0),
-        format_fixed(percent_above(row.objective_us, rows.front().objective_us), 1),
+        percent_text(percent_above(row.objective_us, rows.front().objective_us), 1),
         format_fixed(row.kernels_us, 0)};
     for (const double us : row.moves_us) cells.push_back(format_fixed(us, 0));
     cells.push_back(format_fixed(row.kept_bytes / 1e9, 2));
@@ -186,11 +186,16 @@ std::string reading_of(const Compared& row, const Compared& optimum) {
 void compare_recipes(const PricedProgram& priced, const ProblemOptions& options, Session& session) {
   const std::vector<Compared> rows = Comparison(priced, options).rows(session.store());
   if (!rows.front().misfit.empty()) session.exit_code = kGateSaidNo;
+  const std::string note =
+      note_on_free_kernels(priced.strategies, priced.prices, rows.front().objective_us);
   if (session.json()) {
+    nlohmann::json notes = nlohmann::json::array();
+    if (!note.empty()) notes.push_back(note);
     session.print(nlohmann::json{{"program", priced.program.name},
                                  {"stack", priced.stack.name},
                                  {"topology", priced.topology.name()},
                                  {"mesh", priced.mesh.text()},
+                                 {"notes", notes},
                                  {"recipes", rows_json(rows)}});
     return;
   }
@@ -199,6 +204,7 @@ void compare_recipes(const PricedProgram& priced, const ProblemOptions& options,
   for (const Compared& row : rows) {
     if (row.misfit.empty() && &row != &rows.front()) text += reading_of(row, rows.front());
   }
+  if (!note.empty()) text += "  note: " + note + "\n";
   session.print(text);
 }
 

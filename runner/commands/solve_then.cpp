@@ -5,6 +5,7 @@
 #include "costmodel/text.h"
 #include "runner/simulation.h"
 #include "runner/terminal.h"
+#include "strategies/program_graph.h"
 
 namespace shardlab {
 namespace {
@@ -17,8 +18,10 @@ struct Step {
   double ms = 0.0;
 };
 
+std::string text_of(const ThenPin& pin) { return pin.node + "=" + pin.layout; }
+
 Restriction restriction_of(const SolvedProgram& solved, const ThenPin& pin) {
-  const std::optional<std::size_t> node = solved.program.find(pin.node);
+  const std::optional<std::size_t> node = find_by_name_or_label(solved.program, pin.node);
   if (!node) {
     std::vector<std::string_view> names;
     for (const ProgramNode& each : solved.program.nodes) names.push_back(each.name);
@@ -51,7 +54,7 @@ std::vector<Step> steps_of(const SolvedProgram& solved, const std::vector<ThenPi
     restrictions.push_back(wanted[i]);
     const StopWatch watch;
     Step& step = steps.emplace_back();
-    step.pin = pins[i].node + "=" + pins[i].layout;
+    step.pin = text_of(pins[i]);
     step.solution = solver.solve({.restrictions = restrictions, .jobs = session.threads()});
     step.ms = watch.ms();
     if (!step.solution.feasible) break;
@@ -74,6 +77,20 @@ std::vector<std::string> conflict_of(const SolvedProgram& solved, const Step& st
   return parts;
 }
 
+// "7: x, y, z, ...".
+std::string changed_text(const SolvedProgram& solved, const Step& step) {
+  constexpr std::size_t kFew = 3;
+  std::vector<std::string> names;
+  for (const std::size_t n : step.changed) {
+    if (names.size() == kFew) {
+      names.emplace_back("...");
+      break;
+    }
+    names.push_back(solved.program.nodes[n].name);
+  }
+  return std::to_string(step.changed.size()) + (names.empty() ? "" : ": ") + join(names);
+}
+
 }  // namespace
 
 Answer then_answer(const SolvedProgram& solved, const std::vector<ThenPin>& pins,
@@ -90,6 +107,7 @@ Answer then_answer(const SolvedProgram& solved, const std::vector<ThenPin>& pins
     const bool feasible = step.solution.feasible;
     json.push_back(
         {{"pin", step.pin},
+         {"tried", true},
          {"objective_us", feasible ? nlohmann::json(step.solution.objective) : nullptr},
          {"lower_bound_us", feasible ? nlohmann::json(step.solution.lower_bound) : nullptr},
          {"optimal", step.solution.optimal},
@@ -98,11 +116,28 @@ Answer then_answer(const SolvedProgram& solved, const std::vector<ThenPin>& pins
          {"conflict", conflict}});
     if (!session.no_timing) json.back()["timing"] = {{"solve_ms", step.ms}};
     table.add({step.pin, feasible ? format_fixed(step.solution.objective, 3) : "can't be",
-               feasible ? format_fixed(step.above_us, 3) : "-", std::to_string(step.changed.size()),
+               feasible ? format_fixed(step.above_us, 3) : "-", changed_text(solved, step),
                step.solution.optimal ? "optimal" : "-"});
     if (!feasible) text = "  " + step.pin + " contradicts: " + join(conflict) + "\n";
   }
-  return {"then", json, table.text() + text};
+  std::vector<std::string> not_tried;
+  for (std::size_t i = steps.size(); i < pins.size(); ++i) {
+    not_tried.push_back(text_of(pins[i]));
+    json.push_back({{"pin", not_tried.back()},
+                    {"tried", false},
+                    {"objective_us", nullptr},
+                    {"lower_bound_us", nullptr},
+                    {"optimal", false},
+                    {"dearer_us", nullptr},
+                    {"changed", nlohmann::json::array()},
+                    {"conflict", nlohmann::json::array()}});
+  }
+  if (!not_tried.empty()) text += "  not tried: " + join(not_tried) + "\n";
+  return {.option = "--then",
+          .key = "then",
+          .json = json,
+          .text = table.text() + text,
+          .says_no = !steps.empty() && !steps.back().solution.feasible};
 }
 
 }  // namespace shardlab

@@ -10,14 +10,14 @@
 
 namespace shardlab {
 
-// "w1=S(0)R": the node, and the layout that its output is to have.
+// "w1=S(0)R": the node (or a source's label), and the layout that its output is to have.
 struct ThenPin {
   std::string node;
   std::string layout;  // as a layout prints itself
 };
 
-// Each pin holds from then on; the first that can't hold names what it contradicts, and ends the list. Throws
-// InputError: no such node, a layout that it can't have.
+// Each pin holds from then on; the first that can't hold names what it contradicts, and those behind it are not
+// tried. Throws InputError: no such node, a layout that it can't have.
 [[nodiscard]] Answer then_answer(const SolvedProgram& solved, const std::vector<ThenPin>& pins,
                                  ExactSolver& solver, const Session& session);
 

@@ -1,5 +1,7 @@
 #include "runner/commands/solved_program.h"
 
+#include <algorithm>
+
 #include "costmodel/text.h"
 #include "runner/terminal.h"
 
@@ -88,6 +90,26 @@ Assignment sources_of(const Program& program, const Assignment& assignment) {
   return sources;
 }
 
+std::optional<double> percent_above(double us, double least_us) {
+  if (!(least_us > 0.0) || !(us < kForbidden)) return std::nullopt;
+  return 100.0 * (us / least_us - 1.0);
+}
+nlohmann::json percent_json(std::optional<double> percent) {
+  return percent ? nlohmann::json(*percent) : nlohmann::json(nullptr);
+}
+std::string percent_text(std::optional<double> percent, int digits) {
+  return percent ? format_fixed(*percent, digits) : "-";
+}
+
+std::string note_on_free_kernels(const ProgramStrategies& strategies, const ProgramPrices& prices,
+                                 double objective_us) {
+  if (objective_us != 0.0) return "";
+  for (std::uint32_t c = 0; c < strategies.classes.size(); ++c) {
+    if (std::ranges::any_of(prices.compute_us(c), [](double us) { return us > 0.0; })) return "";
+  }
+  return "this stack prices no kernels: replicating everything is free";
+}
+
 nlohmann::json breakdown_json(const Breakdown& parts) {
   return {{"compute", parts.compute_us},
           {"communication", parts.communication_us},
@@ -159,7 +181,9 @@ std::string solved_text(const SolvedProgram& solved) {
     const NodeLayouts layouts = chosen_layouts(solved, n);
     const auto compute = solved.prices.compute_us(solved.strategies.class_of[n]);
     std::vector<std::string> row = {solved.program.nodes[n].name,
-                                    solved.program.nodes[n].op,
+                                    solved.program.nodes[n].is_source()
+                                        ? solved.program.nodes[n].label
+                                        : solved.program.nodes[n].op,
                                     join(layouts.in, ", "),
                                     layouts.out,
                                     format_fixed(compute[at(solution.assignment[n])], 3),

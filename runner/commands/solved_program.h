@@ -2,6 +2,7 @@
 #pragma once
 
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -45,6 +46,15 @@ struct NodeLayouts {
 // The values of parameters, buffers, inputs and tangents; -1 of all other nodes.
 [[nodiscard]] Assignment sources_of(const Program& program, const Assignment& assignment);
 
+// How far `us` lies above `least_us` in percent: none where that is nothing.
+[[nodiscard]] std::optional<double> percent_above(double us, double least_us);
+[[nodiscard]] nlohmann::json percent_json(std::optional<double> percent);
+[[nodiscard]] std::string percent_text(std::optional<double> percent, int digits);  // "-" of none
+
+// Why an optimum of 0 us says little, if the stack is why; else empty.
+[[nodiscard]] std::string note_on_free_kernels(const ProgramStrategies& strategies,
+                                               const ProgramPrices& prices, double objective_us);
+
 [[nodiscard]] nlohmann::json breakdown_json(const Breakdown& parts);
 // "kernels 1.000 us, communication 2.000 us, transitions 3.000 us".
 [[nodiscard]] std::string breakdown_text(const Breakdown& parts);
@@ -52,11 +62,13 @@ struct NodeLayouts {
 [[nodiscard]] nlohmann::json solved_json(const SolvedProgram& solved);
 [[nodiscard]] std::string solved_text(const SolvedProgram& solved);
 
-// One more thing that was asked: its key in the JSON, and what is printed behind the plan.
+// One more thing that was asked: by which option, its key in the JSON, and what is printed behind the plan.
 struct Answer {
+  std::string option;
   std::string key;
   nlohmann::json json;
   std::string text;
+  bool says_no = false;  // exit code 1
 };
 
 }  // namespace shardlab

@@ -282,8 +282,8 @@ BudgetResult search_within_budgets(const CostNetwork& network, const CutNetwork&
   return BudgetSearch(network, cut, std::move(messages)).run();
 }
 
-std::optional<int> budget_out_of_reach(const CostNetwork& network,
-                                       const std::vector<Restriction>& restrictions) {
+std::int64_t least_weight(const CostNetwork& network, const Budget& budget,
+                          const std::vector<Restriction>& restrictions) {
   const auto is_allowed = [&](int variable, int value) {
     return network.costs(variable)[static_cast<std::size_t>(value)] < kForbidden &&
            std::ranges::all_of(restrictions, [&](const Restriction& restriction) {
@@ -291,18 +291,23 @@ std::optional<int> budget_out_of_reach(const CostNetwork& network,
                     std::ranges::binary_search(restriction.allowed, value);
            });
   };
+  std::int64_t least = 0;
+  for (const Budget::Weights& weights : budget.weights) {
+    std::optional<std::int64_t> lightest;
+    for (int x = 0; x < network.values(weights.variable); ++x) {
+      const std::int64_t weight = weights.of_value[static_cast<std::size_t>(x)];
+      if (is_allowed(weights.variable, x)) lightest = std::min(weight, lightest.value_or(weight));
+    }
+    least += lightest.value_or(0);
+  }
+  return least;
+}
+
+std::optional<int> budget_out_of_reach(const CostNetwork& network,
+                                       const std::vector<Restriction>& restrictions) {
   for (std::size_t b = 0; b < network.budgets().size(); ++b) {
     const Budget& budget = network.budgets()[b];
-    std::int64_t least = 0;
-    for (const Budget::Weights& weights : budget.weights) {
-      std::optional<std::int64_t> lightest;
-      for (int x = 0; x < network.values(weights.variable); ++x) {
-        const std::int64_t weight = weights.of_value[static_cast<std::size_t>(x)];
-        if (is_allowed(weights.variable, x)) lightest = std::min(weight, lightest.value_or(weight));
-      }
-      least += lightest.value_or(0);
-    }
-    if (least > budget.limit) return static_cast<int>(b);
+    if (least_weight(network, budget, restrictions) > budget.limit) return static_cast<int>(b);
   }
   return std::nullopt;
 }

@@ -28,6 +28,10 @@ struct BudgetResult {
 [[nodiscard]] BudgetResult search_within_budgets(const CostNetwork& network, const CutNetwork& cut,
                                                  std::vector<double> messages);
 
+// What the lightest values alone sum to, edges not looked at.
+[[nodiscard]] std::int64_t least_weight(const CostNetwork& network, const Budget& budget,
+                                        const std::vector<Restriction>& restrictions);
+
 // The first budget that the lightest values alone exceed, edges not looked at: no search is needed.
 [[nodiscard]] std::optional<int> budget_out_of_reach(const CostNetwork& network,
                                                      const std::vector<Restriction>& restrictions);

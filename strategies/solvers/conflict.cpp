@@ -264,7 +264,9 @@ std::string describe(const ConflictPart& part, const CostNetwork& network,
       break;
   }
   const Budget& budget = network.budgets()[at(part.index)];
-  return "budget \"" + budget.name + "\" of " + std::to_string(budget.limit);
+  const std::int64_t least = least_weight(network, budget, restrictions);
+  return "budget \"" + budget.name + "\" of " + std::to_string(budget.limit) +
+         (least > budget.limit ? " (the least possible is " + std::to_string(least) + ")" : "");
 }
 
 }  // namespace shardlab

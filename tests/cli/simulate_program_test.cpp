@@ -129,6 +129,9 @@ TEST_F(ThinLlama, WhatNoCollectiveMakesIsRefused) {
 
 TEST_F(ThinLlama, FilesThatAreNoPlanOfTheProgramAreBadInput) {
   json plan = plan_;
+  plan["mesh"] = "4x2";
+  expect_bad_plan(plan, "/mesh: found 4x2; valid: 2x4");
+  plan = plan_;
   plan["assignment"].erase(0);
   expect_bad_plan(plan, ": has no node \"primals_1\"");
   plan = plan_;
@@ -197,6 +200,31 @@ TEST(SimulateProgram, WhatTheStackChoosesRunsToo) {
       EXPECT_EQ(found["exact_nodes"] == 7, std::string(values) == "whole");
     }
   }
+}
+
+// The stack of a plan is the plan's unless another is asked for.
+TEST(SimulatedPlan, HasItsStack) {
+  const TemporaryFolder folder;
+  const Words solve = {"solve", "mlp", "--mesh", "4", "--format", "json", "--no-timing"};
+  json plan = json::parse(run_shardlab(solve, folder.path()).out);
+  EXPECT_EQ(plan["stack"], "ap-nccl");
+  const auto simulate = [&](const Words& more) {
+    folder.write("plan.json", plan.dump());
+    Words words = {"simulate", "mlp", "--mesh", "4", "--plan", "plan.json"};
+    words.insert(words.end(), more.begin(), more.end());
+    return run_shardlab(words, folder.path());
+  };
+  const std::string own = simulate({}).out;
+  EXPECT_NE(own.find(", ap-nccl, plan.json\n"), std::string::npos) << own;
+  const std::string other = simulate({"--stack", "dtensor-v3"}).out;
+  EXPECT_NE(other.find(", dtensor-v3, plan.json\n"), std::string::npos) << other;
+  plan["stack"] = "of-a-file";
+  EXPECT_EQ(simulate({}).err,
+            "shardlab: plan.json:/stack: found of-a-file, which is no shipped stack; valid: "
+            "--stack with its path\n");
+  plan.erase("stack");
+  const std::string without = simulate({}).out;
+  EXPECT_NE(without.find(", dtensor-2.13, plan.json\n"), std::string::npos) << without;
 }
 
 }  // namespace

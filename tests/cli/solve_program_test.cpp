@@ -211,8 +211,17 @@ TEST_F(Llama, ThenPinsAreSolvedOneAfterTheOther) {
     EXPECT_FALSE(step["changed"].empty());
     before = step["objective_us"].get<double>();
   }
-  const json torn =
-      solved("einsum", 1, {"--then", "primals_1=S(0)S(0)", "--then", "primals_1=RR"}, free);
+  const Words tearing = {"--then", "primals_1=S(0)S(0)", "--then", "primals_1=RR",
+                         "--then", "primals_2=RR",       "--then", "primals_3=RR"};
+  const json torn = solved("einsum", 1, tearing, free);
+  ASSERT_EQ(torn["then"].size(), 4U);
+  EXPECT_EQ(torn["then"][1]["tried"], true);
+  EXPECT_EQ(torn["then"][3]["tried"], false);
+  EXPECT_EQ(torn["then"][3]["pin"], "primals_3=RR");
+  const ProcessResult text = solve("einsum", 1, tearing, free);
+  EXPECT_EQ(text.exit_code, 1);
+  EXPECT_NE(text.out.find("  not tried: primals_2=RR, primals_3=RR\n"), std::string::npos)
+      << text.out;
   EXPECT_TRUE(torn["then"][1]["objective_us"].is_null());
   EXPECT_EQ(torn["then"][1]["conflict"].size(), 2U) << torn["then"][1]["conflict"];
   EXPECT_EQ(solve("einsum", 1, {"--then", "primals_1=S(7)R"}).err,
@@ -249,6 +258,26 @@ TEST_F(Llama, WhatCannotBeIsAConflict) {
   const json found = json::parse(result.out);
   EXPECT_EQ(found["objective_us"], nullptr);
   EXPECT_FALSE(found["conflict"].empty());
+  EXPECT_NE(found["infeasible"].get<std::string>().find(
+                "budget \"memory\" of 1000 (the least possible is "),
+            std::string::npos)
+      << found["infeasible"];
+}
+
+// A parameter goes by its label where only one has it.
+TEST_F(Llama, LabelsAreNames) {
+  const std::string label = "layers.0.attention.wq.weight";
+  const Words mesh = {"--mesh", "8x8"};
+  const ProcessResult plan = solve("einsum", 1, {"--pin", label + "=RS(0)", "--no-timing"}, mesh);
+  EXPECT_EQ(plan.exit_code, 0) << plan.err;
+  const std::size_t row = plan.out.find(" " + label + " ");
+  ASSERT_NE(row, std::string::npos) << plan.out;
+  EXPECT_NE(plan.out.substr(row, plan.out.find('\n', row) - row).find(" RS(0) "),
+            std::string::npos);
+  const json step = solved("einsum", 1, {"--then", label + "=RS(0)"}, mesh)["then"][0];
+  EXPECT_EQ(step["pin"], label + "=RS(0)");
+  const json pinned = solved("einsum", 1, {"--pin", "primals_2=RS(0)"}, mesh);
+  EXPECT_NEAR(step["objective_us"].get<double>(), pinned["objective_us"].get<double>(), 1e-6);
 }
 
 // The best total with a layout is the optimum of the program that has it pinned.
@@ -281,6 +310,48 @@ TEST(SolveProgram, ExplainsWhyNot) {
   EXPECT_EQ(dearer, 2);  // the weights
 }
 
+TEST(SolveProgram, MemoryBudgetsHaveUnits) {
+  const TemporaryFolder folder;
+  const auto objective = [&](const char* budget) {
+    const ProcessResult result =
+        run_shardlab({"solve", "mlp", "--mesh", "8", "--memory-budget", budget, "--format", "json"},
+                     folder.path());
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    return json::parse(result.out)["objective_us"].get<double>();
+  };
+  EXPECT_EQ(objective("0.5GB"), objective("500000000"));
+  EXPECT_GT(objective("0.5GB"), objective("80GB"));
+}
+
+// A report is of the plan: what else is asked for is printed, and that it is not in the report is said.
+TEST(SolveProgram, SaysWhatItsReportLeavesOut) {
+  const TemporaryFolder folder;
+  Words words = {"solve", "mlp", "--mesh", "8", "--out", "run", "--greedy", "--then", "up=R"};
+  const ProcessResult result = run_shardlab(words, folder.path());
+  EXPECT_EQ(result.exit_code, 0);
+  EXPECT_EQ(result.err,
+            "shardlab: the report is of the plan alone, without what is asked for by --then, "
+            "--greedy\n");
+  words.emplace_back("--quiet");
+  EXPECT_EQ(run_shardlab(words, folder.path()).err, "");
+}
+
+// As simulate --plan refuses it.
+TEST(SolveProgram, AnotherPlanHasEachNodeOnce) {
+  const TemporaryFolder folder;
+  const Words solve = {"solve", "mlp", "--mesh", "8", "--format", "json"};
+  json plan = json::parse(run_shardlab(solve, folder.path()).out);
+  plan["assignment"].push_back(plan["assignment"][0]);
+  folder.write("plan.json", plan.dump());
+  const ProcessResult result =
+      run_shardlab({"solve", "mlp", "--mesh", "8", "--diff", "plan.json"}, folder.path());
+  EXPECT_EQ(result.exit_code, 3);
+  EXPECT_EQ(result.err, "shardlab: plan.json:/assignment/" +
+                            std::to_string(plan["assignment"].size() - 1) + ": found the node \"" +
+                            plan["assignment"][0]["node"].get<std::string>() +
+                            "\" a second time\n");
+}
+
 TEST(SolveProgram, SaysWhatIsMissing) {
   const TemporaryFolder folder;
   const auto error = [&](Words words) {
@@ -298,6 +369,12 @@ TEST(SolveProgram, SaysWhatIsMissing) {
             "shardlab: solve: --mesh is of programs; --problem has none\n");
   EXPECT_EQ(error({"mlp", "--mesh", "8", "--pin", "w1"}),
             "shardlab: --pin: found \"w1\"; valid: NAME=LAYOUT\n");
+  EXPECT_EQ(error({"mlp", "--mesh", "8", "--pin", "up=S(0)", "--pin", "up=R"}),
+            "shardlab: pin up: found R, which contradicts the pin up=S(0); valid: one layout of a "
+            "node\n");
+  EXPECT_EQ(error({"mlp", "--mesh", "8", "--memory-budget", "80XB"}),
+            "shardlab: --memory-budget: size \"80XB\": at position 2: expected a unit: B, KiB, "
+            "MiB, GiB, TiB, kB, KB, MB, GB or TB\n");
 }
 
 }  // namespace

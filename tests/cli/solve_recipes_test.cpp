@@ -105,6 +105,45 @@ TEST_F(SolveRecipes, PinsHoldBesideARecipe) {
             "  infeasible: no assignment heeds: forbidden values of \"primals_9\"\n");
 }
 
+// As many tokens as a weight has rows: its gradients are no activations.
+TEST_F(SolveRecipes, AWidthMayHaveAsManyRowsAsTheBatch) {
+  ASSERT_EQ(run_shardlab({"program", "llama3-8b", "--layers", "1", "--batch", "8", "--seqlen",
+                          "512", "--out", "p.json"},
+                         folder_.path())
+                .exit_code,
+            0);
+  for (const char* recipe : {"dp", "fsdp"}) {
+    const json plan = solved({"p.json", "--mesh", "8", "--recipe", recipe});
+    EXPECT_EQ(plan["infeasible"], nullptr);
+    EXPECT_TRUE(plan["optimal"]);
+  }
+}
+
+// A stack without kernels' prices has an optimum of 0, of which nothing is a percentage.
+TEST_F(SolveRecipes, NothingIsAPercentageOfNothing) {
+  const Words free = {"mlp", "--mesh", "8", "--stack", "dtensor-2.13"};
+  const std::string note = "this stack prices no kernels: replicating everything is free";
+  Words words = free;
+  words.emplace_back("--compare-recipes");
+  const json compared = solved(words);
+  EXPECT_EQ(compared["notes"], json::array({note}));
+  for (const json& row : compared["recipes"]) {
+    if (!row["misfit"].is_null()) continue;
+    EXPECT_TRUE(row["above_optimum_percent"].is_null()) << row;
+  }
+  std::string text = solve(words).out;
+  EXPECT_NE(text.find("\n  optimum                  0        -           0 "), std::string::npos)
+      << text;
+  EXPECT_NE(text.find("  note: " + note + "\n"), std::string::npos) << text;
+  words.back() = "--greedy";
+  const json plan = solved(words);
+  EXPECT_EQ(plan["notes"].back(), note);
+  EXPECT_TRUE(plan["greedy"]["gap_percent"].is_null());
+  text = solve(words).out;
+  EXPECT_NE(text.find(" us (- %) above the optimum"), std::string::npos) << text;
+  EXPECT_NE(text.find("  note: " + note + "\n"), std::string::npos) << text;
+}
+
 TEST_F(SolveRecipes, MisfitsAreSaid) {
   const std::string file = llama("16");
   EXPECT_EQ(error({"mlp", "--mesh", "8", "--recipe", "fdsp"}),

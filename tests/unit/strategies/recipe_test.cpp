@@ -143,23 +143,6 @@ TEST(Recipe, WhatDoesNotFitIsRefused) {
       Recipe::from_json(labelled, {"r.json", ""}).masks(llama(), DeviceMesh::parse("8")).empty());
 }
 
-// Activations, their gradients, tokens and logits have the batch's rows; weights and their gradients don't.
-TEST(Recipe, BatchedNodesHaveTheBatchsRows) {
-  for (const MatmulForm form : {MatmulForm::kEinsum, MatmulForm::kNative}) {
-    const Program program = llama(form);
-    const std::vector<bool> batched = batched_nodes(program);
-    std::size_t count = 0;
-    for (std::size_t n = 0; n < batched.size(); ++n) {
-      const ProgramNode& node = program.nodes[n];
-      const Shape& shape = node.outputs[0].shape;
-      const bool rows = shape.size() > 1 && (shape[0] == 16 || shape[0] == 16 * 1024);
-      EXPECT_EQ(batched[n], rows) << node.name;
-      count += batched[n] ? 1U : 0U;
-    }
-    EXPECT_GT(count, program.nodes.size() / 2);
-  }
-}
-
 class ShippedRecipe : public testing::TestWithParam<const char*> {};
 
 Recipe shipped(const std::string& name) {
