@@ -213,12 +213,12 @@ void run_simulate(const SimulateArguments& arguments, Session& session) {
     if (option->count() == 0 || kind.ends_with(belongs)) continue;
     throw InputError(option->get_name() + ": not for " + kind);
   }
+  prepare_out(session);
   std::string stack = move.stack;
   if (arguments.stack->count() == 0 && !arguments.program.plan.empty()) {
     stack = stack_of_plan(arguments.program.plan, store).value_or(stack);
   }
   StackEvaluator evaluator(store.stack(stack), store.topology(session.topology));
-  prepare_out(session);
   if (!arguments.program.program.empty()) {
     SimulateProgramArguments program = arguments.program;
     program.mesh = move.mesh;

@@ -126,7 +126,7 @@ class Flips(unittest.TestCase):
         for stack in ("dtensor-v3", "shardlab"):
             self.assertIn(f"flips {stack} first", detail["facts"])
         rows = dict(detail["tables"])
-        self.assertEqual(rows["The choices"], 3)
+        self.assertEqual(rows["The choices; the reference prices the path that the stack ran"], 3)
         both = ("baseline_detail", "candidate_detail")
         self.assertEqual([count for caption, count in rows.items() if caption.startswith("Candidates")],
                          [sum(len(flip[side]["candidates"]) for side in both)])

@@ -294,11 +294,11 @@ INSTANTIATE_TEST_SUITE_P(
             {"list", "stakcs"},
             "list: what: found \"stakcs\" (did you mean \"stacks\"?); valid: stacks, models, "
             "topologies, ops, suites, regressions, programs, recipes, experiments, measurements"},
-        BadCommand{
-            "RegistryMissing",
-            {"list"},
-            "list: what is required: which registry "
-            "{stacks,models,topologies,ops,suites,regressions,programs,recipes,measurements}"},
+        BadCommand{"RegistryMissing",
+                   {"list"},
+                   "list: what is required: which registry "
+                   "{stacks,models,topologies,ops,suites,regressions,programs,recipes,experiments,"
+                   "measurements}"},
         BadCommand{"TwoRegistries",
                    {"list", "stacks", "ops"},
                    "list: unexpected argument \"ops\"; see `shardlab list --help`"},
