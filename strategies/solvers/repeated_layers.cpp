@@ -19,14 +19,16 @@ std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 // Steps that a colour sees. Status: assumed; a few tell the ops of a layer apart.
 constexpr int kRounds = 8;
-// Layers that stay. Status: measured; fewer tell the rest too little, and each costs sweeps.
+// Layers that stay. Status: measured on LLaMA3-8B, 32 layers: 3, 4 and 6 leave the same bound, and each costs
+// its part of the sweeps.
 constexpr int kLayersKept = 4;
-// Fewer layers than this are not worth the trouble. Status: measured.
+// Fewer layers than this are not worth the trouble. Status: assumed; twice those that stay.
 constexpr int kLeastLayers = 8;
-// Sweeps of the small network, at most, and between two looks at its bound.
+// Sweeps of the small network, at most, and between two looks at its bound. Status: assumed; LLaMA3-8B takes 16
+// (einsum), 112 (native) and 144 (einsum on 2x8x8).
 constexpr int kMostSweeps = 512;
 constexpr int kSweepsPerLook = 8;
-// A bound that rises by less than this part is tight enough.
+// A bound that rises by less than this part is tight enough. Status: assumed; the whole network's sweeps go on.
 constexpr double kTight = 1e-6;
 
 std::uint64_t mix(std::uint64_t seed, std::uint64_t value) {
