@@ -6,7 +6,7 @@ namespace shardlab::reports {
 
 std::vector<Table> chart_tables(const Chart& chart, std::size_t points) {
   if (chart.kind == ChartKind::kPoints) return {};  // too many for a table: a browser lists them
-  const bool has_lines = chart.kind == ChartKind::kLines;
+  const bool has_lines = chart.kind == ChartKind::kLines || chart.kind == ChartKind::kSteps;
   const std::size_t all = has_lines ? chart.x.size() : chart.labels.size();
   const std::size_t shown = has_lines ? std::min(all, points) : all;
   const std::size_t series_per_table = kMaxColumns - 1;

@@ -135,6 +135,7 @@ struct Series {
 
 enum class ChartKind {
   kLines,        // values over Chart::x, both axes logarithmic
+  kSteps,        // the same on even axes that begin where the values do; one holds until the next
   kStackedBars,  // a bar for each of Chart::labels, its series stacked
   kGroupedBars,  // the series side by side
   kPoints,       // values over Series::x, both axes logarithmic and in one unit, with the diagonal
@@ -145,7 +146,7 @@ struct Chart {
   std::string title;
   ChartKind kind = ChartKind::kLines;
   std::string x_title, y_title;
-  std::vector<double> x;            // kLines, in bytes
+  std::vector<double> x;            // kLines and kSteps, in bytes
   std::vector<std::string> labels;  // the bars
   std::vector<Series> series;       // told apart by colour and by dash or pattern
   bool is_tabulated =

@@ -8,7 +8,8 @@ namespace shardlab::reports {
 
 namespace {
 
-// The sections whose render takes these arguments, and those that take any record's header.
+// The sections whose render takes these arguments, and those that take any record's header; one that
+// has nothing to say is left out.
 template <class Function, class... Records>
 std::vector<RenderedSection> sections_of(const RunHeader& header, const Records&... records) {
   std::vector<RenderedSection> sections;
@@ -20,6 +21,9 @@ std::vector<RenderedSection> sections_of(const RunHeader& header, const Records&
       sections.push_back({section, (*common)(header)});
     }
   }
+  std::erase_if(sections, [](const RenderedSection& section) {
+    return section.content.blocks.empty() && section.content.answer.empty();
+  });
   std::sort(sections.begin(), sections.end(),
             [](const RenderedSection& left, const RenderedSection& right) {
               return left.section->order < right.section->order;

@@ -10,7 +10,7 @@
 //
 // The table of all sections is generated from the folder by cmake/registry.cmake; render_report
 // sorts it by `order`, which is the place in the report. A section opens with its question and ends
-// with its answer.
+// with its answer; one without blocks and answer is left out.
 #pragma once
 
 #include <span>

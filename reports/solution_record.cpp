@@ -7,6 +7,19 @@ namespace {
 
 using nlohmann::json;
 
+SolvedMove read_move(const json& value, std::string_view file, std::string pointer) {
+  StrictObject object(value, file, std::move(pointer));
+  SolvedMove move;
+  move.input = object.integer("input", 0);
+  move.of = object.text("of");
+  move.tensor = object.text("tensor");
+  move.from = object.text("from");
+  move.to = object.text("to");
+  move.us = object.number("us");
+  object.finish();
+  return move;
+}
+
 SolvedNode read_node(const json& value, std::string_view file, std::string pointer) {
   StrictObject object(value, file, std::move(pointer));
   SolvedNode node;
@@ -21,6 +34,13 @@ SolvedNode read_node(const json& value, std::string_view file, std::string point
   node.layout_out = object.text("layout_out");
   node.compute_us = object.number("compute_us");
   node.communication_us = object.number("communication_us");
+  if (object.has("moves")) {
+    const json& moves = object.array("moves");
+    for (std::size_t i = 0; i < moves.size(); ++i) {
+      node.moves.push_back(
+          read_move(moves[i], file, object.pointer_to("moves") + "/" + std::to_string(i)));
+    }
+  }
   node.margin_us = object.number_or_null("margin_us");
   object.finish();
   return node;
@@ -61,18 +81,16 @@ SolutionRecord read_solution_record(ResultRecord record, std::string_view file) 
   solution.infeasible = object.text_or_null("infeasible");
   solution.notes = object.texts("notes");
   if (!object.value("breakdown_us").is_null()) {
-    StrictObject parts(object.object("breakdown_us"), file, "/result/breakdown_us");
-    SolutionBreakdown breakdown;
-    breakdown.compute_us = parts.number("compute");
-    breakdown.communication_us = parts.number("communication");
-    breakdown.transition_us = parts.number("transition");
-    parts.finish();
-    solution.breakdown = breakdown;
+    solution.breakdown =
+        read_breakdown(object.object("breakdown_us"), file, "/result/breakdown_us");
   }
   const json& assignment = object.array("assignment");
   for (std::size_t i = 0; i < assignment.size(); ++i) {
     solution.assignment.push_back(
         read_node(assignment[i], file, "/result/assignment/" + std::to_string(i)));
+  }
+  if (object.has("answers")) {
+    solution.answers = read_solution_answers(object.object("answers"), file, "/result/answers");
   }
   if (solution.objective_us.has_value() != solution.infeasible.empty() ||
       solution.objective_us.has_value() != solution.breakdown.has_value()) {

@@ -8,10 +8,20 @@
 #include <vector>
 
 #include "reports/run_header.h"
+#include "reports/solution_answers.h"
 
 namespace shardlab::reports {
 
 inline constexpr std::string_view kSolveKind = "solve";
+
+// An input that its reader wants in another layout than its producer gives.
+struct SolvedMove {
+  std::int64_t input = 0;
+  std::string of;      // the producer
+  std::string tensor;  // "bf16[16,8192,4096]", before it is cut
+  std::string from, to;
+  double us = 0.0;
+};
 
 struct SolvedNode {
   std::string node;
@@ -23,13 +33,8 @@ struct SolvedNode {
   std::string layout_out;
   double compute_us = 0.0;
   double communication_us = 0.0;  // of bringing its inputs there
+  std::vector<SolvedMove> moves;  // which those are; records of before hold none
   std::optional<double> margin_us;
-};
-
-struct SolutionBreakdown {
-  double compute_us = 0.0;
-  double communication_us = 0.0;
-  double transition_us = 0.0;
 };
 
 // What the plan had to heed.
@@ -58,6 +63,7 @@ struct SolutionRecord : ResultRecord {
   std::vector<std::string> notes;
   std::optional<SolutionBreakdown> breakdown;
   std::vector<SolvedNode> assignment;
+  SolutionAnswers answers;  // to what was asked beside the plan
 };
 
 // Throws ConfigError, naming `file` and the JSON pointer, which begins with /result.

@@ -40,8 +40,8 @@ void write_solution(const Session& session, const SolutionReport& report) {
   const std::vector<std::optional<std::int64_t>> layers = layers_of_nodes(report.program);
   for (const nlohmann::json& solved : report.result.at("assignment")) {
     nlohmann::json node = nlohmann::json::object();
-    for (const char* key :
-         {"node", "op", "layout_in", "layout_out", "compute_us", "communication_us", "margin_us"}) {
+    for (const char* key : {"node", "op", "layout_in", "layout_out", "compute_us",
+                            "communication_us", "moves", "margin_us"}) {
       node[key] = solved.at(key);
     }
     const auto index = report.program.find(solved.at("node").get<std::string>());
@@ -51,6 +51,7 @@ void write_solution(const Session& session, const SolutionReport& report) {
     node["layer"] = layers[*index] ? nlohmann::json(*layers[*index]) : nlohmann::json(nullptr);
     result["assignment"].push_back(std::move(node));
   }
+  if (!report.answers.empty()) result["answers"] = report.answers;
   reports::RunHeader header = header_of(session);
   header.configuration.topology = report.topology.to_json();
   header.configuration.stacks = {report.stack.to_json()};

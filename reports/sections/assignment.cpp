@@ -37,6 +37,13 @@ Browser browser(const SolutionRecord& record) {
                      {"kernel, us", ColumnKind::kNumber, 3},
                      {"communication, us", ColumnKind::kNumber, 3},
                      {"margin, us", ColumnKind::kNumber, 3}};
+  browser.details = {{"What is brought to it",
+                      {{"input", ColumnKind::kCount},
+                       {"of", ColumnKind::kCode},
+                       {"tensor", ColumnKind::kCode},
+                       {"from", ColumnKind::kCode},
+                       {"to", ColumnKind::kCode},
+                       {"us", ColumnKind::kNumber, 3}}}};
   FacetOptions ops = sorted_options(record.assignment, what);
   FacetOptions layouts =
       sorted_options(record.assignment, [](const SolvedNode& node) { return node.layout_out; });
@@ -71,6 +78,12 @@ Browser browser(const SolutionRecord& record) {
       detail.facts.push_back({"input " + std::to_string(input), node.layout_in[input], true});
     }
     detail.facts.push_back({"output", node.layout_out, true});
+    std::vector<Row> moves;
+    for (const SolvedMove& move : node.moves) {
+      moves.push_back({Cell(move.input), Cell(move.of), Cell(move.tensor), Cell(move.from),
+                       Cell(move.to), Cell(move.us)});
+    }
+    detail.tables.push_back(std::move(moves));
     row.detail = std::move(detail);
     browser.rows.push_back(std::move(row));
   }

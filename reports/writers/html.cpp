@@ -385,6 +385,8 @@ std::string_view chart_kind_name(ChartKind kind) {
   switch (kind) {
     case ChartKind::kLines:
       return "lines";
+    case ChartKind::kSteps:
+      return "steps";
     case ChartKind::kStackedBars:
       return "stacked";
     case ChartKind::kGroupedBars:

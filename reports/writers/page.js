@@ -464,6 +464,30 @@
     };
   };
 
+  // "371.8 MB", with as many digits as tell the ticks apart.
+  const evenBytesTick = (value, index, ticks) => {
+    const far = Math.max(...ticks.map((tick) => Math.abs(tick.value)), 1);
+    const power = Math.min(Math.floor(Math.log10(far) / 3), BYTE_UNITS.length - 1);
+    const step = ticks.length > 1 ? Math.abs(ticks[1].value - ticks[0].value) / 1000 ** power : 1;
+    const digits = Math.max(0, Math.ceil(-Math.log10(step) - 1e-9));
+    return `${fixed(value / 1000 ** power, digits)} ${BYTE_UNITS[power]}`;
+  };
+  const evenTick = (value, index, ticks) => {
+    const step = ticks.length > 1 ? Math.abs(ticks[1].value - ticks[0].value) : 1;
+    return fixed(value, Math.max(0, Math.ceil(-Math.log10(step) - 1e-9)));
+  };
+
+  // Even axes, not from 0: what holds from one x to the next.
+  const stepsChart = (chart) => {
+    const steps = linesChart(chart);
+    for (const dataset of steps.data.datasets) Object.assign(dataset, {stepped: 'before', pointRadius: 4, borderWidth: 2});
+    Object.assign(steps.options.scales.x, {type: 'linear', grace: '4%'});
+    Object.assign(steps.options.scales.y, {type: 'linear', grace: '8%'});
+    steps.options.scales.x.ticks.callback = evenBytesTick;
+    steps.options.scales.y.ticks.callback = evenTick;
+    return steps;
+  };
+
   // Marks of eight shapes over the diagonal on which a prediction is right.
   const pointsChart = (chart) => {
     const [ink, grid] = [color('soft'), color('line')];
@@ -600,7 +624,7 @@
   const drawLegend = (chart, drawing) => {
     const items = chart.series.map((series, index) => {
       const key = `${chart.id}/${index}`;
-      const swatch = chart.kind === 'lines' ? lineSwatch(index)
+      const swatch = ['lines', 'steps'].includes(chart.kind) ? lineSwatch(index)
         : chart.kind === 'points' ? pointSwatch(index) : barSwatch(series.name, index);
       const button = element('button', {type: 'button', title: 'Show or hide', 'aria-pressed': String(!hidden.has(key))},
         swatch, ' ' + series.name);
@@ -629,7 +653,8 @@
       const bars = chart.labels.length * (chart.kind === 'grouped' ? Math.max(1, chart.series.length * 0.7) : 1);
       canvas.parentNode.style.height = `${Math.max(8, 4.5 + 1.9 * bars)}rem`;
     }
-    const config = isBars ? barsChart(chart) : chart.kind === 'points' ? pointsChart(chart) : linesChart(chart);
+    const config = isBars ? barsChart(chart) :
+      {points: pointsChart, steps: stepsChart, lines: linesChart}[chart.kind](chart);
     config.options.responsive = true;
     config.options.maintainAspectRatio = false;
     config.options.animation = false;

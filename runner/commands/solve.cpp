@@ -177,10 +177,6 @@ void run_solve(const SolveArguments& arguments, Session& session) {
                      "; valid: one of them");
   }
   if (arguments.problem.empty()) {
-    if (arguments.program.compare_recipes && writes_report(session)) {
-      throw InputError(
-          "solve: --compare-recipes has no report; valid: without --out and --summary");
-    }
     if (arguments.program.mesh.empty()) throw InputError("solve: --mesh is required");
     for (const CLI::Option* option : arguments.of_plans) {
       if (!arguments.program.compare_recipes || option->count() == 0) continue;
@@ -279,6 +275,9 @@ void add_solve_command(CLI::App& app, Session& session) {
   of_plans(command->add_flag(
       "--margins", arguments->answers.margins,
       "how much dearer the best with another value is, per variable; count optima"));
+  of_plans(of_programs(command->add_flag(
+      "--nodes", arguments->answers.all_nodes,
+      "print every node; else a program of more than 60 is summed up: its sources, what moves")));
   of_plans(command->add_option("--best", arguments->answers.best, "this many different assignments")
                ->check(integer_from(1, 100000))
                ->capture_default_str());

@@ -233,8 +233,8 @@ std::string greedy_text(const SolvedProgram& solved, const Greedy& greedy) {
          " %) above the optimum; " +
          breakdown_text(solved.problem.breakdown(solved.strategies, solved.prices, walk)) + "\n";
   if (greedy.regret->choices.empty()) return out;
-  TextTable table({"most regretted", "op", "took", "better", "dearer there us", "cheaper later us",
-                   "regret us"});
+  TextTable table({"most regretted", "op", "took", "better", "better: more there us",
+                   "less later us", "regret us"});
   for (const ChoiceRegret& choice : greedy.regret->choices) {
     const std::string regret = format_fixed(choice.regret_us, 3);
     if (choice.first != choice.last) {
@@ -256,17 +256,25 @@ std::string greedy_text(const SolvedProgram& solved, const Greedy& greedy) {
 Answer explain_answer(const SolvedProgram& solved, const std::string& layout, ExactSolver& solver,
                       const Session& session) {
   const std::vector<Available> found = explain(solved, layout, solver, session);
-  return {"--explain", "explain", explain_json(solved, found), explain_text(solved, layout, found)};
+  Answer answer{"explain", explain_json(solved, found), explain_text(solved, layout, found)};
+  answer.record = {{"layout", layout}, {"nodes", answer.json}};
+  return answer;
 }
 
 Answer diff_answer(const SolvedProgram& solved, const std::string& file) {
   const Diff diff = diff_of(solved, file);
-  return {"--diff", "diff", diff_json(solved, diff), diff_text(solved, diff)};
+  Answer answer{"diff", diff_json(solved, diff), diff_text(solved, diff)};
+  answer.record = answer.json;
+  answer.record["file"] = file;
+  return answer;
 }
 
 Answer greedy_answer(const SolvedProgram& solved, ExactSolver& solver) {
   const Greedy greedy = greedy_of(solved, solver);
-  return {"--greedy", "greedy", greedy_json(solved, greedy), greedy_text(solved, greedy)};
+  Answer answer{"greedy", greedy_json(solved, greedy), greedy_text(solved, greedy)};
+  answer.record = answer.json;
+  answer.record.erase("layouts");
+  return answer;
 }
 
 }  // namespace shardlab

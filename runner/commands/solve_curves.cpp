@@ -103,14 +103,14 @@ nlohmann::json curve_json(const SolvedProgram& solved, const Curve& curve,
 std::string curve_text(const SolvedProgram& solved, const Curve& curve,
                        const ProblemBudget& memory) {
   const bool is_memory = curve.budget.name == memory.name;
-  TextTable table({is_memory ? "kept bytes" : "kept fractions", "objective us", "kept GB",
+  TextTable table({is_memory ? "kept bytes" : "kept fractions", "objective us", "kept MB",
                    "found by", "changes"});
   const std::vector<CurvePoint>& points = curve.curve.points;
   for (std::size_t i = 0; i < points.size(); ++i) {
     const double kept = static_cast<double>(points[i].weight) * curve.budget.unit;
-    const double kept_gb = memory.amount(points[i].assignment) / 1e9;
+    const double kept_mb = memory.amount(points[i].assignment) / 1e6;
     table.add({is_memory ? format_fixed(kept, 0) : format_double(kept),
-               format_fixed(points[i].objective_us, 3), format_fixed(kept_gb, 3),
+               format_fixed(points[i].objective_us, 3), format_fixed(kept_mb, 3),
                std::string(found_by(points[i])),
                i == 0 ? ""
                       : changes_text(
@@ -135,8 +135,7 @@ Answer budget_curve_answer(const SolvedProgram& solved, const DeviceMesh& mesh,
       solved, fraction_weights(solved.program, mesh, solved.strategies, fixed_parameters(solved)),
       points);
   const Curve bytes = curve_of(solved, memory, points);
-  return {"--budget-curve",
-          "budget_curves",
+  return {"budget_curves",
           {{"fractions", curve_json(solved, fractions, memory)},
            {"bytes", curve_json(solved, bytes, memory)}},
           curve_text(solved, fractions, memory) + curve_text(solved, bytes, memory)};

@@ -1,6 +1,6 @@
 #include "runner/commands/solve_program.h"
 
-#include <iostream>
+#include <algorithm>
 
 #include "costmodel/text.h"
 #include "runner/commands/solve_answers.h"
@@ -8,6 +8,7 @@
 #include "runner/commands/solve_recipes.h"
 #include "runner/commands/solve_sensitivity.h"
 #include "runner/commands/solve_then.h"
+#include "runner/commands/solved_text.h"
 #include "runner/run_reports.h"
 #include "runner/simulation.h"
 #include "runner/solution_report.h"
@@ -68,13 +69,81 @@ ProblemOptions options_of(const SolveProgramArguments& arguments, const SolveAns
   return options;
 }
 
-// What the report has no section for.
-void remark_on_left_out(const std::vector<Answer>& answers, const Session& session) {
-  if (answers.empty() || session.quiet) return;
-  std::vector<std::string> options;
-  for (const Answer& answer : answers) options.push_back(answer.option);
-  std::cerr << "shardlab: the report is of the plan alone, without what is asked for by "
-            << join(options) << "\n";
+// What was asked beside the plan, as the record of a report holds it.
+nlohmann::json answers_record(std::span<const Answer> answers, const nlohmann::json& best) {
+  nlohmann::json record = nlohmann::json::object();
+  if (best.size() > 1) record["best"] = best;
+  for (const Answer& answer : answers) {
+    record[answer.key] = answer.record.is_null() ? answer.json : answer.record;
+  }
+  return record;
+}
+
+void print_recipes(const RecipeComparison& recipes, const Session& session) {
+  if (session.json()) {
+    session.print(recipes.json);
+  } else {
+    session.print(recipes.text + report_line(session));
+  }
+}
+
+// Whatever --explain, --diff, --budget-curve, --sensitivity, --then and --greedy ask of an optimum.
+std::vector<Answer> answers_of(const SolvedProgram& solved, const PricedProgram& priced,
+                               const ProblemOptions& options, const SolveAnswers& asked,
+                               ExactSolver& solver, const Session& session) {
+  // Read first of all: a layout that makes no sense says so even where there is no optimum.
+  std::string explained;
+  if (!asked.explain.empty()) {
+    explained = Layout(placements_of("--explain", asked.explain, priced.mesh)).text();
+  }
+  std::vector<Answer> answers;
+  if (!solved.solution.feasible) return answers;
+  if (!explained.empty()) answers.push_back(explain_answer(solved, explained, solver, session));
+  if (!asked.diff.empty()) answers.push_back(diff_answer(solved, asked.diff));
+  if (asked.budget_curve) {
+    answers.push_back(budget_curve_answer(solved, priced.mesh, *asked.budget_curve));
+  }
+  if (asked.sensitivity) answers.push_back(sensitivity_answer(solved, priced, options));
+  if (!asked.then.empty()) {
+    std::vector<ThenPin> pins;
+    for (const std::string& pin : asked.then) {
+      const NodePin read = pin_of("--then", pin, priced.mesh);
+      pins.push_back({read.node, Layout(read.layout).text()});
+    }
+    answers.push_back(then_answer(solved, pins, solver, session));
+  }
+  if (asked.greedy) answers.push_back(greedy_answer(solved, solver));
+  return answers;
+}
+
+std::vector<std::string> notes_on(const SolvedProgram& solved, const SolveAnswers& asked) {
+  std::vector<std::string> notes;
+  if (solved.solution.feasible) {
+    const std::string note =
+        note_on_free_kernels(solved.strategies, solved.prices, solved.solution.objective);
+    if (!note.empty()) notes.push_back(note);
+  }
+  if (!solved.network.budgets().empty() && (asked.margins || asked.best > 1)) {
+    notes.emplace_back(
+        "a budget ties parameters together: margins, the number of optima and further plans are "
+        "not worked out within it");
+  }
+  return notes;
+}
+
+nlohmann::json to_json(const Times& times) {
+  return {{"read_ms", times.read_ms},
+          {"enumerate_ms", times.enumerate_ms},
+          {"price_ms", times.price_ms},
+          {"solve_ms", times.solve_ms},
+          {"total_ms", times.total_ms}};
+}
+
+std::string text_of(const Times& times) {
+  return "  read " + format_fixed(times.read_ms, 1) + " ms, enumerated " +
+         format_fixed(times.enumerate_ms, 1) + " ms, priced " + format_fixed(times.price_ms, 1) +
+         " ms, solved and checked " + format_fixed(times.solve_ms, 1) + " ms, " +
+         format_fixed(times.total_ms, 1) + " ms in all\n";
 }
 
 }  // namespace
@@ -107,9 +176,14 @@ void solve_program(const SolveProgramArguments& arguments, const SolveAnswers& a
   times.price_ms = pricing.ms();
 
   const PricedProgram priced{stack, topology, mesh, program, strategies, prices};
+  std::optional<RecipeComparison> recipes;
   if (arguments.compare_recipes) {
-    compare_recipes(priced, options, session);
-    return;
+    recipes = compare_recipes(priced, options, store);
+    if (!recipes->feasible) session.exit_code = kGateSaidNo;
+    if (!writes_report(session)) {
+      print_recipes(*recipes, session);
+      return;
+    }
   }
 
   const StopWatch solving;
@@ -125,45 +199,17 @@ void solve_program(const SolveProgramArguments& arguments, const SolveAnswers& a
                                                .best = answers.best});
   times.solve_ms = solving.ms();
   times.total_ms = total.ms();
-  if (!solution.feasible) session.exit_code = kGateSaidNo;
   const SolvedProgram solved{program, strategies, prices, problem, network, solution};
-  std::vector<Answer> more;
-  if (!answers.explain.empty()) {
-    const std::string layout = Layout(placements_of("--explain", answers.explain, mesh)).text();
-    if (solution.feasible) more.push_back(explain_answer(solved, layout, solver, session));
+  std::vector<Answer> more = answers_of(solved, priced, options, answers, solver, session);
+  if (!solution.feasible || std::ranges::any_of(more, &Answer::says_no)) {
+    session.exit_code = kGateSaidNo;
   }
-  if (solution.feasible && !answers.diff.empty()) {
-    more.push_back(diff_answer(solved, answers.diff));
-  }
-  if (solution.feasible && answers.budget_curve) {
-    more.push_back(budget_curve_answer(solved, mesh, *answers.budget_curve));
-  }
-  if (solution.feasible && answers.sensitivity) {
-    more.push_back(sensitivity_answer(solved, priced, options));
-  }
-  if (solution.feasible && !answers.then.empty()) {
-    std::vector<ThenPin> pins;
-    for (const std::string& pin : answers.then) {
-      const NodePin read = pin_of("--then", pin, mesh);
-      pins.push_back({read.node, Layout(read.layout).text()});
-    }
-    more.push_back(then_answer(solved, pins, solver, session));
-    if (more.back().says_no) session.exit_code = kGateSaidNo;
-  }
-  if (solution.feasible && answers.greedy) more.push_back(greedy_answer(solved, solver));
   nlohmann::json json = solved_json(solved);
-  std::vector<std::string> notes;
-  if (solution.feasible) {
-    const std::string note = note_on_free_kernels(strategies, prices, solution.objective);
-    if (!note.empty()) notes.push_back(note);
-  }
-  if (!network.budgets().empty() && (answers.margins || answers.best > 1)) {
-    notes.emplace_back(
-        "a budget ties parameters together: margins, the number of optima and further plans are "
-        "not worked out within it");
-  }
+  const std::vector<std::string> notes = notes_on(solved, answers);
   for (const std::string& note : notes) json["notes"].push_back(note);
   if (writes_report(session)) {
+    nlohmann::json record = answers_record(more, json["best"]);
+    if (recipes) record["recipes"] = recipes->rows;
     write_solution(session, {.program = program,
                              .stack = stack,
                              .topology = topology,
@@ -171,9 +217,13 @@ void solve_program(const SolveProgramArguments& arguments, const SolveAnswers& a
                              .recipe = arguments.recipe,
                              .options = options,
                              .result = json,
+                             .answers = std::move(record),
                              .wall_ms = times.total_ms});
-    remark_on_left_out(more, session);
     if (session.summary) return;
+  }
+  if (recipes) {
+    print_recipes(*recipes, session);
+    return;
   }
   if (session.json()) {
     for (Answer& answer : more) json[answer.key] = std::move(answer.json);
@@ -181,25 +231,14 @@ void solve_program(const SolveProgramArguments& arguments, const SolveAnswers& a
     json["topology"] = topology.name();
     json["mesh"] = mesh.text();
     json["recipe"] = text_or_null(arguments.recipe);
-    if (!session.no_timing) {
-      json["timing"] = {{"read_ms", times.read_ms},
-                        {"enumerate_ms", times.enumerate_ms},
-                        {"price_ms", times.price_ms},
-                        {"solve_ms", times.solve_ms},
-                        {"total_ms", times.total_ms}};
-    }
+    if (!session.no_timing) json["timing"] = to_json(times);
     session.print(json);
     return;
   }
-  std::string text = solved_text(solved);
+  std::string text = solved_text(solved, answers.all_nodes);
   for (const std::string& note : notes) text += "  note: " + note + "\n";
   for (const Answer& answer : more) text += answer.text;
-  if (!session.no_timing) {
-    text += "  read " + format_fixed(times.read_ms, 1) + " ms, enumerated " +
-            format_fixed(times.enumerate_ms, 1) + " ms, priced " + format_fixed(times.price_ms, 1) +
-            " ms, solved and checked " + format_fixed(times.solve_ms, 1) + " ms, " +
-            format_fixed(times.total_ms, 1) + " ms in all\n";
-  }
+  if (!session.no_timing) text += text_of(times);
   session.print(text + report_line(session));
 }
 

@@ -26,6 +26,7 @@ struct SolveProgramArguments {
 
 struct SolveAnswers {
   bool margins = false;
+  bool all_nodes = false;  // in the text; of programs
   std::size_t best = 1;
   std::string explain;            // a layout; of programs
   std::string diff;               // a file of saved_plan.h; of programs

@@ -183,29 +183,31 @@ std::string reading_of(const Compared& row, const Compared& optimum) {
 
 }  // namespace
 
-void compare_recipes(const PricedProgram& priced, const ProblemOptions& options, Session& session) {
-  const std::vector<Compared> rows = Comparison(priced, options).rows(session.store());
-  if (!rows.front().misfit.empty()) session.exit_code = kGateSaidNo;
+RecipeComparison compare_recipes(const PricedProgram& priced, const ProblemOptions& options,
+                                 const ConfigStore& store) {
+  const std::vector<Compared> rows = Comparison(priced, options).rows(store);
+  RecipeComparison comparison;
+  comparison.feasible = rows.front().misfit.empty();
+  comparison.rows = rows_json(rows);
   const std::string note =
       note_on_free_kernels(priced.strategies, priced.prices, rows.front().objective_us);
-  if (session.json()) {
-    nlohmann::json notes = nlohmann::json::array();
-    if (!note.empty()) notes.push_back(note);
-    session.print(nlohmann::json{{"program", priced.program.name},
-                                 {"stack", priced.stack.name},
-                                 {"topology", priced.topology.name()},
-                                 {"mesh", priced.mesh.text()},
-                                 {"notes", notes},
-                                 {"recipes", rows_json(rows)}});
-    return;
-  }
-  std::string text = priced.program.name + " on " + priced.mesh.text() + ", " + priced.stack.name +
-                     ", " + priced.topology.name() + "\n" + rows_text(rows);
+  nlohmann::json notes = nlohmann::json::array();
+  if (!note.empty()) notes.push_back(note);
+  comparison.json = {{"program", priced.program.name},
+                     {"stack", priced.stack.name},
+                     {"topology", priced.topology.name()},
+                     {"mesh", priced.mesh.text()},
+                     {"notes", notes},
+                     {"recipes", comparison.rows}};
+  comparison.text = priced.program.name + " on " + priced.mesh.text() + ", " + priced.stack.name +
+                    ", " + priced.topology.name() + "\n" + rows_text(rows);
   for (const Compared& row : rows) {
-    if (row.misfit.empty() && &row != &rows.front()) text += reading_of(row, rows.front());
+    if (row.misfit.empty() && &row != &rows.front()) {
+      comparison.text += reading_of(row, rows.front());
+    }
   }
-  if (!note.empty()) text += "  note: " + note + "\n";
-  session.print(text);
+  if (!note.empty()) comparison.text += "  note: " + note + "\n";
+  return comparison;
 }
 
 }  // namespace shardlab

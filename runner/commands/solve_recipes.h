@@ -6,8 +6,17 @@
 
 namespace shardlab {
 
-// Prints a row for the optimum, for the optimum with all parameters cut as far as they go, and for each
-// shipped recipe; all heed the options' pins and budgets. Exit code 1 when nothing heeds them.
-void compare_recipes(const PricedProgram& priced, const ProblemOptions& options, Session& session);
+struct RecipeComparison {
+  nlohmann::json json;  // as --format json prints it
+  nlohmann::json rows;  // of it, as a record holds them
+  std::string text;
+  bool feasible = false;  // whether anything heeds the options
+};
+
+// A row for the optimum, for the optimum with all parameters cut as far as they go, and for each
+// recipe of the store; all heed the options' pins and budgets.
+[[nodiscard]] RecipeComparison compare_recipes(const PricedProgram& priced,
+                                               const ProblemOptions& options,
+                                               const ConfigStore& store);
 
 }  // namespace shardlab

@@ -70,7 +70,7 @@ Answer sensitivity_answer(const SolvedProgram& solved, const PricedProgram& pric
     add_row(table, solved, range.parameter, "below", range.below);
     add_row(table, solved, range.parameter, "above", range.above);
   }
-  return {"--sensitivity", "sensitivity", std::move(json), table.text()};
+  return {"sensitivity", std::move(json), table.text()};
 }
 
 }  // namespace shardlab

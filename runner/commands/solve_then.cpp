@@ -133,10 +133,12 @@ Answer then_answer(const SolvedProgram& solved, const std::vector<ThenPin>& pins
                     {"conflict", nlohmann::json::array()}});
   }
   if (!not_tried.empty()) text += "  not tried: " + join(not_tried) + "\n";
-  return {.option = "--then",
-          .key = "then",
-          .json = json,
+  nlohmann::json record = json;
+  for (nlohmann::json& step : record) step.erase("timing");
+  return {.key = "then",
+          .json = std::move(json),
           .text = table.text() + text,
+          .record = std::move(record),
           .says_no = !steps.empty() && !steps.back().solution.feasible};
 }
 

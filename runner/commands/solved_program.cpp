@@ -10,22 +10,21 @@ namespace {
 
 std::size_t at(int index) { return static_cast<std::size_t>(index); }
 
-// What reaching each node's inputs costs, transitions included, by node.
-std::vector<double> communication_of(const SolvedProgram& solved) {
-  std::vector<double> us(solved.program.nodes.size(), 0.0);
-  const ShardingProblem& problem = solved.problem;
-  for (std::size_t e = 0; e < problem.priced.size(); ++e) {
-    const ProblemEdge& edge = problem.edges[e];
-    const ProblemTable& table = problem.tables[at(edge.table)];
-    const auto row = at(solved.solution.assignment[at(edge.first)]);
-    const auto column = at(solved.solution.assignment[at(edge.second)]);
-    us[problem.priced[e].reader] += table.costs[row * at(table.columns) + column];
+nlohmann::json moves_json(const SolvedProgram& solved, std::span<const NodeMove> moves) {
+  nlohmann::json json = nlohmann::json::array();
+  for (const NodeMove& move : moves) {
+    json.push_back({{"input", move.argument},
+                    {"of", solved.program.nodes[move.producer].name},
+                    {"tensor", move.tensor},
+                    {"from", move.from},
+                    {"to", move.to},
+                    {"us", move.us}});
   }
-  return us;
+  return json;
 }
 
 nlohmann::json assignment_json(const SolvedProgram& solved) {
-  const std::vector<double> communication = communication_of(solved);
+  const std::vector<std::vector<NodeMove>> moves = moves_of(solved);
   nlohmann::json nodes = nlohmann::json::array();
   for (std::size_t n = 0; n < solved.program.nodes.size(); ++n) {
     const NodeLayouts layouts = chosen_layouts(solved, n);
@@ -37,13 +36,15 @@ nlohmann::json assignment_json(const SolvedProgram& solved) {
          {"layout_in", layouts.in},
          {"layout_out", layouts.out},
          {"compute_us", compute[at(solved.solution.assignment[n])]},
-         {"communication_us", communication[n]},
+         {"communication_us", total_us(moves[n])},
+         {"moves", moves_json(solved, moves[n])},
          {"margin_us", margins.empty() ? nlohmann::json(nullptr) : finite_or_null(margins[n])}});
   }
   return nodes;
 }
 
-// Values that differ from the optimum's, "node value, ...".
+}  // namespace
+
 std::string changes_of(const SolvedProgram& solved, const Assignment& assignment) {
   std::vector<std::string> changes;
   for (int v = 0; v < solved.network.variables(); ++v) {
@@ -62,8 +63,6 @@ std::vector<std::string> conflict_of(const SolvedProgram& solved) {
   return texts;
 }
 
-}  // namespace
-
 NodeLayouts layouts_of(const SolvedProgram& solved, std::size_t node, std::size_t row) {
   const NodeClass& kind = solved.strategies.of(node);
   NodeLayouts layouts;
@@ -80,6 +79,41 @@ NodeLayouts layouts_of(const SolvedProgram& solved, std::size_t node, std::size_
 }
 NodeLayouts chosen_layouts(const SolvedProgram& solved, std::size_t node) {
   return layouts_of(solved, node, at(solved.solution.assignment[node]));
+}
+
+std::vector<std::vector<NodeMove>> moves_of(const SolvedProgram& solved) {
+  std::vector<std::vector<NodeMove>> moves(solved.program.nodes.size());
+  const ShardingProblem& problem = solved.problem;
+  const auto layout = [&](std::size_t node, std::size_t tensor) {
+    return solved.strategies.layout(solved.strategies.of(node),
+                                    at(solved.solution.assignment[node]), tensor);
+  };
+  for (std::size_t e = 0; e < problem.priced.size(); ++e) {
+    const PricedEdge& priced = problem.priced[e];
+    const ProblemEdge& edge = problem.edges[e];
+    const ProblemTable& table = problem.tables[at(edge.table)];
+    const auto row = at(solved.solution.assignment[at(edge.first)]);
+    const auto column = at(solved.solution.assignment[at(edge.second)]);
+    const double us = table.costs[row * at(table.columns) + column];
+    const LayoutId from = layout(priced.producer, priced.output);
+    const LayoutId to =
+        layout(priced.reader, solved.strategies.of(priced.reader).outputs + priced.argument);
+    if (from == to && us <= 0.0) continue;
+    const std::uint32_t meta = solved.strategies.meta(priced.producer, priced.output);
+    moves[priced.reader].push_back({.producer = priced.producer,
+                                    .argument = priced.argument,
+                                    .tensor = solved.strategies.metas[meta].text(),
+                                    .from = Layout(solved.strategies.layouts[from]).text(),
+                                    .to = Layout(solved.strategies.layouts[to]).text(),
+                                    .us = us});
+  }
+  return moves;
+}
+
+double total_us(std::span<const NodeMove> moves) {
+  double us = 0.0;
+  for (const NodeMove& move : moves) us += move.us;
+  return us;
 }
 
 Assignment sources_of(const Program& program, const Assignment& assignment) {
@@ -156,50 +190,6 @@ nlohmann::json solved_json(const SolvedProgram& solved) {
         {{"objective_us", ranked.objective}, {"changes", changes_of(solved, ranked.assignment)}});
   }
   return json;
-}
-
-std::string solved_text(const SolvedProgram& solved) {
-  const ExactSolution& solution = solved.solution;
-  std::string out = solved.program.name + ": " + std::to_string(solved.program.nodes.size()) +
-                    " nodes, " + std::to_string(solved.problem.priced.size()) + " edges\n";
-  for (const std::string& note : solved.strategies.notes) out += "  note: " + note + "\n";
-  if (!solution.feasible) {
-    return out + "  infeasible: no assignment heeds: " + join(conflict_of(solved), "; ") + "\n";
-  }
-  const Breakdown parts =
-      solved.problem.breakdown(solved.strategies, solved.prices, solution.assignment);
-  out += "  objective " + format_double(solution.objective) + " us, lower bound " +
-         format_double(solution.lower_bound) + " us" +
-         (solution.optimal ? ", optimal" : ", not proved optimal") + "\n";
-  out += "  " + breakdown_text(parts) + "\n";
-  if (solution.optima) out += "  optima " + format_double(*solution.optima) + "\n";
-  std::vector<std::string> header = {"node", "op", "inputs", "outputs", "kernel us", "moves us"};
-  if (!solution.margins.empty()) header.emplace_back("margin us");
-  TextTable table(header);
-  const std::vector<double> communication = communication_of(solved);
-  for (std::size_t n = 0; n < solved.program.nodes.size(); ++n) {
-    const NodeLayouts layouts = chosen_layouts(solved, n);
-    const auto compute = solved.prices.compute_us(solved.strategies.class_of[n]);
-    std::vector<std::string> row = {solved.program.nodes[n].name,
-                                    solved.program.nodes[n].is_source()
-                                        ? solved.program.nodes[n].label
-                                        : solved.program.nodes[n].op,
-                                    join(layouts.in, ", "),
-                                    layouts.out,
-                                    format_fixed(compute[at(solution.assignment[n])], 3),
-                                    format_fixed(communication[n], 3)};
-    if (!solution.margins.empty()) {
-      row.push_back(solution.margins[n] < kForbidden ? format_fixed(solution.margins[n], 3)
-                                                     : "no other value");
-    }
-    table.add(std::move(row));
-  }
-  out += table.text();
-  for (std::size_t i = 1; i < solution.best.size(); ++i) {
-    out += "  number " + std::to_string(i + 1) + ": " + format_double(solution.best[i].objective) +
-           " us, " + changes_of(solved, solution.best[i].assignment) + "\n";
-  }
-  return out;
 }
 
 }  // namespace shardlab

@@ -3,6 +3,7 @@
 
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -43,6 +44,18 @@ struct NodeLayouts {
                                      std::size_t row);
 [[nodiscard]] NodeLayouts chosen_layouts(const SolvedProgram& solved, std::size_t node);
 
+// An input that its reader wants in another layout than its producer gives.
+struct NodeMove {
+  std::size_t producer = 0;  // node
+  std::size_t argument = 0;  // of the reader's tensors
+  std::string tensor;        // "bf16[16,8192,4096]", before it is cut
+  std::string from, to;      // layouts
+  double us = 0.0;           // 0 where it is only cut, on every rank by itself
+};
+// By reader.
+[[nodiscard]] std::vector<std::vector<NodeMove>> moves_of(const SolvedProgram& solved);
+[[nodiscard]] double total_us(std::span<const NodeMove> moves);
+
 // The values of parameters, buffers, inputs and tangents; -1 of all other nodes.
 [[nodiscard]] Assignment sources_of(const Program& program, const Assignment& assignment);
 
@@ -59,15 +72,20 @@ struct NodeLayouts {
 // "kernels 1.000 us, communication 2.000 us, transitions 3.000 us".
 [[nodiscard]] std::string breakdown_text(const Breakdown& parts);
 
-[[nodiscard]] nlohmann::json solved_json(const SolvedProgram& solved);
-[[nodiscard]] std::string solved_text(const SolvedProgram& solved);
+// Values of an assignment that differ from the optimum's: "node value, node value".
+[[nodiscard]] std::string changes_of(const SolvedProgram& solved, const Assignment& assignment);
+// What no assignment can heed together.
+[[nodiscard]] std::vector<std::string> conflict_of(const SolvedProgram& solved);
 
-// One more thing that was asked: by which option, its key in the JSON, and what is printed behind the plan.
+[[nodiscard]] nlohmann::json solved_json(const SolvedProgram& solved);
+
+// One more thing that was asked: its key in the JSON, what is printed behind the plan, and what the
+// record of a report holds (reports/solution_answers.h) where that is not the JSON.
 struct Answer {
-  std::string option;
   std::string key;
   nlohmann::json json;
   std::string text;
+  nlohmann::json record = nullptr;
   bool says_no = false;  // exit code 1
 };
 

@@ -174,10 +174,6 @@ TEST_F(ReportCommand, WhereItGoesIsCheckedBeforeTheWork) {
   EXPECT_EQ(
       error_of({"simulate", "mlp", "--mesh", "4", "--plan", "absent.json", "--out", "f/x"}, 4),
       "shardlab: f/x: can't be made: Not a directory\n");
-  EXPECT_EQ(error_of({"solve", "absent.json", "--mesh", "4", "--compare-recipes", "--out", "d"}, 2),
-            "shardlab: solve: --compare-recipes has no report; valid: without --out and "
-            "--summary\n");
-  EXPECT_FALSE(std::filesystem::exists(folder.path() / "d"));
 }
 
 TEST_F(ReportCommand, AFileThatCantBeWrittenHasAReason) {

@@ -82,29 +82,29 @@ TEST(BudgetCurveCommand, IsATable) {
       solve(folder, {"mlp", "--mesh", "8", "--budget-curve", "20", "--no-timing"});
   EXPECT_EQ(result.out.substr(result.out.find("  cost against")),
             R"(  cost against kept fractions of parameters, summed over 2:
-  kept fractions  objective us  kept GB  found by  changes
-               2       379.954    1.174  hull
-           1.125       531.992    0.661  search    up R -> S(1)
-            0.25       582.281    0.147  hull      down R -> S(0)
+  kept fractions  objective us   kept MB  found by  changes
+               2       379.954  1174.405  hull
+           1.125       531.992   660.603  search    up R -> S(1)
+            0.25       582.281   146.801  hull      down R -> S(0)
   cost against bytes that a device keeps of 2 parameters, their gradients and Adam's state:
-  kept bytes  objective us  kept GB  found by  changes
-  1174405120       379.954    1.174  hull
-   660602880       531.992    0.661  search    up R -> S(1)
-   146800640       582.281    0.147  hull      down R -> S(0)
+  kept bytes  objective us   kept MB  found by  changes
+  1174405120       379.954  1174.405  hull
+   660602880       531.992   660.603  search    up R -> S(1)
+   146800640       582.281   146.801  hull      down R -> S(0)
 )");
   const ProcessResult few =
       solve(folder, {"mlp", "--mesh", "8", "--budget-curve", "2", "--no-timing"});
   EXPECT_EQ(few.out.substr(few.out.find("  cost against")),
             R"(  cost against kept fractions of parameters, summed over 2:
-  kept fractions  objective us  kept GB  found by  changes
-               2       379.954    1.174  hull
-             ...                                   more may lie here
-            0.25       582.281    0.147  hull      up R -> S(1), down R -> S(0)
+  kept fractions  objective us   kept MB  found by  changes
+               2       379.954  1174.405  hull
+             ...                                    more may lie here
+            0.25       582.281   146.801  hull      up R -> S(1), down R -> S(0)
   cost against bytes that a device keeps of 2 parameters, their gradients and Adam's state:
-  kept bytes  objective us  kept GB  found by  changes
-  1174405120       379.954    1.174  hull
-         ...                                   more may lie here
-   146800640       582.281    0.147  hull      up R -> S(1), down R -> S(0)
+  kept bytes  objective us   kept MB  found by  changes
+  1174405120       379.954  1174.405  hull
+         ...                                    more may lie here
+   146800640       582.281   146.801  hull      up R -> S(1), down R -> S(0)
 )");
 }
 

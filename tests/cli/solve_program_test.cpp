@@ -4,6 +4,7 @@
 #include <cmath>
 #include <filesystem>
 #include <map>
+#include <sstream>
 
 #include "tests/cli/messages.h"
 
@@ -323,17 +324,106 @@ TEST(SolveProgram, MemoryBudgetsHaveUnits) {
   EXPECT_GT(objective("0.5GB"), objective("80GB"));
 }
 
-// A report is of the plan: what else is asked for is printed, and that it is not in the report is said.
-TEST(SolveProgram, SaysWhatItsReportLeavesOut) {
+// What is asked for beside the plan stands in its report, and in the report that is written again.
+TEST(SolveProgram, ReportsWhatIsAskedForBesideThePlan) {
   const TemporaryFolder folder;
-  Words words = {"solve", "mlp", "--mesh", "8", "--out", "run", "--greedy", "--then", "up=R"};
-  const ProcessResult result = run_shardlab(words, folder.path());
-  EXPECT_EQ(result.exit_code, 0);
-  EXPECT_EQ(result.err,
-            "shardlab: the report is of the plan alone, without what is asked for by --then, "
-            "--greedy\n");
-  words.emplace_back("--quiet");
-  EXPECT_EQ(run_shardlab(words, folder.path()).err, "");
+  folder.write("other.json",
+               run_shardlab({"solve", "mlp", "--mesh", "8", "--pin", "up=R", "--format", "json"},
+                            folder.path())
+                   .out);
+  const ProcessResult result = run_shardlab(
+      {"solve", "mlp", "--mesh", "8", "--out", "run", "--greedy", "--then", "up=R", "--explain",
+       "R", "--diff", "other.json", "--best", "3", "--sensitivity", "--budget-curve", "5"},
+      folder.path());
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_EQ(result.err, "");
+  const std::string report = read_text(folder.path() / "run" / "report.md");
+  for (const char* title :
+       {"What moves", "Why not another layout?", "Another plan", "The next best plans",
+        "Further pins", "Without looking ahead", "How firm the plan is", "Cost against memory"}) {
+    EXPECT_NE(report.find("\n## " + std::string(title) + "\n"), std::string::npos) << title;
+  }
+  EXPECT_EQ(report.find("## Experts' recipes"), std::string::npos);
+  ASSERT_EQ(run_shardlab({"report", "run/record.json", "--out", "again"}, folder.path()).exit_code,
+            0);
+  for (const char* file : {"report.html", "report.md", "report.json"}) {
+    EXPECT_EQ(read_text(folder.path() / "run" / file), read_text(folder.path() / "again" / file));
+  }
+}
+
+TEST(SolveProgram, ReportsRecipesBesideTheOptimum) {
+  const TemporaryFolder folder;
+  const ProcessResult printed = run_shardlab(
+      {"solve", "transformer-block", "--mesh", "8", "--compare-recipes"}, folder.path());
+  const ProcessResult result = run_shardlab(
+      {"solve", "transformer-block", "--mesh", "8", "--compare-recipes", "--out", "run"},
+      folder.path());
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_EQ(result.out, printed.out + "report: run/report.html\n");
+  const json record = json::parse(read_text(folder.path() / "run" / "record.json"));
+  const json& recipes = record["result"]["answers"]["recipes"];
+  ASSERT_GE(recipes.size(), 3U);
+  EXPECT_EQ(recipes[0]["objective_us"], record["result"]["objective_us"]);
+  const std::string report = read_text(folder.path() / "run" / "report.md");
+  EXPECT_NE(report.find("\n## Experts' recipes\n"), std::string::npos);
+}
+
+// A move leads from the layout of its producer to that of the reader's input, and has its price.
+TEST(SolveProgram, MovesLeadFromTheProducerToTheReader) {
+  const TemporaryFolder folder;
+  const ProcessResult result = run_shardlab(
+      {"solve", "transformer-block", "--mesh", "2x4", "--format", "json"}, folder.path());
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  const json plan = json::parse(result.out);
+  std::map<std::string, std::string> layout_of;
+  std::size_t moves = 0;
+  for (const json& node : plan["assignment"]) {
+    double us = 0.0;
+    for (const json& move : node["moves"]) {
+      ++moves;
+      us += move["us"].get<double>();
+      EXPECT_EQ(move["from"], layout_of.at(move["of"])) << move;
+      EXPECT_EQ(move["to"], node["layout_in"][move["input"].get<std::size_t>()]) << move;
+    }
+    EXPECT_EQ(us, node["communication_us"].get<double>());
+    layout_of[node["node"]] = node["layout_out"];
+  }
+  EXPECT_GT(moves, 0U);
+}
+
+// A long program is summed up: its sources and what moves, whose times are those of all its nodes.
+TEST(SolveProgram, SumsUpALongProgram) {
+  const TemporaryFolder folder;
+  ASSERT_EQ(
+      run_shardlab({"program", "llama3-8b", "--layers", "1", "--out", "llama.json"}, folder.path())
+          .exit_code,
+      0);
+  const Words words = {"solve", "llama.json", "--mesh", "8x8", "--no-timing"};
+  const std::string text = run_shardlab(words, folder.path()).out;
+  EXPECT_NE(text.find("\n  layers.0.attention.wq.weight     f32[4096,4096]        "),
+            std::string::npos)
+      << text;
+  EXPECT_NE(text.find("\n  node by node: --nodes, --format json or --out DIR\n"),
+            std::string::npos);
+  EXPECT_EQ(text.find("einsum_default"), std::string::npos);
+  Words all = words;
+  all.emplace_back("--nodes");
+  EXPECT_NE(run_shardlab(all, folder.path()).out.find("\n  einsum_default "), std::string::npos);
+
+  Words as_json = words;
+  as_json.insert(as_json.end(), {"--format", "json"});
+  const json plan = json::parse(run_shardlab(as_json, folder.path()).out);
+  const json& breakdown = plan["breakdown_us"];
+  std::istringstream lines(text.substr(text.find("\n  moved ") + 1));
+  std::string line;
+  std::getline(lines, line);
+  double moved_us = 0.0;
+  while (std::getline(lines, line) && !line.starts_with("  node by node")) {
+    moved_us += std::stod(line.substr(line.rfind(' ')));
+  }
+  EXPECT_NEAR(moved_us,
+              breakdown["communication"].get<double>() + breakdown["transition"].get<double>(),
+              0.02);
 }
 
 // As simulate --plan refuses it.

@@ -222,8 +222,8 @@ TEST_F(SolveRecipes, WhatAWalkRegretsIsATable) {
   EXPECT_EQ(
       cut.out.substr(cut.out.find("  greedy")),
       R"(  greedy, node by node from where the optimum has parameters and inputs: 650.6037261657243 us, 68.323 us (11.73 %) above the optimum; kernels 448.277 us, communication 200.327 us, transitions 2.000 us
-  most regretted  op               took              better           dearer there us  cheaper later us  regret us
-  z               aten.add.Tensor  P(avg)<-R,P(avg)  S(0)<-S(0),S(0)          133.004           201.327     68.323
+  most regretted  op               took              better           better: more there us  less later us  regret us
+  z               aten.add.Tensor  P(avg)<-R,P(avg)  S(0)<-S(0),S(0)                133.004        201.327     68.323
   all other choices: 0.000 us
 )");
 }

@@ -132,7 +132,9 @@ TEST(Sections, TablesHaveAtMostEightColumnsAndACellForEach) {
         if (const auto* charts = std::get_if<Charts>(&block)) {
           for (const Chart& chart : charts->charts) {
             const std::size_t points =
-                chart.kind == ChartKind::kLines ? chart.x.size() : chart.labels.size();
+                chart.kind == ChartKind::kLines || chart.kind == ChartKind::kSteps
+                    ? chart.x.size()
+                    : chart.labels.size();
             for (const Series& series : chart.series)
               EXPECT_EQ(series.values.size(), points) << chart.title;
           }

@@ -1,0 +1,115 @@
+// Experts' recipes beside the best plan, and where their time goes.
+#include <string>
+
+#include "reports/number_text.h"
+#include "reports/section.h"
+#include "reports/summary.h"
+
+namespace shardlab {
+namespace {
+
+using namespace reports;
+
+Chart chart_of(const std::vector<RecipeCost>& recipes) {
+  Chart chart;
+  chart.id = "recipes";
+  chart.title = "Time by recipe";
+  chart.kind = ChartKind::kStackedBars;
+  chart.x_title = "recipe";
+  chart.y_title = "us";
+  chart.is_tabulated = true;
+  chart.series = {{"kernels", {}},
+                  {"moves of parameters", {}},
+                  {"moves of gradients", {}},
+                  {"moves of activations", {}}};
+  for (const RecipeCost& recipe : recipes) {
+    if (!recipe.misfit.empty()) continue;
+    chart.labels.push_back(recipe.recipe);
+    chart.series[0].values.emplace_back(recipe.kernels_us);
+    chart.series[1].values.emplace_back(recipe.parameters_us);
+    chart.series[2].values.emplace_back(recipe.gradients_us);
+    chart.series[3].values.emplace_back(recipe.activations_us);
+  }
+  return chart;
+}
+
+Table table_of(const std::vector<RecipeCost>& recipes) {
+  Table table;
+  table.caption = "Recipes";
+  table.columns = {{"recipe", ColumnKind::kText},
+                   {"objective, us", ColumnKind::kNumber, 0},
+                   {"above the best, %", ColumnKind::kNumber, 1},
+                   {"kernels, us", ColumnKind::kNumber, 0},
+                   {"parameters, us", ColumnKind::kNumber, 0},
+                   {"gradients, us", ColumnKind::kNumber, 0},
+                   {"activations, us", ColumnKind::kNumber, 0},
+                   {"bytes kept", ColumnKind::kBytes}};
+  for (const RecipeCost& recipe : recipes) {
+    if (!recipe.misfit.empty()) continue;
+    table.rows.push_back({Cell(code(recipe.recipe), recipe.title), Cell(recipe.objective_us),
+                          Cell(recipe.above_percent), Cell(recipe.kernels_us),
+                          Cell(recipe.parameters_us), Cell(recipe.gradients_us),
+                          Cell(recipe.activations_us), Cell(recipe.kept_bytes)});
+  }
+  return table;
+}
+
+Table misfit_table(const std::vector<RecipeCost>& recipes) {
+  Table table;
+  table.caption = "Recipes that do not fit this program and mesh";
+  table.columns = {{"recipe", ColumnKind::kText}, {"why", ColumnKind::kText}};
+  for (const RecipeCost& recipe : recipes) {
+    if (recipe.misfit.empty()) continue;
+    table.rows.push_back({Cell(code(recipe.recipe), recipe.title), Cell(recipe.misfit)});
+  }
+  return table;
+}
+
+// The walks without looking ahead, from where each recipe's best plan has parameters and inputs.
+Table greedy_table(const std::vector<RecipeCost>& recipes) {
+  Table table;
+  table.caption = "Without looking ahead, from the layouts of the sources";
+  table.columns = {{"recipe", ColumnKind::kName}, {"greedy, us", ColumnKind::kNumber, 0}};
+  for (const RecipeCost& recipe : recipes) {
+    if (recipe.misfit.empty()) table.rows.push_back({Cell(recipe.recipe), Cell(recipe.greedy_us)});
+  }
+  return table;
+}
+
+SectionContent render(const SolutionRecord& record) {
+  SectionContent content;
+  const std::vector<RecipeCost>& recipes = record.answers.recipes;
+  if (recipes.empty()) return content;
+  content.blocks.emplace_back(Paragraph{
+      "A recipe fixes layouts as an expert writes them; the rest is solved. Kernels, and what is "
+      "moved of parameters, of their gradients and of activations with theirs, add up to the "
+      "objective; bytes kept are parameters, gradients and Adam's state of one device."});
+  content.blocks.emplace_back(Charts{{chart_of(recipes)}});
+  content.blocks.emplace_back(table_of(recipes));
+  content.blocks.emplace_back(greedy_table(recipes));
+  Table misfits = misfit_table(recipes);
+  if (!misfits.rows.empty()) content.blocks.emplace_back(std::move(misfits));
+  const RecipeCost* nearest = nullptr;
+  for (const RecipeCost& recipe : recipes) {
+    const bool is_recipe = !recipe.recipe.starts_with("optimum");
+    if (!is_recipe || !recipe.above_percent) continue;
+    if (nearest == nullptr || *recipe.above_percent < *nearest->above_percent) nearest = &recipe;
+  }
+  content.answer = nearest == nullptr
+                       ? std::string("No recipe fits.")
+                       : "The best recipe is " + code(nearest->recipe) + ", " +
+                             fixed(*nearest->above_percent, 1) + " % above the best plan.";
+  return content;
+}
+
+}  // namespace
+
+REPORT_SECTION(recipes){
+    .id = "recipes",
+    .title = "Experts' recipes",
+    .question = "How close do the recipes come, and what do they pay for?",
+    .order = 15,
+    .render = render,
+};
+
+}  // namespace shardlab
