@@ -9,7 +9,7 @@ Example: scripts/check.sh --fix
 
 scripts/check.sh [--fix] [--full [--changed]] [STEP]...
 
-  (no option)  the quick steps: format layers shell python generated
+  (no option)  the quick steps: format layers types shell python generated
   --fix        repair what can be repaired: format, generated files
   --full       also: tidy gcc clang asan tsan slow, and each fuzzer for SHARDLAB_FUZZ_SECONDS (60)
   --changed    with --full: clang-tidy reads only the files changed since the upstream branch
@@ -21,7 +21,7 @@ build/check. scripts/setup --for-checks installs the tools. SHARDLAB_JOBS bounds
 TEXT
 }
 
-readonly QUICK=(format layers shell python generated)
+readonly QUICK=(format layers types shell python generated)
 readonly FULL=(tidy gcc clang asan tsan slow fuzz)
 readonly LOGS=build/check
 readonly SKIPPED=77  # what a step returns when it has nothing to judge
@@ -102,6 +102,7 @@ check_format() {
 }
 
 check_layers() { python3 -B scripts/check_layers.py; }
+check_types() { python3 -B scripts/check_types.py; }
 
 check_shell() {
   mapfile -t sources < <(shell_files)

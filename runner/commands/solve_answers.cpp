@@ -253,25 +253,25 @@ std::string greedy_text(const SolvedProgram& solved, const Greedy& greedy) {
 
 }  // namespace
 
-Answer explain_answer(const SolvedProgram& solved, const std::string& layout, ExactSolver& solver,
-                      const Session& session) {
+SolveAnswer explain_answer(const SolvedProgram& solved, const std::string& layout,
+                           ExactSolver& solver, const Session& session) {
   const std::vector<Available> found = explain(solved, layout, solver, session);
-  Answer answer{"explain", explain_json(solved, found), explain_text(solved, layout, found)};
+  SolveAnswer answer{"explain", explain_json(solved, found), explain_text(solved, layout, found)};
   answer.record = {{"layout", layout}, {"nodes", answer.json}};
   return answer;
 }
 
-Answer diff_answer(const SolvedProgram& solved, const std::string& file) {
+SolveAnswer diff_answer(const SolvedProgram& solved, const std::string& file) {
   const Diff diff = diff_of(solved, file);
-  Answer answer{"diff", diff_json(solved, diff), diff_text(solved, diff)};
+  SolveAnswer answer{"diff", diff_json(solved, diff), diff_text(solved, diff)};
   answer.record = answer.json;
   answer.record["file"] = file;
   return answer;
 }
 
-Answer greedy_answer(const SolvedProgram& solved, ExactSolver& solver) {
+SolveAnswer greedy_answer(const SolvedProgram& solved, ExactSolver& solver) {
   const Greedy greedy = greedy_of(solved, solver);
-  Answer answer{"greedy", greedy_json(solved, greedy), greedy_text(solved, greedy)};
+  SolveAnswer answer{"greedy", greedy_json(solved, greedy), greedy_text(solved, greedy)};
   answer.record = answer.json;
   answer.record.erase("layouts");
   return answer;

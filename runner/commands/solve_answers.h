@@ -10,12 +10,12 @@
 namespace shardlab {
 
 // Where the layout (a text such as "S(0)R") is available, and at what local and what best total price.
-[[nodiscard]] Answer explain_answer(const SolvedProgram& solved, const std::string& layout,
-                                    ExactSolver& solver, const Session& session);
+[[nodiscard]] SolveAnswer explain_answer(const SolvedProgram& solved, const std::string& layout,
+                                         ExactSolver& solver, const Session& session);
 // The plan in the file (saved_plan.h), priced here. Throws ConfigError where it is not the program's.
-[[nodiscard]] Answer diff_answer(const SolvedProgram& solved, const std::string& file);
+[[nodiscard]] SolveAnswer diff_answer(const SolvedProgram& solved, const std::string& file);
 // The greedy walk (strategies/greedy_walk.h) from the sources' layouts in the optimum, and the choices that it
 // regrets most.
-[[nodiscard]] Answer greedy_answer(const SolvedProgram& solved, ExactSolver& solver);
+[[nodiscard]] SolveAnswer greedy_answer(const SolvedProgram& solved, ExactSolver& solver);
 
 }  // namespace shardlab

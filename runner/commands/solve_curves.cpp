@@ -128,8 +128,8 @@ std::string curve_text(const SolvedProgram& solved, const Curve& curve,
 
 }  // namespace
 
-Answer budget_curve_answer(const SolvedProgram& solved, const DeviceMesh& mesh,
-                           std::size_t points) {
+SolveAnswer budget_curve_answer(const SolvedProgram& solved, const DeviceMesh& mesh,
+                                std::size_t points) {
   const ProblemBudget memory = memory_weights(solved.program, mesh, solved.strategies);
   const Curve fractions = curve_of(
       solved, fraction_weights(solved.program, mesh, solved.strategies, fixed_parameters(solved)),

@@ -7,7 +7,7 @@ namespace shardlab {
 
 // Two curves: over fractions (AutoParallel's rule, parameters with one layout left out) and over bytes of
 // parameters, gradients and optimizer state. Assumes a problem without budgets.
-[[nodiscard]] Answer budget_curve_answer(const SolvedProgram& solved, const DeviceMesh& mesh,
-                                         std::size_t points);
+[[nodiscard]] SolveAnswer budget_curve_answer(const SolvedProgram& solved, const DeviceMesh& mesh,
+                                              std::size_t points);
 
 }  // namespace shardlab

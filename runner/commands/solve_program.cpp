@@ -70,10 +70,10 @@ ProblemOptions options_of(const SolveProgramArguments& arguments, const SolveAns
 }
 
 // What was asked beside the plan, as the record of a report holds it.
-nlohmann::json answers_record(std::span<const Answer> answers, const nlohmann::json& best) {
+nlohmann::json answers_record(std::span<const SolveAnswer> answers, const nlohmann::json& best) {
   nlohmann::json record = nlohmann::json::object();
   if (best.size() > 1) record["best"] = best;
-  for (const Answer& answer : answers) {
+  for (const SolveAnswer& answer : answers) {
     record[answer.key] = answer.record.is_null() ? answer.json : answer.record;
   }
   return record;
@@ -88,15 +88,15 @@ void print_recipes(const RecipeComparison& recipes, const Session& session) {
 }
 
 // Whatever --explain, --diff, --budget-curve, --sensitivity, --then and --greedy ask of an optimum.
-std::vector<Answer> answers_of(const SolvedProgram& solved, const PricedProgram& priced,
-                               const ProblemOptions& options, const SolveAnswers& asked,
-                               ExactSolver& solver, const Session& session) {
+std::vector<SolveAnswer> answers_of(const SolvedProgram& solved, const PricedProgram& priced,
+                                    const ProblemOptions& options, const SolveAnswers& asked,
+                                    ExactSolver& solver, const Session& session) {
   // Read first of all: a layout that makes no sense says so even where there is no optimum.
   std::string explained;
   if (!asked.explain.empty()) {
     explained = Layout(placements_of("--explain", asked.explain, priced.mesh)).text();
   }
-  std::vector<Answer> answers;
+  std::vector<SolveAnswer> answers;
   if (!solved.solution.feasible) return answers;
   if (!explained.empty()) answers.push_back(explain_answer(solved, explained, solver, session));
   if (!asked.diff.empty()) answers.push_back(diff_answer(solved, asked.diff));
@@ -200,8 +200,8 @@ void solve_program(const SolveProgramArguments& arguments, const SolveAnswers& a
   times.solve_ms = solving.ms();
   times.total_ms = total.ms();
   const SolvedProgram solved{program, strategies, prices, problem, network, solution};
-  std::vector<Answer> more = answers_of(solved, priced, options, answers, solver, session);
-  if (!solution.feasible || std::ranges::any_of(more, &Answer::says_no)) {
+  std::vector<SolveAnswer> more = answers_of(solved, priced, options, answers, solver, session);
+  if (!solution.feasible || std::ranges::any_of(more, &SolveAnswer::says_no)) {
     session.exit_code = kGateSaidNo;
   }
   nlohmann::json json = solved_json(solved);
@@ -226,7 +226,7 @@ void solve_program(const SolveProgramArguments& arguments, const SolveAnswers& a
     return;
   }
   if (session.json()) {
-    for (Answer& answer : more) json[answer.key] = std::move(answer.json);
+    for (SolveAnswer& answer : more) json[answer.key] = std::move(answer.json);
     json["stack"] = stack.name;
     json["topology"] = topology.name();
     json["mesh"] = mesh.text();
@@ -237,7 +237,7 @@ void solve_program(const SolveProgramArguments& arguments, const SolveAnswers& a
   }
   std::string text = solved_text(solved, answers.all_nodes);
   for (const std::string& note : notes) text += "  note: " + note + "\n";
-  for (const Answer& answer : more) text += answer.text;
+  for (const SolveAnswer& answer : more) text += answer.text;
   if (!session.no_timing) text += text_of(times);
   session.print(text + report_line(session));
 }

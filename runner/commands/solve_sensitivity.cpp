@@ -57,8 +57,8 @@ void add_row(TextTable& table, const SolvedProgram& solved, std::string_view par
 
 }  // namespace
 
-Answer sensitivity_answer(const SolvedProgram& solved, const PricedProgram& priced,
-                          const ProblemOptions& options) {
+SolveAnswer sensitivity_answer(const SolvedProgram& solved, const PricedProgram& priced,
+                               const ProblemOptions& options) {
   PlanFlips flips(priced.program, priced.mesh, priced.strategies, options, priced.stack,
                   priced.topology);
   nlohmann::json json = nlohmann::json::array();

@@ -5,7 +5,8 @@
 
 namespace shardlab {
 
-[[nodiscard]] Answer sensitivity_answer(const SolvedProgram& solved, const PricedProgram& priced,
-                                        const ProblemOptions& options);
+[[nodiscard]] SolveAnswer sensitivity_answer(const SolvedProgram& solved,
+                                             const PricedProgram& priced,
+                                             const ProblemOptions& options);
 
 }  // namespace shardlab

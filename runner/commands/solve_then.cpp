@@ -93,8 +93,8 @@ std::string changed_text(const SolvedProgram& solved, const Step& step) {
 
 }  // namespace
 
-Answer then_answer(const SolvedProgram& solved, const std::vector<ThenPin>& pins,
-                   ExactSolver& solver, const Session& session) {
+SolveAnswer then_answer(const SolvedProgram& solved, const std::vector<ThenPin>& pins,
+                        ExactSolver& solver, const Session& session) {
   std::vector<Restriction> restrictions;
   const std::vector<Step> steps = steps_of(solved, pins, solver, session, restrictions);
   nlohmann::json json = nlohmann::json::array();

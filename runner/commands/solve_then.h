@@ -18,7 +18,7 @@ struct ThenPin {
 
 // Each pin holds from then on; the first that can't hold names what it contradicts, and those behind it are not
 // tried. Throws InputError: no such node, a layout that it can't have.
-[[nodiscard]] Answer then_answer(const SolvedProgram& solved, const std::vector<ThenPin>& pins,
-                                 ExactSolver& solver, const Session& session);
+[[nodiscard]] SolveAnswer then_answer(const SolvedProgram& solved, const std::vector<ThenPin>& pins,
+                                      ExactSolver& solver, const Session& session);
 
 }  // namespace shardlab

@@ -81,7 +81,7 @@ struct NodeMove {
 
 // One more thing that was asked: its key in the JSON, what is printed behind the plan, and what the
 // record of a report holds (reports/solution_answers.h) where that is not the JSON.
-struct Answer {
+struct SolveAnswer {
   std::string key;
   nlohmann::json json;
   std::string text;

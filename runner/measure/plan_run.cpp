@@ -64,7 +64,11 @@ Layout draw_layout(Draw& draw, const DeviceMesh& mesh, const TensorMeta& meta,
       } else if (kind < 5) {
         placements.push_back(Placement::partial(op));
       } else {
-        placements.push_back(Placement::shard(static_cast<int>(draw.below(meta.ndim()))));
+        const auto dim = static_cast<int>(draw.below(meta.ndim()));
+        const bool is_strided = kind == 9;
+        placements.push_back(
+            is_strided ? Placement::strided_shard(dim, static_cast<int>(2 + draw.below(3)))
+                       : Placement::shard(dim));
       }
     }
     Layout layout(placements);

@@ -9,7 +9,9 @@
 // sim/executor.h derives; anything else is a failure. Half of the questions have whole numbers,
 // whose sums are exact in any order.
 //
-// Questions are drawn by their number and the seed: every process draws the same.
+// Questions are drawn by their number and the seed: every process draws the same. Layouts replicate,
+// shard, shard strided and have partials of the ops that the backend reduces; norm partials are not
+// among them.
 #pragma once
 
 #include <cstdint>

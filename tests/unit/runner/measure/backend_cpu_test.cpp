@@ -122,6 +122,22 @@ TEST_P(CpuWorld, QuestionsDependOnNothingButSeedAndNumber) {
   }
 }
 
+// A tenth of the placements are strided shards; most of their questions have a plan.
+TEST_P(CpuWorld, QuestionsHaveStridedShards) {
+  if (ranks() == 1) GTEST_SKIP() << "one rank has nobody to talk to";
+  StackEvaluator evaluator(shipped().stack("shardlab"), shipped().topology("h100"));
+  int planned = 0;
+  for (std::uint64_t number = 0; number < 300; ++number) {
+    const PlanQuestion question = draw_question(*backend_, 11, number);
+    if (!question.from.has_strided() && !question.to.has_strided()) continue;
+    const Plan plan =
+        evaluator.on(question.mesh)
+            .plan(question.meta, question.from, question.to, {.planner = question.planner});
+    planned += plan.impossible.empty() && plan.unexecutable.empty() && !plan.steps.empty() ? 1 : 0;
+  }
+  EXPECT_GE(planned, 15);
+}
+
 TEST_P(CpuWorld, MeasuresEveryCollective) {
   const CollectiveRequest request = {
       .collectives = {Collective::kAllReduce, Collective::kAllGather, Collective::kReduceScatter,
