@@ -130,6 +130,9 @@ REPORTS = {
     "compare-equal": ["compare", "--baseline", "dtensor-v3", "--candidate", "dtensor-2.13", "--suite", "ops-small"],
     "ties": ["ties", "--stack", "dtensor-v3", "--suite", "ops-small"],
     "solve": ["solve", "transformer-block", "--mesh", "4"],
+    "solve-asked": ["solve", "mlp", "--mesh", "8", "--explain", "R", "--best", "3", "--then", "up=R", "--greedy",
+                    "--sensitivity", "--budget-curve", "5"],
+    "solve-recipes": ["solve", "transformer-block", "--mesh", "2x4", "--compare-recipes"],
     "simulate": ["simulate", "--mesh", "2x4", "--tensor", "f32[16,8]", "--from", "S(0)P", "--to", "RS(1)"],
     "validate": ["validate", "--stack", "calibrated-h100"],
 }
