@@ -46,13 +46,13 @@ class LimitError : public InputError {
   using InputError::InputError;
 };
 
-// The input is bad: the file (or option) it came from, the JSON pointer or line in it, what was
-// found and what is valid.
+// The input is bad: the file (or option) it came from, the JSON pointer or line in it ("" for the
+// whole), what was found and what is valid.
 class ConfigError : public std::runtime_error {
  public:
   ConfigError(std::string_view file, std::string_view pointer, std::string_view message)
-      : std::runtime_error(std::string(file) + ":" + std::string(pointer) + ": " +
-                           std::string(message)) {}
+      : std::runtime_error(std::string(file) + (pointer.empty() ? "" : ":") + std::string(pointer) +
+                           ": " + std::string(message)) {}
 };
 
 // The world lacks something (a file, a GPU, a library): the call, its code, what to do.

@@ -6,6 +6,7 @@
 #include "costmodel/measurements/topology_xml.h"
 #include "costmodel/text.h"
 #include "runner/env.h"
+#include "strategies/built_in_programs.h"
 
 namespace shardlab {
 namespace {
@@ -137,6 +138,20 @@ std::vector<std::string> ConfigStore::names(ConfigKind kind) const {
   return names;
 }
 
+namespace {
+
+// Of a name that no shipped program has: `shardlab program` may know it.
+std::string how_to_write(std::string_view name) {
+  std::vector<std::string_view> names;
+  for (const BuiltInProgram& program : all_built_in_programs()) names.push_back(program.name);
+  const bool is_known = find_built_in_program(name) != nullptr;
+  const std::string given(is_known ? name : "NAME");
+  return "; `shardlab program " + given + " --out FILE` writes one" +
+         (is_known ? "" : ": " + join(names));
+}
+
+}  // namespace
+
 fs::path ConfigStore::find(ConfigKind kind, const std::string& name, const fs::path& folder) const {
   const bool is_path = name.find('/') != std::string::npos;
   fs::path shipped = root_ / folder_of(kind) / (name + ".json");
@@ -158,7 +173,8 @@ fs::path ConfigStore::find(ConfigKind kind, const std::string& name, const fs::p
                      std::string(folder_of(kind)) + "`");
   }
   throw InputError("unknown " + kind_name(kind) + " \"" + name + "\"" + did_you_mean(name, views) +
-                   "; valid: a path" + (all.empty() ? "" : ", or " + join(views)));
+                   "; valid: a path" + (all.empty() ? "" : ", or " + join(views)) +
+                   (kind == ConfigKind::kProgram ? how_to_write(name) : ""));
 }
 
 std::string ConfigStore::overrides_of(std::string_view target) const {

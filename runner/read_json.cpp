@@ -1,6 +1,7 @@
 #include "runner/read_json.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <fstream>
 #include <iterator>
 #include <set>
@@ -8,6 +9,7 @@
 
 #include "costmodel/error.h"
 #include "costmodel/json_reader.h"
+#include "runner/write_file.h"
 
 namespace shardlab {
 namespace {
@@ -288,6 +290,7 @@ std::string read_text_file(const fs::path& path) {
   if (fs::is_directory(path, error)) {
     throw ConfigError(path.string(), "", "is a folder; valid: a file");
   }
+  errno = 0;
   std::ifstream in(path, std::ios::binary);
   std::string text;
   if (in) {
@@ -297,7 +300,9 @@ std::string read_text_file(const fs::path& path) {
       text.append(buffer, static_cast<std::size_t>(in.gcount()));
     }
   }
-  if (in.bad() || !in.eof()) throw ConfigError(path.string(), "", "can't be read; valid: a file");
+  if (in.bad() || !in.eof()) {
+    throw ConfigError(path.string(), "", "can't be read" + reason_text(errno) + "; valid: a file");
+  }
   return text;
 }
 

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
 #include <limits>
 #include <utility>
 
@@ -191,10 +190,9 @@ void Simulation::run_clocks(const std::string& title) {
     }
     return;
   }
-  std::ofstream out(arguments_.trace, std::ios::binary);
-  write_trace(out, title, mesh_, topology_, schedule_, time_.timeline);
-  out.close();
-  if (!out) throw EnvironmentError("--trace: " + arguments_.trace + ": can't be written");
+  write_file(path, [&](std::ostream& out) {
+    write_trace(out, title, mesh_, topology_, schedule_, time_.timeline);
+  });
 }
 
 nlohmann::json Simulation::quantiles_json(const Quantiles& quantiles) const {

@@ -2,11 +2,19 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
+#include <iosfwd>
+#include <string>
 #include <string_view>
 
 namespace shardlab {
 
 // Throws EnvironmentError.
 void write_file(const std::filesystem::path& path, std::string_view text);
+// What `write` puts into the stream, for texts that are too long to hold.
+void write_file(const std::filesystem::path& path, const std::function<void(std::ostream&)>& write);
+
+// ": No such file or directory" of ENOENT; "" of 0.
+[[nodiscard]] std::string reason_text(int error_number);
 
 }  // namespace shardlab

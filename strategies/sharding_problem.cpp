@@ -49,6 +49,10 @@ class TableStore {
   std::unordered_multimap<std::size_t, int> by_hash_;
 };
 
+std::vector<std::optional<Placement>> given(const Placements& layout) {
+  return {layout.begin(), layout.end()};
+}
+
 class ProblemMaker {
  public:
   ProblemMaker(const Program& program, const DeviceMesh& mesh, const ProgramStrategies& strategies,
@@ -169,6 +173,12 @@ class ProblemMaker {
     return texts;
   }
 
+  [[nodiscard]] std::string too_few_for(
+      std::size_t node, std::span<const std::optional<Placement>> placements) const {
+    if (program_.nodes[node].outputs.empty()) return "";
+    return too_few_elements(meta_of(node), placements, mesh_);
+  }
+
   void pin(std::size_t node, const Placements& layout, std::string_view option) {
     const std::span<const LayoutId> layouts = layouts_of(node);
     std::vector<double>& costs = problem_.costs[node];
@@ -180,7 +190,8 @@ class ProblemMaker {
     }
     if (!found) {
       throw InputError(std::string(option) + " " + program_.nodes[node].name + ": found " +
-                       Layout(layout).text() + "; valid: " + join(texts_of(layouts)));
+                       Layout(layout).text() + too_few_for(node, given(layout)) +
+                       "; valid: " + join(texts_of(layouts)));
     }
     if (program_.nodes[node].kind == NodeKind::kParameter) pinned_.push_back(node);
   }
@@ -208,7 +219,8 @@ class ProblemMaker {
     if (!found) {
       throw InputError(mask.by + ": " + node.name + " (" +
                        (node.label.empty() ? "" : node.label + " ") + meta_of(mask.node).text() +
-                       "): found " + text + "; valid: " + join(texts_of(layouts)));
+                       "): found " + text + too_few_for(mask.node, mask.placements) +
+                       "; valid: " + join(texts_of(layouts)));
     }
     if (is_whole && node.kind == NodeKind::kParameter) pinned_.push_back(mask.node);
   }
@@ -318,6 +330,28 @@ Breakdown ShardingProblem::breakdown(const ProgramStrategies& strategies,
     if (wanted != made) parts.transition_us += prices.transition_us();
   }
   return parts;
+}
+
+std::string too_few_elements(const TensorMeta& meta,
+                             std::span<const std::optional<Placement>> placements,
+                             const DeviceMesh& mesh) {
+  for (int dim = 0; dim < meta.ndim(); ++dim) {
+    std::int64_t shards = 1;
+    std::vector<std::string> extents;
+    for (std::size_t m = 0; m < placements.size(); ++m) {
+      if (!placements[m] || !placements[m]->is_shard_like() || placements[m]->dim() != dim)
+        continue;
+      const std::int64_t extent = mesh.size(static_cast<int>(m));
+      shards = saturating_product(shards, extent);
+      extents.push_back(std::to_string(extent));
+    }
+    const std::int64_t elements = meta.shape[static_cast<std::size_t>(dim)];
+    if (elements >= shards) continue;
+    return ", where dim " + std::to_string(dim) + " has " + std::to_string(elements) +
+           (elements == 1 ? " element" : " elements") + ", too few for " + join(extents, " x ") +
+           " shards";
+  }
+  return "";
 }
 
 ShardingProblem make_problem(const Program& program, const DeviceMesh& mesh,

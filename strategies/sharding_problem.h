@@ -119,4 +119,10 @@ struct ShardingProblem {
                                            const ProgramPrices& prices,
                                            const ProblemOptions& options = {});
 
+// Why a tensor can't lie so, where that is since a dim has fewer elements than shards: ", where dim 0
+// has 16 elements, too few for 8 x 8 shards"; "" otherwise. A placement that is not given may be any.
+[[nodiscard]] std::string too_few_elements(const TensorMeta& meta,
+                                           std::span<const std::optional<Placement>> placements,
+                                           const DeviceMesh& mesh);
+
 }  // namespace shardlab

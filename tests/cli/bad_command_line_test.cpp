@@ -283,6 +283,15 @@ INSTANTIATE_TEST_SUITE_P(
             "UnknownSuite",
             {"ties", "--suite", "ops-smal"},
             "unknown suite \"ops-smal\" (did you mean \"ops-small\"?); valid: a path, or {suites}"},
+        BadCommand{"UnknownProgram",
+                   {"solve", "mlq", "--mesh", "4"},
+                   "unknown program \"mlq\" (did you mean \"mlp\"?); valid: a path, or mlp, "
+                   "transformer-block; `shardlab program NAME --out FILE` writes one: gpt2-xl, "
+                   "llama3-70b, llama3-8b, moe-1.3b-64e"},
+        BadCommand{"ProgramThatIsNotWrittenYet",
+                   {"simulate", "llama3-8b", "--mesh", "4"},
+                   "unknown program \"llama3-8b\"; valid: a path, or mlp, transformer-block; "
+                   "`shardlab program llama3-8b --out FILE` writes one"},
         BadCommand{"UnknownReference",
                    with(kComparison, {"dtensor-v4", "--reference", "alfa-beta"}),
                    "unknown stack \"alfa-beta\" (did you mean \"alpha-beta\"?); valid: a path, or "

@@ -171,9 +171,9 @@ INSTANTIATE_TEST_SUITE_P(
                 "most 64 "
                 "levels"},
         BadFile{"ArrayInsteadOfAnObject", kStack, "[]",
-                "bad.json:: found an array; valid: an object"},
+                "bad.json: found an array; valid: an object"},
         BadFile{"NullInsteadOfAnObject", kTopology, "null",
-                "bad.json:: found null; valid: an object"}),
+                "bad.json: found null; valid: an object"}),
     name_of);
 
 INSTANTIATE_TEST_SUITE_P(
@@ -184,7 +184,7 @@ INSTANTIATE_TEST_SUITE_P(
         BadFile{"SchemaOfAnotherKind", kStack, stack_with(R"({"schema": "shardlab/topology/1"})"),
                 "bad.json:/schema: found \"shardlab/topology/1\"; valid: \"shardlab/stack/1\""},
         BadFile{"SchemaMissing", kStack, stack_with(R"({"schema": null})"),
-                "bad.json:: missing key \"schema\""},
+                "bad.json: missing key \"schema\""},
         BadFile{"UnknownKey", kStack, stack_with(R"({"colour": "red"})"),
                 "bad.json:/colour: unknown key; valid: {stack keys}"},
         BadFile{"MisspeltKey", kStack, stack_with(R"({"planer": "graph"})"),
@@ -195,7 +195,7 @@ INSTANTIATE_TEST_SUITE_P(
         BadFile{"WordOfAnotherType", kStack, stack_with(R"({"planner": 3})"),
                 "bad.json:/planner: found 3; valid: a text"},
         BadFile{"KeyMissing", kStack, stack_with(R"({"transitions": null})"),
-                "bad.json:: missing key \"transitions\""},
+                "bad.json: missing key \"transitions\""},
         BadFile{"UnknownRuleSet", kStack, stack_with(R"({"rules": "dtensor-2.12"})"),
                 "bad.json:/rules: found \"dtensor-2.12\" (did you mean \"dtensor-2.13\"?); valid: "
                 "dtensor-2.13, dtensor-legacy, shardlab, autoparallel"},
@@ -343,16 +343,16 @@ INSTANTIATE_TEST_SUITE_P(
                 topology_with(R"({"device": {"peak_tflops": {"default": null}}})"),
                 "bad.json:/device/peak_tflops: missing key \"default\""},
         BadFile{"NoDevice", kTopology, topology_with(R"({"device": null})"),
-                "bad.json:: missing key \"device\""}),
+                "bad.json: missing key \"device\""}),
     name_of);
 
 INSTANTIATE_TEST_SUITE_P(
     Suites, BadFileContent,
     testing::Values(
         BadFile{"QuestionsMissing", kSuite, suite_with(R"({"questions": null})"),
-                "bad.json:: valid: either \"questions\" or \"generate\""},
+                "bad.json: valid: either \"questions\" or \"generate\""},
         BadFile{"QuestionsAndGenerate", kSuite, suite_with(R"({"generate": {}})"),
-                "bad.json:: valid: either \"questions\" or \"generate\""},
+                "bad.json: valid: either \"questions\" or \"generate\""},
         BadFile{"SameIdTwice", kSuite, selects_with({R"({})", R"({})"}),
                 "bad.json:/questions/1/id: found \"a\" twice"},
         BadFile{"UnknownKindOfQuestion", kSuite, selects_with({R"({"kind": "choose"})"}),
@@ -451,13 +451,53 @@ std::string error_of(const Words& words, int exit_code, const TemporaryFolder& f
 TEST(BadFile, AFolderIsNoFile) {
   const TemporaryFolder folder;
   std::filesystem::create_directory(folder.path() / "bad.json");
-  EXPECT_EQ(error_of(kStack, 3, folder), "shardlab: bad.json:: is a folder; valid: a file\n");
+  EXPECT_EQ(error_of(kStack, 3, folder), "shardlab: bad.json: is a folder; valid: a file\n");
 }
 
 TEST(BadFile, AFileThatCanNotBeReadIsNotTakenForAnEmptyOne) {
   const TemporaryFolder folder;
   EXPECT_EQ(error_of({"describe", "stack", "/proc/self/mem"}, 3, folder),
-            "shardlab: /proc/self/mem:: can't be read; valid: a file\n");
+            "shardlab: /proc/self/mem: can't be read: Input/output error; valid: a file\n");
+}
+
+// Whichever command looks for it.
+TEST(BadFile, AFileThatIsNotThere) {
+  const TemporaryFolder folder;
+  const std::string reason = "gone.json: can't be read: No such file or directory; valid: a file\n";
+  for (const Words& words : {Words{"report", "gone.json", "--out", "report"},
+                             Words{"solve", "mlp", "--mesh", "4", "--diff", "gone.json"},
+                             Words{"simulate", "mlp", "--mesh", "4", "--plan", "gone.json"},
+                             Words{"solve", "--problem", "gone.json"}}) {
+    EXPECT_EQ(error_of(words, 3, folder), "shardlab: " + reason) << join(words, " ");
+  }
+  for (const auto& [words, kind] :
+       {std::pair{Words{"describe", "stack", "gone.json"}, "stack"},
+        std::pair{Words{"ties", "--suite", "gone.json"}, "suite"},
+        std::pair{Words{"solve", "gone.json", "--mesh", "4"}, "program"},
+        std::pair{Words{"solve", "mlp", "--mesh", "4", "--recipe", "gone.json"}, "recipe"},
+        std::pair{Words{"sweep", "gone.json", "--out", "sweep"}, "experiment"},
+        std::pair{Words{"validate", "gone.json"}, "measurement set"},
+        std::pair{Words{"describe", "topology", "gone.json"}, "topology"}}) {
+    EXPECT_EQ(error_of(words, 2, folder),
+              "shardlab: " + std::string(kind) + " \"gone.json\": no such file\n")
+        << join(words, " ");
+  }
+}
+
+TEST(BadFile, ATraceThatCanNotBeWritten) {
+  const TemporaryFolder folder;
+  const Words run = {"simulate", "mlp", "--mesh", "4", "--trace"};
+  for (const auto& [file, written] :
+       {std::pair{"gone/t.json", "gone/t.json"}, std::pair{"gone/t.et", "gone/t.0.et"}}) {
+    Words words = run;
+    words.emplace_back(file);
+    EXPECT_EQ(error_of(words, 4, folder), "shardlab: " + std::string(written) +
+                                              ": can't be written: No such file or directory\n");
+  }
+  std::filesystem::create_directory(folder.path() / "t.json");
+  Words words = run;
+  words.emplace_back("t.json");
+  EXPECT_EQ(error_of(words, 4, folder), "shardlab: t.json: can't be written: Is a directory\n");
 }
 
 TEST(BadFile, TwoStacksThatAreEachOthersBase) {

@@ -146,7 +146,7 @@ TEST_F(ReportCommand, DamageIsNamedByFileAndPointer) {
   damaged["configuration"]["stacks"][0].erase("name");
   EXPECT_EQ(error_of(damaged),
             "shardlab: bad.json:/configuration/stacks/0: expected an object with a name\n");
-  EXPECT_EQ(error_of(json::array()), "shardlab: bad.json:: expected an object, found array\n");
+  EXPECT_EQ(error_of(json::array()), "shardlab: bad.json: expected an object, found array\n");
   folder.write("bad.json", "{\n  \"schema\": ,\n}");
   EXPECT_EQ(error_of({"report", "bad.json", "--out", "out"}, 3),
             "shardlab: bad.json:line 2, column 13: broken JSON: found \",\"; valid: a value\n");
@@ -158,7 +158,7 @@ TEST_F(ReportCommand, UsageIsChecked) {
   EXPECT_EQ(error_of({"report", "ties/record.json", "--summary", "--format", "json"}, 2),
             "shardlab: --summary: is Markdown; valid: without --format json\n");
   EXPECT_EQ(error_of({"report", "absent.json", "--out", "out"}, 3),
-            "shardlab: absent.json:: can't be read; valid: a file\n");
+            "shardlab: absent.json: can't be read: No such file or directory; valid: a file\n");
   EXPECT_EQ(error_of({"report", "ties/record.json", "ties/record.json", "--out", "out"}, 2),
             "shardlab: report: ties/record.json and ties/record.json would both go to out/ties; "
             "valid: records of different names, or one at a time\n");

@@ -41,7 +41,7 @@ class ThinLlama : public testing::Test {
     folder_.write("bad.json", plan.dump());
     const ProcessResult result = simulate({"--plan", "bad.json"});
     EXPECT_EQ(result.exit_code, 3);
-    EXPECT_EQ(result.err, "shardlab: bad.json:" + message + "\n");
+    EXPECT_EQ(result.err, "shardlab: bad.json" + message + "\n");
   }
   json& node(std::size_t i) { return plan_["assignment"][i]; }
   std::size_t node_named(const std::string& name) {
@@ -130,21 +130,21 @@ TEST_F(ThinLlama, WhatNoCollectiveMakesIsRefused) {
 TEST_F(ThinLlama, FilesThatAreNoPlanOfTheProgramAreBadInput) {
   json plan = plan_;
   plan["mesh"] = "4x2";
-  expect_bad_plan(plan, "/mesh: found 4x2; valid: 2x4");
+  expect_bad_plan(plan, ":/mesh: found 4x2; valid: 2x4");
   plan = plan_;
   plan["assignment"].erase(0);
   expect_bad_plan(plan, ": has no node \"primals_1\"");
   plan = plan_;
   plan["assignment"][0]["node"] = "primals_0";
-  expect_bad_plan(plan, "/assignment/0: found the node \"primals_0\", which the program lacks");
+  expect_bad_plan(plan, ":/assignment/0: found the node \"primals_0\", which the program lacks");
   plan = plan_;
   plan["assignment"][1] = plan["assignment"][0];
-  expect_bad_plan(plan, "/assignment/1: found the node \"primals_1\" a second time");
+  expect_bad_plan(plan, ":/assignment/1: found the node \"primals_1\" a second time");
   plan = plan_;
   plan["assignment"][0]["layout_out"] = "S(0)";
   expect_bad_plan(
       plan,
-      "/assignment/0: an output: layout \"S(0)\": at position 4: expected 2 placements, "
+      ":/assignment/0: an output: layout \"S(0)\": at position 4: expected 2 placements, "
       "one per mesh dim");
   plan = plan_;
   plan["assignment"][0]["layout_out"] = "S(0)S(2)";

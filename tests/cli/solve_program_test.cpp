@@ -187,7 +187,7 @@ TEST_F(Llama, AnotherPlanIsPricedAndCompared) {
   folder_.write("none.json", R"({"assignment": []})");
   const ProcessResult none = solve("native", 1, {"--diff", "none.json"});
   EXPECT_EQ(none.exit_code, 3);
-  EXPECT_EQ(none.err, "shardlab: none.json:: has no node \"primals_1\"\n");
+  EXPECT_EQ(none.err, "shardlab: none.json: has no node \"primals_1\"\n");
   folder_.write("other.json",
                 R"({"nodes": [{"name": "primals_1", "placement": "S(7)R", "inputs": []}]})");
   EXPECT_EQ(solve("native", 1, {"--diff", "other.json"}).err,

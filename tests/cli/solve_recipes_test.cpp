@@ -155,8 +155,9 @@ TEST_F(SolveRecipes, MisfitsAreSaid) {
             "shardlab: recipe tp: /rules/3 matches no node of the program mlp (labels "
             "layers.*.attention.wq.weight, layers.*.attention.wk.weight, ...)\n");
   EXPECT_EQ(error({file, "--mesh", "8x8", "--recipe", "dp"}),
-            "shardlab: recipe dp: primals_14 (i64[16,8192]): found S(0)S(0); valid: RR, RS(0), "
-            "RS(1), S(0)R, S(0)S(1), S(1)R, S(1)S(0), S(1)S(1)\n");
+            "shardlab: recipe dp: primals_14 (i64[16,8192]): found S(0)S(0), where dim 0 "
+            "has 16 elements, too few for 8 x 8 shards; valid: RR, RS(0), RS(1), S(0)R, S(0)S(1), "
+            "S(1)R, S(1)S(0), S(1)S(1)\n");
   EXPECT_EQ(error({"mlp", "--mesh", "8", "--compare-recipes", "--recipe", "dp"}),
             "shardlab: solve: --recipe is of one plan; --compare-recipes prints none\n");
   EXPECT_EQ(error({"mlp", "--mesh", "8", "--compare-recipes", "--best", "2"}),

@@ -163,7 +163,7 @@ TEST(Traces, BrokenOnesSayWhere) {
   EXPECT_EQ(error_of("short.et"), "shardlab: short.et:byte 9: the text ends after 1 of 32 bytes\n");
   EXPECT_EQ(error_of("broken.json"),
             "shardlab: broken.json:/traceEvents/0/args: missing key \"Group size\"\n");
-  EXPECT_EQ(error_of("empty.json"), "shardlab: empty.json:: found no collective with a time\n");
+  EXPECT_EQ(error_of("empty.json"), "shardlab: empty.json: found no collective with a time\n");
 }
 
 }  // namespace

@@ -178,7 +178,7 @@ INSTANTIATE_TEST_SUITE_P(
                  {"bad"},
                  "",
                  3,
-                 "bad:: found no row of a table; valid: nccl-tests' text, with rows \"size count "
+                 "bad: found no row of a table; valid: nccl-tests' text, with rows \"size count "
                  "type [redop] [root] time algbw busbw [#wrong], then the last four in place\""},
         BadInput{"ALine",
                  {"bad"},
@@ -201,7 +201,7 @@ INSTANTIATE_TEST_SUITE_P(
                  {"bad"},
                  std::string("# collective: all_reduce\n") + kRow,
                  3,
-                 "bad:: found no number of ranks; valid: a device list (\"#  Rank  0 ... on HOST "
+                 "bad: found no number of ranks; valid: a device list (\"#  Rank  0 ... on HOST "
                  "device  0\"), lines \"# ranks: N\", \"# nodes: N\" and \"# gpus_per_node: N\", "
                  "or --hosts and --gpus-per-host"},
         BadInput{"NoHosts",

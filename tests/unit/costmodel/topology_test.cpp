@@ -164,7 +164,7 @@ INSTANTIATE_TEST_SUITE_P(
         TopologyError{"OtherSchema", R"({"schema": "shardlab/stack/1"})",
                       "t.json:/schema: found \"shardlab/stack/1\"; valid: "
                       "\"shardlab/topology/1\""},
-        TopologyError{"NoSource", R"({"source": null})", "t.json:: missing key \"source\""},
+        TopologyError{"NoSource", R"({"source": null})", "t.json: missing key \"source\""},
         TopologyError{"NoDevices", R"({"devices_per_host": 0})",
                       "t.json:/devices_per_host: found 0; valid: an integer from 1 to "
                       "1099511627776"},

@@ -152,8 +152,8 @@ TEST(Record, TextThatIsNoJsonNamesLineAndColumn) {
     static_cast<void>(parse_record("{\n  \"schema\": ,\n}", "run.json"));
     FAIL() << "no error";
   } catch (const ConfigError& error) {
-    EXPECT_EQ(std::string(error.what()).substr(0, 45),
-              "run.json:: parse error at line 2, column 13: ");
+    EXPECT_EQ(std::string(error.what()).substr(0, 44),
+              "run.json: parse error at line 2, column 13: ");
   }
 }
 

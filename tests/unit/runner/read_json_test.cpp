@@ -99,11 +99,11 @@ TEST(ReadJsonFile, NamesTheFile) {
   EXPECT_EQ(read_json_file(path), (json{{"a", 1}}));
   std::filesystem::remove(path);
   EXPECT_THROW_MSG(read_json_file(path), ConfigError,
-                   path.string() + ":: can't be read; valid: a file");
+                   path.string() + ": can't be read: No such file or directory; valid: a file");
 }
 
 TEST(ReadJsonFile, RefusesAFolder) {
-  EXPECT_THROW_MSG(read_json_file("/tmp"), ConfigError, "/tmp:: is a folder; valid: a file");
+  EXPECT_THROW_MSG(read_json_file("/tmp"), ConfigError, "/tmp: is a folder; valid: a file");
 }
 
 }  // namespace

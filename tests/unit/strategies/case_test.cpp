@@ -95,7 +95,7 @@ INSTANTIATE_TEST_SUITE_P(
         BadFile{"UnknownKey", R"j({"tittle": "x"})j",
                 "R99.json:/tittle: unknown key (did you mean \"title\"?); valid: schema, id, "
                 "title, source, see, status, story, setup, checks"},
-        BadFile{"NoSetup", R"j({"setup": null})j", R"j(R99.json:: missing key "setup")j"},
+        BadFile{"NoSetup", R"j({"setup": null})j", R"j(R99.json: missing key "setup")j"},
         BadFile{"SetupKey", R"j({"setup": {"messh": "2"}})j",
                 "R99.json:/setup/messh: unknown key (did you mean \"mesh\"?); valid: mesh, "
                 "flatten, slice, tensor, topology, devices_per_host, stack"},

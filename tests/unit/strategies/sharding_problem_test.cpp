@@ -137,6 +137,21 @@ TEST(ShardingProblem, APinThatCantBeIsRefused) {
             "S(1)R, S(1)S(0), S(1)S(1)");
 }
 
+TEST(ShardingProblem, TooFewElementsAreSaid) {
+  const DeviceMesh mesh = DeviceMesh::parse("4x8");
+  const TensorMeta meta = TensorMeta::parse("f32[1,16]");
+  const auto why = [&](std::vector<std::optional<Placement>> placements) {
+    return too_few_elements(meta, placements, mesh);
+  };
+  const Placement by_row = Placement::shard(0);
+  const Placement by_column = Placement::shard(1);
+  EXPECT_EQ(why({by_row, std::nullopt}), ", where dim 0 has 1 element, too few for 4 shards");
+  EXPECT_EQ(why({by_column, by_column}), ", where dim 1 has 16 elements, too few for 4 x 8 shards");
+  EXPECT_EQ(why({by_column, std::nullopt}), "");
+  EXPECT_EQ(why({std::nullopt, by_column}), "");
+  EXPECT_EQ(why({Placement::replicate(), Placement::shard(2)}), "");
+}
+
 TEST(ShardingProblem, APairOfTwoShapesIsRefused) {
   Program program = linear();
   program.pairs[0].second = program.find("primals_2").value();

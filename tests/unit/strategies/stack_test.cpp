@@ -100,9 +100,9 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(
         StackError{"OtherSchema", R"({"schema": "shardlab/topology/1"})",
                    "s.json:/schema: found \"shardlab/topology/1\"; valid: \"shardlab/stack/1\""},
-        StackError{"NoName", R"({"name": null})", "s.json:: missing key \"name\""},
+        StackError{"NoName", R"({"name": null})", "s.json: missing key \"name\""},
         StackError{"NoTransitions", R"({"transitions": null})",
-                   "s.json:: missing key \"transitions\""},
+                   "s.json: missing key \"transitions\""},
         StackError{"UnknownRules", R"({"rules": "dtensor-2.14"})",
                    "s.json:/rules: found \"dtensor-2.14\" (did you mean \"dtensor-2.13\"?); valid: "
                    "dtensor-2.13, dtensor-legacy, shardlab, autoparallel"},

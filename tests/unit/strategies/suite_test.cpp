@@ -126,8 +126,7 @@ TEST(Suite, QuestionsOrAGeneratorNotBoth) {
   json suite = suite_of("[]");
   EXPECT_EQ(read(suite).questions.size(), 0U);
   suite["generate"] = json::object();
-  EXPECT_THROW_MSG(read(suite), ConfigError,
-                   "s.json:: valid: either \"questions\" or \"generate\"");
+  EXPECT_THROW_MSG(read(suite), ConfigError, "s.json: valid: either \"questions\" or \"generate\"");
 }
 
 // -- generating ----------------------------------------------------------------------------------

@@ -118,7 +118,7 @@ TEST(KinetoTrace, ShortenedListsAreEvenlyApartOrInPgConfig) {
   EXPECT_EQ(sets_of_traces(std::vector{read(trace)}, {.gpus_per_host = 8})[0].hosts, 16);
   trace["traceEvents"][0]["args"]["Process Group Ranks"] = "[0, 2, 4, ..., 127]";
   EXPECT_EQ(error_of(trace),
-            "t.json:: found no collective with a time: 1 call left out: \"Process Group Ranks\" is "
+            "t.json: found no collective with a time: 1 call left out: \"Process Group Ranks\" is "
             "shortened, and pg_config does not list them");
   std::vector<int> ranks(64);
   for (int i = 0; i < 64; ++i) ranks[static_cast<std::size_t>(i)] = i < 63 ? 2 * i : 127;
@@ -141,10 +141,10 @@ TEST(KinetoTrace, ErrorsNameTheEvent) {
   EXPECT_EQ(error_of(with("In msg nelems", nullptr)),
             "t.json:/traceEvents/0/args: missing key \"In msg nelems\"");
   EXPECT_EQ(error_of(with("dtype", "Quint8")),
-            "t.json:: found no collective with a time: 1 call left out: unknown element type "
+            "t.json: found no collective with a time: 1 call left out: unknown element type "
             "\"Quint8\"");
   EXPECT_EQ(error_of(with("Collective name", "barrier")),
-            "t.json:: found no collective with a time: 1 call left out: no cost model prices "
+            "t.json: found no collective with a time: 1 call left out: no cost model prices "
             "\"barrier\"");
   EXPECT_EQ(error_of({{"traceEvents", 3}}), "t.json:/traceEvents: found 3; valid: an array");
 }

@@ -294,7 +294,7 @@ TEST(NcclTestsText, RanksComeFromTheFileElseFromTheHints) {
   EXPECT_EQ(elided.gpus_per_host, 8);
   EXPECT_EQ(
       message_of(row, {}),
-      "all_reduce.txt:: found no number of ranks; valid: a device list (\"#  Rank  0 ... on "
+      "all_reduce.txt: found no number of ranks; valid: a device list (\"#  Rank  0 ... on "
       "HOST device  0\"), lines \"# ranks: N\", \"# nodes: N\" and \"# gpus_per_node: N\", or "
       "--hosts and --gpus-per-host");
 }
@@ -316,8 +316,8 @@ TEST(NcclTestsText, ErrorsNameTheLineAndWhatIsValid) {
             "time");
   EXPECT_EQ(message_of("# (B) (elements) (ms) (GB/s)\n"),
             "all_reduce.txt:line 1: found times in (ms); valid: (us)");
-  EXPECT_EQ(message_of("hello\n").substr(0, 60),
-            "all_reduce.txt:: found no row of a table; valid: nccl-tests'");
+  EXPECT_EQ(message_of("hello\n").substr(0, 59),
+            "all_reduce.txt: found no row of a table; valid: nccl-tests'");
   EXPECT_EQ(message_of("65536 16384 float sum -1 20.00 3.28 6.1 5 21.00 3.12 5.8 0\n"),
             "all_reduce.txt:line 1: found no usable row: 5 wrong elements (#wrong)");
   EXPECT_EQ(message_of("# ranks: 1\n# nodes: 1\n65536 16384 float sum -1 20.0 3.28 0 0 21.00 3.12 "
@@ -412,8 +412,8 @@ TEST(NcclTestsJson, ErrorsNameThePointer) {
                                 "out_of_place": {"cpu_time": 3}}]})"),
             "run.json:/results/0/out_of_place/cpu_time: found the time to launch (-C 1); valid: "
             "time");
-  EXPECT_EQ(json_message_of(R"({"config": null})").substr(0, 40),
-            "run.json:: found no number of ranks; val");
+  EXPECT_EQ(json_message_of(R"({"config": null})").substr(0, 39),
+            "run.json: found no number of ranks; val");
   EXPECT_EQ(json_message_of(R"({"config": {"devices": [{"rank": -1}]}})"),
             "run.json:/config/devices/0/rank: found -1; valid: an integer from 0 to 1099511627776");
 }
