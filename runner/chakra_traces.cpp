@@ -4,15 +4,19 @@
 
 namespace shardlab {
 
-std::map<std::int64_t, std::string> chakra_traces(const DeviceMesh& mesh, const Topology& topology,
-                                                  const Schedule& schedule,
-                                                  const Timeline& timeline) {
+std::map<std::int64_t, ChakraMessages> chakra_traces(const DeviceMesh& mesh,
+                                                     const Topology& topology,
+                                                     const Schedule& schedule,
+                                                     const Timeline& timeline) {
   TraceGroups groups(mesh, schedule);
-  std::map<std::int64_t, std::string> texts;
-  const std::string metadata = chakra_metadata({.topology = topology.name(),
-                                                .devices_per_host = topology.devices_per_host(),
-                                                .world_size = mesh.world_size()});
-  for (const std::int64_t index : timeline.rank_indices) texts[mesh.rank(index)] = metadata;
+  std::map<std::int64_t, ChakraMessages> traces;
+  const ChakraMetadata metadata =
+      chakra_message(ChakraRun{.topology = topology.name(),
+                               .devices_per_host = topology.devices_per_host(),
+                               .world_size = mesh.world_size()});
+  for (const std::int64_t index : timeline.rank_indices) {
+    traces[mesh.rank(index)].metadata = metadata;
+  }
   for (const TimelineSpan& span : timeline.spans) {
     const ScheduledKernel& kernel = schedule.kernels[static_cast<std::size_t>(span.kernel)];
     ChakraNode node;
@@ -27,9 +31,9 @@ std::map<std::int64_t, std::string> chakra_traces(const DeviceMesh& mesh, const 
       node.dtype = to_string(kernel.dtype);
       node.group = groups.of(span.kernel, span.rank_index);
     }
-    texts[mesh.rank(span.rank_index)] += chakra_text(node);
+    traces[mesh.rank(span.rank_index)].nodes.push_back(chakra_message(node));
   }
-  return texts;
+  return traces;
 }
 
 }  // namespace shardlab

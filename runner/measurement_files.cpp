@@ -4,6 +4,7 @@
 #include <variant>
 
 #include "costmodel/error.h"
+#include "costmodel/measurements/chakra_json.h"
 #include "costmodel/measurements/chakra_trace.h"
 #include "costmodel/measurements/health.h"
 #include "costmodel/measurements/kineto_trace.h"
@@ -22,13 +23,37 @@ MeasurementSet judged(MeasurementSet set) {
   return set;
 }
 
+constexpr std::string_view kSpace = " \t\r\n";
+
+// A log may begin with a bracket as well: "[1,0]<stdout>...".
+bool is_array_of_objects(std::string_view text) {
+  const std::size_t bracket = text.find_first_not_of(kSpace);
+  if (bracket == std::string_view::npos || text[bracket] != '[') return false;
+  const std::size_t next = text.find_first_not_of(kSpace, bracket + 1);
+  return next != std::string_view::npos && text[next] == '{';
+}
+
+CollectiveTrace chakra_json_trace(const nlohmann::json& json, const std::string& file) {
+  if (!is_chakra_json(json)) {
+    JsonPlace{file, "/0"}.fail("found " + describe_json(json[0]) +
+                               "; valid: GlobalMetadata, with the keys version and attr, as a "
+                               "trace of Chakra begins");
+  }
+  return read_chakra_trace(read_chakra_json(json, {file, ""}), file);
+}
+
 // A trace, or the one set of another file.
 using Content = std::variant<CollectiveTrace, MeasurementSet>;
 
 Content content_of(std::string_view text, const SourceHints& hints, const std::string& file) {
   if (file.ends_with(".et") || is_chakra_trace(text)) return read_chakra_trace(text, file);
-  const std::size_t first = text.find_first_not_of(" \t\r\n");
-  if (first == std::string_view::npos || text[first] != '{') {
+  const std::size_t first = text.find_first_not_of(kSpace);
+  const char begin = first == std::string_view::npos ? ' ' : text[first];
+  if (const auto array = begin == '{' ? chakra_array_text(text) : std::nullopt) {
+    return chakra_json_trace(parse_json(*array, file), file);
+  }
+  if (is_array_of_objects(text)) return chakra_json_trace(parse_json(text, file), file);
+  if (begin != '{') {
     MeasurementSet set = read_nccl_tests_text(text, hints, file);
     // What a log calls normal is judged as well.
     if (set.health == Health::kHealthy) set.health = Health::kUnknown;

@@ -3,8 +3,8 @@
 //   for (const MeasurementSet& set : read_measurements(store, {"run.txt", "h100_1x8_..."}, {})) ...
 //
 // The content decides: shardlab/measurements/1, the JSON of nccl-tests (-J), a trace of PyTorch's
-// profiler (kineto_trace.h) or of Chakra (chakra_trace.h, also where the name ends in .et), else the
-// text of nccl-tests. What a file does not say about its health is judged
+// profiler (kineto_trace.h) or of Chakra (chakra_trace.h: as protocol buffers, also where the name ends
+// in .et, or as JSON), else the text of nccl-tests. What a file does not say about its health is judged
 // (costmodel/measurements/health.h).
 //
 // Traces that stand one after the other are one run as long as they are of one kind and world size,

@@ -5,6 +5,7 @@
 #include <limits>
 #include <utility>
 
+#include "costmodel/measurements/chakra_json.h"
 #include "costmodel/text.h"
 #include "reports/number_text.h"
 #include "runner/run_reports.h"
@@ -42,9 +43,10 @@ void SimulationArguments::add_options(CLI::App& command) {
   command.add_option("--repetitions", repetitions, "runs of a random straggler model")
       ->check(integer_from(1, 1000000))
       ->capture_default_str();
-  command.add_option("--trace", trace,
-                     "write a trace of the first repetition: Chrome's, for ui.perfetto.dev; where "
-                     "the name ends in .et Chakra's, NAME.RANK.et for each rank");
+  command.add_option(
+      "--trace", trace,
+      "write a trace of the first repetition: Chrome's, for ui.perfetto.dev; where "
+      "the name ends in .et Chakra's, NAME.RANK.et for each rank, and as JSON in .et.json");
   command.add_option("--trace-ranks", trace_ranks, "most ranks that the trace shows")
       ->check(integer_from(1, 4096))
       ->capture_default_str();
@@ -183,10 +185,13 @@ void Simulation::run_clocks(const std::string& title) {
   clock_ms_ = watch.ms();
   if (arguments_.trace.empty()) return;
   const std::filesystem::path path(arguments_.trace);
-  if (path.extension() == ".et") {
-    for (const auto& [rank, text] : chakra_traces(mesh_, topology_, schedule_, time_.timeline)) {
-      std::filesystem::path of_rank = path;
-      write_file(of_rank.replace_extension("." + std::to_string(rank) + ".et"), text);
+  const bool is_json = arguments_.trace.ends_with(".et.json");
+  if (is_json || path.extension() == ".et") {
+    const std::string_view ending = is_json ? ".et.json" : ".et";
+    const std::string stem = arguments_.trace.substr(0, arguments_.trace.size() - ending.size());
+    for (const auto& [rank, trace] : chakra_traces(mesh_, topology_, schedule_, time_.timeline)) {
+      write_file(stem + "." + std::to_string(rank) + std::string(ending),
+                 is_json ? chakra_json_text(trace) : chakra_wire_text(trace));
     }
     return;
   }

@@ -14,6 +14,7 @@
 #include <map>
 #include <string>
 
+#include "costmodel/measurements/chakra_messages.h"
 #include "costmodel/topology.h"
 #include "sim/simulator.h"
 
@@ -23,11 +24,11 @@ namespace shardlab {
 void write_trace(std::ostream& out, const std::string& title, const DeviceMesh& mesh,
                  const Topology& topology, const Schedule& schedule, const Timeline& timeline);
 
-// The traces of the shown ranks; the text of each, by rank.
-[[nodiscard]] std::map<std::int64_t, std::string> chakra_traces(const DeviceMesh& mesh,
-                                                                const Topology& topology,
-                                                                const Schedule& schedule,
-                                                                const Timeline& timeline);
+// The traces of the shown ranks, by rank.
+[[nodiscard]] std::map<std::int64_t, ChakraMessages> chakra_traces(const DeviceMesh& mesh,
+                                                                   const Topology& topology,
+                                                                   const Schedule& schedule,
+                                                                   const Timeline& timeline);
 
 // How many ranks a trace of this schedule can show within `wanted` and kMaxTraceSlices.
 inline constexpr std::int64_t kMaxTraceSlices = 200000;

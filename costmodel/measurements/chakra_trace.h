@@ -1,5 +1,6 @@
-// Chakra execution traces (MLCommons): one file a rank, name.<rank>.et, of a GlobalMetadata and Nodes,
-// each a protocol buffer behind its length.
+// Chakra execution traces (MLCommons): one file a rank, of a GlobalMetadata and Nodes: name.<rank>.et
+// of protocol buffers, each behind its length (chakra_messages.h), or name.<rank>.et.json
+// (chakra_json.h).
 //
 //   if (is_chakra_trace(text)) CollectiveTrace trace = read_chakra_trace(text, "run.3.et");
 //   file << chakra_metadata(run) << chakra_text({.id = 0, .name = "all_gather", ...});
@@ -21,14 +22,17 @@
 #include <string_view>
 #include <vector>
 
+#include "costmodel/measurements/chakra_messages.h"
 #include "costmodel/measurements/collective_trace.h"
 
 namespace shardlab {
 
 // True for a text that begins with a GlobalMetadata behind its length.
 [[nodiscard]] bool is_chakra_trace(std::string_view text);
-// Throws ConfigError: the byte, what was found, what is valid.
+// Throws ConfigError: the byte (of JSON the pointer), what was found, what is valid.
 [[nodiscard]] CollectiveTrace read_chakra_trace(std::string_view text, std::string_view file);
+[[nodiscard]] CollectiveTrace read_chakra_trace(const ChakraMessages& messages,
+                                                std::string_view file);
 
 // Of a trace that is written. A kernel that is no collective has none.
 struct ChakraNode {
@@ -48,6 +52,9 @@ struct ChakraRun {
   std::int64_t devices_per_host = 1;
   std::int64_t world_size = 1;
 };
+[[nodiscard]] ChakraMetadata chakra_message(const ChakraRun& run);
+[[nodiscard]] ChakraMessage chakra_message(const ChakraNode& node);
+// The same as protocol buffers.
 [[nodiscard]] std::string chakra_metadata(const ChakraRun& run);
 [[nodiscard]] std::string chakra_text(const ChakraNode& node);
 

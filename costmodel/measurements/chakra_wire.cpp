@@ -1,7 +1,5 @@
 #include "costmodel/measurements/chakra_wire.h"
 
-#include <bit>
-
 #include "costmodel/error.h"
 
 namespace shardlab {
@@ -11,8 +9,10 @@ constexpr std::uint64_t kMaxFieldNumber = (std::uint64_t{1} << 29U) - 1;
 
 }  // namespace
 
+std::string WireReader::place() const { return "byte " + std::to_string(offset_ + position_); }
+
 void WireReader::fail(const std::string& message) const {
-  throw ConfigError(file_, "byte " + std::to_string(offset_ + position_), message);
+  throw ConfigError(file_, place(), message);
 }
 
 std::string_view WireReader::take(std::uint64_t bytes) {
@@ -127,10 +127,8 @@ void WireWriter::number(std::uint64_t field, std::uint64_t value) {
   varint(value);
 }
 
-void WireWriter::number(std::uint64_t field, double value) {
-  tag(field, WireType::kFixed64);
-  auto bits = std::bit_cast<std::uint64_t>(value);
-  for (int i = 0; i < 8; ++i, bits >>= 8U) bytes_ += static_cast<char>(bits & 0xFFU);
+void WireWriter::fixed(std::uint64_t value, int bytes) {
+  for (int i = 0; i < bytes; ++i, value >>= 8U) bytes_ += static_cast<char>(value & 0xFFU);
 }
 
 void WireWriter::text(std::uint64_t field, std::string_view value) {

@@ -47,6 +47,8 @@ class WireReader {
   // A number without a field, as packed lists have them.
   [[nodiscard]] std::uint64_t varint();
 
+  // "byte 212" of the file, where the reader is.
+  [[nodiscard]] std::string place() const;
   [[noreturn]] void fail(const std::string& message) const;
 
  private:
@@ -63,17 +65,18 @@ class WireReader {
 class WireWriter {
  public:
   void number(std::uint64_t field, std::uint64_t value);  // a varint
-  void number(std::uint64_t field, double value);
   void text(std::uint64_t field, std::string_view value);
   void message(std::uint64_t field, const WireWriter& value) { text(field, value.bytes_); }
-  void varint(std::uint64_t value);  // of a packed list
+  // Parts of a field: its number and type, then its value.
+  void tag(std::uint64_t field, WireType type);
+  void varint(std::uint64_t value);
+  void fixed(std::uint64_t value, int bytes);  // the lowest of its bytes
+  void raw(std::string_view bytes) { bytes_ += bytes; }
   [[nodiscard]] const std::string& bytes() const { return bytes_; }
   // Behind its length.
   [[nodiscard]] std::string delimited() const;
 
  private:
-  void tag(std::uint64_t field, WireType type);
-
   std::string bytes_;
 };
 

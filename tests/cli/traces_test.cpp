@@ -78,7 +78,7 @@ TEST_P(SimulatedTrace, ReadsBackToTheStepsOfThePlan) {
   for (const auto& entry : std::filesystem::directory_iterator(folder.path())) {
     files.push_back(entry.path().filename().string());
   }
-  EXPECT_EQ(files.size(), GetParam().ends_with(".et") ? 8U : 1U);
+  EXPECT_EQ(files.size(), GetParam().starts_with("t.et") ? 8U : 1U);
   std::sort(files.begin(), files.end());
   const ProcessResult described =
       run_shardlab({"describe", "measurement", files[0]}, folder.path());
@@ -92,11 +92,25 @@ TEST_P(SimulatedTrace, ReadsBackToTheStepsOfThePlan) {
   EXPECT_EQ(validated["warnings"], json::array());
 }
 
-INSTANTIATE_TEST_SUITE_P(Formats, SimulatedTrace, testing::Values("t.json", "t.et"),
+INSTANTIATE_TEST_SUITE_P(Formats, SimulatedTrace, testing::Values("t.json", "t.et", "t.et.json"),
                          [](const auto& which) {
-                           return which.param == "t.et" ? std::string("Chakra")
-                                                        : std::string("Kineto");
+                           return std::string(which.param == "t.et"     ? "Chakra"
+                                              : which.param == "t.json" ? "Kineto"
+                                                                        : "ChakraAsJson");
                          });
+
+// In either form, and in both that Chakra's jsonizers write.
+TEST(Traces, ChakraAsJsonIsTheSame) {
+  const auto described = [](const std::string& file) {
+    json sets = json_of({"describe", "measurement", kRecorded + file}, {});
+    for (json& set : sets) set.erase("name");
+    return sets;
+  };
+  const json expected = described("chakra.5.et");
+  ASSERT_EQ(expected.size(), 2U);
+  EXPECT_EQ(described("chakra_jsonizer.json"), expected);
+  EXPECT_EQ(described("chakra_schema_names.json"), expected);
+}
 
 // Host 1 takes twice as long: the others' waiting is no part of the times.
 TEST(Traces, WaitingForASlowHostIsNoPartOfTheTime) {
@@ -155,6 +169,9 @@ TEST(Traces, BrokenOnesSayWhere) {
                R"({"traceEvents": [{"ph": "X", "cat": "kernel", "name": "k", "ts": 1, "dur": 2,
                    "args": {"Collective name": "allreduce", "dtype": "Float"}}]})");
   folder.write("empty.json", R"({"traceEvents": []})");
+  folder.write("array.json", R"([{"ph": "X", "name": "k"}])");
+  folder.write("node.json", R"([{"version": "0.0.4"}, {"id": "1", "type": 7, "Comm": 1}])");
+  folder.write("lines.json", "{\"version\": \"0.0.4\"}\n{\"id\": \"1\",\n \"type\" 7}\n");
   const auto error_of = [&](const char* file) {
     const ProcessResult result = run_shardlab({"validate", file}, folder.path());
     EXPECT_EQ(result.exit_code, 3);
@@ -164,6 +181,15 @@ TEST(Traces, BrokenOnesSayWhere) {
   EXPECT_EQ(error_of("broken.json"),
             "shardlab: broken.json:/traceEvents/0/args: missing key \"Group size\"\n");
   EXPECT_EQ(error_of("empty.json"), "shardlab: empty.json: found no collective with a time\n");
+  EXPECT_EQ(
+      error_of("array.json"),
+      "shardlab: array.json:/0: found an object; valid: GlobalMetadata, with the keys version "
+      "and attr, as a trace of Chakra begins\n");
+  EXPECT_EQ(error_of("node.json"),
+            "shardlab: node.json:/1/Comm: unknown key; valid: id, name, type, ctrlDeps, dataDeps, "
+            "startTimeMicros, durationMicros, inputs, outputs, attr, storage\n");
+  EXPECT_EQ(error_of("lines.json"),
+            "shardlab: lines.json:line 3, column 9: broken JSON: found \"7\"; valid: \":\"\n");
 }
 
 }  // namespace
