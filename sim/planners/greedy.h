@@ -6,6 +6,9 @@
 //
 // Source: PyTorch 2.13.0, _redistribute.py, generate_greedy_transform_infos. Consequences worth
 // knowing: pure partial sources reduce outermost first, sources with a shard innermost first.
+//
+// Strided shards nest as plain ones do: _S(0,8)S(0) to RS(0) gathers both. DTensor looks at plain shards
+// alone, and so gathers or cuts a mesh dim under a shard that was cut from it, which scrambles the rows.
 #pragma once
 
 #include "sim/placement.h"
@@ -28,10 +31,14 @@ void for_each_greedy_step(const Placements& from, const Placements& to, bool sou
   if (source_is_sharded) {
     for (int i = ndim - 1; i >= 0; --i) {
       Placement target = at(to, i);
-      if (target.is_shard()) {
-        // Misaligned: the outer mesh dims that shard this tensor dim now are not those that will.
+      if (target.is_shard_like()) {
+        const auto cuts = [&](const Placement& p) {
+          return p.is_shard_like() && p.dim() == target.dim();
+        };
+        // Misaligned: the outer mesh dims do not cut this tensor dim now as they will.
         for (int j = 0; j < i; ++j) {
-          if (at(current, j).is_shard_of(target.dim()) != at(to, j).is_shard_of(target.dim())) {
+          const Placement& now = at(current, j);
+          if ((cuts(now) || cuts(at(to, j))) && now != at(to, j)) {
             target = Placement::replicate();
             break;
           }

@@ -60,6 +60,12 @@ INSTANTIATE_TEST_SUITE_P(
                    "0:P(sum)>S(0) 1:P(sum)>S(0)"},
         GreedyCase{"AReplicatedSourceGoesOutermostFirst", "2x2", "RR", "S(0)S(0)",
                    "0:R>S(0) 1:R>S(0)"},
+        GreedyCase{"AStridedShardIsNotTakenFromUnderAShard", "2x4", "_S(0,8)S(0)", "RS(0)",
+                   "1:S(0)>R 0:_S(0,8)>R 1:R>S(0)"},
+        GreedyCase{"AStridedShardIsNotPutUnderAShard", "2x2", "RS(1)", "_S(1,4)S(1)",
+                   "1:S(1)>R 0:R>_S(1,4) 1:R>S(1)"},
+        GreedyCase{"AStridedShardStaysUnderTheSameOnes", "2x2", "S(0)_S(0,3)", "S(0)S(1)",
+                   "1:_S(0,3)>S(1)"},
         GreedyCase{"AShardOfAUnitMeshDimIsNoShard", "1x2", "S(0)P", "RR", "0:S(0)>R 1:P(sum)>R"}),
     [](const auto& test) { return std::string(test.param.name); });
 
@@ -115,13 +121,15 @@ TEST(Greedy, NeverTouchesAShardUnderAnInnerOneForRandomLayouts) {
   SHARDLAB_TRACE_SEED();
   for (int i = 0; i < random_cases(5000); ++i) {
     const DeviceMesh mesh = random_mesh(random, 5, 3);
-    const Layout from = random_layout(random, mesh, 2, {.orders = false});
-    const Layout to = random_layout(random, mesh, 2, {.orders = false});
+    const testing_support::LayoutKinds kinds{.orders = false, .strided = i % 2 == 1};
+    const Layout from = random_layout(random, mesh, 2, kinds);
+    const Layout to = random_layout(random, mesh, 2, kinds);
     if (num_shards(from.placements, mesh, true) == 1) continue;  // unit shards aside
     Placements current = from.placements;
     const auto sharded_inside = [&](int mesh_dim, const Placement& p) {
       for (std::size_t i2 = static_cast<std::size_t>(mesh_dim) + 1; i2 < current.size(); ++i2) {
-        if (p.is_shard() && current[i2].is_shard_of(p.dim())) return true;
+        const Placement& inner = current[i2];
+        if (p.is_shard_like() && inner.is_shard_like() && inner.dim() == p.dim()) return true;
       }
       return false;
     };
