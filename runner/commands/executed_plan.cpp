@@ -6,6 +6,7 @@
 
 #include "costmodel/text.h"
 #include "runner/chosen_op.h"
+#include "strategies/program_execution.h"
 
 namespace shardlab {
 
@@ -25,8 +26,8 @@ ExecutedPlan executed_plan(const SolvedProgram& solved, Redistributor& redistrib
     const LayoutId to = layout(edge.reader, strategies.of(edge.reader).outputs + edge.argument);
     const auto [price, is_new] = known.try_emplace({meta, from, to}, 0.0);
     if (is_new) {
-      const Plan plan = redistributor.plan(strategies.metas[meta], Layout(strategies.layouts[from]),
-                                           Layout(strategies.layouts[to]));
+      const Plan plan = plan_move(redistributor, strategies.metas[meta],
+                                  Layout(strategies.layouts[from]), Layout(strategies.layouts[to]));
       if (!reason_against(plan).empty()) {
         executed.unexecutable = "node " + solved.program.nodes[edge.reader].name + ", input " +
                                 std::to_string(edge.argument) + ", " + plan.from.text() + " to " +
