@@ -9,13 +9,14 @@ const std::string& reason_against(const Plan& plan) {
   return plan.impossible.empty() ? plan.unexecutable : plan.impossible;
 }
 
-ChosenOp choose(StackEvaluator& evaluator, const DeviceMesh& mesh, const OpCall& call) {
-  if (find_op_rule(call.op, evaluator.stack().rules).is_foreach()) {
+ChosenOp choose(StackEvaluator& evaluator, const DeviceMesh& mesh, const OpCall& call,
+                const OpRule& rule) {
+  if (rule.is_foreach()) {
     throw InputError(call.op + " is many ops, selected one by one; valid: the op of one element");
   }
   ChosenOp op{.call = call,
-              .rule = find_op_rule(call.op, evaluator.stack().rules),
-              .choice = evaluator.select(call, mesh).choice,
+              .rule = rule,
+              .choice = evaluator.select(call, mesh, {.rule = &rule}).choice,
               .plans = {},
               .refused = {}};
   const auto tensors = call.tensors();

@@ -17,9 +17,9 @@ struct ChosenOp {
   std::string refused;
 };
 
-// Throws InputError: an op that is many ops, inputs that it can't take.
-[[nodiscard]] ChosenOp choose(StackEvaluator& evaluator, const DeviceMesh& mesh,
-                              const OpCall& call);
+// By this rule for the call's op. Throws InputError: an op that is many ops, inputs that it can't take.
+[[nodiscard]] ChosenOp choose(StackEvaluator& evaluator, const DeviceMesh& mesh, const OpCall& call,
+                              const OpRule& rule);
 [[nodiscard]] double kernel_us(const StackEvaluator& evaluator, const DeviceMesh& mesh,
                                const ChosenOp& op);
 // Why a plan does not run, empty where it does.

@@ -697,7 +697,8 @@ Selection StackEvaluator::select_by_steps(const OpRule& rule, const OpCall& call
 
 Selection StackEvaluator::select(const OpCall& call, const DeviceMesh& mesh,
                                  const SelectOptions& options) {
-  const OpRule& rule = find_op_rule(call.op, stack_.rules);
+  const OpRule& rule =
+      options.rule != nullptr ? *options.rule : find_op_rule(call.op, stack_.rules);
   const SearchKind search = options.search.value_or(stack_.search);
   const CandidateOrder order = options.order.value_or(stack_.order);
   std::string note;

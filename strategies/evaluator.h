@@ -58,6 +58,7 @@ struct SelectOptions {
   std::optional<SearchKind> search = {};
   std::optional<CandidateOrder> order = {};
   bool nesting_guard = true;
+  const OpRule* rule = nullptr;  // instead of the one that the stack's rule set has for the op
 };
 
 // A choice without its alternatives, for thousands of questions.

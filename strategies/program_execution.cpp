@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "costmodel/error.h"
+#include "sim/planners/greedy.h"
 #include "strategies/program_data.h"
 #include "strategies/program_graph.h"
 #include "strategies/wide_program.h"
@@ -278,6 +279,42 @@ bool NodeExecution::is_right() const {
                                     [](const ExecutionResult& move) { return move.verified; });
 }
 
+namespace {
+
+// Whether every shard is the innermost of its tensor dim when it changes, and the target's order comes out.
+bool nests(const Plan& plan) {
+  Layout layout = plan.start;
+  for (const PlanStep& step : plan.steps) {
+    const int m = step.mesh_dims.front();
+    for (int i = 0; i < layout.ndim() && !step.is_merged() && step.from.is_shard_like(); ++i) {
+      if (i != m && layout[i].is_shard_like() && layout[i].dim() == step.from.dim() &&
+          layout.order.position(i) > layout.order.position(m)) {
+        return false;
+      }
+    }
+    layout = step.after;
+  }
+  return layout.placements != plan.to.placements || layout == plan.to;
+}
+
+}  // namespace
+
+Plan plan_move(Redistributor& redistributor, const TensorMeta& meta, const Layout& from,
+               const Layout& to) {
+  Plan plan = redistributor.plan(meta, from, to);
+  const bool is_strided = from.has_strided() || to.has_strided();
+  if (!is_strided || !plan.impossible.empty() || !plan.unexecutable.empty() || nests(plan)) {
+    return plan;
+  }
+  std::vector<StepRequest> steps;
+  for_each_greedy_step<Nesting::kAllShards>(
+      from.placements, to.placements, num_shards(from.placements, redistributor.mesh(), true) > 1,
+      [&](int mesh_dim, const Placement& before, const Placement& after) {
+        steps.push_back({mesh_dim, before, after});
+      });
+  return redistributor.plan_of_steps(meta, from, steps);
+}
+
 std::vector<NodePlan> plan_program(const Program& program,
                                    std::span<const NodePlacements> placements,
                                    Redistributor& redistributor) {
@@ -302,8 +339,8 @@ std::vector<NodePlan> plan_program(const Program& program,
       for (std::size_t i = 0; i < values.size(); ++i) {
         const TensorMeta& meta = program.nodes[values[i].node].outputs[values[i].output];
         const Layout wanted = layout_for(placements[n].inputs[i], wide_meta(meta));
-        plans[n].moves.push_back(
-            redistributor.plan(meta, plans[values[i].node].outputs[values[i].output], wanted));
+        plans[n].moves.push_back(plan_move(
+            redistributor, meta, plans[values[i].node].outputs[values[i].output], wanted));
       }
     } catch (const InputError& error) {
       throw InputError("node " + node.name + ": " + error.what());

@@ -42,6 +42,10 @@ struct NodePlan {
   std::vector<Layout> outputs;
   std::vector<Plan> moves;  // by tensor that the node reads, from where its producer leaves it
 };
+// The redistributor's plan. Where that takes a mesh dim from under a strided shard, as DTensor's greedy planner
+// does, scrambling rows: the greedy plan that does not.
+[[nodiscard]] Plan plan_move(Redistributor& redistributor, const TensorMeta& meta,
+                             const Layout& from, const Layout& to);
 // Throws InputError, naming the node: another number of layouts than tensors, a shard of a dim that one lacks.
 [[nodiscard]] std::vector<NodePlan> plan_program(const Program& program,
                                                  std::span<const NodePlacements> placements,

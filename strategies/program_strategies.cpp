@@ -10,6 +10,7 @@
 #include "costmodel/error.h"
 #include "strategies/program_graph.h"
 #include "strategies/row_expansion.h"
+#include "strategies/view_rule.h"
 
 namespace shardlab {
 namespace {
@@ -328,7 +329,9 @@ class Enumerator {
           spec.layout = Layout(fits ? placements : whole);
         }
       }
-      for (const FollowCandidate& candidate : candidates_of(rule, call)) add(candidate);
+      for (const FollowCandidate& candidate : candidates_of(rule, call, metas[0]->shape)) {
+        add(candidate);
+      }
     }
     return {.rule = &rule, .tensors = layout_lists(layouts)};
   }
@@ -345,17 +348,22 @@ class Enumerator {
   }
 
   // With strided shards a view keeps what it can show without communication, as DTensor's does; else as
-  // the rule says.
-  [[nodiscard]] std::vector<FollowCandidate> candidates_of(const OpRule& rule,
-                                                           const OpCall& call) const {
-    if (options_.strided && is_reshape(rule.op)) {
-      try {
-        return find_op_rule("aten.view.default", kDTensor213).follow(call, mesh_);
-      } catch (const InputError&) {
-        return plain_candidates_of(rule, call);
-      }
+  // the rule says. Both may call a layout what the ranks do not hold: then only what they hold is kept.
+  [[nodiscard]] std::vector<FollowCandidate> candidates_of(const OpRule& rule, const OpCall& call,
+                                                           const Shape& to) const {
+    if (!options_.strided || !is_reshape(rule.op)) return plain_candidates_of(rule, call);
+    std::vector<FollowCandidate> candidates;
+    try {
+      candidates = find_op_rule("aten.view.default", kDTensor213).follow(call, mesh_);
+    } catch (const InputError&) {
+      candidates = plain_candidates_of(rule, call);
     }
-    return plain_candidates_of(rule, call);
+    const Shape& from = call.tensors()[0]->meta.shape;
+    const auto is_right = [&](const FollowCandidate& candidate) {
+      return shows_alike(from, to, {candidate.inputs[0], candidate.outputs[0]}, mesh_);
+    };
+    if (std::all_of(candidates.begin(), candidates.end(), is_right)) return candidates;
+    return find_op_rule("aten.view.default", kShardlab).follow(call, mesh_);
   }
 
   const Program& program_;

@@ -438,6 +438,16 @@ bool cuts_alike(const Cut& a, const Cut& b, std::int64_t ranks) {
   return true;
 }
 
+// Whether a shard of the input and one of the output are the same elements of every box.
+bool shards_alike(const std::set<Boxes>& boxes, const Placement& from, const Placement& to,
+                  std::int64_t ranks) {
+  return std::all_of(boxes.begin(), boxes.end(), [&](const Boxes& box) {
+    const std::optional<Cut> a = cut_of(box.from, from.dim(), from.split_factor());
+    const std::optional<Cut> b = cut_of(box.to, to.dim(), to.split_factor());
+    return a && b && cuts_alike(*a, *b, ranks);
+  });
+}
+
 // The shard of the output that is the given one of the input, in every rank's box.
 std::optional<Placement> same_shard(const std::set<Boxes>& boxes, const Placement& shard,
                                     std::int64_t ranks) {
@@ -450,14 +460,9 @@ std::optional<Placement> same_shard(const std::set<Boxes>& boxes, const Placemen
     const std::int64_t factor = cut->pieces / before;
     if (cut->pieces % before != 0 || factor > std::numeric_limits<std::int32_t>::max()) continue;
     if (best && factor >= best->split_factor()) continue;
-    const bool fits = std::all_of(boxes.begin(), boxes.end(), [&](const Boxes& box) {
-      const std::optional<Cut> a = cut_of(box.from, shard.dim(), shard.split_factor());
-      const std::optional<Cut> b = cut_of(box.to, out, factor);
-      return a && b && cuts_alike(*a, *b, ranks);
-    });
-    if (!fits) continue;
-    best = factor == 1 ? Placement::shard(out)
-                       : Placement::strided_shard(out, static_cast<int>(factor));
+    const Placement shown = factor == 1 ? Placement::shard(out)
+                                        : Placement::strided_shard(out, static_cast<int>(factor));
+    if (shards_alike(boxes, shard, shown, ranks)) best = shown;
   }
   return best;
 }
@@ -501,6 +506,24 @@ ViewLayouts exact_view(const Shape& from, const Shape& to, const Placements& pla
     layouts.output.push_back(shown.value_or(Placement::replicate()));
   }
   return layouts;
+}
+
+bool shows_alike(const Shape& from, const Shape& to, const ViewLayouts& layouts,
+                 const DeviceMesh& mesh) {
+  std::set<Boxes> boxes;
+  if (product_of(from) > 0) boxes.insert({from, to});
+  for (std::size_t m = 0; m < layouts.input.size(); ++m) {
+    const Placement& a = layouts.input[m];
+    const Placement& b = layouts.output[m];
+    if (!a.is_shard_like() || !b.is_shard_like()) {
+      if (a != b) return false;
+      continue;
+    }
+    const std::int64_t ranks = mesh.size(static_cast<int>(m));
+    if (!shards_alike(boxes, a, b, ranks)) return false;
+    boxes = sharded(boxes, a, b, ranks);
+  }
+  return true;
 }
 
 }  // namespace shardlab

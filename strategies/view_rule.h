@@ -65,5 +65,9 @@ struct ViewLayouts {
 // mesh dim on which they are not is replicated. Assumes shapes of the same elements.
 [[nodiscard]] ViewLayouts exact_view(const Shape& from, const Shape& to,
                                      const Placements& placements, const DeviceMesh& mesh);
+// Whether every rank holds the same elements in both layouts; false for strided shards whose pieces are
+// not equally long. Assumes shapes of the same elements.
+[[nodiscard]] bool shows_alike(const Shape& from, const Shape& to, const ViewLayouts& layouts,
+                               const DeviceMesh& mesh);
 
 }  // namespace shardlab

@@ -173,7 +173,7 @@ void simulate_op(const SimulateArguments& arguments, StackEvaluator& evaluator, 
   const DeviceMesh mesh =
       parse_option("--mesh", [&] { return DeviceMesh::parse(arguments.redistribution.mesh); });
   const OpCall call = arguments.op.read(mesh, evaluator.stack().rules);
-  const ChosenOp op = choose(evaluator, mesh, call);
+  const ChosenOp op = choose(evaluator, mesh, call, find_op_rule(call.op, evaluator.stack().rules));
   Simulation simulation(arguments.simulation, mesh, evaluator.topology(), session);
   simulation.note_subject(call.op, evaluator.stack().to_json());
   simulation.refuse(op.refused);

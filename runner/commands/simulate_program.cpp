@@ -58,20 +58,49 @@ std::vector<Layout> pinned_layouts(const SimulateProgramArguments& arguments,
   return layouts;
 }
 
-// What the program says of an op's outputs, and what the op makes of its inputs.
-void expect_outputs(const ProgramNode& node, const std::vector<TensorMeta>& made) {
+// Whether a graph may show this output of an op in parts of its own, in whatever dtype: attention's random
+// state, which is whole on every rank.
+bool is_random_state(const OpRule& rule, const TensorMeta& meta) {
+  return rule.kernel == Kernel::kAttention && !is_floating_point(meta.dtype);
+}
+
+// Layouts of an op's outputs as the program shows them. Throws InputError where they are not what the op
+// makes of its inputs.
+std::vector<Layout> output_layouts(const ProgramNode& node, const ChosenOp& op, int mesh_ndim) {
+  const std::vector<TensorMeta> made = op.rule.outputs(op.call);
   const auto text = [](const std::vector<TensorMeta>& metas) {
     std::string out;
     for (const TensorMeta& meta : metas) out += (out.empty() ? "" : ", ") + meta.text();
     return out.empty() ? "none" : out;
   };
-  bool equal = node.outputs.size() == made.size();
-  for (std::size_t o = 0; equal && o < made.size(); ++o) {
-    equal = node.outputs[o].shape == made[o].shape && node.outputs[o].dtype == made[o].dtype;
-  }
-  if (!equal) {
+  const auto refuse = [&] {
     throw InputError("its outputs are said to be " + text(node.outputs) + "; valid: " + text(made));
+  };
+  std::vector<Layout> layouts;
+  std::size_t next = 0;
+  const auto skip_state = [&] {
+    while (next < made.size() && is_random_state(op.rule, made[next])) ++next;
+  };
+  for (const TensorMeta& meta : node.outputs) {
+    if (is_random_state(op.rule, meta)) {
+      layouts.push_back(Layout::replicated(mesh_ndim));
+      continue;
+    }
+    skip_state();
+    if (next == made.size() || meta.shape != made[next].shape || meta.dtype != made[next].dtype) {
+      refuse();
+    }
+    layouts.emplace_back(op.choice.outputs[next++]);
   }
+  skip_state();
+  if (next != made.size()) refuse();
+  return layouts;
+}
+
+// The stack's rule, and where it has none AutoParallel's, as in solve. Throws InputError: no rule.
+const OpRule& rule_of(const std::string& op, RuleSet rules) {
+  const OpRule* rule = find_program_rule(op, rules);
+  return rule != nullptr ? *rule : find_op_rule(op, rules);
 }
 
 ProgramRunPlan choose_all(const SimulateProgramArguments& arguments, const Program& program,
@@ -106,16 +135,16 @@ ProgramRunPlan choose_all(const SimulateProgramArguments& arguments, const Progr
       }
     }
     try {
-      call.op = std::string(find_op_rule(call.op, evaluator.stack().rules).op);
-      const ChosenOp op = choose(evaluator, mesh, call);
+      const OpRule& rule = rule_of(call.op, evaluator.stack().rules);
+      call.op = std::string(rule.op);
+      const ChosenOp op = choose(evaluator, mesh, call, rule);
       if (!op.refused.empty()) {
         plan.refused = "node " + node.name + ": " + op.refused;
         return plan;
       }
-      expect_outputs(node, op.rule.outputs(call));
+      own.outputs = output_layouts(node, op, mesh.ndim());
       plan.compute_us[n] = kernel_us(evaluator, mesh, op);
       own.moves = op.plans;
-      for (const Placements& placements : op.choice.outputs) own.outputs.emplace_back(placements);
     } catch (const InputError& error) {
       throw ConfigError(arguments.program, "/nodes/" + std::to_string(n),
                         "node " + node.name + ": " + error.what());

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "costmodel/text.h"
+#include "runner/commands/executed_plan.h"
 #include "runner/commands/solve_answers.h"
 #include "runner/commands/solve_curves.h"
 #include "runner/commands/solve_recipes.h"
@@ -225,7 +226,11 @@ void solve_program(const SolveProgramArguments& arguments, const SolveAnswers& a
     print_recipes(*recipes, session);
     return;
   }
+  const ExecutedPlan executed =
+      solution.feasible ? executed_plan(solved, evaluator.on(mesh)) : ExecutedPlan();
   if (session.json()) {
+    json["executed_us"] = executed.us ? nlohmann::json(*executed.us) : nlohmann::json(nullptr);
+    json["unexecutable"] = text_or_null(executed.unexecutable);
     for (SolveAnswer& answer : more) json[answer.key] = std::move(answer.json);
     json["stack"] = stack.name;
     json["topology"] = topology.name();
@@ -236,6 +241,9 @@ void solve_program(const SolveProgramArguments& arguments, const SolveAnswers& a
     return;
   }
   std::string text = solved_text(solved, answers.all_nodes);
+  if (solution.feasible) {
+    text += executed_text(executed, problem.breakdown(strategies, prices, solution.assignment));
+  }
   for (const std::string& note : notes) text += "  note: " + note + "\n";
   for (const SolveAnswer& answer : more) text += answer.text;
   if (!session.no_timing) text += text_of(times);

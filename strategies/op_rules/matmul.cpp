@@ -196,7 +196,7 @@ EinsumEquation einsum_equation(const OpCall& call) {
 
 std::vector<TensorMeta> einsum_outputs(const OpCall& call) {
   const EinsumEquation equation = einsum_equation(call);
-  expect_operands(call, equation.inputs().size());
+  expect_tensors(call, equation.inputs().size());  // one by one, or as PyTorch's list
   TensorMeta out = call.tensors()[0]->meta;
   out.shape = equation.output_shape(shapes_from(call, 0), call.op);
   out.strides.clear();

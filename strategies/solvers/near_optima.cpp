@@ -18,6 +18,20 @@ constexpr double kMostWork = 3e7;
 constexpr std::size_t kMostItems = 20'000'000;
 constexpr int kSweeps = 16;
 
+// The least cost with one of these values: of one after the other where all are too much.
+double least_of(const NearOptima::Resolve& resolve, const Restriction& values) {
+  try {
+    return resolve(values);
+  } catch (const LimitError&) {
+    if (values.allowed.size() == 1) throw;
+  }
+  double least = kForbidden;
+  for (const int value : values.allowed) {
+    least = std::min(least, resolve({.variable = values.variable, .allowed = {value}}));
+  }
+  return least;
+}
+
 }  // namespace
 
 NearOptima::NearOptima(const CostNetwork& network, const CutNetwork& cut, const BoundSearch& search)
@@ -101,7 +115,7 @@ std::vector<double> NearOptima::margins(const Assignment& assignment, const Reso
         for (const int x : cut_.values(v)) {
           if (x != assignment[at(v)]) others.allowed.push_back(x);
         }
-        margins[at(v)] = std::max(0.0, resolve(others) - minimum);
+        margins[at(v)] = std::max(0.0, least_of(resolve, others) - minimum);
       });
   return margins;
 }

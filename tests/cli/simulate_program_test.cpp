@@ -1,6 +1,9 @@
 // shardlab simulate PROGRAM: with data, under the plan of a file or as the stack chooses.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
+#include "costmodel/text.h"
 #include "tests/cli/messages.h"
 
 namespace shardlab::testing_support {
@@ -33,7 +36,10 @@ class ThinLlama : public testing::Test {
     folder_.write("plan.json", solved.out);
   }
   ProcessResult simulate(const Words& more) {
-    Words words = {"simulate", "thin.json", "--mesh", "2x4", "--stack", "ap-nccl"};
+    Words words = {"simulate", "thin.json", "--mesh", "2x4"};
+    if (std::find(more.begin(), more.end(), "--stack") == more.end()) {
+      words.insert(words.end(), {"--stack", "ap-nccl"});
+    }
     words.insert(words.end(), more.begin(), more.end());
     return run_shardlab(words, folder_.path());
   }
@@ -93,6 +99,76 @@ TEST_F(ThinLlama, ThePriceOfAPlanIsWhatSolveSaysOfItsKernels) {
   EXPECT_EQ(found["bytes_moved"], 0);
   EXPECT_NEAR(found["price_us"].get<double>(),
               json::parse(solved.out)["breakdown_us"]["compute"].get<double>(), 1e-9);
+}
+
+// AutoParallel prices some changes otherwise than as their steps.
+TEST_F(ThinLlama, SolveSaysWhatAPlansStepsSumUpTo) {
+  const ProcessResult result = run_shardlab({"simulate", "whole.json", "--mesh", "2x4", "--plan",
+                                             "plan.json", "--format", "json", "--no-timing"},
+                                            folder_.path());
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  const auto executed = plan_["executed_us"].get<double>();
+  EXPECT_NEAR(json::parse(result.out)["price_us"].get<double>(), executed, 1e-9 * executed);
+  EXPECT_GT(executed, plan_["objective_us"].get<double>());
+  EXPECT_EQ(plan_["unexecutable"], nullptr);
+  const std::string text =
+      run_shardlab({"solve", "whole.json", "--mesh", "2x4", "--parameter-budget", "0.125",
+                    "--pin-inputs", "S(0)R", "--pin-outputs", "S(0)S(2)"},
+                   folder_.path())
+          .out;
+  EXPECT_NE(text.find("  executed " + format_double(executed) +
+                      " us: what its kernels and the steps of its moves sum up to; the stack "
+                      "prices moves otherwise\n"),
+            std::string::npos)
+      << text;
+}
+
+// A partial sum becomes an average for free: AutoParallel's prices lead there, no collective does.
+TEST(SolvedProgram, SaysWhichOfItsMovesCantRun) {
+  const TemporaryFolder folder;
+  const Words program = {"program",  "llama3-8b", "--layers", "1",
+                         "--matmul", "native",    "--out",    "llama.json"};
+  ASSERT_EQ(run_shardlab(program, folder.path()).exit_code, 0);
+  Words words = {"solve", "llama.json", "--mesh", "2x4", "--recipe", "fsdp-tp-sp"};
+  const std::string why =
+      "node permute_29, input 0, P(sum)P(sum) to P(sum)P(avg): P(sum)->P(avg) is refused by the "
+      "executor since pytorch/pytorch#172041";
+  const ProcessResult text = run_shardlab(words, folder.path());
+  EXPECT_NE(text.out.find("\n  can't run: " + why + "\n"), std::string::npos) << text.out;
+  words.insert(words.end(), {"--format", "json"});
+  const json found = json::parse(run_shardlab(words, folder.path()).out);
+  EXPECT_EQ(found["executed_us"], nullptr);
+  EXPECT_EQ(found["unexecutable"], why);
+}
+
+// Flash attention has two outputs of random state where the op's rule has one, and no rule set but
+// AutoParallel's has dtype casts.
+TEST_F(ThinLlama, WhatTheStackChoosesRunsToo) {
+  for (const std::string stack : {"dtensor-2.13", "ap-nccl", "shardlab"}) {
+    Words words = {"--stack", stack, "--pin-inputs", "S(0)R", "--data", "on", "--format", "json"};
+    // AutoParallel's prices then ask for P(sum)->P(avg), which no collective makes.
+    if (stack != "ap-nccl") {
+      words.insert(words.end(), {"--pin", "layers.0.attention.wq.weight=RS(0)"});
+    }
+    const ProcessResult result = simulate(words);
+    ASSERT_EQ(result.exit_code, 0) << stack << ": " << result.err << result.out;
+    const json found = json::parse(result.out);
+    EXPECT_EQ(found["verified"], true) << stack << ": " << found["mismatch"];
+    EXPECT_EQ(found["plan"], nullptr);
+    EXPECT_EQ(found["wrong_nodes"], json::array());
+    EXPECT_GT(found["exact_nodes"], 60);
+    EXPECT_EQ(found["bytes_moved"] > 0, stack != "ap-nccl");
+  }
+  const ProcessResult whole =
+      run_shardlab({"simulate", "whole.json", "--mesh", "8x8", "--pin-inputs", "S(0)R", "--pin",
+                    "layers.0.attention.wq.weight=S(0)S(1)", "--format", "json"},
+                   folder_.path());
+  ASSERT_EQ(whole.exit_code, 0) << whole.err;
+  const json found = json::parse(whole.out);
+  EXPECT_EQ(found["ops"], 304);
+  EXPECT_EQ(found["ranks"], 64);
+  EXPECT_GT(found["bytes_moved"], 0);
+  EXPECT_GT(found["time_us"], 0.0);
 }
 
 TEST_F(ThinLlama, AWrongPlanIsNamedByItsNode) {

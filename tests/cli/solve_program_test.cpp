@@ -467,5 +467,31 @@ TEST(SolveProgram, SaysWhatIsMissing) {
             "MiB, GiB, TiB, kB, KB, MB, GB or TB\n");
 }
 
+// Two of its nodes' other values are too much to solve at once, and each of them alone is not.
+TEST(SolvedMargins, OfANetworkThatIsEntangledAreFoundValueByValue) {
+  const Words words = {"solve", "transformer-block", "--mesh", "2x2", "--format", "json"};
+  Words with_margins = words;
+  with_margins.emplace_back("--margins");
+  const ProcessResult result = run_shardlab(with_margins);
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  const json found = json::parse(result.out);
+  const auto optimum = found["objective_us"].get<double>();
+  const json& node = found["assignment"][131];
+  ASSERT_EQ(node["node"], "permute_12");
+  const auto margin = node["margin_us"].get<double>();
+  EXPECT_GT(margin, 0.0);
+  // The best with another layout has another value.
+  double least = INFINITY;
+  for (const char* layout :
+       {"RR", "RS(0)", "RS(1)", "S(0)R", "S(1)R", "S(0)S(0)", "S(0)S(1)", "S(1)S(0)", "S(1)S(1)"}) {
+    if (node["layout_out"] == layout) continue;
+    Words pinned = words;
+    pinned.insert(pinned.end(), {"--pin", std::string("permute_12=") + layout});
+    const json other = json::parse(run_shardlab(pinned).out);
+    least = std::min(least, other["objective_us"].get<double>() - optimum);
+  }
+  EXPECT_GE(least, margin - 1e-9 * optimum);
+}
+
 }  // namespace
 }  // namespace shardlab::testing_support

@@ -241,6 +241,42 @@ TEST(ExactView, KeepsWhatHoldsTheSameElementsOnEveryRank) {
   EXPECT_GT(kept, random_cases(4000) / 8);
 }
 
+TEST(ShowsAlike, SaysWhetherEveryRankHoldsTheSameElements) {
+  SHARDLAB_TRACE_SEED();
+  Random random(9);
+  int alike = 0;
+  for (int i = 0; i < random_cases(20000); ++i) {
+    const DeviceMesh mesh =
+        DeviceMesh::parse(random.pick(std::vector<std::string>{"2", "3", "2x2", "2x3", "2x2x2"}));
+    const std::int64_t elements = random.pick(std::vector<std::int64_t>{8, 12, 24, 30});
+    const Shape from = random_shape(random, elements);
+    const Shape to = random_shape(random, elements);
+    ViewLayouts layouts;
+    for (int m = 0; m < mesh.ndim(); ++m) {
+      layouts.input.push_back(random_shard(random, from));
+      layouts.output.push_back(random_shard(random, to));
+    }
+    if (i % 2 == 1) layouts = exact_view(from, to, layouts.input, mesh);
+    const bool same =
+        elements_of(from, layouts.input, mesh) == elements_of(to, layouts.output, mesh);
+    const bool said = shows_alike(from, to, layouts, mesh);
+    // Pieces of different lengths and shards behind an empty one are no layouts of a view's.
+    EXPECT_TRUE(same || !said) << Layout(layouts.input).text() << Layout(layouts.output).text();
+    EXPECT_TRUE(said || i % 2 == 0) << Layout(layouts.input).text();
+    alike += said ? 1 : 0;
+  }
+  EXPECT_GT(alike, random_cases(20000) / 2);
+}
+
+// DTensor calls rows 0 to 3 of each of 4 pieces of 16 the strided shard R_S(1,4) of [8,8].
+TEST(ShowsAlike, ShardsThatPyTorchMixesUpAreNot) {
+  const DeviceMesh mesh = DeviceMesh::parse("2x4");
+  const Placements flat = Layout::parse("R_S(0,4)", 2).placements;
+  EXPECT_FALSE(shows_alike({64}, {8, 8}, {flat, Layout::parse("R_S(1,4)", 2).placements}, mesh));
+  EXPECT_FALSE(shows_alike({64}, {8, 8}, {flat, Layout::parse("RR", 2).placements}, mesh));
+  EXPECT_TRUE(shows_alike({64}, {4, 16}, {flat, Layout::parse("RS(1)", 2).placements}, mesh));
+}
+
 TEST(ExactView, LosesNoShardThatTheResultCanHave) {
   SHARDLAB_TRACE_SEED();
   Random random(8);

@@ -138,5 +138,50 @@ TEST(Greedy, NeverTouchesAShardUnderAnInnerOneForRandomLayouts) {
   }
 }
 
+// "1:S(0)>R": the steps where strided shards nest as plain ones do.
+std::string nested_steps(const Layout& from, const Layout& to) {
+  std::string text;
+  for_each_greedy_step<Nesting::kAllShards>(
+      from.placements, to.placements, true, [&](int m, const Placement& a, const Placement& b) {
+        text += (text.empty() ? "" : " ") + std::to_string(m) + ":" + a.text() + ">" + b.text();
+      });
+  return text;
+}
+
+TEST(NestedGreedy, TakesNoStridedShardFromUnderAnother) {
+  const auto steps = [](const char* from, const char* to) {
+    return nested_steps(Layout::parse(from, 2), Layout::parse(to, 2));
+  };
+  EXPECT_EQ(steps("_S(0,8)S(0)", "RS(0)"), "1:S(0)>R 0:_S(0,8)>R 1:R>S(0)");
+  EXPECT_EQ(steps("RS(1)", "_S(1,4)S(1)"), "1:S(1)>R 0:R>_S(1,4) 1:R>S(1)");
+  EXPECT_EQ(steps("S(0)_S(0,3)", "_S(0,2)_S(0,3)"), "1:_S(0,3)>R 0:S(0)>_S(0,2) 1:R>_S(0,3)");
+  EXPECT_EQ(steps("S(0)_S(0,3)", "S(0)S(1)"), "1:_S(0,3)>S(1)");
+}
+
+TEST(NestedGreedy, NeverTouchesAShardUnderAnInnerOneForRandomLayouts) {
+  Random random(33);
+  SHARDLAB_TRACE_SEED();
+  for (int i = 0; i < random_cases(5000); ++i) {
+    const DeviceMesh mesh = random_mesh(random, 5, 3);
+    const Layout from = random_layout(random, mesh, 2, {.orders = false, .strided = true});
+    const Layout to = random_layout(random, mesh, 2, {.orders = false, .strided = true});
+    if (num_shards(from.placements, mesh, true) == 1) continue;  // unit shards aside
+    Placements current = from.placements;
+    for_each_greedy_step<Nesting::kAllShards>(
+        from.placements, to.placements, true, [&](int m, const Placement& a, const Placement& b) {
+          const auto place = static_cast<std::size_t>(m);
+          for (std::size_t inner = place + 1; inner < current.size(); ++inner) {
+            for (const Placement& p : {a, b}) {
+              EXPECT_FALSE(p.is_shard_like() && current[inner].is_shard_like() &&
+                           current[inner].dim() == p.dim())
+                  << from.text() << " to " << to.text() << ": " << m;
+            }
+          }
+          current[place] = b;
+        });
+    EXPECT_EQ(current, to.placements);
+  }
+}
+
 }  // namespace
 }  // namespace shardlab
