@@ -89,6 +89,8 @@ SolutionRecord read_solution_record(ResultRecord record, std::string_view file) 
     solution.assignment.push_back(
         read_node(assignment[i], file, "/result/assignment/" + std::to_string(i)));
   }
+  if (object.has("executed_us")) solution.executed_us = object.number_or_null("executed_us");
+  if (object.has("unexecutable")) solution.unexecutable = object.text_or_null("unexecutable");
   if (object.has("answers")) {
     solution.answers = read_solution_answers(object.object("answers"), file, "/result/answers");
   }

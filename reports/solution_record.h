@@ -62,6 +62,9 @@ struct SolutionRecord : ResultRecord {
   std::string infeasible;        // why there is none
   std::vector<std::string> notes;
   std::optional<SolutionBreakdown> breakdown;
+  std::optional<double>
+      executed_us;           // kernels, and the steps of all moves; records of before: none
+  std::string unexecutable;  // the first move that can't run, and why
   std::vector<SolvedNode> assignment;
   SolutionAnswers answers;  // to what was asked beside the plan
 };

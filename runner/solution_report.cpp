@@ -51,6 +51,9 @@ void write_solution(const Session& session, const SolutionReport& report) {
     node["layer"] = layers[*index] ? nlohmann::json(*layers[*index]) : nlohmann::json(nullptr);
     result["assignment"].push_back(std::move(node));
   }
+  for (const char* key : {"executed_us", "unexecutable"}) {
+    if (report.result.contains(key)) result[key] = report.result.at(key);
+  }
   if (!report.answers.empty()) result["answers"] = report.answers;
   reports::RunHeader header = header_of(session);
   header.configuration.topology = report.topology.to_json();

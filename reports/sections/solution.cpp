@@ -1,6 +1,7 @@
 // The solution of a program on one screen, and its plan by layer.
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <limits>
 #include <map>
 #include <optional>
@@ -165,6 +166,19 @@ Table table_of(const std::vector<Stretch>& stretches) {
   return table;
 }
 
+// What running the plan step by step sums up to, where that is not its objective.
+std::string executed_text(const SolutionRecord& record) {
+  if (!record.unexecutable.empty()) {
+    return "This plan can't run as it is: " + record.unexecutable + ".";
+  }
+  if (!record.executed_us) return "";
+  const double priced = record.breakdown->compute_us + record.breakdown->communication_us;
+  if (std::abs(*record.executed_us - priced) <= 1e-9 * *record.executed_us) return "";
+  return "Kernels and the steps that its moves run sum up to " +
+         duration_text(*record.executed_us) +
+         ": the stack prices moves otherwise than step by step.";
+}
+
 SectionContent render(const SolutionRecord& record) {
   SectionContent content;
   content.blocks.emplace_back(figures_of(record));
@@ -172,6 +186,9 @@ SectionContent render(const SolutionRecord& record) {
   if (!record.objective_us) {
     content.answer = "There is no plan: " + record.infeasible + ".";
     return content;
+  }
+  if (const std::string text = executed_text(record); !text.empty()) {
+    content.blocks.emplace_back(Paragraph{text});
   }
   const std::optional<Places> named = named_places(record);
   const bool is_named = std::any_of(record.assignment.begin(), record.assignment.end(),

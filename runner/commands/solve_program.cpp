@@ -206,6 +206,10 @@ void solve_program(const SolveProgramArguments& arguments, const SolveAnswers& a
     session.exit_code = kGateSaidNo;
   }
   nlohmann::json json = solved_json(solved);
+  const ExecutedPlan executed =
+      solution.feasible ? executed_plan(solved, evaluator.on(mesh)) : ExecutedPlan();
+  json["executed_us"] = executed.us ? nlohmann::json(*executed.us) : nlohmann::json(nullptr);
+  json["unexecutable"] = text_or_null(executed.unexecutable);
   const std::vector<std::string> notes = notes_on(solved, answers);
   for (const std::string& note : notes) json["notes"].push_back(note);
   if (writes_report(session)) {
@@ -226,11 +230,7 @@ void solve_program(const SolveProgramArguments& arguments, const SolveAnswers& a
     print_recipes(*recipes, session);
     return;
   }
-  const ExecutedPlan executed =
-      solution.feasible ? executed_plan(solved, evaluator.on(mesh)) : ExecutedPlan();
   if (session.json()) {
-    json["executed_us"] = executed.us ? nlohmann::json(*executed.us) : nlohmann::json(nullptr);
-    json["unexecutable"] = text_or_null(executed.unexecutable);
     for (SolveAnswer& answer : more) json[answer.key] = std::move(answer.json);
     json["stack"] = stack.name;
     json["topology"] = topology.name();
@@ -240,10 +240,12 @@ void solve_program(const SolveProgramArguments& arguments, const SolveAnswers& a
     session.print(json);
     return;
   }
-  std::string text = solved_text(solved, answers.all_nodes);
-  if (solution.feasible) {
-    text += executed_text(executed, problem.breakdown(strategies, prices, solution.assignment));
-  }
+  std::string text = solved_text(
+      solved,
+      solution.feasible
+          ? executed_text(executed, problem.breakdown(strategies, prices, solution.assignment))
+          : "",
+      answers.all_nodes);
   for (const std::string& note : notes) text += "  note: " + note + "\n";
   for (const SolveAnswer& answer : more) text += answer.text;
   if (!session.no_timing) text += text_of(times);

@@ -153,7 +153,7 @@ std::string margins_text(const SolvedProgram& solved) {
 
 }  // namespace
 
-std::string solved_text(const SolvedProgram& solved, bool all_nodes) {
+std::string solved_text(const SolvedProgram& solved, const std::string& executed, bool all_nodes) {
   const ExactSolution& solution = solved.solution;
   std::string out = solved.program.name + ": " + std::to_string(solved.program.nodes.size()) +
                     " nodes, " + std::to_string(solved.problem.priced.size()) + " edges\n";
@@ -166,7 +166,7 @@ std::string solved_text(const SolvedProgram& solved, bool all_nodes) {
   out += "  objective " + format_double(solution.objective) + " us, lower bound " +
          format_double(solution.lower_bound) + " us" +
          (solution.optimal ? ", optimal" : ", not proved optimal") + "\n";
-  out += "  " + breakdown_text(parts) + "\n";
+  out += "  " + breakdown_text(parts) + "\n" + executed;
   if (solution.optima) out += "  optima " + format_double(*solution.optima) + "\n";
   if (all_nodes || solved.program.nodes.size() <= kMostNodesInText) {
     out += nodes_text(solved);

@@ -17,6 +17,8 @@ namespace shardlab {
 // Programs of more nodes are summed up unless all_nodes.
 inline constexpr std::size_t kMostNodesInText = 60;
 
-[[nodiscard]] std::string solved_text(const SolvedProgram& solved, bool all_nodes);
+// `executed` stands below the objective: a line of executed_plan.h, or nothing.
+[[nodiscard]] std::string solved_text(const SolvedProgram& solved, const std::string& executed,
+                                      bool all_nodes);
 
 }  // namespace shardlab
