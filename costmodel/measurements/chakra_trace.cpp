@@ -259,9 +259,7 @@ CollectiveTrace read_chakra_trace(std::string_view text, std::string_view file) 
 
 CollectiveTrace read_chakra_trace(const ChakraMessages& messages, std::string_view file) {
   CollectiveTrace trace;
-  // In either form a trace has one name.
-  const std::string_view json_ending = file.ends_with(".et.json") ? ".json" : "";
-  trace.file = std::string(file.substr(0, file.size() - json_ending.size()));
+  trace.file = std::string(file);
   trace.kind = "Chakra";
   trace.source = "Chakra execution trace";
   trace.rank = rank_of_file(trace.file);

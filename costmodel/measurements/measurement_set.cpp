@@ -158,6 +158,9 @@ std::string set_name_of(std::string_view file_name) {
   if (const std::size_t slash = file_name.rfind('/'); slash != std::string_view::npos) {
     file_name = file_name.substr(slash + 1);
   }
+  // A Chakra trace has one name in either form.
+  constexpr std::string_view kJson = ".json";
+  if (file_name.ends_with(".et.json")) file_name.remove_suffix(kJson.size());
   const std::size_t dot = file_name.rfind('.');
   if (dot != std::string_view::npos && dot > 0) file_name = file_name.substr(0, dot);
   return std::string(file_name);

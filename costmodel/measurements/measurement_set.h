@@ -125,7 +125,7 @@ struct MeasurementSet {
 inline constexpr std::string_view kMeasurementsSchema = "shardlab/measurements/1";
 inline constexpr std::int64_t kMaxRanks = std::int64_t{1} << 40;
 
-// "a/b/run-1.json" is "run-1".
+// "a/b/run-1.json" is "run-1", "run.0.et.json" is "run.0" as "run.0.et" is.
 [[nodiscard]] std::string set_name_of(std::string_view file_name);
 
 }  // namespace shardlab

@@ -66,7 +66,7 @@ TEST(ChakraJson, RanksAreOfTheFilesName) {
   for (const char* file : {"runs/t.5.et", "t.5.et.json", "t.5.json"}) {
     EXPECT_EQ(read_chakra_trace(messages, file).rank, 5) << file;
   }
-  EXPECT_EQ(read_chakra_trace(messages, "t.5.et.json").file, "t.5.et");
+  EXPECT_EQ(read_chakra_trace(messages, "t.5.et.json").file, "t.5.et.json");
   EXPECT_EQ(read_chakra_trace(messages, "t.json").rank, std::nullopt);
 }
 

@@ -111,6 +111,8 @@ TEST(MeasurementSet, ItsNameIsTheFiles) {
   EXPECT_EQ(set_name_of("a/b/run-1.json"), "run-1");
   EXPECT_EQ(set_name_of("run.2.txt"), "run.2");
   EXPECT_EQ(set_name_of(".hidden"), ".hidden");
+  EXPECT_EQ(set_name_of("b/run.0.et"), "run.0");
+  EXPECT_EQ(set_name_of("b/run.0.et.json"), "run.0");
 }
 
 TEST(MeasurementSet, ErrorsNameThePlaceAndWhatIsValid) {
