@@ -142,6 +142,11 @@ Part pivots_part(const Factors& factors) {
   return result;
 }
 
+void expect_room_for_matrix(const LocalCall& local, std::int64_t rows, std::int64_t columns) {
+  if (rows == 0 || columns == 0) return;
+  expect_room(local.call.op, saturating_product(rows, columns), local.memory);
+}
+
 template <class Work>
 LocalResult by_matrix(const LocalCall& local, std::span<const int> matrix_dims, Work&& work) {
   expect_inputs(local, matrix_dims.size(), matrix_dims.size());
@@ -161,6 +166,8 @@ LocalResult by_matrix(const LocalCall& local, std::span<const int> matrix_dims, 
     if (!fits) throw InputError(local.call.op + ": takes matrices of one batch");
     values.push_back(as_doubles(input));
     shapes.push_back({input.shape()[batch.size()], own == 2 ? input.shape().back() : 1, {}});
+    // Of an empty batch too, which has no elements itself.
+    expect_room_for_matrix(local, shapes[i].rows, shapes[i].columns);
   }
   std::vector<Part> outputs;
   // Of an empty batch a zero matrix says what the shapes would be.
@@ -291,7 +298,10 @@ std::vector<Part> unpacked(const Factors& factors) {
 }
 
 LocalResult run_lu(const LocalCall& local, const OpKernel&) {
-  return by_matrix(local, kOne, [&](const Matrices& in) { return unpacked(Factors::of(in[0])); });
+  return by_matrix(local, kOne, [&](const Matrices& in) {
+    expect_room_for_matrix(local, in[0].rows, in[0].rows);
+    return unpacked(Factors::of(in[0]));
+  });
 }
 
 // linalg_solve_triangular(A, B, upper, left, unitriangular)

@@ -210,6 +210,10 @@ std::vector<TensorMeta> new_outputs(const OpCall& call) {
   out.shape.assign(shape->begin(), shape->end());
   out.strides.clear();
   out.dtype = dtype_arg(call, kDTypeArg, out.dtype);
+  if (out.bytes() > kMaxTensorBytes) {
+    throw InputError(call.op + ": the result would have " + out.text() +
+                     "; valid: up to 2^53 bytes");
+  }
   return {out};
 }
 
