@@ -58,6 +58,11 @@ SectionContent render(const SolutionRecord& record) {
       "Kept are parameters, their gradients and Adam's state. Points of the hull are optima for "
       "some price of a byte; those between are found by search. A point's plan is the best for all "
       "budgets from its own bytes up to those of the row above."});
+  if (bytes.given_up || fractions.given_up) {
+    content.blocks.emplace_back(
+        Paragraph{"Searches between corners of the hull took too long: other optima may lie "
+                  "between points."});
+  }
   if (bytes.points.size() > 1) content.blocks.emplace_back(Charts{{chart_of(bytes)}});
   content.blocks.emplace_back(
       table_of(bytes, "By bytes of a device", {"bytes kept", ColumnKind::kCount}));

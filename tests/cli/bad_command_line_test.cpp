@@ -201,6 +201,11 @@ INSTANTIATE_TEST_SUITE_P(
                    "--tensor: tensor \"i8[3037000500,3037000500]\": at position 0: expected a "
                    "tensor of at "
                    "most 2^53 bytes"},
+        BadCommand{"NewTensorOf2To82Bytes",
+                   {"select", "--op", "aten.new_empty.default", "--mesh", "2", "--inputs",
+                    "f32[4,6] R", "--args", "[[1099511627776,1099511627776]]"},
+                   "aten.new_empty.default: the result would have "
+                   "f32[1099511627776,1099511627776]; valid: up to 2^53 bytes"},
         BadCommand{"TensorWithTooManyDims",
                    plan_of("2", "f32[1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1]", "R", "R"),
                    "--tensor: tensor \"f32[1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1]\": at position 36: "

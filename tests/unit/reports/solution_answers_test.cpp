@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "costmodel/error.h"
@@ -195,6 +196,20 @@ TEST(SolutionAnswers, HaveASectionEach) {
       for (const Row& row : table->rows) EXPECT_EQ(row.size(), table->columns.size()) << id;
     }
   }
+}
+
+TEST(SolutionAnswers, ACurveThatWasGivenUpSaysSo) {
+  const auto paragraphs = [](const json& answers) {
+    const RenderedReport report = report_of(answers);
+    const std::vector<Block>& blocks = find_section(report, "budget_curve")->content.blocks;
+    return std::count_if(blocks.begin(), blocks.end(), [](const Block& block) {
+      return std::holds_alternative<Paragraph>(block);
+    });
+  };
+  json answers = all_answers();
+  EXPECT_EQ(paragraphs(answers), 1);
+  answers["budget_curves"]["bytes"]["given_up"] = true;
+  EXPECT_EQ(paragraphs(answers), 2);
 }
 
 TEST(SolutionAnswers, WhatWasNotAskedHasNoSection) {
