@@ -5,6 +5,11 @@
 #   cmake --preset nccl -DSHARDLAB_STATIC=ON && cmake --build build/nccl --target shardlab
 #   scripts/gpu_check.sh --binary build/nccl/bin/shardlab build/gpu_check
 #
+# Built against an NCCL no newer than that machine's, of the same major version. Without a GPU, a
+# rehearsal: --binary build/release/tests/shardlab_mock_gpu --kernel-bytes 64MiB
+#
+# --kernel-bytes SIZE   largest kernel that is measured (1GiB); less for a rehearsal
+#
 # Prints a line a check, with its figure; exits 1 when one fails. Takes a few minutes; every launch
 # has a time limit. Writes into the folder (default: $OUT, else build/gpu_check): kernels.json,
 # ranks2.json, ranks4.json (measurement sets), roofline.json, fitted.json (stacks), tuner.conf,
@@ -15,12 +20,14 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 usage() { sed -n '2,/^set /{/^set /d;s/^# \{0,1\}//;p}' "${BASH_SOURCE[0]}"; }
 
 binary=build/nccl/bin/shardlab
+kernel_bytes=1GiB
 out=${OUT:-build/gpu_check}
 while (($#)); do
   case $1 in
     --binary) binary=${2:?--binary needs a path}; shift 2 ;;
+    --kernel-bytes) kernel_bytes=${2:?--kernel-bytes needs a size, as 64MiB}; shift 2 ;;
     --help | -h) usage; exit 0 ;;
-    -*) echo "gpu_check: unknown option $1; valid: --binary PATH, --help, FOLDER" >&2; exit 2 ;;
+    -*) echo "gpu_check: unknown option $1; valid: --binary PATH, --kernel-bytes SIZE, --help, FOLDER" >&2; exit 2 ;;
     *) out=$1; shift ;;
   esac
 done
@@ -92,7 +99,7 @@ gpu=$(nvidia-smi --query-gpu=name --format=csv,noheader 2> /dev/null | head -n 1
 # --- Kernels, and the roofline that half of them gives
 kernels=$out/kernels.json
 if run "kernels" "$binary" measure --ranks 1 --kernels gemm,copy,reshuffle,elementwise,reduction,launch \
-  --iterations 20 --time-limit 180 --id "${gpu:-gpu}-kernels" --out "$kernels" --quiet; then
+  --kernel-bytes "$kernel_bytes" --iterations 20 --time-limit 180 --id "${gpu:-gpu}-kernels" --out "$kernels" --quiet; then
   verdict "kernel rows" "$(figure 'len(d["kernels"])' "$kernels")" \
     at_least "$(figure 'len(d["kernels"])' "$kernels")" 60
   say "      launch $(figure '[k["time_us"] for k in d["kernels"] if k["kernel"] == "launch"][0]' "$kernels") us"

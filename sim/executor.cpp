@@ -270,9 +270,7 @@ Executor::GroupResult Executor::run_group(const PlanStep& step, const Layout& be
     std::vector<HostTensor> powers;
     if (norm) {
       for (const HostTensor& member : members) {
-        HostTensor x = copy_of(*memory_, member);
-        power(x.dtype(), x.writable(), x.elements(), from.norm());
-        powers.push_back(std::move(x));
+        powers.push_back(power_of(*memory_, member, from.norm()));
       }
       members = powers;
     }
@@ -316,15 +314,11 @@ Executor::GroupResult Executor::run_group(const PlanStep& step, const Layout& be
       const HostTensor& mine = members[at(i)];
       if (to.is_shard_like()) {
         results.push_back(group.chunk(mine, sharding(to), i));
-      } else if (to.kind() == Placement::Kind::kPartial &&
-                 (is_linear(to.reduce_op()) || to.reduce_op() == ReduceOp::kMax ||
-                  to.reduce_op() == ReduceOp::kMin)) {
-        results.push_back(group.partition(mine, to.reduce_op(), i));
-      } else if (to.kind() == Placement::Kind::kNormPartial) {
-        HostTensor part = copy_of(*memory_, mine);
-        divide(part.dtype(), part.writable(), part.elements(),
-               std::pow(static_cast<double>(group.size()), 1.0 / to.norm()));
-        results.push_back(std::move(part));
+      } else if (to.kind() == Placement::Kind::kNormPartial ||
+                 (to.kind() == Placement::Kind::kPartial &&
+                  (is_linear(to.reduce_op()) || to.reduce_op() == ReduceOp::kMax ||
+                   to.reduce_op() == ReduceOp::kMin))) {
+        results.push_back(group.partition(mine, to, i));
       } else {
         break;
       }

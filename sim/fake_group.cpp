@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstring>
 #include <memory>
 #include <string>
@@ -393,14 +394,20 @@ HostTensor FakeGroup::among_zeros(const HostTensor& shard, const DimSharding& sh
   return whole;
 }
 
-HostTensor FakeGroup::partition(const HostTensor& tensor, ReduceOp op, std::int64_t member) const {
-  SHARDLAB_CHECK(is_linear(op) || op == ReduceOp::kMax || op == ReduceOp::kMin, to_string(op));
-  if (op != ReduceOp::kSum) return tensor;
+HostTensor FakeGroup::partition(const HostTensor& tensor, const Placement& partial,
+                                std::int64_t member) const {
+  const bool norm = partial.kind() == Placement::Kind::kNormPartial;
+  const ReduceOp op = partial.reduce_op();
+  SHARDLAB_CHECK(norm || is_linear(op) || op == ReduceOp::kMax || op == ReduceOp::kMin,
+                 partial.text());
+  if (!norm && op != ReduceOp::kSum) return tensor;
   if (!is_floating_point(tensor.dtype())) {
     return member == 0 ? tensor : zeros(memory_, tensor.dtype(), tensor.shape());
   }
+  const auto members = static_cast<double>(size());
   HostTensor part = copy_of(memory_, tensor);
-  divide(part.dtype(), part.writable(), part.elements(), static_cast<double>(size()));
+  divide(part.dtype(), part.writable(), part.elements(),
+         norm ? std::pow(members, 1.0 / partial.norm()) : members);
   return part;
 }
 

@@ -99,9 +99,9 @@ class FakeGroup {
   [[nodiscard]] HostTensor among_zeros(const HostTensor& shard, const DimSharding& sharding,
                                        std::int64_t member) const;
   // R -> P(op), one member's contribution: sum divides by n (integers and b8: member 0 keeps the
-  // value, the others 0, since a division would lose the remainder); avg, max and min keep the value.
-  // Assumes one of these ops.
-  [[nodiscard]] HostTensor partition(const HostTensor& tensor, ReduceOp op,
+  // value, the others 0, since a division would lose the remainder); avg, max and min keep the value;
+  // a p-norm divides by the p-th root of n. Assumes one of these.
+  [[nodiscard]] HostTensor partition(const HostTensor& tensor, const Placement& partial,
                                      std::int64_t member) const;
 
  private:

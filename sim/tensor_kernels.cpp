@@ -249,6 +249,12 @@ HostTensor copy_of(HostMemory& memory, const HostTensor& tensor) {
   return copy;
 }
 
+HostTensor power_of(HostMemory& memory, const HostTensor& tensor, double exponent) {
+  HostTensor out = copy_of(memory, tensor);
+  power(out.dtype(), out.writable(), out.elements(), exponent);
+  return out;
+}
+
 HostTensor zeros(HostMemory& memory, DType dtype, const Shape& shape) {
   HostTensor tensor = HostTensor::make(memory, dtype, shape);
   std::memset(tensor.writable(), 0, static_cast<std::size_t>(tensor.bytes()));

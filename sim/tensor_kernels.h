@@ -98,6 +98,7 @@ void finish_reduction(ReduceOp op, DType dtype, std::byte* values, std::int64_t 
 void divide(DType dtype, std::byte* values, std::int64_t count, double divisor);
 // Elementwise |x|^exponent in the dtype. Assumes a floating point dtype.
 void power(DType dtype, std::byte* values, std::int64_t count, double exponent);
+[[nodiscard]] HostTensor power_of(HostMemory& memory, const HostTensor& tensor, double exponent);
 // out = a b, row-major: [rows, inner] times [inner, columns].
 void matrix_product(const double* a, const double* b, double* out, std::int64_t rows,
                     std::int64_t inner, std::int64_t columns);

@@ -56,13 +56,15 @@ Layout draw_layout(Draw& draw, const DeviceMesh& mesh, const TensorMeta& meta,
                    std::span<const ReduceOp> ops) {
   while (true) {
     const ReduceOp op = ops[static_cast<std::size_t>(draw.below(std::ssize(ops)))];
+    const bool is_norm = is_floating_point(meta.dtype) && draw.below(6) == 0;
+    const double norm = static_cast<double>(1 + draw.below(3));
     Placements placements;
     for (int m = 0; m < mesh.ndim(); ++m) {
       const std::int64_t kind = draw.below(10);
       if (kind < 3) {
         placements.push_back(Placement::replicate());
       } else if (kind < 5) {
-        placements.push_back(Placement::partial(op));
+        placements.push_back(is_norm ? Placement::norm_partial(norm) : Placement::partial(op));
       } else {
         const auto dim = static_cast<int>(draw.below(meta.ndim()));
         const bool is_strided = kind == 9;

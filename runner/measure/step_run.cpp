@@ -100,9 +100,11 @@ bool StepRun::sends_pieces(const Place& place) const {
   return true;
 }
 
-// A merged sum and average sums, then divides.
+bool StepRun::is_norm() const { return step_.from.kind() == Placement::Kind::kNormPartial; }
+
+// A merged sum and average sums, then divides; a norm sums powers.
 ReduceOp StepRun::op() const {
-  return step_.avg_scale > 1 ? ReduceOp::kSum : step_.from.reduce_op();
+  return is_norm() || step_.avg_scale > 1 ? ReduceOp::kSum : step_.from.reduce_op();
 }
 
 void StepRun::append_padded(std::vector<std::byte>& out, const HostTensor& tensor,
@@ -141,7 +143,9 @@ Shape StepRun::piece_shape(const Place& place, std::int64_t from, std::int64_t t
   return shape;
 }
 
-StepRun::Work StepRun::pack(const HostTensor& mine, const Place& place) const {
+StepRun::Work StepRun::pack(const HostTensor& local, const Place& place) const {
+  const HostTensor mine =
+      is_norm() ? power_of(executor_.memory(), local, step_.from.norm()) : local;
   Work work;
   const auto members = std::ssize(place.members);
   const FakeGroup group = fake_group(executor_, place.members.size());
@@ -245,13 +249,15 @@ HostTensor StepRun::unpack(const Work& work, const HostTensor& mine, const Place
     divide(result.dtype(), result.writable(), result.elements(),
            static_cast<double>(step_.avg_scale));
   }
+  if (is_norm())
+    power(result.dtype(), result.writable(), result.elements(), 1.0 / step_.from.norm());
   return result;
 }
 
 HostTensor StepRun::do_locally(const HostTensor& mine, const Place& place) const {
   const FakeGroup group = fake_group(executor_, place.members.size());
   if (step_.to.is_shard_like()) return group.chunk(mine, sharding(step_.to, place), place.me);
-  return group.partition(mine, step_.to.reduce_op(), place.me);
+  return group.partition(mine, step_.to, place.me);
 }
 
 std::vector<HostTensor> StepRun::run(const std::vector<HostTensor>& mine) const {

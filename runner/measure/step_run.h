@@ -57,8 +57,9 @@ class StepRun {
   [[nodiscard]] std::int64_t longest(const Place& place, int dim) const;
   [[nodiscard]] bool is_local() const;
   [[nodiscard]] bool sends_pieces(const Place& place) const;
+  [[nodiscard]] bool is_norm() const;
   [[nodiscard]] ReduceOp op() const;
-  [[nodiscard]] Work pack(const HostTensor& mine, const Place& place) const;
+  [[nodiscard]] Work pack(const HostTensor& local, const Place& place) const;
   [[nodiscard]] HostTensor unpack(const Work& work, const HostTensor& mine,
                                   const Place& place) const;
   [[nodiscard]] HostTensor do_locally(const HostTensor& mine, const Place& place) const;

@@ -56,6 +56,13 @@ std::optional<ncclRedOp_t> op_of(ReduceOp op) {
   }
 }
 
+using Stream = std::shared_ptr<CUstream_st>;
+Stream make_stream() {
+  cudaStream_t stream = nullptr;
+  check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "cudaStreamCreateWithFlags");
+  return {stream, [](cudaStream_t s) { (void)cudaStreamDestroy(s); }};
+}
+
 using Comm = std::shared_ptr<ncclComm>;
 Comm owned(ncclComm_t comm) {
   return {comm, [](ncclComm_t c) { (void)ncclCommDestroy(c); }};
@@ -63,7 +70,7 @@ Comm owned(ncclComm_t comm) {
 
 struct Device {
   int index = 0;
-  cudaStream_t stream = nullptr;
+  Stream stream;
   Comm comm;  // of the world
 };
 
@@ -105,7 +112,7 @@ class NcclGroup final : public Group {
     const auto record = [&](std::size_t n) {
       for (std::size_t i = 0; i < comms_.size(); ++i) {
         check(cudaSetDevice(devices_[i].index), "cudaSetDevice");
-        check(cudaEventRecord(events[i][n].get(), devices_[i].stream), "cudaEventRecord");
+        check(cudaEventRecord(events[i][n].get(), devices_[i].stream.get()), "cudaEventRecord");
       }
     };
     for (int n = 0; n < iterations; ++n) {
@@ -139,6 +146,7 @@ class NcclGroup final : public Group {
  private:
   void enqueue(std::size_t i, const CollectiveCall& call, const CallBuffers& buffers) {
     const Device& device = devices_[i];
+    const cudaStream_t stream = device.stream.get();
     ncclComm_t comm = comms_[i].get();
     const std::int64_t size = sizes_[i];
     check(cudaSetDevice(device.index), "cudaSetDevice");
@@ -157,30 +165,26 @@ class NcclGroup final : public Group {
         const std::optional<ncclRedOp_t> op = op_of(call.op);
         SHARDLAB_CHECK(known && op, "NCCL reduces no ", to_string(call.dtype));
         if (call.kind == Collective::kAllReduce) {
-          check(ncclAllReduce(send, receive, count, type, *op, comm, device.stream),
-                "ncclAllReduce");
+          check(ncclAllReduce(send, receive, count, type, *op, comm, stream), "ncclAllReduce");
         } else {
-          check(ncclReduceScatter(send, receive, part, type, *op, comm, device.stream),
+          check(ncclReduceScatter(send, receive, part, type, *op, comm, stream),
                 "ncclReduceScatter");
         }
         return;
       }
       case Collective::kAllGather:
-        check(ncclAllGather(send, receive, part, type, comm, device.stream), "ncclAllGather");
+        check(ncclAllGather(send, receive, part, type, comm, stream), "ncclAllGather");
         return;
       case Collective::kBroadcast:
-        check(ncclBroadcast(send, receive, count, type, static_cast<int>(call.root), comm,
-                            device.stream),
+        check(ncclBroadcast(send, receive, count, type, static_cast<int>(call.root), comm, stream),
               "ncclBroadcast");
         return;
       case Collective::kAllToAll:
         check(ncclGroupStart(), "ncclGroupStart");
         for (int peer = 0; peer < size; ++peer) {
-          check(
-              ncclSend(buffers.send + at(peer) * part_bytes, part, type, peer, comm, device.stream),
-              "ncclSend");
-          check(ncclRecv(buffers.receive + at(peer) * part_bytes, part, type, peer, comm,
-                         device.stream),
+          check(ncclSend(buffers.send + at(peer) * part_bytes, part, type, peer, comm, stream),
+                "ncclSend");
+          check(ncclRecv(buffers.receive + at(peer) * part_bytes, part, type, peer, comm, stream),
                 "ncclRecv");
         }
         check(ncclGroupEnd(), "ncclGroupEnd");
@@ -189,8 +193,8 @@ class NcclGroup final : public Group {
         const auto next = static_cast<int>((ranks_[i] + 1) % size);
         const auto previous = static_cast<int>((ranks_[i] + size - 1) % size);
         check(ncclGroupStart(), "ncclGroupStart");
-        check(ncclSend(send, count, type, next, comm, device.stream), "ncclSend");
-        check(ncclRecv(receive, count, type, previous, comm, device.stream), "ncclRecv");
+        check(ncclSend(send, count, type, next, comm, stream), "ncclSend");
+        check(ncclRecv(receive, count, type, previous, comm, stream), "ncclRecv");
         check(ncclGroupEnd(), "ncclGroupEnd");
         return;
       }
@@ -204,7 +208,7 @@ class NcclGroup final : public Group {
     for (std::size_t i = 0; i < comms_.size(); ++i) {
       check(cudaSetDevice(devices_[i].index), "cudaSetDevice");
       while (true) {
-        const cudaError_t state = cudaStreamQuery(devices_[i].stream);
+        const cudaError_t state = cudaStreamQuery(devices_[i].stream.get());
         if (state == cudaSuccess) break;
         if (state != cudaErrorNotReady) check(state, "cudaStreamQuery");
         ncclResult_t error = ncclSuccess;
@@ -241,7 +245,7 @@ class NcclBackend final : public Backend {
       Device device;
       device.index = static_cast<int>(index);
       check(cudaSetDevice(device.index), "cudaSetDevice");
-      check(cudaStreamCreateWithFlags(&device.stream, cudaStreamNonBlocking), "cudaStreamCreate");
+      device.stream = make_stream();
       devices_.push_back(std::move(device));
     }
     ncclUniqueId id{};
@@ -320,7 +324,7 @@ class NcclBackend final : public Backend {
   std::vector<double> time_kernel_us(const KernelShape& shape, int warmup, int iterations,
                                      std::string& why_not) override {
     check(cudaSetDevice(devices_[0].index), "cudaSetDevice");
-    const cudaStream_t stream = devices_[0].stream;
+    const cudaStream_t stream = devices_[0].stream.get();
     const Launch launch =
         shape.name == "gemm" ? make_gemm(shape, why_not) : make_memory_kernel(shape, why_not);
     std::vector<double> times;

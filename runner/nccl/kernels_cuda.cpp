@@ -16,13 +16,19 @@ constexpr int kBlocksPerProcessor = 8;
 constexpr int kMaxCopies = 64;
 constexpr std::int64_t kPatternBytes = std::int64_t{16} << 20U;
 
-// A kernel of device_code.h on the current device.
-cudaKernel_t find_kernel(const char* name) {
+// A kernel of device_code.h, and the library that it lives in.
+struct Kernel {
+  std::shared_ptr<CUlib_st> library;
+  cudaKernel_t handle = nullptr;
+};
+
+Kernel find_kernel(const char* name) {
   cudaLibrary_t library = nullptr;
   check(cudaLibraryLoadData(&library, kDeviceCode, nullptr, nullptr, 0, nullptr, nullptr, 0),
         "cudaLibraryLoadData");
-  cudaKernel_t kernel = nullptr;
-  check(cudaLibraryGetKernel(&kernel, library, name), "cudaLibraryGetKernel");
+  Kernel kernel;
+  kernel.library = {library, [](cudaLibrary_t loaded) { (void)cudaLibraryUnload(loaded); }};
+  check(cudaLibraryGetKernel(&kernel.handle, library, name), "cudaLibraryGetKernel");
   return kernel;
 }
 
@@ -37,8 +43,8 @@ unsigned blocks_for(std::int64_t units) {
   return static_cast<unsigned>(std::clamp<std::int64_t>(needed, 1, most));
 }
 
-void launch_kernel(cudaKernel_t kernel, unsigned blocks, void** arguments, cudaStream_t stream) {
-  check(cudaLaunchKernel(reinterpret_cast<const void*>(kernel), dim3{blocks, 1, 1},
+void launch_kernel(const Kernel& kernel, unsigned blocks, void** arguments, cudaStream_t stream) {
+  check(cudaLaunchKernel(reinterpret_cast<const void*>(kernel.handle), dim3{blocks, 1, 1},
                          dim3{kThreads, 1, 1}, arguments, 0, stream),
         "cudaLaunchKernel");
 }
@@ -98,7 +104,7 @@ void fill_with_numbers(std::byte* block, std::int64_t bytes, DType dtype) {
 
 Launch make_memory_kernel(const KernelShape& shape, std::string& why_not) {
   if (shape.name == "launch") {
-    const cudaKernel_t kernel = find_kernel("shardlab_launch");
+    const Kernel kernel = find_kernel("shardlab_launch");
     return [kernel](cudaStream_t stream, int) { launch_kernel(kernel, 1, nullptr, stream); };
   }
   const std::int64_t bytes = shape.rows * shape.columns * itemsize(shape.dtype);
@@ -118,7 +124,7 @@ Launch make_memory_kernel(const KernelShape& shape, std::string& why_not) {
   }
   const unsigned blocks = blocks_for(units);
   if (shape.name == "reshuffle") {
-    const cudaKernel_t kernel = find_kernel("shardlab_reshuffle");
+    const Kernel kernel = find_kernel("shardlab_reshuffle");
     const Arrays arrays(bytes, 2);
     const auto piece = static_cast<std::uint32_t>(piece_bytes / kUnit);
     const auto columns = static_cast<std::uint32_t>(shape.columns * itemsize(shape.dtype) / kUnit);
@@ -137,7 +143,7 @@ Launch make_memory_kernel(const KernelShape& shape, std::string& why_not) {
     return nullptr;
   }
   if (shape.name == "elementwise") {
-    const cudaKernel_t kernel = find_kernel("shardlab_add");
+    const Kernel kernel = find_kernel("shardlab_add");
     const Arrays arrays(bytes, 3);
     return [=](cudaStream_t stream, int launch) {
       std::byte* a = arrays.at(launch, 0);
@@ -148,7 +154,7 @@ Launch make_memory_kernel(const KernelShape& shape, std::string& why_not) {
       launch_kernel(kernel, blocks, arguments.data(), stream);
     };
   }
-  const cudaKernel_t kernel = find_kernel("shardlab_sum");
+  const Kernel kernel = find_kernel("shardlab_sum");
   const Arrays arrays(bytes, 1);
   const DevicePointer result = device_memory(kUnit);
   return [=](cudaStream_t stream, int launch) {

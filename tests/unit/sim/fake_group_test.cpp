@@ -199,11 +199,12 @@ TEST_F(FakeGroupTest, PartitionOfIntegersKeepsTheRemainder) {
   const FakeGroup members = group(3);
   V parts;
   for (std::int64_t i = 0; i < 3; ++i) {
-    parts.push_back(values(members.partition(seven, ReduceOp::kSum, i))[0]);
+    parts.push_back(values(members.partition(seven, Placement::partial(), i))[0]);
   }
   EXPECT_EQ(parts, (V{7, 0, 0}));
-  EXPECT_EQ(values(members.partition(tensor(DType::kF32, {1}, {6}), ReduceOp::kSum, 2)), (V{2}));
-  EXPECT_EQ(values(members.partition(seven, ReduceOp::kMax, 2)), (V{7}));
+  EXPECT_EQ(values(members.partition(tensor(DType::kF32, {1}, {6}), Placement::partial(), 2)),
+            (V{2}));
+  EXPECT_EQ(values(members.partition(seven, Placement::partial(ReduceOp::kMax), 2)), (V{7}));
 }
 
 // Any dtype, order and domains: what one chunk's program sums is each member once.

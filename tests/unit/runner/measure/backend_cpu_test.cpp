@@ -1,6 +1,7 @@
 // The stand-in's collectives against plain sums, its plans against the fake process group.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
 #include <numeric>
 
@@ -123,19 +124,27 @@ TEST_P(CpuWorld, QuestionsDependOnNothingButSeedAndNumber) {
 }
 
 // A tenth of the placements are strided shards; most of their questions have a plan.
-TEST_P(CpuWorld, QuestionsHaveStridedShards) {
+TEST_P(CpuWorld, QuestionsHaveStridedShardsAndNorms) {
   if (ranks() == 1) GTEST_SKIP() << "one rank has nobody to talk to";
   StackEvaluator evaluator(shipped().stack("shardlab"), shipped().topology("h100"));
-  int planned = 0;
+  const auto reduces_norms = [](const Plan& plan) {
+    return std::any_of(plan.steps.begin(), plan.steps.end(), [](const PlanStep& step) {
+      return step.from.kind() == Placement::Kind::kNormPartial;
+    });
+  };
+  int strided = 0;
+  int norms = 0;
   for (std::uint64_t number = 0; number < 300; ++number) {
     const PlanQuestion question = draw_question(*backend_, 11, number);
-    if (!question.from.has_strided() && !question.to.has_strided()) continue;
     const Plan plan =
         evaluator.on(question.mesh)
             .plan(question.meta, question.from, question.to, {.planner = question.planner});
-    planned += plan.impossible.empty() && plan.unexecutable.empty() && !plan.steps.empty() ? 1 : 0;
+    if (!plan.impossible.empty() || !plan.unexecutable.empty() || plan.steps.empty()) continue;
+    strided += question.from.has_strided() || question.to.has_strided() ? 1 : 0;
+    norms += reduces_norms(plan) ? 1 : 0;
   }
-  EXPECT_GE(planned, 15);
+  EXPECT_GE(strided, 15);
+  EXPECT_GE(norms, 3);
 }
 
 TEST_P(CpuWorld, MeasuresEveryCollective) {

@@ -1,0 +1,210 @@
+// shardlab measure on a GPU that is none (tests/mock_gpu): the code that calls CUDA, NCCL and
+// cuBLASLt runs as on a GPU, in all its launches, with its errors.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <set>
+
+#include "costmodel/measurements/measurement_set.h"
+#include "tests/cli/launches.h"
+#include "tests/cli/messages.h"
+
+namespace shardlab::testing_support {
+namespace {
+
+using nlohmann::json;
+
+ProcessResult run_measure(const Words& options, const Variables& variables = {},
+                          const fs::path& folder = {}) {
+  return run_measure_of({SHARDLAB_MOCK_GPU, "measure"}, options, variables, folder);
+}
+
+json set_of(const ProcessResult& result) {
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  return result.exit_code == 0 ? json::parse(result.out) : json();
+}
+
+struct Launch {
+  Words options;
+  Variables variables;
+};
+
+std::vector<Launch> launches() {
+  return {
+      {{"--one-gpu", "--ranks", "2"}, {}},
+      {{"--one-gpu", "--ranks", "4"}, {{"MOCK_NCCL_VERSION", "22809"}}},
+      {{"--one-gpu", "--ranks", "3", "--one-process"}, {}},
+      {{"--ranks", "4"}, {{"MOCK_GPUS", "4"}}},
+      {{"--ranks", "4", "--one-process"}, {{"MOCK_GPUS", "4"}}},
+      {{}, {{"MOCK_GPUS", "2"}}},
+  };
+}
+
+TEST(MockGpus, PlansAreRightInEveryLaunch) {
+  for (const Launch& launch : launches()) {
+    Words options = launch.options;
+    options.insert(options.end(), {"--verify-plans", "60", "--seed", "7", "--format", "json"});
+    const json set = set_of(run_measure(options, launch.variables));
+    ASSERT_FALSE(set.is_null()) << json(launch.options);
+    const json& verified = set["verified_plans"];
+    EXPECT_EQ(verified["plans"], 60);
+    EXPECT_EQ(verified["failed"], 0) << set.dump(1);
+    // The mock adds from the last rank to the first: sums of more than two may round differently.
+    EXPECT_EQ(verified["bit_equal"].get<int>() + verified["within_bound"].get<int>(), 60);
+    EXPECT_GE(verified["bit_equal"].get<int>(), 45);
+    if (set["ranks"] == 2) {
+      EXPECT_EQ(verified["bit_equal"], 60);
+    }
+  }
+}
+
+TEST(MockGpus, EveryCollectiveIsMeasured) {
+  for (const Launch& launch : launches()) {
+    Words options = launch.options;
+    options.insert(options.end(), {"--collective",
+                                   "all_reduce,all_gather,reduce_scatter,all_to_all,broadcast,"
+                                   "send_recv",
+                                   "--dtype", "f32,bf16,u64", "--min-bytes", "1KiB", "--max-bytes",
+                                   "1MiB", "--step-factor", "32", "--iterations", "4", "--warmup",
+                                   "1", "--format", "json"});
+    const json set = set_of(run_measure(options, launch.variables));
+    ASSERT_FALSE(set.is_null()) << json(launch.options);
+    // NCCL reduces no u64 of ours: four collectives of it, and all six of the others.
+    EXPECT_EQ(set["rows"].size(), (6 * 2 + 4) * 3U);
+    for (const json& row : set["rows"]) {
+      const std::string kind = row["collective"];
+      const bool is_between_two = kind == "all_to_all" || kind == "send_recv";
+      EXPECT_EQ(row.contains("algorithm"), !is_between_two) << row;
+      EXPECT_EQ(row.contains("nccl_estimate_us"), !is_between_two) << row;
+      EXPECT_EQ(row.contains("in_place_time_us"), !is_between_two) << row;
+      EXPECT_EQ(row["iterations"], 4);
+      if (!is_between_two) {
+        EXPECT_NEAR(row["time_us"].get<double>(), row["nccl_estimate_us"].get<double>(),
+                    0.02 * row["nccl_estimate_us"].get<double>())
+            << row;
+      }
+    }
+    EXPECT_EQ(set["gpu"], "mock GPU");
+    EXPECT_EQ(set["health"],
+              launch.options.empty() || launch.options[0] != "--one-gpu" ? "unknown" : "unhealthy");
+  }
+}
+
+TEST(MockGpus, KernelsAreMeasuredAndFitted) {
+  const TemporaryFolder folder;
+  const json set = set_of(run_measure(
+      {"--ranks", "1", "--kernels", "gemm,copy,reshuffle,elementwise,reduction,launch",
+       "--kernel-bytes", "64MiB", "--iterations", "4", "--out", "kernels.json", "--format", "json"},
+      {}, folder.path()));
+  ASSERT_FALSE(set.is_null());
+  std::set<std::string> kinds;
+  for (const json& row : set["kernels"]) {
+    kinds.insert(row["kernel"].get<std::string>() + " " + row["dtype"].get<std::string>());
+    EXPECT_GT(row["time_us"], 1.9) << row;
+  }
+  EXPECT_EQ(kinds, (std::set<std::string>{"copy f32", "elementwise f32", "gemm bf16", "gemm f16",
+                                          "gemm f32", "gemm f8e4m3", "gemm tf32", "launch f32",
+                                          "reduction f32", "reshuffle f32"}));
+  // The mock's times follow a roofline, give or take 1 %.
+  const ProcessResult fitted = run_shardlab(
+      {"calibrate", "kernels.json", "--model", "roofline", "--hold-out", "--format", "json"},
+      folder.path());
+  ASSERT_EQ(fitted.exit_code, 0) << fitted.err;
+  EXPECT_LT(json::parse(fitted.out)["held_out"]["median_ape_percent"], 10.0) << fitted.out;
+}
+
+TEST(MockGpus, ItsTopologyIsRead) {
+  const TemporaryFolder folder;
+  const ProcessResult measured =
+      run_measure({"--one-gpu", "--ranks", "2", "--topology-xml", "topology.xml", "--iterations",
+                   "1", "--max-bytes", "1KiB", "--format", "json"},
+                  {}, folder.path());
+  ASSERT_EQ(measured.exit_code, 0) << measured.err;
+  const ProcessResult read = run_shardlab({"describe", "topology", "topology.xml"}, folder.path());
+  EXPECT_EQ(read.exit_code, 0) << read.err;
+}
+
+struct Failure {
+  Words options;
+  Variables variables;
+  std::string message;
+};
+
+TEST(MockGpus, FailuresAreNamed) {
+  const std::vector<Failure> table = {
+      {{}, {{"MOCK_GPUS", "0"}}, "measure: no GPU is here (cudaGetDeviceCount: cudaErrorNoDevice)"},
+      {{},
+       {{"MOCK_GPUS", "driver"}},
+       "measure: no NVIDIA driver that fits CUDA 13.0 is here (cudaGetDeviceCount: "
+       "cudaErrorInsufficientDriver)"},
+      {{"--one-process", "--ranks", "3"},
+       {{"MOCK_GPUS", "2"}},
+       "measure: rank 2 needs GPU 2 and this host has 2; fewer --ranks, or --one-gpu"},
+      {{"--one-gpu", "--one-process"},
+       {{"MOCK_NCCL_VERSION", "22809"}},
+       "measure: --one-gpu in --one-process needs NCCL 2.30 or newer"},
+      {{"--one-gpu", "--ranks", "2"},
+       {{"NCCL_MULTI_RANK_GPU_ENABLE", "0"}},
+       "ncclCommInitRank: invalid usage; NCCL_DEBUG=WARN tells more"},
+      {{"--ranks", "1"},
+       {{"MOCK_GPU_FAIL", "cudaMalloc=1"}},
+       "cudaMalloc: cudaErrorMemoryAllocation: out of memory"},
+      {{"--ranks", "1"},
+       {{"MOCK_GPU_FAIL", "ncclCommInitRank=1"}},
+       "ncclCommInitRank: unhandled system error; NCCL_DEBUG=WARN tells more"},
+      {{"--ranks", "1"},
+       {{"MOCK_GPU_FAIL", "ncclCollective=3"}},
+       "ncclAllReduce: internal error; NCCL_DEBUG=WARN tells more"},
+      {{"--ranks", "1", "--kernels", "gemm"},
+       {{"MOCK_GPU_FAIL", "cublasLtMatmul=2"}},
+       "cublasLtMatmul: CUBLAS_STATUS_EXECUTION_FAILED"},
+      {{"--ranks", "1", "--kernels", "launch"},
+       {{"MOCK_GPU_FAIL", "cudaLaunchKernel=5"}},
+       "cudaLaunchKernel: cudaErrorInvalidValue: as the mock decided"},
+  };
+  for (const Failure& failure : table) {
+    const ProcessResult result = run_measure(failure.options, failure.variables);
+    EXPECT_EQ(result.exit_code, 4) << failure.message;
+    EXPECT_NE(result.err.find("shardlab: " + failure.message + "\n"), std::string::npos)
+        << failure.message << "\nand not\n"
+        << result.err;
+    EXPECT_EQ(result.out, "");
+  }
+}
+
+TEST(MockGpus, ARankThatDiesEndsAll) {
+  const std::string id = unique_id("mock-dies");
+  const auto run = [](const Words& options) { return run_measure(options, {{"MOCK_GPUS", "4"}}); };
+  const Disturbed disturbed = disturb_launch(run, SIGKILL, id, {"--time-limit", "30"});
+  EXPECT_EQ(disturbed.result.exit_code, 4);
+  EXPECT_EQ(disturbed.result.err,
+            "shardlab: measure: rank 2 was ended by signal 9 (Killed); the other ranks were "
+            "ended\n");
+  EXPECT_LT(disturbed.seconds_after, 10.0);
+  EXPECT_EQ(disturbed.left, 0U);
+}
+
+TEST(MockGpus, ARankThatHangsIsReportedAsAHang) {
+  const std::string id = unique_id("mock-hangs");
+  const auto run = [](const Words& options) { return run_measure(options, {{"MOCK_GPUS", "4"}}); };
+  const Disturbed disturbed =
+      disturb_launch(run, SIGSTOP, id, {"--time-limit", "30", "--stall-limit", "1"});
+  EXPECT_EQ(disturbed.result.exit_code, 4);
+  EXPECT_TRUE(disturbed.result.err.starts_with("shardlab: a hang: rank ")) << disturbed.result.err;
+  EXPECT_LT(disturbed.seconds_after, 15.0);
+  EXPECT_EQ(disturbed.left, 0U);
+}
+
+// What is to run on a machine with a GPU, all of it.
+TEST(MockGpus, TheGpuCheckPasses) {
+  const TemporaryFolder folder;
+  const ProcessResult result =
+      run_process({"/bin/bash", SHARDLAB_SOURCE_DIR "/scripts/gpu_check.sh", "--binary",
+                   SHARDLAB_MOCK_GPU, "--kernel-bytes", "64MiB", folder.path().string()},
+                  {.folder = {}, .environment = bare_environment()});
+  EXPECT_EQ(result.exit_code, 0) << result.out << result.err << all_text(folder.path() / "log.txt");
+  EXPECT_NE(result.out.find("\n0 failed; "), std::string::npos) << result.out;
+}
+
+}  // namespace
+}  // namespace shardlab::testing_support
