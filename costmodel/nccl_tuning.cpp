@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <span>
+#include <string>
 
 namespace shardlab {
 namespace {
@@ -163,6 +164,23 @@ NcclGraph nvls(std::span<const double> tried, const Room& room, double devices) 
   return {};
 }
 
+// In capitals and without underscores.
+std::string plain(std::string_view name) {
+  std::string out;
+  for (const char c : name) {
+    if (c != '_') out += c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c;
+  }
+  return out;
+}
+
+template <class Enum, std::size_t n>
+std::optional<Enum> find_name(const std::array<std::string_view, n>& names, std::string_view name) {
+  for (std::size_t i = 0; i < n; ++i) {
+    if (plain(names[i]) == plain(name)) return static_cast<Enum>(i);
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 std::string_view to_string(NcclAlgorithm algorithm) {
@@ -171,6 +189,14 @@ std::string_view to_string(NcclAlgorithm algorithm) {
 
 std::string_view to_string(NcclProtocol protocol) {
   return kProtocolNames[static_cast<std::size_t>(protocol)];
+}
+
+std::optional<NcclAlgorithm> nccl_algorithm_from_name(std::string_view name) {
+  return find_name<NcclAlgorithm>(kAlgorithmNames, name);
+}
+
+std::optional<NcclProtocol> nccl_protocol_from_name(std::string_view name) {
+  return find_name<NcclProtocol>(kProtocolNames, name);
 }
 
 NcclArchitecture nccl_architecture(std::int64_t compute_capability) {

@@ -14,6 +14,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string_view>
 
 #include "costmodel/topology.h"
@@ -35,6 +36,9 @@ enum class NcclArchitecture : std::uint8_t { kVolta, kAmpere, kHopper, kBlackwel
 // The names that NCCL_ALGO and NCCL_PROTO take, in capitals.
 [[nodiscard]] std::string_view to_string(NcclAlgorithm algorithm);
 [[nodiscard]] std::string_view to_string(NcclProtocol protocol);
+// Also as NCCL's log writes them: "Ring", "NVLSTree", "CollNetDirect", "Simple"; empty: no such name.
+[[nodiscard]] std::optional<NcclAlgorithm> nccl_algorithm_from_name(std::string_view name);
+[[nodiscard]] std::optional<NcclProtocol> nccl_protocol_from_name(std::string_view name);
 [[nodiscard]] NcclArchitecture nccl_architecture(std::int64_t compute_capability);
 
 // Microseconds by algorithm and protocol; GB/s for 1, 2, and 3 or more hosts.

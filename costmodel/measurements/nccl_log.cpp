@@ -1,5 +1,6 @@
 #include "costmodel/measurements/nccl_log.h"
 
+#include <algorithm>
 #include <charconv>
 #include <optional>
 
@@ -90,6 +91,116 @@ void for_each_line(std::string_view text, Visit&& visit) {
   }
 }
 
+std::string_view trimmed(std::string_view text) {
+  const std::size_t begin = text.find_first_not_of(" \t\r");
+  if (begin == std::string_view::npos) return {};
+  return text.substr(begin, text.find_last_not_of(" \t\r") - begin + 1);
+}
+
+// The number behind "<name> ", of a line like "comm 0x7f rank 0 nRanks 16 nNodes 2 localRanks 8".
+std::optional<std::int64_t> number_behind(std::string_view line, std::string_view name) {
+  const std::size_t found = line.find(name);
+  if (found == std::string_view::npos) return std::nullopt;
+  std::string_view rest = line.substr(found + name.size());
+  return integer_of(trimmed(take_word(rest)));
+}
+
+std::optional<double> decimal_of(std::string_view text) {
+  double value = 0.0;
+  const auto result = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (result.ec != std::errc() || result.ptr != text.data() + text.size()) return std::nullopt;
+  return value >= 0.0 && value <= 1e9 ? std::optional(value) : std::nullopt;
+}
+
+class TableReader {
+ public:
+  void read(std::string_view line) {
+    constexpr std::string_view kMark = "NCCL INFO ";
+    const std::size_t mark = line.find(kMark);
+    if (mark == std::string_view::npos) return;
+    line.remove_prefix(mark + kMark.size());
+    const auto ranks = number_behind(line, " nRanks ");
+    const auto hosts = number_behind(line, " nNodes ");
+    if (ranks && hosts && *ranks > 0 && *hosts > 0) {
+      ranks_ = *ranks;
+      hosts_ = *hosts;
+    }
+    const std::size_t bar = line.find('|');
+    if (bar == std::string_view::npos) return;
+    const std::string_view name = trimmed(line.substr(0, bar));
+    fields_.clear();
+    for (std::string_view rest = line.substr(bar + 1); rest.find('|') != std::string_view::npos;) {
+      const std::size_t end = rest.find('|');
+      fields_.push_back(trimmed(rest.substr(0, end)));
+      rest.remove_prefix(end + 1);
+    }
+    if (name == "Algorithm") {
+      read_algorithms();
+    } else if (name == "Latency/AlgBw") {
+      read_pairs();
+    } else if (const auto collective = nccl_collective_from_name(name)) {
+      read_cells(*collective);
+    }
+  }
+  [[nodiscard]] std::vector<NcclTable> take() { return std::move(tables_); }
+
+ private:
+  struct Column {
+    std::optional<NcclAlgorithm> algorithm;
+    std::optional<NcclProtocol> protocol;
+  };
+
+  // A block of columns; one that begins with trees begins a table.
+  void begin_block() {
+    if (columns_.empty()) return;
+    if (columns_.front().algorithm == NcclAlgorithm::kTree || tables_.empty()) {
+      tables_.push_back({.ranks = ranks_, .hosts = hosts_, .cells = {}});
+    }
+  }
+  // "Tree", "Ring", ...: three protocols each.
+  void read_algorithms() {
+    columns_.clear();
+    for (const std::string_view field : fields_) {
+      for (int p = 0; p < 3; ++p) {
+        columns_.push_back({nccl_algorithm_from_name(field), static_cast<NcclProtocol>(p)});
+      }
+    }
+    begin_block();
+  }
+  // "Tree/    LL", "Tree/ LL128", ...
+  void read_pairs() {
+    columns_.clear();
+    for (const std::string_view field : fields_) {
+      const std::size_t slash = std::min(field.find('/'), field.size());
+      columns_.push_back(
+          {nccl_algorithm_from_name(trimmed(field.substr(0, slash))),
+           nccl_protocol_from_name(trimmed(field.substr(std::min(slash + 1, field.size()))))});
+    }
+    begin_block();
+  }
+  // "11.6/  2.4", ...
+  void read_cells(Collective collective) {
+    if (tables_.empty()) return;
+    for (std::size_t i = 0; i < std::min(fields_.size(), columns_.size()); ++i) {
+      const std::size_t slash = fields_[i].find('/');
+      if (slash == std::string_view::npos || !columns_[i].algorithm || !columns_[i].protocol) {
+        continue;
+      }
+      const auto latency = decimal_of(trimmed(fields_[i].substr(0, slash)));
+      const auto bandwidth = decimal_of(trimmed(fields_[i].substr(slash + 1)));
+      if (!latency || !bandwidth || *latency == 0.0) continue;
+      tables_.back().cells.push_back(
+          {collective, *columns_[i].algorithm, *columns_[i].protocol, *latency, *bandwidth});
+    }
+  }
+
+  std::vector<NcclTable> tables_;
+  std::vector<Column> columns_;
+  std::vector<std::string_view> fields_;
+  std::int64_t ranks_ = 0;
+  std::int64_t hosts_ = 0;
+};
+
 }  // namespace
 
 std::vector<NcclChoice> read_nccl_choices(std::string_view text) {
@@ -98,6 +209,12 @@ std::vector<NcclChoice> read_nccl_choices(std::string_view text) {
     if (auto choice = choice_in(line)) choices.push_back(std::move(*choice));
   });
   return choices;
+}
+
+std::vector<NcclTable> read_nccl_tables(std::string_view text) {
+  TableReader reader;
+  for_each_line(text, [&](std::string_view line) { reader.read(line); });
+  return reader.take();
 }
 
 std::string nccl_version_in_log(std::string_view text) {

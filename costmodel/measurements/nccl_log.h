@@ -1,4 +1,5 @@
-// What NCCL's log says that it chose: the lines of NCCL_DEBUG=INFO with NCCL_DEBUG_SUBSYS=TUNING.
+// What NCCL's log says that it chose, and by which table: the lines of NCCL_DEBUG=INFO with
+// NCCL_DEBUG_SUBSYS=INIT,TUNING.
 //
 //   for (const NcclChoice& choice : read_nccl_choices(text)) ...
 //   // "node1:42:42 [0] NCCL INFO AllReduce: 4096 Bytes -> Algo RING proto LL channel{Lo..Hi}={0..1}"
@@ -16,6 +17,7 @@
 #include <vector>
 
 #include "costmodel/collective.h"
+#include "costmodel/nccl_tuning.h"
 
 namespace shardlab {
 
@@ -31,6 +33,25 @@ struct NcclChoice {
 };
 
 [[nodiscard]] std::vector<NcclChoice> read_nccl_choices(std::string_view text);
+
+// What NCCL reckons with for one communicator: a call takes latency + bytes / bandwidth, but for the
+// corrections of models/nccl.cpp. One decimal each.
+struct NcclTableCell {
+  Collective collective = Collective::kLocal;
+  NcclAlgorithm algorithm = NcclAlgorithm::kTree;
+  NcclProtocol protocol = NcclProtocol::kLL;
+  double latency_us = 0.0;
+  double gb_per_s = 0.0;  // of full_bytes; 0: prints as 0.0, or is not to be taken
+
+  friend bool operator==(const NcclTableCell&, const NcclTableCell&) = default;
+};
+struct NcclTable {
+  std::int64_t ranks = 0;  // 0: the log does not say
+  std::int64_t hosts = 0;
+  std::vector<NcclTableCell> cells;  // in the log's order; not those of latency 0
+};
+// The tables of a log, in its order: blocks of three algorithms (since 2.18), or one (before).
+[[nodiscard]] std::vector<NcclTable> read_nccl_tables(std::string_view text);
 // "2.28.9" of "NCCL version 2.28.9+cuda13.0"; "" where no line says.
 [[nodiscard]] std::string nccl_version_in_log(std::string_view text);
 

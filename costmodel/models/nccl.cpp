@@ -386,10 +386,15 @@ class NcclModel final : public CostModel {
       const bool simple = p == index(NcclProtocol::kSimple);
       double latency = constants_.base[index(kRing)][p];
       if (one_way) {
-        // On one host all channels take one path, so that a broadcast is one step.
-        latency += g.nodes > 1
-                       ? steps * constants_.network[index(simple ? NcclAlgorithm::kTree : kRing)][p]
-                       : intra_latency(g, kRing, p);
+        // Where all channels take one path, on one host or with one rank a host, a broadcast is one
+        // step.
+        if (g.nodes == 1) {
+          latency += intra_latency(g, kRing, p);
+        } else if (g.ppn == 1) {
+          latency += constants_.network[index(kRing)][p];
+        } else {
+          latency += steps * constants_.network[index(simple ? NcclAlgorithm::kTree : kRing)][p];
+        }
       } else {
         const double overhead = g.nodes > 1 ? net_overhead_ * (simple ? 3 : 1) : 0.0;
         latency += (steps - between) * std::max(intra_latency(g, kRing, p), overhead) +

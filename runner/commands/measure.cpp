@@ -53,6 +53,7 @@ struct MeasureArguments {
   int port = 0;
   std::string backend = "nccl";
   std::string topology_xml;
+  std::string nccl_log;
   std::string id;
   std::string out;
 
@@ -109,11 +110,16 @@ std::string driver_version() {
   return text.substr(begin, text.find_first_not_of("0123456789.", begin) - begin);
 }
 
-// A file that is there while NCCL writes its choices into it.
+// A file that NCCL writes its choices into: one that stays, or one that is there meanwhile.
 class ChoicesFile {
  public:
-  explicit ChoicesFile(bool wanted) {
+  ChoicesFile(bool wanted, const std::string& kept) : is_kept_(!kept.empty()) {
     if (!wanted) return;
+    if (is_kept_) {
+      write_file(kept, "");  // what was there is gone, and a folder that isn't there is said now
+      path_ = kept;
+      return;
+    }
     std::string name = (std::filesystem::temp_directory_path() / "shardlab-nccl-XXXXXX").string();
     const int fd = mkstemp(name.data());
     if (fd < 0) return;
@@ -122,7 +128,7 @@ class ChoicesFile {
   }
   ~ChoicesFile() {
     std::error_code ignored;
-    if (!path_.empty()) std::filesystem::remove(path_, ignored);
+    if (!path_.empty() && !is_kept_) std::filesystem::remove(path_, ignored);
   }
   ChoicesFile(const ChoicesFile&) = delete;
   ChoicesFile& operator=(const ChoicesFile&) = delete;
@@ -141,6 +147,7 @@ class ChoicesFile {
 
  private:
   std::string path_;
+  bool is_kept_ = false;
 };
 
 std::string host_name() {
@@ -185,8 +192,9 @@ MeasurementSet measure(const MeasureArguments& arguments, const Session& session
   StackEvaluator evaluator(store.stack(arguments.stack), store.topology(session.topology));
   const Deadline deadline = deadline_in(arguments.time_limit_s);
   const RankRange range = ranks_of(arguments, place, ranks);
-  const ChoicesFile choices(!arguments.on_cpu() && range.first == 0 &&
-                            read_env("NCCL_DEBUG").empty());
+  const ChoicesFile choices(
+      !arguments.on_cpu() && range.first == 0 && read_env("NCCL_DEBUG").empty(),
+      arguments.nccl_log);
   const int nccl_version = arguments.on_cpu() ? 0 : nccl_runtime_version();
   const std::string settings =
       arguments.on_cpu() ? ""
@@ -303,6 +311,10 @@ void run_measure(const MeasureArguments& given, Session& session) {
     throw InputError("--one-process: the launcher (" + place->launcher + ") started " +
                      std::to_string(place->world) + " processes");
   }
+  if (!arguments.nccl_log.empty() && !read_env("NCCL_DEBUG").empty()) {
+    throw InputError("--nccl-log " + arguments.nccl_log + ": NCCL_DEBUG is set to " +
+                     read_env("NCCL_DEBUG") + " already; valid: without it");
+  }
   if (!arguments.on_cpu()) {
     if (const std::string reason = nccl_absence(); !reason.empty()) {
       throw EnvironmentError("measure: " + reason);
@@ -402,6 +414,8 @@ void add_measure_command(CLI::App& app, Session& session) {
   add_run_options(*command, *arguments);
   command->add_option("--topology-xml", arguments->topology_xml,
                       "where NCCL writes its topology (describe topology reads it)");
+  command->add_option("--nccl-log", arguments->nccl_log,
+                      "where NCCL's log goes, with its table (validate --nccl-table reads it)");
   command->add_option("--id", arguments->id, "name of the record; default: that of --out");
   command->add_option("--out", arguments->out, "where the measurement set goes");
   add_common_options(*command, session);

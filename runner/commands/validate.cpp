@@ -4,9 +4,11 @@
 #include <map>
 #include <set>
 
+#include "costmodel/measurements/nccl_log.h"
 #include "costmodel/text.h"
 #include "runner/commands/commands.h"
 #include "runner/measurement_files.h"
+#include "runner/nccl_table.h"
 #include "runner/run_reports.h"
 #include "runner/scoreboard.h"
 #include "runner/simulation.h"
@@ -24,6 +26,7 @@ struct ValidateArguments {
   std::optional<std::int64_t> gpus_per_host;
   bool rows = false;
   bool scoreboard = false;
+  bool nccl_table = false;
   std::optional<double> max_median_ape_percent;
 };
 
@@ -224,6 +227,137 @@ void print_scoreboard(const ValidateArguments& arguments, const Session& session
   session.print(scoreboard_text(make_scoreboard(store, sets, session.threads())));
 }
 
+// -- NCCL's own table
+
+struct CheckedTable {
+  std::string file;
+  std::string nccl_version;
+  NcclTableCheck check;
+};
+
+// Ranks and hosts: the log's, else the options'.
+NcclTable placed_table(NcclTable table, const std::string& file,
+                       const ValidateArguments& arguments) {
+  if (arguments.hosts) table.hosts = *arguments.hosts;
+  if (arguments.hosts && arguments.gpus_per_host) {
+    table.ranks = *arguments.hosts * *arguments.gpus_per_host;
+  }
+  if (table.hosts == 0 || table.ranks == 0) {
+    throw InputError(file +
+                     ": the log does not say how many ranks and hosts (NCCL_DEBUG_SUBSYS=INIT "
+                     "does); valid: with --hosts and --gpus-per-host");
+  }
+  if (table.ranks < 2 || table.ranks < table.hosts) {
+    throw InputError(file + ": " + std::to_string(table.ranks) + " ranks on " +
+                     std::to_string(table.hosts) + " hosts; valid: 2 ranks or more, one a host");
+  }
+  return table;
+}
+
+std::vector<CheckedTable> check_tables(const ValidateArguments& arguments, const Session& session) {
+  if (arguments.files.empty()) {
+    throw InputError(
+        "--nccl-table: no FILE; valid: NCCL's log of NCCL_DEBUG=INFO with "
+        "NCCL_DEBUG_SUBSYS=INIT,TUNING");
+  }
+  if (arguments.topology.empty()) {
+    throw InputError("--nccl-table: a log does not name its hardware; valid: with --topology");
+  }
+  const ConfigStore store = session.store();
+  const Stack stack = store.stack(arguments.stack);
+  std::vector<CheckedTable> out;
+  for (const std::string& file : arguments.files) {
+    const std::string text = read_text_file(file);
+    const std::vector<NcclTable> tables = read_nccl_tables(text);
+    if (tables.empty()) {
+      throw InputError(file +
+                       ": no table of NCCL; valid: its log of NCCL_DEBUG=INFO with "
+                       "NCCL_DEBUG_SUBSYS=INIT,TUNING");
+    }
+    for (const NcclTable& table : tables) {
+      const NcclTable placed = placed_table(table, file, arguments);
+      const Topology topology =
+          store.topology(arguments.topology, (placed.ranks + placed.hosts - 1) / placed.hosts);
+      out.push_back({.file = file,
+                     .nccl_version = nccl_version_in_log(text),
+                     .check = check_nccl_table(stack, topology, placed)});
+    }
+  }
+  return out;
+}
+
+nlohmann::json tables_json(const std::vector<CheckedTable>& tables) {
+  nlohmann::json out = nlohmann::json::array();
+  for (const CheckedTable& table : tables) {
+    nlohmann::json cells = nlohmann::json::array();
+    for (const NcclCellCheck& check : table.check.cells) {
+      cells.push_back({{"collective", to_string(check.cell.collective)},
+                       {"algorithm", to_string(check.cell.algorithm)},
+                       {"protocol", to_string(check.cell.protocol)},
+                       {"nccl_latency_us", check.cell.latency_us},
+                       {"nccl_gb_per_s", check.cell.gb_per_s},
+                       {"latency_us", number_or_null(check.latency_us)},
+                       {"gb_per_s", number_or_null(check.gb_per_s)}});
+    }
+    out.push_back({{"file", table.file},
+                   {"nccl_version", text_or_null(table.nccl_version)},
+                   {"ranks", table.check.ranks},
+                   {"hosts", table.check.hosts},
+                   {"compared", table.check.compared},
+                   {"same_latencies", table.check.same_latencies},
+                   {"same_bandwidths", table.check.same_bandwidths},
+                   {"cells", cells}});
+  }
+  return {{"tables", out}};
+}
+
+std::string tables_text(const std::vector<CheckedTable>& tables, const std::string& stack) {
+  std::string text;
+  for (const CheckedTable& table : tables) {
+    const NcclTableCheck& check = table.check;
+    text += printable(table.file) + ": NCCL " +
+            (table.nccl_version.empty() ? "of no known version" : table.nccl_version) + ", " +
+            std::to_string(check.ranks) + " ranks on " + std::to_string(check.hosts) +
+            (check.hosts == 1 ? " host" : " hosts") + ": of " + std::to_string(check.compared) +
+            " entries " + stack + " has " + std::to_string(check.same_latencies) +
+            " latencies and " + std::to_string(check.same_bandwidths) +
+            " bandwidths to the printed digit\n";
+    TextTable lines({"collective", "algorithm", "protocol", "NCCL us", stack + " us", "NCCL GB/s",
+                     stack + " GB/s", ""});
+    for (const NcclCellCheck& each : check.cells) {
+      const auto number = [](const std::optional<double>& value) {
+        return value ? format_fixed(*value, 1) : "none";
+      };
+      const bool is_same = each.same_latency() && each.same_bandwidth();
+      lines.add({std::string(to_string(each.cell.collective)),
+                 std::string(to_string(each.cell.algorithm)),
+                 std::string(to_string(each.cell.protocol)), format_fixed(each.cell.latency_us, 1),
+                 number(each.latency_us), format_fixed(each.cell.gb_per_s, 1),
+                 number(each.gb_per_s),
+                 is_same           ? ""
+                 : each.latency_us ? "differs"
+                                   : "not weighed"});
+    }
+    text += lines.text();
+  }
+  return text;
+}
+
+void print_tables(const ValidateArguments& arguments, const Session& session) {
+  if (writes_report(session) || arguments.scoreboard || arguments.max_median_ape_percent ||
+      arguments.rows) {
+    throw InputError(
+        "--nccl-table: prints one document; valid: without --out, --summary, --rows, --scoreboard "
+        "and --max-median-ape-percent");
+  }
+  const std::vector<CheckedTable> tables = check_tables(arguments, session);
+  if (session.json()) {
+    session.print(tables_json(tables));
+  } else {
+    session.print(tables_text(tables, arguments.stack));
+  }
+}
+
 // Where the measured times are from.
 nlohmann::json sets_json(const Validation& result) {
   nlohmann::json sets = nlohmann::json::array();
@@ -256,6 +390,7 @@ void write_validation(const Validation& result, const ValidateArguments& argumen
 }
 
 void run_validate(const ValidateArguments& arguments, Session& session) {
+  if (arguments.nccl_table) return print_tables(arguments, session);
   if (arguments.scoreboard) {
     if (writes_report(session)) {
       throw InputError("--scoreboard: prints one document; valid: without --out and --summary");
@@ -305,6 +440,9 @@ void add_validate_command(CLI::App& app, Session& session) {
                    "GPUs of a host, where a file does not say")
       ->check(integer_from(1, 1 << 30));
   command->add_flag("--rows", arguments->rows, "every row as well");
+  command->add_flag("--nccl-table", arguments->nccl_table,
+                    "FILEs are NCCL's logs (NCCL_DEBUG_SUBSYS=INIT,TUNING): its table of latencies "
+                    "and bandwidths against that of --stack nccl");
   command->add_flag("--scoreboard", arguments->scoreboard,
                     "all stacks side by side on held-out sizes, logs and scales, as Markdown");
   command

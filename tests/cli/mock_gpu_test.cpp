@@ -124,6 +124,26 @@ TEST(MockGpus, ItsTopologyIsRead) {
   EXPECT_EQ(read.exit_code, 0) << read.err;
 }
 
+TEST(MockGpus, NcclsTableIsKeptAndCompared) {
+  const TemporaryFolder folder;
+  const ProcessResult measured =
+      run_measure({"--one-gpu", "--ranks", "4", "--nccl-log", "nccl.log", "--iterations", "1",
+                   "--max-bytes", "1KiB", "--format", "json"},
+                  {{"MOCK_NCCL_VERSION", "22809"}}, folder.path());
+  ASSERT_EQ(measured.exit_code, 0) << measured.err;
+  EXPECT_EQ(json::parse(measured.out)["rows"][0]["algorithm"], "TREE");
+  const ProcessResult checked = run_shardlab({"validate", "--nccl-table", "nccl.log", "--stack",
+                                              "nccl", "--topology", "h100", "--format", "json"},
+                                             folder.path());
+  ASSERT_EQ(checked.exit_code, 0) << checked.err;
+  const json table = json::parse(checked.out)["tables"][0];
+  EXPECT_EQ(table["nccl_version"], "2.28.9");
+  EXPECT_EQ(table["ranks"], 4);
+  EXPECT_EQ(table["hosts"], 4);
+  EXPECT_EQ(table["cells"].size(), 8U);
+  EXPECT_EQ(table["cells"][0]["nccl_gb_per_s"], 100.0);
+}
+
 struct Failure {
   Words options;
   Variables variables;
@@ -158,6 +178,9 @@ TEST(MockGpus, FailuresAreNamed) {
       {{"--ranks", "1", "--kernels", "gemm"},
        {{"MOCK_GPU_FAIL", "cublasLtMatmul=2"}},
        "cublasLtMatmul: CUBLAS_STATUS_EXECUTION_FAILED"},
+      {{"--ranks", "1", "--nccl-log", "none/nccl.log"},
+       {},
+       "none/nccl.log: can't be written: No such file or directory"},
       {{"--ranks", "1", "--kernels", "launch"},
        {{"MOCK_GPU_FAIL", "cudaLaunchKernel=5"}},
        "cudaLaunchKernel: cudaErrorInvalidValue: as the mock decided"},

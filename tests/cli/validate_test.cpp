@@ -16,6 +16,11 @@ using Words = std::vector<std::string>;
 constexpr const char* kRow = "65536 16384 float sum -1 20.00 3.28 6.1 0 21.00 3.12 5.8 0\n";
 const std::string kLog = std::string("# nodes: 2\n# gpus_per_node: 8\n# gpu: H100\n") + kRow;
 
+constexpr const char* kNcclLog =
+    "n:1:1 [0] NCCL INFO NCCL version 2.27.5+cuda12.9\n"
+    "n:1:1 [0] NCCL INFO   Algorithm   |     Tree     |     Ring     |\n"
+    "n:1:1 [0] NCCL INFO     AllReduce | 8.2/ 95.5 | 0.0/ 0.0 | 0.0/ 0.0 | 15.0/ 99.0 |\n";
+
 json json_of(Words words, const std::filesystem::path& folder = {}, int exit_code = 0) {
   words.insert(words.begin(), "validate");
   words.insert(words.end(), {"--format", "json"});
@@ -139,6 +144,29 @@ TEST(ValidateCommand, OverridesReachTheModel) {
             0.6 * slow_rows.back()["predicted_us"].get<double>());
 }
 
+TEST(ValidateCommand, ComparesNcclsTable) {
+  const TemporaryFolder folder;
+  folder.write("nccl.log", kNcclLog);
+  const Words words = {
+      "nccl.log", "--nccl-table",    "--stack", "nccl", "--topology", "h100", "--hosts",
+      "1",        "--gpus-per-host", "8"};
+  const json table = json_of(words, folder.path())["tables"][0];
+  EXPECT_EQ(table["nccl_version"], "2.27.5");
+  EXPECT_EQ(table["ranks"], 8);
+  EXPECT_EQ(table["compared"], 2);
+  ASSERT_EQ(table["cells"].size(), 2U);
+  EXPECT_EQ(table["cells"][0]["algorithm"], "TREE");
+  EXPECT_EQ(table["cells"][0]["nccl_latency_us"], 8.2);
+  Words as_text = words;
+  as_text.insert(as_text.begin(), "validate");
+  const ProcessResult text = run_shardlab(as_text, folder.path());
+  EXPECT_EQ(text.exit_code, 0);
+  EXPECT_TRUE(
+      text.out.starts_with("nccl.log: NCCL 2.27.5, 8 ranks on 1 host: of 2 entries nccl "
+                           "has "))
+      << text.out;
+}
+
 struct BadInput {
   const char* name;
   Words words;  // after validate, that read "bad"
@@ -204,19 +232,62 @@ INSTANTIATE_TEST_SUITE_P(
                  "bad: found no number of ranks; valid: a device list (\"#  Rank  0 ... on HOST "
                  "device  0\"), lines \"# ranks: N\", \"# nodes: N\" and \"# gpus_per_node: N\", "
                  "or --hosts and --gpus-per-host"},
+        BadInput{"NcclTableWithoutFile",
+                 {"--nccl-table"},
+                 "",
+                 2,
+                 "--nccl-table: no FILE; valid: NCCL's log of NCCL_DEBUG=INFO with "
+                 "NCCL_DEBUG_SUBSYS=INIT,TUNING"},
+        BadInput{"NcclTableWithoutTopology",
+                 {"bad", "--nccl-table"},
+                 kNcclLog,
+                 2,
+                 "--nccl-table: a log does not name its hardware; valid: with --topology"},
+        BadInput{"NcclTableWithRows",
+                 {"bad", "--nccl-table", "--rows"},
+                 kNcclLog,
+                 2,
+                 "--nccl-table: prints one document; valid: without --out, --summary, --rows, "
+                 "--scoreboard and --max-median-ape-percent"},
+        BadInput{"NcclTableOfAnotherFile",
+                 {"bad", "--nccl-table", "--topology", "h100"},
+                 kLog,
+                 2,
+                 "bad: no table of NCCL; valid: its log of NCCL_DEBUG=INFO with "
+                 "NCCL_DEBUG_SUBSYS=INIT,TUNING"},
+        BadInput{"NcclTableOfUnknownRanks",
+                 {"bad", "--nccl-table", "--topology", "h100", "--stack", "nccl"},
+                 kNcclLog,
+                 2,
+                 "bad: the log does not say how many ranks and hosts (NCCL_DEBUG_SUBSYS=INIT "
+                 "does); valid: with --hosts and --gpus-per-host"},
+        BadInput{
+            "NcclTableOfOneRank",
+            {"bad", "--nccl-table", "--topology", "h100", "--hosts", "1", "--gpus-per-host", "1"},
+            kNcclLog,
+            2,
+            "bad: 1 ranks on 1 hosts; valid: 2 ranks or more, one a host"},
+        BadInput{"NcclTableOfAnotherModel",
+                 {"bad", "--nccl-table", "--topology", "h100", "--stack", "alpha-beta", "--hosts",
+                  "1", "--gpus-per-host", "8"},
+                 kNcclLog,
+                 2,
+                 "stack alpha-beta: its collectives (alpha_beta) know no algorithms of NCCL; "
+                 "valid: a stack whose collectives are nccl"},
         BadInput{"NoHosts",
                  {"bad", "--hosts", "0"},
                  "",
                  2,
                  "validate: --hosts: found \"0\"; valid: an integer from 1 to 1073741824"},
-        BadInput{"UnknownOption",
-                 {"bad", "--row"},
-                 "",
-                 2,
-                 "validate: unknown option \"--row\" (did you mean \"--rows\"?); valid: --help, "
-                 "--stack, --topology, --hosts, --gpus-per-host, --rows, --scoreboard, "
-                 "--max-median-ape-percent, --out, --summary, --format, --seed, --jobs, --set, "
-                 "--quiet, --no-timing"}),
+        BadInput{
+            "UnknownOption",
+            {"bad", "--row"},
+            "",
+            2,
+            "validate: unknown option \"--row\" (did you mean \"--rows\"?); valid: --help, "
+            "--stack, --topology, --hosts, --gpus-per-host, --rows, --nccl-table, --scoreboard, "
+            "--max-median-ape-percent, --out, --summary, --format, --seed, --jobs, --set, "
+            "--quiet, --no-timing"}),
     [](const testing::TestParamInfo<BadInput>& test) { return std::string(test.param.name); });
 
 }  // namespace

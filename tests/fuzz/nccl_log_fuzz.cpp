@@ -24,6 +24,13 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::vector<TunerRule> rules = tuner_rules_of(set);
   const std::string written = tuner_csv_text(rules);
   FUZZ_CHECK(read_tuner_csv(written, "f.conf") == rules, written);
+  for (const NcclTable& table : read_nccl_tables(text)) {
+    FUZZ_CHECK((table.ranks > 0) == (table.hosts > 0), "half a group");
+    for (const NcclTableCell& cell : table.cells) {
+      FUZZ_CHECK(cell.latency_us > 0 && cell.latency_us <= 1e9, "no latency");
+      FUZZ_CHECK(cell.gb_per_s >= 0 && cell.gb_per_s <= 1e9, "no bandwidth");
+    }
+  }
   FUZZ_CHECK(nccl_version_in_log(text).find_first_not_of("0123456789.") == std::string::npos,
              "no version");
   return 0;

@@ -12,6 +12,7 @@
 #include <map>
 #include <memory>
 #include <random>
+#include <set>
 #include <thread>
 #include <vector>
 
@@ -349,6 +350,33 @@ bool may_share(const std::vector<std::string>& cards) {
          variable("NCCL_NVLS_ENABLE", "") != "1";
 }
 
+// The lines that NCCL's log has of a communicator: its group, and what NCCL reckons with.
+void log_table(const ncclComm& comm) {
+  const std::string file = variable("NCCL_DEBUG_FILE", "");
+  if (file.empty() || comm.rank != 0 || variable("NCCL_DEBUG", "") != "INFO" ||
+      variable("NCCL_DEBUG_SUBSYS", "").find("TUNING") == std::string::npos) {
+    return;
+  }
+  std::set<std::string> hosts;
+  for (const std::string& card : comm.peers->cards())
+    hosts.insert(card.substr(0, card.find(" GPU")));
+  std::ofstream out(file, std::ios::app);
+  const std::string start = "mock:1:1 [0] NCCL INFO ";
+  const int code = version();
+  out << start << "NCCL version " << code / 10000 << "." << code / 100 % 100 << "." << code % 100
+      << "+cuda13.0\n"
+      << start << "comm 0x1 rank 0 nRanks " << comm.size << " nNodes " << hosts.size()
+      << " localRanks " << comm.size / static_cast<int>(hosts.size()) << " localRank 0 MNNVL 0\n"
+      << start << "  Algorithm   | Tree | Ring | CollNetDirect |\n"
+      << start
+      << "  Protocol    | LL | LL128 | Simple | LL | LL128 | Simple | LL | LL128 | Simple |\n";
+  for (const char* name : {"Broadcast", "AllGather", "ReduceScatter", "AllReduce"}) {
+    out << start << name << " | 0.0/ 0.0 | 0.0/ 0.0 | 0.0/ 0.0 | " << kModel.link_us << "/ "
+        << kModel.link_bytes_per_us / 1e3 << " | 31.0/ 0.0 | " << kModel.link_us << "/ "
+        << kModel.link_bytes_per_us / 1e3 << " | 0.0/ 0.0 | 0.0/ 0.0 | 0.0/ 0.0 |\n";
+  }
+}
+
 ncclResult_t make_comm(ncclComm_t* out, const std::string& key, int rank, int size, int device) {
   if (rank < 0 || rank >= size) return ncclInvalidArgument;
   auto comm = std::make_unique<ncclComm>();
@@ -358,6 +386,7 @@ ncclResult_t make_comm(ncclComm_t* out, const std::string& key, int rank, int si
   comm->device = device;
   comm->peers = Peers::meet(key, rank, size, host_id() + " GPU " + std::to_string(device));
   if (!may_share(comm->peers->cards())) return ncclInvalidUsage;
+  log_table(*comm);
   *out = comm.release();
   return ncclSuccess;
 }

@@ -39,5 +39,68 @@ TEST(NcclLog, PassesOverWhatIsNoChoice) {
   }
 }
 
+// Blocks of three algorithms, of three protocols each; of one at the end.
+constexpr const char* kTableLog =
+    "n1:7:7 [0] NCCL INFO comm 0x7f rank 0 nRanks 4 nNodes 2 localRanks 2 localRank 0 MNNVL 0\n"
+    "n1:7:7 [0] NCCL INFO   Algorithm   |       Tree        |       Ring        |   CollNetDirect  "
+    " |\n"
+    "n1:7:7 [0] NCCL INFO   Protocol    |  LL | LL128 | Simple |  LL | LL128 | Simple |  LL | "
+    "LL128 | "
+    "Simple |\n"
+    "n1:7:7 [0] NCCL INFO  Max NThreads | 512 | 640 | 512 | 512 | 640 | 256 | 0 | 0 | 640 |\n"
+    "n1:7:7 [0] NCCL INFO        Reduce | 0.0/ 0.0 | 0.0/ 0.0 | 0.0/ 0.0 | 9.3/ 1.2 | 18.0/ 0.0 |\n"
+    "n1:7:7 [0] NCCL INFO     AllGather |  0.0/  0.0 |  0.0/  0.0 |  0.0/  0.0 | 11.6/  2.4 | "
+    "22.5/  0.0 | 22.4/  4.8 |  5.0/  0.0 |  8.5/  0.0 | 14.0/  0.0 |\r\n"
+    "n1:7:7 [0] NCCL INFO     AllReduce | 16.8/  0.5 | 31.0/  0.0 |\n"
+    "n1:7:7 [0] NCCL INFO   Algorithm   |        PAT        |\n"
+    "n1:7:7 [0] NCCL INFO ReduceScatter |  0.0/  0.0 |  0.0/  0.0 | 17.6/  3.6 |\n"
+    "n1:7:7 [0] NCCL INFO   Algorithm   |       Tree        |\n"
+    "n1:7:7 [0] NCCL INFO     AllReduce |  7.5/ 10.0 |\n";
+
+TEST(NcclLog, ReadsItsTables) {
+  const std::vector<NcclTable> tables = read_nccl_tables(kTableLog);
+  ASSERT_EQ(tables.size(), 2U);
+  EXPECT_EQ(tables[0].ranks, 4);
+  EXPECT_EQ(tables[0].hosts, 2);
+  using A = NcclAlgorithm;
+  using P = NcclProtocol;
+  using C = Collective;
+  const std::vector<NcclTableCell> expected = {
+      {C::kAllGather, A::kRing, P::kLL, 11.6, 2.4},
+      {C::kAllGather, A::kRing, P::kLL128, 22.5, 0.0},
+      {C::kAllGather, A::kRing, P::kSimple, 22.4, 4.8},
+      {C::kAllGather, A::kCollnetDirect, P::kLL, 5.0, 0.0},
+      {C::kAllGather, A::kCollnetDirect, P::kLL128, 8.5, 0.0},
+      {C::kAllGather, A::kCollnetDirect, P::kSimple, 14.0, 0.0},
+      {C::kAllReduce, A::kTree, P::kLL, 16.8, 0.5},
+      {C::kAllReduce, A::kTree, P::kLL128, 31.0, 0.0},
+      {C::kReduceScatter, A::kPat, P::kSimple, 17.6, 3.6},
+  };
+  EXPECT_EQ(tables[0].cells, expected);
+  ASSERT_EQ(tables[1].cells.size(), 1U);
+  EXPECT_EQ(tables[1].cells[0], (NcclTableCell{C::kAllReduce, A::kTree, P::kLL, 7.5, 10.0}));
+}
+
+// As versions before 2.18 write them.
+TEST(NcclLog, ReadsTablesOfOneBlock) {
+  const std::vector<NcclTable> tables = read_nccl_tables(
+      "h:1:2 [0] NCCL INFO Latency/AlgBw |    Tree/    LL |    Ring/Simple | CollNet/Simple |\n"
+      "h:1:2 [0] NCCL INFO     AllReduce |     9.9/   1.5 |    36.3/   3.2 |     7.0/   1.0 |\n");
+  ASSERT_EQ(tables.size(), 1U);
+  EXPECT_EQ(tables[0].ranks, 0);
+  ASSERT_EQ(tables[0].cells.size(), 2U);  // "CollNet" is two algorithms today
+  EXPECT_EQ(tables[0].cells[1], (NcclTableCell{Collective::kAllReduce, NcclAlgorithm::kRing,
+                                               NcclProtocol::kSimple, 36.3, 3.2}));
+}
+
+TEST(NcclLog, PassesOverWhatIsNoTable) {
+  for (const char* text :
+       {"", "NCCL INFO AllReduce | 1.0/ 2.0 |", "NCCL INFO Algorithm |",
+        "NCCL INFO Algorithm | Ring |\nNCCL INFO AllReduce | 1.0 / |",
+        "NCCL INFO Algorithm | Ring |\nNCCL INFO AllReduce | nan/inf | -1/2 | 1e99/1 |"}) {
+    for (const NcclTable& table : read_nccl_tables(text)) EXPECT_TRUE(table.cells.empty()) << text;
+  }
+}
+
 }  // namespace
 }  // namespace shardlab
