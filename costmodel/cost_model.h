@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "costmodel/collective.h"
+#include "costmodel/measured_ranges.h"
 #include "costmodel/units.h"
 
 namespace shardlab {
@@ -72,6 +73,8 @@ class CostModel {
   [[nodiscard]] virtual std::vector<Alternative> alternatives(const CollectiveQuery&) const {
     return {};
   }
+  // Which collectives, groups and sizes it was told of by rows; empty for models that have none.
+  [[nodiscard]] virtual std::vector<MeasuredRange> measured() const { return {}; }
 };
 
 }  // namespace shardlab

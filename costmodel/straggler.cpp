@@ -92,6 +92,9 @@ class WaitingModel : public CostModel {
     return all;
   }
 
+  // The waiting itself was not.
+  [[nodiscard]] std::vector<MeasuredRange> measured() const final { return model_->measured(); }
+
  protected:
   [[nodiscard]] virtual Micros wait(Micros price, std::int64_t ranks) const = 0;
 

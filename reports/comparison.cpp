@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <numeric>
 #include <tuple>
+#include <utility>
 
 #include "costmodel/error.h"
 #include "reports/statistics.h"
@@ -78,6 +80,66 @@ void add(FlipCounts& counts, const std::optional<Flip>& flip) {
   ++counts.by_verdict[static_cast<std::size_t>(flip->verdict)];
 }
 
+// What the judged decisions rest on: a candidate's counts, and what was not measured for any.
+class BasisTally {
+ public:
+  // Of one candidate's decision on one question.
+  std::optional<Basis> add(const RecordQuestion& question, std::size_t stack, bool is_flip) {
+    const std::vector<const PriceBasis*> bases = bases_of(question, stack);
+    const std::optional<Basis> basis = joint_basis(bases);
+    if (!basis) return basis;
+    const auto place = static_cast<std::size_t>(*basis);
+    for (BasisGroup* group :
+         {&all_, &of_suite(question.suite), &by_mesh_[{question.mesh_dims, question.mesh}]}) {
+      ++group->decisions.by_basis[place];
+      if (is_flip) ++group->flips.by_basis[place];
+    }
+    for (const std::string& what : not_measured_of(bases)) {
+      NotMeasured& group = not_measured_[what];
+      ++group.decisions;
+      if (is_flip) ++group.flips;
+    }
+    return basis;
+  }
+
+  // The candidate is done; the next starts anew.
+  void finish(StackSummary& summary) {
+    summary.basis = std::exchange(all_, {});
+    summary.basis_by_suite = std::exchange(by_suite_, {});
+    for (auto& [mesh, group] : std::exchange(by_mesh_, {})) {
+      group.label = mesh.second;
+      summary.basis_by_mesh.push_back(std::move(group));
+    }
+  }
+
+  [[nodiscard]] std::vector<NotMeasured> not_measured() const {
+    std::vector<NotMeasured> sorted;
+    for (const auto& [what, group] : not_measured_) {
+      sorted.push_back(group);
+      sorted.back().what = what;
+    }
+    std::stable_sort(sorted.begin(), sorted.end(),
+                     [](const NotMeasured& left, const NotMeasured& right) {
+                       return left.decisions > right.decisions;
+                     });
+    return sorted;
+  }
+
+ private:
+  BasisGroup& of_suite(const std::string& name) {
+    for (BasisGroup& group : by_suite_) {
+      if (group.label == name) return group;
+    }
+    by_suite_.push_back({name, {}, {}});
+    return by_suite_.back();
+  }
+
+  BasisGroup all_;
+  std::vector<BasisGroup> by_suite_;
+  std::map<std::pair<std::int64_t, std::string>, BasisGroup> by_mesh_;
+  std::map<std::string, NotMeasured> not_measured_;
+};
+
 RegretSummary summarise_regret(const ComparisonRecord& record, std::size_t stack) {
   RegretSummary summary;
   std::vector<double> values;
@@ -141,8 +203,8 @@ void summarise_rank_correlation(const ComparisonRecord& record, std::size_t stac
   summary.weighted_kendall_tau = weighted_mean(values, weights);
 }
 
-StackSummary summarise(const ComparisonRecord& record, std::size_t stack,
-                       std::vector<Flip>& flips) {
+StackSummary summarise(const ComparisonRecord& record, std::size_t stack, std::vector<Flip>& flips,
+                       BasisTally& tally) {
   StackSummary summary;
   summary.name = record.stacks[stack];
   summary.regret = summarise_regret(record, stack);
@@ -157,8 +219,12 @@ StackSummary summarise(const ComparisonRecord& record, std::size_t stack,
     std::optional<Flip> flip;
     if (question.answers[stack].choice != question.answers[0].choice) {
       flip = judge(record, i, stack);
-      flips.push_back(*flip);
     }
+    if (stack > 0) {
+      const std::optional<Basis> basis = tally.add(question, stack, flip.has_value());
+      if (flip) flip->basis = basis;
+    }
+    if (flip) flips.push_back(*flip);
     add(summary.flips, flip);
     add(by_op[question.op], flip);
     add(by_mesh_dims[question.mesh_dims], flip);
@@ -175,6 +241,7 @@ StackSummary summarise(const ComparisonRecord& record, std::size_t stack,
   for (const auto& [mesh_dims, counts] : by_mesh_dims) {
     summary.by_mesh_dims.push_back({std::to_string(mesh_dims) + "-D", counts});
   }
+  tally.finish(summary);
   return summary;
 }
 
@@ -228,12 +295,64 @@ std::optional<double> regret(const RecordQuestion& question, std::size_t stack) 
   return (*choice - *best) / *best;
 }
 
+std::int64_t BasisCounts::total() const {
+  return std::accumulate(by_basis.begin(), by_basis.end(), std::int64_t{0});
+}
+
+BasisCounts& BasisCounts::operator+=(const BasisCounts& other) {
+  for (std::size_t i = 0; i < by_basis.size(); ++i) by_basis[i] += other.by_basis[i];
+  return *this;
+}
+
+std::vector<const PriceBasis*> bases_of(const RecordQuestion& question, std::size_t stack) {
+  const StackAnswer& before = question.answers[0];
+  const StackAnswer& after = question.answers[stack];
+  if (!before.reference_us || !after.reference_us) return {};
+  std::optional<double> best_us = question.best.us;
+  const std::optional<PriceBasis>* best = &question.best.basis;
+  for (const StackAnswer& answer : question.answers) {
+    if (!answer.reference_us || (best_us && *answer.reference_us >= *best_us)) continue;
+    best_us = answer.reference_us;
+    best = &answer.basis;
+  }
+  std::vector<const PriceBasis*> bases;
+  for (const std::optional<PriceBasis>* basis : {&before.basis, &after.basis, best}) {
+    if (!*basis) return {};
+    bases.push_back(&**basis);
+  }
+  return bases;
+}
+
+std::optional<Basis> joint_basis(const std::vector<const PriceBasis*>& bases) {
+  if (bases.empty()) return std::nullopt;
+  bool measured = false;
+  for (const PriceBasis* basis : bases) {
+    if (!basis->not_measured.empty()) return Basis::kCarriedOver;
+    measured = measured || basis->measured_steps > 0;
+  }
+  return measured ? Basis::kMeasured : Basis::kLocalWork;
+}
+
+std::vector<std::string> not_measured_of(const std::vector<const PriceBasis*>& bases) {
+  std::vector<std::string> texts;
+  for (const PriceBasis* basis : bases) {
+    for (const std::string& what : basis->not_measured) {
+      if (std::find(texts.begin(), texts.end(), what) == texts.end()) texts.push_back(what);
+    }
+  }
+  return texts;
+}
+
 Comparison compare(const ComparisonRecord& record) {
   check_record(record);
   Comparison comparison;
+  BasisTally tally;
   for (std::size_t stack = 0; stack < record.stacks.size(); ++stack) {
-    comparison.stacks.push_back(summarise(record, stack, comparison.flips));
+    comparison.stacks.push_back(summarise(record, stack, comparison.flips, tally));
+    comparison.tells_basis =
+        comparison.tells_basis || comparison.stacks.back().basis.decisions.total() > 0;
   }
+  comparison.not_measured = tally.not_measured();
   std::sort(comparison.flips.begin(), comparison.flips.end(), reads_before);
   comparison.is_weighted =
       std::any_of(record.questions.begin(), record.questions.end(),

@@ -17,9 +17,16 @@
 //   baseline's. Prices within 1e-9 of each other, relatively, are equal: DTensor compares sums of
 //   doubles.
 //
+// Basis: what the reference's judgement of a decision rests on, where its collective model has
+//   measured rows. A judged decision, one whose two choices the reference prices, is `measured` when
+//   every communication step of the baseline's choice, of the candidate's and of the best was
+//   measured (reports/price_basis.h: a row of the same collective among as many ranks on as many
+//   hosts, the bytes between the smallest and the largest such row), `carried over` when one was not,
+//   and `local work` when none of the three communicates.
+//
 // Not for: running anything. A comparison indexes into its record and is meaningless without it.
 // Cost: one pass and a sort per stack; 20,000 questions x 8 stacks take some 0.1 s.
-// Tested by tests/unit/reports/comparison_test.cpp.
+// Tested by tests/unit/reports/comparison_test.cpp and price_basis_test.cpp.
 #pragma once
 
 #include <array>
@@ -51,7 +58,8 @@ struct Flip {
   Verdict verdict = Verdict::kUndecided;
   std::optional<double> gain_us;  // nothing where undecided
   std::optional<double>
-      gain_percent;  // nothing where undecided, or where the baseline's choice is free
+      gain_percent;            // nothing where undecided, or where the baseline's choice is free
+  std::optional<Basis> basis;  // nothing where undecided, or where the record does not tell
 };
 
 // Why the reference cannot judge an undecided flip; "" for the others.
@@ -71,6 +79,31 @@ struct FlipCounts {
 struct FlipGroup {
   std::string label;
   FlipCounts counts;
+};
+
+// Judged decisions by what they rest on.
+struct BasisCounts {
+  std::array<std::int64_t, 3> by_basis{};  // indexed by Basis
+  [[nodiscard]] std::int64_t operator[](Basis basis) const {
+    return by_basis[static_cast<std::size_t>(basis)];
+  }
+  [[nodiscard]] std::int64_t total() const;
+  BasisCounts& operator+=(const BasisCounts& other);
+  friend bool operator==(const BasisCounts&, const BasisCounts&) = default;
+};
+
+// Of all questions, or of those of one suite or mesh.
+struct BasisGroup {
+  std::string label;
+  BasisCounts decisions;
+  BasisCounts flips;  // the flips among them
+};
+
+// A collective and group, or its sizes beyond the measured ones, that prices were carried over to.
+struct NotMeasured {
+  std::string what;            // "all_gather of 16 ranks on 2 hosts"
+  std::int64_t decisions = 0;  // judged ones that it takes part in, of all candidates
+  std::int64_t flips = 0;
 };
 
 struct RegretSummary {
@@ -101,6 +134,10 @@ struct StackSummary {
   std::vector<FlipGroup> by_op;         // by flips, falling; then by name
   std::vector<FlipGroup> by_size_band;  // in the order of kSizeBands
   std::vector<FlipGroup> by_mesh_dims;  // rising
+  // Of a candidate, where the record tells it.
+  BasisGroup basis;                        // of all its decisions
+  std::vector<BasisGroup> basis_by_suite;  // as the record names them first
+  std::vector<BasisGroup> basis_by_mesh;   // by mesh dims, then by name
 };
 
 struct Comparison {
@@ -108,6 +145,8 @@ struct Comparison {
   // Of all candidates: worse, undecided, better, equal; within each the largest |gain| first.
   std::vector<Flip> flips;
   bool is_weighted = false;  // some question counts more than once
+  bool tells_basis = false;  // of some judged decision the record says what it rests on
+  std::vector<NotMeasured> not_measured;  // by decisions, falling; then by name
 };
 
 // The answer's share above the cheapest known choice; nothing where there is no ratio.
@@ -115,6 +154,16 @@ struct Comparison {
 
 // The cheapest known choice by the reference.
 [[nodiscard]] std::optional<double> best_known_us(const RecordQuestion& question);
+
+// What the judgement of one candidate's decision rests on: of the baseline's choice, its own and the
+// best known one. Empty where the reference does not price both choices, or the record does not tell.
+// Points into `question`.
+[[nodiscard]] std::vector<const PriceBasis*> bases_of(const RecordQuestion& question,
+                                                      std::size_t stack);
+// Of all of them; nothing where there are none.
+[[nodiscard]] std::optional<Basis> joint_basis(const std::vector<const PriceBasis*>& bases);
+// What of all of them was not measured, each text once, in order.
+[[nodiscard]] std::vector<std::string> not_measured_of(const std::vector<const PriceBasis*>& bases);
 
 [[nodiscard]] Comparison compare(const ComparisonRecord& record);
 

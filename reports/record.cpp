@@ -41,7 +41,16 @@ ordered_json answer_json(const StackAnswer& answer) {
                         {"flips_with_order", answer.flips_with_order},
                         {"margin_us", number_or_null(answer.margin_us)},
                         {"kendall_tau", number_or_null(answer.kendall_tau)}};
+  if (answer.basis) value["rests_on"] = to_json(*answer.basis);
   if (answer.detail) value["detail"] = to_json(*answer.detail);
+  return value;
+}
+
+ordered_json best_json(const BestChoice& best) {
+  ordered_json value = {{"choice", best.choice},
+                        {"us", number_or_null(best.us)},
+                        {"reason", text_or_null(best.reason)}};
+  if (best.basis) value["rests_on"] = to_json(*best.basis);
   return value;
 }
 
@@ -58,10 +67,7 @@ ordered_json question_json(const RecordQuestion& question) {
           {"inputs", question.inputs},
           {"count", question.count},
           {"candidates", question.candidates},
-          {"best",
-           {{"choice", question.best.choice},
-            {"us", number_or_null(question.best.us)},
-            {"reason", text_or_null(question.best.reason)}}},
+          {"best", best_json(question.best)},
           {"answers", std::move(answers)}};
 }
 
@@ -90,6 +96,11 @@ ReferenceStack read_reference(const json& value, std::string_view file) {
   return reference;
 }
 
+std::optional<PriceBasis> read_rests_on(StrictObject& owner, std::string_view file) {
+  if (!owner.has("rests_on")) return std::nullopt;
+  return read_price_basis(owner.value("rests_on"), file, owner.pointer_to("rests_on"));
+}
+
 StackAnswer read_answer(const json& value, std::string_view file, const std::string& pointer) {
   StrictObject object(value, file, pointer);
   StackAnswer answer;
@@ -103,6 +114,7 @@ StackAnswer read_answer(const json& value, std::string_view file, const std::str
   answer.flips_with_order = object.flag("flips_with_order");
   answer.margin_us = object.number_or_null("margin_us");
   answer.kendall_tau = object.number_or_null("kendall_tau");
+  answer.basis = read_rests_on(object, file);
   if (object.has("detail")) {
     answer.detail = read_answer_detail(object.value("detail"), file, object.pointer_to("detail"));
   }
@@ -132,6 +144,7 @@ RecordQuestion read_question(const json& value, std::string_view file, std::size
   question.best.choice = best.text("choice");
   question.best.us = best.number_or_null("us");
   question.best.reason = best.text_or_null("reason");
+  question.best.basis = read_rests_on(best, file);
   best.finish();
   const json& answers = object.array("answers");
   question.answers.reserve(answers.size());
@@ -198,6 +211,8 @@ std::optional<std::string> contradiction_in(const StackAnswer& answer) {
   if (answer.reference_us && !answer.reference_impossible.empty()) {
     return "reference_impossible has a reason, but there is a reference_us";
   }
+  if (answer.basis && !answer.reference_us)
+    return "rests_on tells of a price, but reference_us is null";
   if (answer.ties < 0) return "ties is negative";
   return std::nullopt;
 }
@@ -219,6 +234,9 @@ std::optional<Contradiction> contradiction_in(const RecordQuestion& question, st
   }
   if (question.best.us.has_value() != question.best.reason.empty()) {
     return Contradiction{pointer + "/best", "expected either us or a reason for its absence"};
+  }
+  if (question.best.basis && !question.best.us) {
+    return Contradiction{pointer + "/best/rests_on", "rests_on tells of a price, but us is null"};
   }
   for (std::size_t i = 0; i < question.answers.size(); ++i) {
     if (auto message = contradiction_in(question.answers[i])) {

@@ -24,6 +24,7 @@
 #include <vector>
 
 #include "reports/answer_detail.h"
+#include "reports/price_basis.h"
 #include "reports/run_header.h"
 
 namespace shardlab::reports {
@@ -44,7 +45,8 @@ enum class QuestionKind {
 struct BestChoice {
   std::string choice;
   std::optional<double> us;
-  std::string reason;  // why there is no price, else ""
+  std::string reason;                    // why there is no price, else ""
+  std::optional<PriceBasis> basis = {};  // of `us`, where the reference has measured rows
   friend bool operator==(const BestChoice&, const BestChoice&) = default;
 };
 
@@ -56,6 +58,7 @@ struct StackAnswer {
   std::string impossible;              // why there is no price, else ""
   std::optional<double> reference_us;  // the reference's price of the same choice
   std::string reference_impossible;    // why there is none, else ""
+  std::optional<PriceBasis> basis;     // of reference_us, where the reference has measured rows
   std::int64_t ties = 1;          // candidates at the lowest price: 1 is a choice, 2 or more a tie
   bool flips_with_order = false;  // another order of the candidates gives another choice
   std::optional<double> margin_us;     // to the best different price

@@ -66,6 +66,11 @@ std::string reference_text(const ComparisonRecord& record) {
   return code(record.reference.name) + label;
 }
 
+// "12 of 30 judged flips".
+std::string judged_part(std::int64_t part, std::int64_t total, const std::string& what) {
+  return grouped(part) + " of " + counted(total, "judged " + what, "judged " + what + "s");
+}
+
 std::string one_candidate(const ComparisonRecord& record, const Comparison& comparison) {
   const StackSummary& baseline = comparison.stacks[0];
   const StackSummary& candidate = comparison.stacks[1];
@@ -89,6 +94,7 @@ std::string one_candidate(const ComparisonRecord& record, const Comparison& comp
   if (!change.empty() && candidate.flips.total == 0) {
     text += " by the reference (" + reference_text(record) + ")";
   }
+  if (comparison.tells_basis) text += "; " + basis_sentence(candidate.basis);
   return text + ".";
 }
 
@@ -105,6 +111,10 @@ std::string one_of_several(const ComparisonRecord& record, const StackSummary& c
     remark(percent(static_cast<double>(flips.total) / static_cast<double>(flips.questions)));
   }
   remark(verdicts_text(flips));
+  const BasisCounts& judged = candidate.basis.flips;
+  if (judged.total() > 0) {
+    remark(judged_part(judged[Basis::kMeasured], judged.total(), "flip") + " on measured groups");
+  }
   if (candidate.name == record.reference.name) {
     remark("the reference itself");
   } else if (candidate.regret.mean) {
@@ -120,7 +130,16 @@ std::string several_candidates(const ComparisonRecord& record, const Comparison&
                                 (baseline.regret.mean && baseline.name != record.reference.name
                                      ? " (mean regret " + percent(*baseline.regret.mean) + ")"
                                      : "");
-  const std::string judge = "; the reference is " + reference_text(record) + ".";
+  std::string judge = "; the reference is " + reference_text(record);
+  if (comparison.tells_basis) {
+    BasisGroup all;
+    for (const StackSummary& stack : comparison.stacks) {
+      all.decisions += stack.basis.decisions;
+      all.flips += stack.basis.flips;
+    }
+    judge += "; over all candidates, " + basis_sentence(all);
+  }
+  judge += ".";
   const std::span<const StackSummary> candidates(comparison.stacks.begin() + 1,
                                                  comparison.stacks.end());
   if (candidates.size() <= kToldOneByOne) {
@@ -180,6 +199,23 @@ std::string verdicts_text(const FlipCounts& counts) {
     parts.push_back(grouped(counts[verdict]) + " " + std::string(verdict_text(verdict)));
   }
   return listed(parts);
+}
+
+std::string basis_sentence(const BasisGroup& basis) {
+  const BasisCounts& flips = basis.flips;
+  const BasisCounts& decisions = basis.decisions;
+  std::string text = "on measured groups rest ";
+  if (flips.total() > 0) {
+    text += judged_part(flips[Basis::kMeasured], flips.total(), "flip") + " and ";
+  }
+  text += judged_part(decisions[Basis::kMeasured], decisions.total(), "decision");
+  if (decisions[Basis::kLocalWork] > 0) {
+    text += ", on local work alone ";
+    if (flips.total() > 0) text += grouped(flips[Basis::kLocalWork]) + " and ";
+    text += grouped(decisions[Basis::kLocalWork]);
+  }
+  if (decisions[Basis::kCarriedOver] > 0) text += "; the others are carried over";
+  return text;
 }
 
 std::string summary_sentence(const ComparisonRecord& record, const Comparison& comparison) {

@@ -43,6 +43,10 @@ namespace shardlab::reports {
 // "120 better, 4 worse and 8 equal": what is zero is left out; "" without flips.
 [[nodiscard]] std::string verdicts_text(const FlipCounts& counts);
 
+// "on measured groups rest 12 of 30 judged flips and 402 of 816 judged decisions, on local work alone
+// 0 and 200; the others are carried over".
+[[nodiscard]] std::string basis_sentence(const BasisGroup& basis);
+
 // "a", "a and b", "a, b and c".
 [[nodiscard]] std::string listed(const std::vector<std::string>& parts);
 

@@ -362,10 +362,10 @@ Plan Redistributor::plan(const TensorMeta& meta, const Layout& from, const Layou
   return plan;
 }
 
-Price Redistributor::price_of(const Plan& plan) const {
+Plan Redistributor::repriced(const Plan& plan) const {
   Plan copy = plan;
   price_steps(copy);
-  return copy.executed_price();
+  return copy;
 }
 
 Plan Redistributor::plan_of_steps(const TensorMeta& meta, const Layout& from,

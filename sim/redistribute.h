@@ -76,7 +76,9 @@ class Redistributor {
                 std::span<double> out);
 
   // What another redistributor's plan costs here, step by step as it runs (merged steps included).
-  [[nodiscard]] Price price_of(const Plan& plan) const;
+  [[nodiscard]] Price price_of(const Plan& plan) const { return repriced(plan).executed_price(); }
+  // The same plan with the collectives, bytes and prices that its steps have here.
+  [[nodiscard]] Plan repriced(const Plan& plan) const;
 
   // A plan of the given steps, merged as the options say and priced step by step. Throws TextError
   // when a step does not start from the layout that the one before left.

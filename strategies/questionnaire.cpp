@@ -26,12 +26,22 @@ void set_reference(Answer& answer, double us, const std::string& reason) {
   }
 }
 
-// The cheapest of all choices that the reference can price.
-void keep_best(QuestionResult& result, const std::string& choice, std::optional<double> us) {
-  if (!us || (result.best_us && *us >= *result.best_us)) return;
+// The cheapest of all choices that the reference can price; whether this one is it.
+bool keep_best(QuestionResult& result, const std::string& choice, std::optional<double> us) {
+  if (!us || (result.best_us && *us >= *result.best_us)) return false;
   result.best_us = us;
   result.best_choice = choice;
   result.best_reason.clear();
+  return true;
+}
+
+// Of a sum of prices: known where both are.
+void add_basis(std::optional<PriceBasis>& sum, const std::optional<PriceBasis>& more) {
+  if (sum && more) {
+    sum->add(*more);
+  } else {
+    sum.reset();
+  }
 }
 
 std::int64_t collectives_of(const Plan& plan) {
@@ -48,7 +58,8 @@ std::string choice_text(const std::vector<Placements>& inputs,
 
 Questionnaire::Questionnaire(const std::vector<Stack>& stacks, const Stack& reference,
                              const Topology& topology)
-    : reference_(std::make_unique<StackEvaluator>(reference, topology)) {
+    : reference_(std::make_unique<StackEvaluator>(reference, topology)),
+      measured_(reference_->collective_model().measured()) {
   for (const Stack& stack : stacks) {
     stacks_.push_back(std::make_unique<StackEvaluator>(stack, topology));
   }
@@ -77,7 +88,15 @@ QuestionResult Questionnaire::ask(const Question& question) {
 void Questionnaire::ask_plan(const Question& question, QuestionResult& result) {
   Redistributor& reference = reference_->on(question.mesh);
   const Plan best = reference.plan(question.tensor, question.from, question.to);
-  if (best.impossible.empty()) keep_best(result, best.path(), best.price.total.value());
+  const auto basis_of = [&](const Plan& repriced) {
+    std::optional<PriceBasis> basis;
+    if (!measured_.empty()) basis.emplace().add(repriced, reference, measured_);
+    return basis;
+  };
+  if (best.impossible.empty()) {
+    keep_best(result, best.path(), best.price.total.value());
+    result.best_basis = basis_of(best);
+  }
   for (const auto& stack : stacks_) {
     const Plan plan = stack->on(question.mesh).plan(question.tensor, question.from, question.to);
     Answer answer;
@@ -87,9 +106,11 @@ void Questionnaire::ask_plan(const Question& question, QuestionResult& result) {
     answer.price_us = plan.impossible.empty() ? plan.price.total.value() : kInfinity;
     answer.impossible = plan.impossible;
     const bool planned = !plan.steps.empty() || plan.impossible.empty();
-    const Price judged = planned ? reference.price_of(plan) : Price::make_impossible("no plan");
+    const Plan repriced = reference.repriced(plan);
+    const Price judged = planned ? repriced.executed_price() : Price::make_impossible("no plan");
     set_reference(answer, judged.total.value(), std::string(judged.impossible));
-    keep_best(result, answer.choice, answer.reference_us);
+    if (answer.reference_us) answer.basis = basis_of(repriced);
+    if (keep_best(result, answer.choice, answer.reference_us)) result.best_basis = answer.basis;
     result.answers.push_back(std::move(answer));
   }
 }
@@ -114,6 +135,7 @@ Answer Questionnaire::select_answer(StackEvaluator& stack, const Expansion& expa
   const auto tensors = call.tensors();
   double judged = 0.0;
   std::string reason;
+  if (!measured_.empty()) answer.basis.emplace();
   for (std::size_t i = 0; i < tensors.size(); ++i) {
     const Layout to(decision.choice.inputs[i]);
     const bool moves = to.placements != tensors[i]->layout.placements;
@@ -127,7 +149,9 @@ Answer Questionnaire::select_answer(StackEvaluator& stack, const Expansion& expa
     // A plan without steps and without a reason keeps the data where it is (a strided shard of
     // factor 1 is a shard).
     const bool planned = !plan.steps.empty() || plan.impossible.empty();
-    const Price price = planned ? reference.price_of(plan) : Price::make_impossible("no plan");
+    const Plan repriced = reference.repriced(plan);
+    const Price price = planned ? repriced.executed_price() : Price::make_impossible("no plan");
+    if (answer.basis) answer.basis->add(repriced, reference, measured_);
     judged += price.total.value() + reference_->stack().transition_us;
     if (!price.is_possible() && reason.empty()) {
       reason = "input " + std::to_string(i) + ": " + std::string(price.impossible);
@@ -137,7 +161,23 @@ Answer Questionnaire::select_answer(StackEvaluator& stack, const Expansion& expa
   judged +=
       reference_->compute_us(rule, call, mesh, decision.choice.inputs, decision.choice.outputs);
   set_reference(answer, judged, reason);
+  if (!answer.reference_us) answer.basis.reset();
   return answer;
+}
+
+// The steps by which the reference itself would bring the inputs there.
+std::optional<PriceBasis> Questionnaire::basis_of_best(const Candidate& best, const OpCall& call,
+                                                       const DeviceMesh& mesh) {
+  if (measured_.empty()) return std::nullopt;
+  PriceBasis basis;
+  Redistributor& reference = reference_->on(mesh);
+  const auto tensors = call.tensors();
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    const Layout to(best.inputs[i]);
+    if (to.placements == tensors[i]->layout.placements) continue;
+    basis.add(reference.plan(tensors[i]->meta, tensors[i]->layout, to), reference, measured_);
+  }
+  return basis;
 }
 
 void Questionnaire::ask_select(const OpCall& call, const DeviceMesh& mesh, QuestionResult& result) {
@@ -171,12 +211,13 @@ void Questionnaire::ask_select(const OpCall& call, const DeviceMesh& mesh, Quest
         reference_->candidate(own.expansion, own.reference,
                               static_cast<std::size_t>(least - own.reference.totals.begin()));
     keep_best(result, choice_text(best.inputs, best.outputs), best.total_us);
+    result.best_basis = basis_of_best(best, call, mesh);
   }
   for (const auto& stack : stacks_) {
     const Expanded& candidates = expanded(stack->stack().rules);
     Answer answer = select_answer(*stack, candidates.expansion, *candidates.rule, call, mesh);
     answer.reference_totals = candidates.reference.totals;
-    keep_best(result, answer.choice, answer.reference_us);
+    if (keep_best(result, answer.choice, answer.reference_us)) result.best_basis = answer.basis;
     result.answers.push_back(std::move(answer));
   }
 }
@@ -207,6 +248,7 @@ void Questionnaire::ask_foreach(const OpCall& call, const DeviceMesh& mesh,
                              ? std::optional(*sum.reference_us + *more.reference_us)
                              : std::nullopt;
       if (sum.reference_impossible.empty()) sum.reference_impossible = more.reference_impossible;
+      add_basis(sum.basis, more.basis);
       sum.candidates = std::max(sum.candidates, more.candidates);
       sum.ties = std::max(sum.ties, more.ties);
       if (!sum.margin_us || (more.margin_us && *more.margin_us < *sum.margin_us)) {
@@ -217,6 +259,7 @@ void Questionnaire::ask_foreach(const OpCall& call, const DeviceMesh& mesh,
     result.best_us = result.best_us && child.best_us
                          ? std::optional(*result.best_us + *child.best_us)
                          : std::nullopt;
+    add_basis(result.best_basis, child.best_basis);
     result.best_choice += "; " + child.best_choice;
     if (!result.best_us) {
       result.best_choice.clear();

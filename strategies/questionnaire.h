@@ -7,7 +7,9 @@
 // bring its inputs there), or the plan of a redistribution. The reference prices the very steps
 // that the stack would run, with its own models; the best choice is the cheapest over the
 // reference's own candidates and plans and over all the stacks' choices. An op is judged on its
-// own: what its output costs later is not counted. One questionnaire a thread.
+// own: what its output costs later is not counted. Where the reference's collective model has
+// measured rows, each choice says how far its price rests on them (strategies/price_basis.h). One
+// questionnaire a thread.
 #pragma once
 
 #include <memory>
@@ -16,6 +18,7 @@
 #include <vector>
 
 #include "strategies/evaluator.h"
+#include "strategies/price_basis.h"
 #include "strategies/stack.h"
 #include "strategies/suite.h"
 
@@ -29,6 +32,7 @@ struct Answer {
   std::string impossible;
   std::optional<double> reference_us;  // none: the reference can't price it
   std::string reference_impossible;
+  std::optional<PriceBasis> basis;  // of reference_us, where the reference has measured rows
   std::size_t candidates = 1;
   std::size_t ties = 1;
   std::optional<double> margin_us;
@@ -42,8 +46,9 @@ struct QuestionResult {
   std::vector<Answer> answers;  // one per stack
   std::string best_choice;
   std::optional<double> best_us;
-  std::string best_reason;  // why there is none
-  std::string error;        // why the question can't be asked at all (then there are no answers)
+  std::string best_reason;               // why there is none
+  std::optional<PriceBasis> best_basis;  // of best_us, where the reference has measured rows
+  std::string error;  // why the question can't be asked at all (then there are no answers)
 };
 
 class Questionnaire {
@@ -60,9 +65,12 @@ class Questionnaire {
   [[nodiscard]] Answer select_answer(StackEvaluator& stack, const Expansion& expansion,
                                      const OpRule& rule, const OpCall& call,
                                      const DeviceMesh& mesh);
+  [[nodiscard]] std::optional<PriceBasis> basis_of_best(const Candidate& best, const OpCall& call,
+                                                        const DeviceMesh& mesh);
 
   std::vector<std::unique_ptr<StackEvaluator>> stacks_;
   std::unique_ptr<StackEvaluator> reference_;
+  MeasuredRanges measured_;  // rows of the reference's collective model
 };
 
 // "S(0)R, R -> S(0)R": inputs, then outputs.

@@ -9,6 +9,7 @@
 // Source: fitted by `calibrate`. Valid: sizes and groups near those measured. Status: fitted.
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include "costmodel/curve.h"
 #include "costmodel/curve_relation.h"
@@ -20,6 +21,7 @@ namespace {
 struct Row {
   CurveGroup group;
   TabulatedCurve curve;
+  std::optional<MeasuredRange> measured;  // `calibrate` writes a kink for every measured size
 };
 
 Row read_row(const nlohmann::json& json, const JsonPlace& place) {
@@ -50,7 +52,11 @@ Row read_row(const nlohmann::json& json, const JsonPlace& place) {
     curve.kinks.push_back(kink);
   }
   reader.finish();
-  return {{*kind, ranks, hosts}, TabulatedCurve(*kind, curve)};
+  std::optional<MeasuredRange> measured;
+  if (!curve.kinks.empty()) {
+    measured = {*kind, ranks, hosts, curve.kinks.front().bytes, curve.kinks.back().bytes};
+  }
+  return {{*kind, ranks, hosts}, TabulatedCurve(*kind, curve), measured};
 }
 
 class Piecewise final : public CostModel {
@@ -88,6 +94,14 @@ class Piecewise final : public CostModel {
     }
     if (weights > 0.0) return split(std::exp(log_us / weights), std::exp(log_floor / weights));
     return unmeasured_->price(query);
+  }
+
+  [[nodiscard]] std::vector<MeasuredRange> measured() const override {
+    std::vector<MeasuredRange> ranges;
+    for (const Row& row : rows_) {
+      if (row.measured) ranges.push_back(*row.measured);
+    }
+    return ranges;
   }
 
  private:

@@ -21,7 +21,7 @@ struct Point {
   double time_us;
 };
 
-constexpr std::int64_t kAnyHosts = 0;
+constexpr std::int64_t kAnyHosts = MeasuredRange::kAnyHosts;
 constexpr double kAnySize = 1e18;
 
 class TableModel final : public CostModel {
@@ -72,6 +72,15 @@ class TableModel final : public CostModel {
                         : first.bytes > 0.0 ? first.time_us * query.full_bytes / first.bytes
                                             : first.time_us;
     return Price::of(Micros(first.time_us), Micros(time - first.time_us));
+  }
+
+  [[nodiscard]] std::vector<MeasuredRange> measured() const override {
+    std::vector<MeasuredRange> ranges;
+    for (const auto& [key, points] : curves_) {
+      const auto [kind, ranks, hosts] = key;
+      ranges.push_back({kind, ranks, hosts, points.front().bytes, points.back().bytes});
+    }
+    return ranges;
   }
 
  private:

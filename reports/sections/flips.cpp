@@ -16,6 +16,7 @@ using namespace reports;
 // More rows than these are not even prepared; every flip stands in report.json.
 constexpr std::size_t kMostRows = 24000;
 constexpr std::size_t kMostDetails = 4000;
+constexpr const char* kNotJudged = "not judged";
 
 std::string price_text(const std::optional<double>& price_us) {
   return price_us ? fixed(*price_us, 2) + " us" : "no price";
@@ -113,6 +114,22 @@ void add_steps(const std::string& stack, const AnswerDetail& detail, std::vector
   }
 }
 
+// "groups that ref has measured", or what of all choices it has not.
+std::string rests_on_text(const ComparisonRecord& record, const Flip& flip) {
+  if (!flip.basis) return "";
+  switch (*flip.basis) {
+    case Basis::kMeasured:
+      return "groups and sizes that " + record.reference.name + " has measured rows of";
+    case Basis::kLocalWork:
+      return "local work alone: no choice communicates";
+    case Basis::kCarriedOver:
+      break;
+  }
+  const auto bases = bases_of(record.questions[flip.question], flip.stack);
+  return "carried over; " + record.reference.name + " has no measured rows of " +
+         listed(not_measured_of(bases));
+}
+
 std::vector<DetailTable> detail_tables() {
   return {
       {"The choices; the reference prices the path that the stack ran",
@@ -162,6 +179,9 @@ RowDetail detail(const ComparisonRecord& record, const Flip& flip) {
       add_steps(name, *answer.detail, detail.tables[2]);
     }
     detail.tables[0].push_back(answer_row(name, answer));
+  }
+  if (const std::string rests_on = rests_on_text(record, flip); !rests_on.empty()) {
+    detail.facts.push_back({"rests on", rests_on});
   }
   std::string asked =
       question.suite + ", " + counted(question.candidates, "candidate", "candidates");
@@ -216,6 +236,13 @@ Browser browser(const ComparisonRecord& record, const Comparison& comparison) {
         {"candidate", std::vector<std::string>(record.stacks.begin() + 1, record.stacks.end())});
   }
 
+  FacetOptions bases;
+  if (comparison.tells_basis) {
+    for (const Basis basis : kBases) bases.add(std::string(basis_text(basis)));
+    bases.add(kNotJudged);
+    browser.facets.push_back({"rests on", bases.values()});
+  }
+
   browser.rows.reserve(kept.size());
   for (const std::size_t place : kept) {
     const Flip& flip = comparison.flips[place];
@@ -226,7 +253,8 @@ Browser browser(const ComparisonRecord& record, const Comparison& comparison) {
     BrowserRow row;
     row.place = place;
     row.cells = {
-        Cell(std::string(verdict_text(flip.verdict))),
+        Cell(std::string(verdict_text(flip.verdict)),
+             flip.basis ? std::string(basis_text(*flip.basis)) : ""),
         Cell(flip.gain_percent, gain_note(flip)),
         Cell(question.op, question.id),
         Cell(question.mesh),
@@ -238,6 +266,10 @@ Browser browser(const ComparisonRecord& record, const Comparison& comparison) {
     row.facets = {ops.add(question.op), meshes.add(question.mesh), size_band(question.bytes),
                   static_cast<std::size_t>(flip.verdict)};
     if (!has_one_candidate) row.facets.push_back(flip.stack - 1);
+    if (comparison.tells_basis) {
+      row.facets.push_back(
+          bases.add(flip.basis ? std::string(basis_text(*flip.basis)) : kNotJudged));
+    }
     if (browser.rows.size() < kMostDetails) row.detail = detail(record, flip);
     browser.rows.push_back(std::move(row));
   }
@@ -266,7 +298,9 @@ SectionContent render(const ComparisonRecord& record, const Comparison& comparis
         code(record.reference.name) +
         (record.reference.label.empty() ? "" : " (" + record.reference.label + ")") +
         ", prices both choices: better is cheaper, and the gain is its share of the baseline's "
-        "price. "
+        "price. " +
+        (comparison.tells_basis ? "Under the verdict stands what it rests on, as defined below. "
+                                : "") +
         "Under each choice stands the price its own stack gave it. A row opens: the candidates "
         "with the "
         "parts of their prices, the steps, and what would flip each choice first."});

@@ -34,6 +34,31 @@ ordered_json groups_json(const std::vector<FlipGroup>& groups) {
   return value;
 }
 
+ordered_json basis_counts_json(const BasisCounts& counts) {
+  ordered_json value = ordered_json::object();
+  for (const Basis basis : kBases) value[std::string(basis_key(basis))] = counts[basis];
+  return value;
+}
+
+ordered_json basis_group_json(const BasisGroup& group) {
+  return {{"decisions", basis_counts_json(group.decisions)},
+          {"flips", basis_counts_json(group.flips)}};
+}
+
+ordered_json basis_groups_json(const std::vector<BasisGroup>& groups) {
+  ordered_json value = ordered_json::object();
+  for (const BasisGroup& group : groups) value[group.label] = basis_group_json(group);
+  return value;
+}
+
+ordered_json not_measured_json(const std::vector<NotMeasured>& groups) {
+  ordered_json value = ordered_json::array();
+  for (const NotMeasured& group : groups) {
+    value.push_back({{"what", group.what}, {"decisions", group.decisions}, {"flips", group.flips}});
+  }
+  return value;
+}
+
 ordered_json invariants_json(const ComparisonRecord& record, const std::string& stack) {
   ordered_json value = ordered_json::object();
   for (const InvariantResult& invariant : record.invariants) {
@@ -61,8 +86,8 @@ ordered_json regret_json(const RegretSummary& regret) {
   return value;
 }
 
-ordered_json stack_json(const ComparisonRecord& record, const StackSummary& stack,
-                        bool is_baseline) {
+ordered_json stack_json(const ComparisonRecord& record, const StackSummary& stack, bool is_baseline,
+                        bool tells_basis) {
   ordered_json value = {{"name", stack.name},
                         {"role", is_baseline ? "baseline" : "candidate"},
                         {"regret", regret_json(stack.regret)},
@@ -81,6 +106,11 @@ ordered_json stack_json(const ComparisonRecord& record, const StackSummary& stac
   value["flips_by_op"] = groups_json(stack.by_op);
   value["flips_by_size"] = groups_json(stack.by_size_band);
   value["flips_by_mesh_dims"] = groups_json(stack.by_mesh_dims);
+  if (tells_basis) {
+    value["rests_on"] = basis_group_json(stack.basis);
+    value["rests_on_by_suite"] = basis_groups_json(stack.basis_by_suite);
+    value["rests_on_by_mesh"] = basis_groups_json(stack.basis_by_mesh);
+  }
   return value;
 }
 
@@ -115,6 +145,10 @@ ordered_json flip_json(const ComparisonRecord& record, const Flip& flip) {
   } else if (!flip.gain_percent) {
     value["reason"] = "the reference finds the baseline's choice free: there is no percentage";
   }
+  if (flip.basis) {
+    value["rests_on"] = basis_key(*flip.basis);
+    value["not_measured"] = not_measured_of(bases_of(question, flip.stack));
+  }
   value["baseline_path"] = before.path;
   value["candidate_path"] = after.path;
   value["best"] = text_or_null(question.best.choice);
@@ -136,9 +170,13 @@ std::string write_json(const ComparisonRecord& record, const Comparison& compari
   text.value("reference", to_json(record.reference));
   text.begin_array("stacks");
   for (const StackSummary& stack : comparison.stacks) {
-    text.element(stack_json(record, stack, &stack == &comparison.stacks[0]));
+    text.element(
+        stack_json(record, stack, &stack == &comparison.stacks[0], comparison.tells_basis));
   }
   text.end_array();
+  if (comparison.tells_basis) {
+    text.value("not_measured", not_measured_json(comparison.not_measured));
+  }
   text.begin_array("flips");
   for (const Flip& flip : comparison.flips) text.element(flip_json(record, flip));
   text.end_array();

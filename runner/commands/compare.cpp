@@ -93,6 +93,13 @@ std::optional<double> rank_correlation(const Answer& answer) {
   return reports::kendall_tau_b(own, reference);
 }
 
+std::optional<reports::PriceBasis> to_record(const std::optional<PriceBasis>& basis) {
+  if (!basis) return std::nullopt;
+  reports::PriceBasis out{.measured_steps = basis->measured_steps, .not_measured = {}};
+  for (const MeasuredGap& gap : basis->not_measured) out.not_measured.push_back(gap.text());
+  return out;
+}
+
 reports::StackAnswer to_record(const Answer& answer) {
   const bool possible = answer.price_us < kInfinity;
   reports::StackAnswer out;
@@ -102,6 +109,7 @@ reports::StackAnswer to_record(const Answer& answer) {
   out.impossible = possible ? "" : answer.impossible;
   out.reference_us = answer.reference_us;
   out.reference_impossible = answer.reference_us ? "" : answer.reference_impossible;
+  out.basis = to_record(answer.basis);
   out.ties = possible ? static_cast<std::int64_t>(answer.ties) : 1;
   out.flips_with_order = possible && answer.flips_with_order;
   if (possible) out.margin_us = answer.margin_us;
@@ -123,7 +131,10 @@ reports::RecordQuestion to_record(const Question& question, const std::string& s
   out.bytes = question.bytes();
   out.inputs = question.inputs();
   out.count = question.count;
-  out.best = {.choice = result.best_choice, .us = result.best_us, .reason = result.best_reason};
+  out.best = {.choice = result.best_choice,
+              .us = result.best_us,
+              .reason = result.best_reason,
+              .basis = to_record(result.best_basis)};
   for (const Answer& answer : result.answers) {
     out.candidates = std::max(out.candidates, static_cast<std::int64_t>(answer.candidates));
     out.answers.push_back(to_record(answer));
@@ -250,11 +261,17 @@ void draw_curves(const Comparison& comparison, ComparisonRecord& record) {
 }
 
 std::string reference_label(const Stack& reference) {
-  const std::string_view model = reference.collective_model.entry->name;
+  const ModelChoice& collectives = reference.collective_model;
+  const std::string_view model = collectives.entry->name;
+  // As `calibrate` writes constants: the rows themselves are not in the stack.
+  if (reference.source.starts_with("fitted:") && !collectives.entry->fitted.empty() &&
+      !collectives.params.empty()) {
+    return "collectives by constants fitted to measured rows, kernels from the datasheet";
+  }
   if (model == "dtensor") return "DTensor's own model, not measured";
   if (model == "nccl") return "NCCL's own model, not measured";
   if (model.starts_with("ap_")) return "AutoParallel's model, not measured";
-  if (reference.collective_model.entry->reads_rows) {
+  if (collectives.entry->reads_rows) {
     return "collectives fitted to measured rows and carried over to other groups, kernels from the "
            "datasheet";
   }

@@ -80,6 +80,28 @@ class Flips(unittest.TestCase):
         both = [flip for flip in self.flips if flip["op"] == op and flip["verdict"] == "worse"]
         self.assertEqual(self.count(), len(both))
 
+    def test_what_verdicts_rest_on_is_noted_and_filters(self):
+        self.page.open(pages.report("compare-measured") / "report.html")
+        flips = pages.report_json("compare-measured")["flips"]
+        keys = {"measured": "measured", "carried over": "carried_over", "local work": "local_work", "not judged": None}
+        notes = """
+            return [...document.querySelectorAll('#browser-flips > .scroll > table > tbody > tr.row')].map(
+                (row) => row.children[0].querySelector('.note')?.textContent ?? 'not judged')"""
+        counts = {text: sum(flip.get("rests_on") == key for flip in flips) for text, key in keys.items()}
+        self.assertEqual(sum(counts.values()), len(flips))
+        self.assertGreater(counts["carried over"], 0)
+        self.assertGreater(counts["local work"] + counts["measured"], 0)
+        for text, count in counts.items():
+            if count == 0:
+                continue
+            with self.subTest(text):
+                self.page.script(CHOOSE, "rests on", text)
+                self.assertEqual(self.page.script(notes), [text] * min(200, count))
+        self.page.script(CHOOSE, "rests on", "carried over")
+        self.page.script("document.querySelector('#browser-flips .opener').click()")
+        facts = self.page.script("return document.querySelector('#browser-flips tr.detail .facts').textContent")
+        self.assertIn("carried over; calibrated-h100 has no measured rows of ", facts)
+
     def test_search_finds_questions_and_layouts_and_says_when_nothing_matches(self):
         question = self.flips[3]["question"]
         self.page.script(SEARCH, question.upper())

@@ -129,6 +129,8 @@ def program() -> str:
 # Every command that writes a report, on something small: name of the report -> command line.
 REPORTS = {
     "compare": ["compare", "--baseline", "dtensor-v3", "--candidate", "shardlab", "--suite", "ops-small"],
+    "compare-measured": ["compare", "--baseline", "dtensor-v3", "--candidate", "shardlab", "--suite", "ops-small",
+                         "--reference", "calibrated-h100"],
     "compare-several": ["compare", "--baseline", "dtensor-v3", "--candidate", "dtensor-v3-rp", "--candidate", "dtensor-v4",
                         "--suite", "llama3-8b-tp"],
     "compare-equal": ["compare", "--baseline", "dtensor-v3", "--candidate", "dtensor-2.13", "--suite", "ops-small"],

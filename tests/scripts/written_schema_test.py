@@ -131,6 +131,29 @@ class Written(unittest.TestCase):
                         done = run(["report", "bad.json", "--format", "json"], changed)
                         self.assertEqual(done.returncode, 0 if valid else 3, done.stderr)
 
+    def test_what_prices_rest_on(self):
+        shardlab(self.folder, ["compare", *RUNS["compare"], "--reference", "calibrated-h100", "--out", "measured"])
+        record = self.written("measured/record.json")
+        report = self.written("measured/report.json")
+        self.expect_valid("record", record)
+        self.expect_valid("report", report)
+        self.assertTrue(all("rests_on" in flip for flip in report["flips"] if flip["verdict"] != "undecided"))
+        told = 0
+        for changes in (with_unknown_key, without_a_key):
+            for pointer, changed in changes(record):
+                if "/rests_on" in pointer:
+                    told += 1
+                    with self.subTest(f"/{pointer}: {changes.__name__}"):
+                        valid = validator("record").is_valid(changed)
+                        self.assertEqual(valid, pointer.endswith("/rests_on") and changes is without_a_key)
+                        done = run(["report", "bad.json", "--format", "json"], changed)
+                        self.assertEqual(done.returncode, 0 if valid else 3, done.stderr)
+        self.assertGreater(told, 10)
+        for pointer, changed in with_unknown_key(report):
+            if "rests_on" in pointer or "not_measured" in pointer:
+                with self.subTest(f"/{pointer}"):
+                    self.assertFalse(validator("report").is_valid(changed))
+
     def test_a_damaged_report_is_invalid(self):
         for kind in KINDS:
             for pointer, changed in with_unknown_key(self.written(f"{kind}/report.json")):

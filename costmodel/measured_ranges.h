@@ -1,0 +1,76 @@
+// What of a model's prices was measured: the collectives, groups and sizes that it has rows of.
+//
+//   const MeasuredRanges measured(model->measured());
+//   measured.gap({Collective::kAllGather, 1 << 20, {.ranks = 8}})    // nothing: it was measured
+//   measured.gap(query)->text()                     // "all_gather of 8 ranks on 1 host below 32 MiB"
+//
+// A collective was measured where rows tell the same collective among as many ranks on as many
+// hosts, at sizes from the smallest of these rows to the largest, both included. Between two rows a
+// model interpolates, and that counts as measured, however far they lie apart. What needs no
+// communication (a local change, a group of one rank) has no gap either: whoever counts measured
+// steps leaves it out. How ranks lie on their hosts, what else runs beside them, and the dtype are
+// not looked at, for rows do not tell.
+//
+// Not for: how good the rows are (measurements/health.h), or what they were fitted to. Tested by
+// tests/unit/costmodel/measured_ranges_test.cpp.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "costmodel/collective.h"
+#include "costmodel/units.h"
+
+namespace shardlab {
+
+// The rows of one collective and group.
+struct MeasuredRange {
+  Collective kind = Collective::kLocal;
+  std::int64_t ranks = 1;
+  std::int64_t hosts = 1;  // kAnyHosts: the rows do not say
+  Bytes smallest = 0.0;
+  Bytes largest = 0.0;
+
+  static constexpr std::int64_t kAnyHosts = 0;
+  friend bool operator==(const MeasuredRange&, const MeasuredRange&) = default;
+};
+
+// What was not measured of one query, so said that queries of many sizes say the same.
+struct MeasuredGap {
+  Collective kind = Collective::kLocal;
+  std::int64_t ranks = 1;
+  std::int64_t hosts = 1;
+  // The group was measured, but only from this size on, or up to this size; neither: not at all.
+  std::optional<Bytes> below = {};
+  std::optional<Bytes> above = {};
+
+  // "all_gather of 16 ranks on 2 hosts", "all_gather of 8 ranks on 1 host below 32 MiB".
+  [[nodiscard]] std::string text() const;
+  friend bool operator==(const MeasuredGap&, const MeasuredGap&) = default;
+};
+
+// Whether a query communicates at all.
+[[nodiscard]] constexpr bool communicates(const CollectiveQuery& query) {
+  return query.kind != Collective::kLocal && query.group.ranks > 1;
+}
+
+class MeasuredRanges {
+ public:
+  // Ranges of one collective and group are one, from the smallest size to the largest.
+  explicit MeasuredRanges(std::vector<MeasuredRange> ranges);
+
+  [[nodiscard]] bool empty() const { return ranges_.empty(); }
+  // Nothing where the query was measured, or does not communicate. Rows that do not say their hosts
+  // speak for groups that no row names with its hosts.
+  [[nodiscard]] std::optional<MeasuredGap> gap(const CollectiveQuery& query) const;
+
+ private:
+  [[nodiscard]] const MeasuredRange* find(Collective kind, std::int64_t ranks,
+                                          std::int64_t hosts) const;
+
+  std::vector<MeasuredRange> ranges_;
+};
+
+}  // namespace shardlab
