@@ -29,8 +29,14 @@ Flip judge(const ComparisonRecord& record, std::size_t question, std::size_t sta
   Flip flip;
   flip.question = question;
   flip.stack = stack;
+  const bool baseline_runs = answer_of(record, question, 0).cannot_run.empty();
+  const bool candidate_runs = answer_of(record, question, stack).cannot_run.empty();
   const std::optional<double>& before = answer_of(record, question, 0).reference_us;
   const std::optional<double>& after = answer_of(record, question, stack).reference_us;
+  if (baseline_runs != candidate_runs && (baseline_runs ? before : after)) {
+    flip.verdict = candidate_runs ? Verdict::kBetter : Verdict::kWorse;
+    return flip;
+  }
   if (!before || !after) return flip;
   if (equal_price(*before, *after)) {
     flip.verdict = Verdict::kEqual;
@@ -148,6 +154,10 @@ RegretSummary summarise_regret(const ComparisonRecord& record, std::size_t stack
     const StackAnswer& answer = question.answers[stack];
     if (!answer.price_us) {
       ++summary.impossible;
+      continue;
+    }
+    if (!answer.cannot_run.empty()) {
+      ++summary.cannot_run;
       continue;
     }
     if (!answer.reference_us) {
@@ -278,10 +288,19 @@ std::string undecided_reason(const ComparisonRecord& record, const Flip& flip) {
   return {};
 }
 
+std::string cannot_run_reason(const ComparisonRecord& record, const Flip& flip) {
+  for (const std::size_t stack : {std::size_t{0}, flip.stack}) {
+    const std::string& reason = answer_of(record, flip.question, stack).cannot_run;
+    if (!reason.empty()) return record.stacks[stack] + "'s choice cannot run: " + reason;
+  }
+  return {};
+}
+
 std::optional<double> best_known_us(const RecordQuestion& question) {
   std::optional<double> best = question.best.us;
   for (const StackAnswer& answer : question.answers) {
-    if (answer.reference_us && (!best || *answer.reference_us < *best)) best = answer.reference_us;
+    if (!answer.reference_us || !answer.cannot_run.empty()) continue;
+    if (!best || *answer.reference_us < *best) best = answer.reference_us;
   }
   return best;
 }
@@ -289,7 +308,7 @@ std::optional<double> best_known_us(const RecordQuestion& question) {
 std::optional<double> regret(const RecordQuestion& question, std::size_t stack) {
   const std::optional<double>& choice = question.answers[stack].reference_us;
   const std::optional<double> best = best_known_us(question);
-  if (!choice || !best) return std::nullopt;
+  if (!choice || !best || !question.answers[stack].cannot_run.empty()) return std::nullopt;
   if (*choice <= *best) return 0.0;
   if (*best <= 0.0) return std::nullopt;
   return (*choice - *best) / *best;

@@ -8,6 +8,9 @@
 // Flip: the candidate's choice is another text than the baseline's.
 // Best: the cheapest known choice by the reference: the record's best, or an answer the reference
 //   prices lower still (rule sets differ between stacks: one may choose what another never lists).
+// A choice that cannot run, since no collective does one of its steps (PyTorch's executor refuses
+//   P(sum)->P(max), for one), is worse than any that runs, whatever the prices: a flip to one that
+//   runs is better, with no gain in microseconds. It has no regret, and is never the best.
 // Regret of an answer: (its reference price - best) / best, a fraction, never negative. Where best
 // is 0, regret is 0
 //   for a choice that is free as well; a choice that costs something has no ratio and counts as
@@ -56,14 +59,16 @@ struct Flip {
   std::size_t question = 0;  // index into record.questions
   std::size_t stack = 0;     // index into record.stacks, 1 or more
   Verdict verdict = Verdict::kUndecided;
-  std::optional<double> gain_us;  // nothing where undecided
+  std::optional<double> gain_us;  // nothing where undecided, or where one choice cannot run
   std::optional<double>
-      gain_percent;            // nothing where undecided, or where the baseline's choice is free
+      gain_percent;            // nothing where gain_us is, or where the baseline's choice is free
   std::optional<Basis> basis;  // nothing where undecided, or where the record does not tell
 };
 
 // Why the reference cannot judge an undecided flip; "" for the others.
 [[nodiscard]] std::string undecided_reason(const ComparisonRecord& record, const Flip& flip);
+// "dtensor-v0's choice cannot run: ..." where one of a flip's choices cannot; "" where both can.
+[[nodiscard]] std::string cannot_run_reason(const ComparisonRecord& record, const Flip& flip);
 
 struct FlipCounts {
   std::int64_t questions = 0;
@@ -113,6 +118,7 @@ struct RegretSummary {
   std::int64_t unbounded = 0;           // best is free, the choice is not
   std::optional<double> unbounded_max_us;
   std::int64_t impossible = 0;  // the stack itself has no price for its answer
+  std::int64_t cannot_run = 0;  // the stack has a price for it, and no collective does it
   std::int64_t unpriced = 0;    // the stack has a price for its answer, the reference has none
 };
 

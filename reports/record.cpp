@@ -41,6 +41,7 @@ ordered_json answer_json(const StackAnswer& answer) {
                         {"flips_with_order", answer.flips_with_order},
                         {"margin_us", number_or_null(answer.margin_us)},
                         {"kendall_tau", number_or_null(answer.kendall_tau)}};
+  if (!answer.cannot_run.empty()) value["cannot_run"] = answer.cannot_run;
   if (answer.basis) value["rests_on"] = to_json(*answer.basis);
   if (answer.detail) value["detail"] = to_json(*answer.detail);
   return value;
@@ -114,6 +115,7 @@ StackAnswer read_answer(const json& value, std::string_view file, const std::str
   answer.flips_with_order = object.flag("flips_with_order");
   answer.margin_us = object.number_or_null("margin_us");
   answer.kendall_tau = object.number_or_null("kendall_tau");
+  if (object.has("cannot_run")) answer.cannot_run = object.text("cannot_run");
   answer.basis = read_rests_on(object, file);
   if (object.has("detail")) {
     answer.detail = read_answer_detail(object.value("detail"), file, object.pointer_to("detail"));

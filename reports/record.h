@@ -58,6 +58,7 @@ struct StackAnswer {
   std::string impossible;              // why there is no price, else ""
   std::optional<double> reference_us;  // the reference's price of the same choice
   std::string reference_impossible;    // why there is none, else ""
+  std::string cannot_run;              // which step no collective does, else ""
   std::optional<PriceBasis> basis;     // of reference_us, where the reference has measured rows
   std::int64_t ties = 1;          // candidates at the lowest price: 1 is a choice, 2 or more a tie
   bool flips_with_order = false;  // another order of the candidates gives another choice

@@ -90,6 +90,12 @@ std::string one_candidate(const ComparisonRecord& record, const Comparison& comp
     }
   }
   if (!change.empty()) text += "; " + change;
+  for (const StackSummary* stack : {&baseline, &candidate}) {
+    const std::int64_t count = stack->regret.cannot_run;
+    if (count == 0) continue;
+    text += "; " + counted(count, "choice", "choices") + " of " + code(stack->name) +
+            " cannot run and " + (count == 1 ? "has" : "have") + " no regret";
+  }
   // Without flips the reference has not been named yet, and a regret means nothing without it.
   if (!change.empty() && candidate.flips.total == 0) {
     text += " by the reference (" + reference_text(record) + ")";

@@ -124,7 +124,7 @@ void add_common_options(CLI::App& app, Session& session) {
       ->capture_default_str();
   app.add_option(
          "--set", session.sets,
-         "PATH=VALUE, once per change: devices_per_host=1 (topology), stack.transition_us=1, ...")
+         "PATH=VALUE, once per change: devices_per_host=1 (topology), stack.planner=graph, ...")
       ->take_all()
       ->allow_extra_args(false);
   app.add_flag("--quiet", session.quiet, "no progress on stderr");

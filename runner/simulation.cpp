@@ -248,10 +248,13 @@ nlohmann::json Simulation::json(nlohmann::json document) const {
 
 std::string Simulation::table() const {
   const bool waits = time_.simulated_ranks > 1;
+  // With a straggler a step takes longer than its price: when it is done says how much.
+  const bool is_slowed = arguments_.straggler != "none";
   const bool has_ops = std::any_of(steps_.begin(), steps_.end(),
                                    [](const Step& step) { return step.json.contains("op"); });
   std::vector<std::string> header = {"step", has_ops ? "kernel" : "collective", "change", "moved",
-                                     "us"};
+                                     is_slowed ? "price us" : "us"};
+  if (is_slowed) header.emplace_back("done at us");
   if (waits) header.emplace_back("waited");
   if (has_data()) header.emplace_back("largest error");
   TextTable table(header);
@@ -262,9 +265,9 @@ std::string Simulation::table() const {
     std::vector<std::string> row = {std::to_string(i + 1), node + step.name, step.change,
                                     reports::bytes_text(static_cast<double>(step.bytes_moved)),
                                     format_fixed(step.price_us, 3)};
-    if (waits) {
-      row.push_back(format_fixed(time_.kernels[static_cast<std::size_t>(step.kernel)].wait_us, 3));
-    }
+    const KernelTimes& times = time_.kernels[static_cast<std::size_t>(step.kernel)];
+    if (is_slowed) row.push_back(format_fixed(times.end_us.p50, 3));
+    if (waits) row.push_back(format_fixed(times.wait_us, 3));
     if (has_data()) row.push_back(format_double(step.max_abs_error.value_or(0.0)));
     table.add(row);
   }

@@ -64,13 +64,24 @@ const AnswerKey* answer_key(const CheckKind& kind, std::string_view key) {
   return it == kind.answers.end() ? nullptr : &*it;
 }
 
+// A text would never equal a time, and look like it where it is printed.
+void check_expected_us(const nlohmann::json& value, const JsonPlace& place) {
+  if (value.is_array()) {
+    for (std::size_t i = 0; i < value.size(); ++i) check_expected_us(value[i], place.at(i));
+  } else if (!value.is_number() && !value.is_null()) {
+    place.fail("found " + describe_json(value) + "; valid: microseconds, null, or a list of these");
+  }
+}
+
 void check_expected_keys(const CheckKind& kind, const nlohmann::json& expect,
                          const JsonPlace& place) {
   std::vector<std::string_view> valid;
   for (const AnswerKey& answer : kind.answers) valid.push_back(answer.key);
-  for (const auto& [key, unused] : expect.items()) {
-    if (answer_key(kind, key) != nullptr) continue;
-    place.at(key).fail("unknown key" + did_you_mean(key, valid) + "; valid: " + join(valid));
+  for (const auto& [key, value] : expect.items()) {
+    if (answer_key(kind, key) == nullptr) {
+      place.at(key).fail("unknown key" + did_you_mean(key, valid) + "; valid: " + join(valid));
+    }
+    if (key.ends_with("_us")) check_expected_us(value, place.at(key));
   }
 }
 

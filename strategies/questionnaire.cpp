@@ -35,6 +35,10 @@ bool keep_best(QuestionResult& result, const std::string& choice, std::optional<
   return true;
 }
 
+bool keep_best(QuestionResult& result, const Answer& answer) {
+  return answer.cannot_run.empty() && keep_best(result, answer.choice, answer.reference_us);
+}
+
 // Of a sum of prices: known where both are.
 void add_basis(std::optional<PriceBasis>& sum, const std::optional<PriceBasis>& more) {
   if (sum && more) {
@@ -93,7 +97,7 @@ void Questionnaire::ask_plan(const Question& question, QuestionResult& result) {
     if (!measured_.empty()) basis.emplace().add(repriced, reference, measured_);
     return basis;
   };
-  if (best.impossible.empty()) {
+  if (best.impossible.empty() && best.unexecutable.empty()) {
     keep_best(result, best.path(), best.price.total.value());
     result.best_basis = basis_of(best);
   }
@@ -105,12 +109,13 @@ void Questionnaire::ask_plan(const Question& question, QuestionResult& result) {
     answer.collectives = collectives_of(plan);
     answer.price_us = plan.impossible.empty() ? plan.price.total.value() : kInfinity;
     answer.impossible = plan.impossible;
+    answer.cannot_run = plan.unexecutable;
     const bool planned = !plan.steps.empty() || plan.impossible.empty();
     const Plan repriced = reference.repriced(plan);
     const Price judged = planned ? repriced.executed_price() : Price::make_impossible("no plan");
     set_reference(answer, judged.total.value(), std::string(judged.impossible));
     if (answer.reference_us) answer.basis = basis_of(repriced);
-    if (keep_best(result, answer.choice, answer.reference_us)) result.best_basis = answer.basis;
+    if (keep_best(result, answer)) result.best_basis = answer.basis;
     result.answers.push_back(std::move(answer));
   }
 }
@@ -146,6 +151,9 @@ Answer Questionnaire::select_answer(StackEvaluator& stack, const Expansion& expa
     if (answer.impossible.empty() && !plan.impossible.empty()) {
       answer.impossible = "input " + std::to_string(i) + ": " + plan.impossible;
     }
+    if (answer.cannot_run.empty() && !plan.unexecutable.empty()) {
+      answer.cannot_run = "input " + std::to_string(i) + ": " + plan.unexecutable;
+    }
     // A plan without steps and without a reason keeps the data where it is (a strided shard of
     // factor 1 is a shard).
     const bool planned = !plan.steps.empty() || plan.impossible.empty();
@@ -163,6 +171,19 @@ Answer Questionnaire::select_answer(StackEvaluator& stack, const Expansion& expa
   set_reference(answer, judged, reason);
   if (!answer.reference_us) answer.basis.reset();
   return answer;
+}
+
+bool Questionnaire::best_runs(const Candidate& best, const OpCall& call, const DeviceMesh& mesh) {
+  Redistributor& reference = reference_->on(mesh);
+  const auto tensors = call.tensors();
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    const Layout to(best.inputs[i]);
+    if (to.placements == tensors[i]->layout.placements) continue;
+    if (!reference.plan(tensors[i]->meta, tensors[i]->layout, to).unexecutable.empty()) {
+      return false;
+    }
+  }
+  return true;
 }
 
 // The steps by which the reference itself would bring the inputs there.
@@ -210,14 +231,16 @@ void Questionnaire::ask_select(const OpCall& call, const DeviceMesh& mesh, Quest
     const Candidate best =
         reference_->candidate(own.expansion, own.reference,
                               static_cast<std::size_t>(least - own.reference.totals.begin()));
-    keep_best(result, choice_text(best.inputs, best.outputs), best.total_us);
-    result.best_basis = basis_of_best(best, call, mesh);
+    if (best_runs(best, call, mesh)) {
+      keep_best(result, choice_text(best.inputs, best.outputs), best.total_us);
+      result.best_basis = basis_of_best(best, call, mesh);
+    }
   }
   for (const auto& stack : stacks_) {
     const Expanded& candidates = expanded(stack->stack().rules);
     Answer answer = select_answer(*stack, candidates.expansion, *candidates.rule, call, mesh);
     answer.reference_totals = candidates.reference.totals;
-    if (keep_best(result, answer.choice, answer.reference_us)) result.best_basis = answer.basis;
+    if (keep_best(result, answer)) result.best_basis = answer.basis;
     result.answers.push_back(std::move(answer));
   }
 }
@@ -248,6 +271,7 @@ void Questionnaire::ask_foreach(const OpCall& call, const DeviceMesh& mesh,
                              ? std::optional(*sum.reference_us + *more.reference_us)
                              : std::nullopt;
       if (sum.reference_impossible.empty()) sum.reference_impossible = more.reference_impossible;
+      if (sum.cannot_run.empty()) sum.cannot_run = more.cannot_run;
       add_basis(sum.basis, more.basis);
       sum.candidates = std::max(sum.candidates, more.candidates);
       sum.ties = std::max(sum.ties, more.ties);

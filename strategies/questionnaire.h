@@ -32,6 +32,7 @@ struct Answer {
   std::string impossible;
   std::optional<double> reference_us;  // none: the reference can't price it
   std::string reference_impossible;
+  std::string cannot_run;           // a step that no collective does, else ""
   std::optional<PriceBasis> basis;  // of reference_us, where the reference has measured rows
   std::size_t candidates = 1;
   std::size_t ties = 1;
@@ -65,6 +66,7 @@ class Questionnaire {
   [[nodiscard]] Answer select_answer(StackEvaluator& stack, const Expansion& expansion,
                                      const OpRule& rule, const OpCall& call,
                                      const DeviceMesh& mesh);
+  [[nodiscard]] bool best_runs(const Candidate& best, const OpCall& call, const DeviceMesh& mesh);
   [[nodiscard]] std::optional<PriceBasis> basis_of_best(const Candidate& best, const OpCall& call,
                                                         const DeviceMesh& mesh);
 

@@ -31,6 +31,9 @@ Cell choice_cell(const StackAnswer& answer, const std::string& note) {
 std::string gain_note(const Flip& flip) {
   const bool is_change = flip.verdict == Verdict::kBetter || flip.verdict == Verdict::kWorse;
   if (!is_change) return "";
+  if (!flip.gain_us) {
+    return flip.verdict == Verdict::kBetter ? "the baseline's cannot run" : "cannot run";
+  }
   // What is not zero must not look like zero.
   const int digits = std::abs(*flip.gain_us) < 0.005 ? 6 : 2;
   return signed_fixed(*flip.gain_us, digits) + " us";
@@ -45,6 +48,7 @@ std::string lines(const std::vector<std::string>& parts) {
 // "alpha-beta prices the choices at 12.300000 us and 9.100000 us: 3.200000 us (26.0 %) less."
 std::string verdict_sentence(const ComparisonRecord& record, const Flip& flip) {
   if (flip.verdict == Verdict::kUndecided) return undecided_reason(record, flip) + ".";
+  if (!flip.gain_us) return cannot_run_reason(record, flip) + ".";
   const RecordQuestion& question = record.questions[flip.question];
   std::string text = record.reference.name + " prices the choices at " +
                      fixed(*question.answers[0].reference_us, 6) + " us and " +
@@ -63,7 +67,8 @@ Row answer_row(const std::string& stack, const StackAnswer& answer) {
           Cell(answer.margin_us),
           Cell(answer.ties),
           Cell(answer.flips_with_order ? "yes" : "no"),
-          Cell(answer.reference_us, answer.reference_impossible)};
+          Cell(answer.reference_us, answer.reference_impossible),
+          answer.cannot_run.empty() ? Cell("yes") : Cell("no: " + answer.cannot_run)};
 }
 
 // "latency x 1.32, then R, R -> R is cheaper".
@@ -139,7 +144,8 @@ std::vector<DetailTable> detail_tables() {
         {"margin, us", ColumnKind::kNumber, 6},
         {"candidates tied", ColumnKind::kCount},
         {"depends on order", ColumnKind::kText},
-        {"reference price, us", ColumnKind::kNumber, 6}}},
+        {"reference price, us", ColumnKind::kNumber, 6},
+        {"runs", ColumnKind::kText}}},
       {"Candidates of each stack, the cheapest first, and those that another stack chooses; the "
        "reference prices its own path to each",
        {{"stack", ColumnKind::kName},
@@ -190,7 +196,8 @@ RowDetail detail(const ComparisonRecord& record, const Flip& flip) {
   detail.tables[0].push_back({Cell("best by " + record.reference.name),
                               question.best.choice.empty() ? Cell() : Cell(question.best.choice),
                               Cell(), Cell(), Cell(), Cell(),
-                              Cell(question.best.us, question.best.reason)});
+                              Cell(question.best.us, question.best.reason),
+                              question.best.us ? Cell("yes") : Cell()});
   return detail;
 }
 

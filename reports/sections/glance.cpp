@@ -135,7 +135,8 @@ std::string answer(const ComparisonRecord& record, const Comparison& comparison)
   }
   const auto told = [&](const Flip& flip) {
     const std::string amount = flip.gain_percent ? fixed(std::abs(*flip.gain_percent), 1) + " %"
-                                                 : fixed(std::abs(*flip.gain_us), 2) + " us";
+                               : flip.gain_us    ? fixed(std::abs(*flip.gain_us), 2) + " us"
+                                                 : "a choice that runs for one that cannot";
     return amount + " (" + code(record.questions[flip.question].id) + ")";
   };
   if (loss == nullptr) return "The largest gain is " + told(*gain) + "; no flip loses.";

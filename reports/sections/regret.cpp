@@ -55,13 +55,15 @@ std::optional<Table> unjudged_table(const Comparison& comparison) {
                    {"best is free, choice is not", ColumnKind::kCount},
                    {"its largest price, us", ColumnKind::kNumber, 2},
                    {"impossible for the stack", ColumnKind::kCount},
+                   {"cannot run", ColumnKind::kCount},
                    {"without a reference price", ColumnKind::kCount}};
   bool has_any = false;
   for (const StackSummary& stack : comparison.stacks) {
     const RegretSummary& regret = stack.regret;
-    has_any = has_any || regret.unbounded + regret.impossible + regret.unpriced > 0;
+    has_any =
+        has_any || regret.unbounded + regret.impossible + regret.cannot_run + regret.unpriced > 0;
     table.rows.push_back({Cell(stack.name), Cell(regret.unbounded), Cell(regret.unbounded_max_us),
-                          Cell(regret.impossible), Cell(regret.unpriced)});
+                          Cell(regret.impossible), Cell(regret.cannot_run), Cell(regret.unpriced)});
   }
   if (!has_any) return std::nullopt;
   return table;

@@ -21,7 +21,7 @@ Table counts_table(const ComparisonRecord& record, const Comparison& comparison)
                    {"decisions", ColumnKind::kCount},
                    {"exact ties", ColumnKind::kCount},
                    {"candidates in the largest", ColumnKind::kCount},
-                   {"near ties, margin below 1 %", ColumnKind::kCount},
+                   {"near ties: no exact one, margin below 1 %", ColumnKind::kCount},
                    {"depends on order", ColumnKind::kCount},
                    {"depends on order, %", ColumnKind::kNumber, 1}};
   const auto questions = static_cast<std::int64_t>(record.questions.size());

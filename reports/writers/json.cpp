@@ -81,6 +81,7 @@ ordered_json regret_json(const RegretSummary& regret) {
                         {"unbounded", regret.unbounded},
                         {"unbounded_max_us", number_or_null(regret.unbounded_max_us)},
                         {"impossible", regret.impossible},
+                        {"cannot_run", regret.cannot_run},
                         {"unpriced", regret.unpriced}};
   if (regret.judged == 0) value["reason"] = "the reference judges no decision of this stack";
   return value;
@@ -142,6 +143,8 @@ ordered_json flip_json(const ComparisonRecord& record, const Flip& flip) {
   if (!after.price_us) value["candidate_impossible"] = after.impossible;
   if (flip.verdict == Verdict::kUndecided) {
     value["reason"] = undecided_reason(record, flip);
+  } else if (!flip.gain_us) {
+    value["reason"] = cannot_run_reason(record, flip);
   } else if (!flip.gain_percent) {
     value["reason"] = "the reference finds the baseline's choice free: there is no percentage";
   }

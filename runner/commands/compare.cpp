@@ -109,6 +109,7 @@ reports::StackAnswer to_record(const Answer& answer) {
   out.impossible = possible ? "" : answer.impossible;
   out.reference_us = answer.reference_us;
   out.reference_impossible = answer.reference_us ? "" : answer.reference_impossible;
+  out.cannot_run = possible ? answer.cannot_run : "";
   out.basis = to_record(answer.basis);
   out.ties = possible ? static_cast<std::int64_t>(answer.ties) : 1;
   out.flips_with_order = possible && answer.flips_with_order;

@@ -78,7 +78,12 @@ std::string alternatives_text(std::span<const std::vector<Alternative>> steps) {
   return out;
 }
 
-std::string plan_text(const Plan& plan, const PlanBounds& bounds,
+// What selection adds for a tensor that changes its layout, and a plan's price leaves out.
+double transition_us(const Plan& plan, StackEvaluator& evaluator) {
+  return plan.from.placements == plan.to.placements ? 0.0 : evaluator.stack().transition_us;
+}
+
+std::string plan_text(const Plan& plan, const PlanBounds& bounds, double transition_us,
                       std::span<const std::vector<Alternative>> alternatives) {
   std::string out = plan.path() + "\n";
   if (!plan.impossible.empty()) {
@@ -90,6 +95,10 @@ std::string plan_text(const Plan& plan, const PlanBounds& bounds,
   if (plan.impossible.empty() && std::abs(executed - plan.price.total.value()) > 1e-9 * executed) {
     out += "  executed " + format_double(executed) +
            " us: what its steps sum up to; the stack prices the whole otherwise\n";
+  }
+  if (transition_us > 0.0) {
+    out += "  select, compare and solve count " + format_double(transition_us) +
+           " us more for a tensor that moves: the stack's transition_us\n";
   }
   if (!plan.unexecutable.empty()) out += "  can't run: " + plan.unexecutable + "\n";
   if (!plan.steps.empty()) {
@@ -136,7 +145,7 @@ void run_plan(const RedistributionArguments& arguments, Session& session) {
     alternatives.push_back(alternatives_of(step, evaluator, mesh));
   }
   if (!session.json()) {
-    session.print(plan_text(plan, bounds, alternatives));
+    session.print(plan_text(plan, bounds, transition_us(plan, evaluator), alternatives));
     return;
   }
   nlohmann::json steps = nlohmann::json::array();
@@ -162,6 +171,7 @@ void run_plan(const RedistributionArguments& arguments, Session& session) {
                      {"price_us", plan.impossible.empty() ? finite_or_null(plan.price.total.value())
                                                           : nlohmann::json(nullptr)},
                      {"parts_us", parts_json(plan.price)},
+                     {"transition_us", transition_us(plan, evaluator)},
                      {"executed_us", finite_or_null(plan.executed_price().total.value())},
                      {"impossible", text_or_null(plan.impossible)},
                      {"unexecutable", text_or_null(plan.unexecutable)},

@@ -139,7 +139,7 @@ std::string audit_text(const Audit& audit, const TiesArguments& arguments) {
   std::size_t listed = 0;
   for (std::size_t i = 0; i < audit.items.size(); ++i) {
     const TieItem& item = audit.items[i];
-    if (!item.error.empty() || !is_listed(item)) continue;
+    if (!item.error.empty() || !(arguments.all || is_listed(item))) continue;
     if (++listed > kShown) continue;
     ++shown;
     table.add({audit.questions[i].id, audit.questions[i].mesh.text(),

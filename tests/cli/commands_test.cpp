@@ -143,6 +143,33 @@ TEST(PlanCommand, AnOverrideOfTheTopologyChangesThePrice) {
   EXPECT_EQ(json_of(changed), json_of(spelled_out));
 }
 
+TEST(PlanCommand, SaysWhatSelectionAddsForATensorThatMoves) {
+  const Words words = {"plan",
+                       "--mesh",
+                       "8",
+                       "--tensor",
+                       "f32[64,64]",
+                       "--from",
+                       "P",
+                       "--to",
+                       "R",
+                       "--stack",
+                       "dtensor-v3",
+                       "--set",
+                       "stack.transition_us=50"};
+  const json plan = json_of(words);
+  EXPECT_EQ(plan["transition_us"], 50.0);
+  EXPECT_EQ(plan["price_us"], 15.304479827358893);
+  const ProcessResult text = run_shardlab(words);
+  EXPECT_NE(text.out.find("  select, compare and solve count 50 us more for a tensor that moves: "
+                          "the stack's transition_us\n"),
+            std::string::npos)
+      << text.out;
+  Words stays = words;
+  stays[8] = "P";
+  EXPECT_EQ(json_of(stays)["transition_us"], 0.0);
+}
+
 TEST(PlanCommand, RankAndPlannerAndFlattenAreHeard) {
   const Words graph = {"plan",   "--mesh",    "dp=2,tp=4", "--tensor", "f32[16,9]",
                        "--from", "S(0)S(0)",  "--to",      "RR",       "--planner",
@@ -277,6 +304,22 @@ TEST(SimulateCommand, ShapesAloneGiveTheSameTimesAndBytes) {
     EXPECT_EQ(shapes["steps"][i]["bytes_moved"], with_data["steps"][i]["bytes_moved"]) << i;
     EXPECT_EQ(shapes["steps"][i]["end_us"], with_data["steps"][i]["end_us"]) << i;
   }
+}
+
+TEST(SimulateCommand, ASlowedRunSaysWhenEachStepIsDone) {
+  const Words words = {"simulate", "--mesh",      "8x8",        "--tensor",   "f32[64,64]",
+                       "--from",   "S(0)S(1)",    "--to",       "S(1)S(0)",   "--data",
+                       "off",      "--straggler", "percent:50", "--no-timing"};
+  const ProcessResult text = run_shardlab(words);
+  EXPECT_EQ(text.exit_code, 0) << text.err;
+  const json run = json_of(words);
+  EXPECT_NE(text.out.find("price us  done at us"), std::string::npos) << text.out;
+  const double end = run["time_us"]["p50"];
+  EXPECT_EQ(run["steps"].back()["end_us"]["p50"], end);
+  // The last step's column, and the line below the table.
+  const std::string shown = text.out.substr(text.out.find("done after ") + 11);
+  const std::string number = shown.substr(0, shown.find(' '));
+  EXPECT_NE(text.out.find(" " + number + "\n"), std::string::npos) << text.out;
 }
 
 TEST(SimulateCommand, FoldsAMillionRanks) {
@@ -483,6 +526,23 @@ TEST(TiesCommand, HasTheKeysOfItsContract) {
   }
   EXPECT_EQ(ties["exact_ties"], exact);
   EXPECT_EQ(ties["order_dependent"], order_dependent);
+}
+
+TEST(TiesCommand, AllListsEveryQuestionInTextToo) {
+  const TemporaryFolder folder;
+  folder.write("two.json", R"j({"schema": "shardlab/suite/1", "name": "two", "questions": [
+      {"id": "plain", "kind": "select", "op": "aten.mm.default", "mesh": "8",
+       "inputs": ["f32[64,64] S(0)", "f32[64,64] R"]},
+      {"id": "other", "kind": "select", "op": "aten.relu.default", "mesh": "8",
+       "inputs": ["f32[64] S(0)"]}]})j");
+  const auto rows = [&](Words more) {
+    Words words = {"ties", "--suite", "two.json", "--stack", "dtensor-v3", "--no-flips"};
+    words.insert(words.end(), more.begin(), more.end());
+    const std::string out = run_shardlab(words, folder.path()).out;
+    return (out.find("plain") != std::string::npos) + (out.find("other") != std::string::npos);
+  };
+  EXPECT_LT(rows({}), 2);
+  EXPECT_EQ(rows({"--all"}), 2);
 }
 
 TEST(TiesCommand, FailOnTieIsAGateThatPrintsFirst) {

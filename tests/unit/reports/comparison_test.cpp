@@ -68,6 +68,33 @@ TEST(Comparison, AnUndecidedFlipSaysWhy) {
   EXPECT_EQ(undecided_reason(record, flip_of(record, comparison, "q1")), "");
 }
 
+TEST(Comparison, AChoiceThatCannotRunIsWorseThanAnyThatRuns) {
+  ComparisonRecord record = small_record();
+  RecordQuestion& free_before = record.questions[3];  // q4: from 0 us to 2 us
+  free_before.answers[0].cannot_run = "input 0: P(sum)->P(max) is refused";
+  free_before.best.us = 2.0;
+  Comparison comparison = compare(record);
+  const Flip& mended = flip_of(record, comparison, "q4");
+  EXPECT_EQ(mended.verdict, Verdict::kBetter);
+  EXPECT_FALSE(mended.gain_us || mended.gain_percent);
+  EXPECT_EQ(cannot_run_reason(record, mended),
+            "old's choice cannot run: input 0: P(sum)->P(max) is refused");
+  EXPECT_EQ(comparison.stacks[0].regret.cannot_run, 1);
+  EXPECT_EQ(comparison.stacks[1].regret.cannot_run, 0);
+  EXPECT_EQ(best_known_us(record.questions[3]), 2.0) << "not the 0 us of what cannot run";
+  EXPECT_EQ(regret(record.questions[3], 0), std::nullopt);
+  EXPECT_EQ(regret(record.questions[3], 1), 0.0);
+
+  record.questions[3].answers[0].cannot_run.clear();
+  record.questions[3].answers[1].cannot_run = "no collective";
+  comparison = compare(record);
+  EXPECT_EQ(flip_of(record, comparison, "q4").verdict, Verdict::kWorse);
+  // Where neither runs, nobody can be preferred by that.
+  record.questions[3].answers[0].cannot_run = "neither";
+  comparison = compare(record);
+  EXPECT_EQ(flip_of(record, comparison, "q4").gain_us, -2.0);
+}
+
 TEST(Comparison, PricesWithinRoundingAreEqual) {
   ComparisonRecord record = small_record();
   record.questions[0].answers[1].reference_us = 10.0 * (1.0 + 1e-12);
@@ -128,7 +155,9 @@ TEST(Comparison, EveryAnswerIsCountedExactlyOnce) {
   const ComparisonRecord record = small_record();
   for (const StackSummary& stack : compare(record).stacks) {
     const RegretSummary& regret = stack.regret;
-    EXPECT_EQ(regret.judged + regret.unbounded + regret.impossible + regret.unpriced, 7)
+    EXPECT_EQ(
+        regret.judged + regret.unbounded + regret.impossible + regret.cannot_run + regret.unpriced,
+        7)
         << stack.name;
   }
 }

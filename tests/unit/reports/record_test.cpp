@@ -41,8 +41,10 @@ std::string error_after(const std::function<void(json&)>& change) {
 }
 
 TEST(Record, ReadsBackWhatItWrote) {
+  ComparisonRecord refused = small_record();
+  refused.questions[0].answers[0].cannot_run = "input 0: P(sum)->P(max) is refused";
   for (const ComparisonRecord& record :
-       {small_record(), timed_record(), large_record(200, 3, 0.5)}) {
+       {small_record(), refused, timed_record(), large_record(200, 3, 0.5)}) {
     EXPECT_EQ(parse_record(record_text(record), "run.json"), record);
     EXPECT_EQ(from_json(json::parse(record_text(record)), "run.json"), record);
   }
@@ -91,7 +93,7 @@ TEST(Record, UnknownKeysAreErrorsThatNameTheirPointer) {
             "run.json:/questions/3/answers/1/prize_us: unknown key; valid: choice, path, price_us, "
             "impossible, "
             "reference_us, reference_impossible, ties, flips_with_order, margin_us, kendall_tau, "
-            "rests_on, "
+            "cannot_run, rests_on, "
             "detail");
   EXPECT_EQ(error_after([](json& value) { value["timing"]["wall_s"] = 1; }),
             "run.json:/timing/wall_s: unknown key; valid: started_utc, price_ms, wall_ms");

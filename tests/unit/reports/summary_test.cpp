@@ -54,6 +54,14 @@ TEST(SummarySentence, TellsTheSmallRecord) {
             "from 12.5 % to 15.0 % (over 6 and 5 judged decisions).");
 }
 
+TEST(SummarySentence, CountsTheChoicesThatCannotRun) {
+  ComparisonRecord record = record_of(1204, 120, 4, 8);
+  for (std::size_t i = 0; i < 3; ++i) record.questions[i].answers[0].cannot_run = "no collective";
+  EXPECT_NE(sentence(record).find("; 3 choices of `old` cannot run and have no regret."),
+            std::string::npos)
+      << sentence(record);
+}
+
 TEST(SummarySentence, NoFlipsStillNameTheReferenceOfTheRegret) {
   EXPECT_EQ(sentence(record_of(1204, 0, 0, 0)),
             "Changing `old` to `new` flips none of 1,204 decisions; mean regret stays at 0.0 % by "

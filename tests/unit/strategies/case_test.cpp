@@ -177,6 +177,10 @@ INSTANTIATE_TEST_SUITE_P(
                  "price_us, executed_us, steps, steps_us, full_bytes, collectives, communicating, "
                  "logical_shapes, optimal_paths, avg_scales, flattened, warnings, warning, "
                  "impossible, unexecutable, error"},
+        BadCheck{"PriceAsText",
+                 R"j([{"plan": {"from": "R", "to": "R"}, "expect": {"price_us": "18.6"}}])j",
+                 "/0/expect/price_us: found \"18.6\"; valid: microseconds, null, or a list of "
+                 "these"},
         BadCheck{"Digits", R"j([{"plan": {"from": "R", "to": "R"}, "expect": {}, "digits": 18}])j",
                  "/0/digits: found 18; valid: an integer from 0 to 17"},
         BadCheck{"Nothing", R"j([{"plan": {"from": "R", "to": "R"}}])j",

@@ -150,6 +150,26 @@ TEST(Questionnaire, AChoiceThatTheReferenceCanNotPriceKeepsTheReason) {
   EXPECT_EQ(result.best_us, 22.81853570377591);
 }
 
+// pytorch/pytorch#172042: the first versions price P(sum)->P(max) at nothing, and the executor
+// refuses it.
+TEST(Questionnaire, AChoiceThatNoCollectiveDoesSaysSoAndIsNeverTheBest) {
+  const QuestionResult result = ask(select_question("aten.relu.default", "2x4", {"f32[64,64] PR"}),
+                                    {"dtensor-v0", "dtensor-v3"}, "dtensor-v0");
+  ASSERT_EQ(result.answers.size(), 2U);
+  EXPECT_EQ(result.answers[0].price_us, 0.0);
+  EXPECT_EQ(result.answers[0].reference_us, 0.0);
+  EXPECT_TRUE(result.answers[0].cannot_run.starts_with("input 0: P(sum)->P(max) is refused"))
+      << result.answers[0].cannot_run;
+  EXPECT_EQ(result.answers[1].cannot_run, "");
+  EXPECT_EQ(result.best_choice, result.answers[1].choice);
+
+  const QuestionResult plan =
+      ask(plan_question("2x4", "f32[64,64]", "P(sum)R", "P(max)R"), {"dtensor-v0", "alpha-beta"});
+  EXPECT_NE(plan.answers[0].cannot_run, "");
+  EXPECT_EQ(plan.answers[1].cannot_run, "");
+  EXPECT_EQ(plan.best_choice, plan.answers[1].choice);
+}
+
 TEST(Questionnaire, TheReferencePricesTheStacksOwnPlansAndKernel) {
   const Question question = select_question("aten.mm.default", "2x4",
                                             {"bf16[512,256] S(0)P(sum)", "bf16[256,512] RS(0)"});
