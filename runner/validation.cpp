@@ -5,6 +5,7 @@
 #include <cmath>
 #include <utility>
 
+#include "costmodel/kernel_calibration.h"
 #include "costmodel/measurements/health.h"
 #include "costmodel/registry.h"
 #include "costmodel/text.h"
@@ -149,6 +150,36 @@ std::vector<RowPrediction> predict(const Stack& stack, const TopologyOf& topolog
     std::vector<RowPrediction> rows = predict_set(*model, span_on(sets[i], topology), sets[i], i);
     out.insert(out.end(), std::make_move_iterator(rows.begin()),
                std::make_move_iterator(rows.end()));
+  }
+  return out;
+}
+
+std::vector<KernelErrors> kernel_errors(const Stack& stack, const TopologyOf& topology_of,
+                                        std::span<const MeasurementSet> sets) {
+  struct Group {
+    std::string kernel;
+    std::size_t rows = 0;
+    std::vector<double> errors;
+  };
+  std::vector<Group> groups;
+  for (const MeasurementSet& set : sets) {
+    if (set.kernels.empty()) continue;
+    const std::unique_ptr<ComputeModel> model =
+        make_compute_model(stack.compute_model, topology_of(set));
+    for (const MeasuredKernel& row : set.kernels) {
+      auto group = std::find_if(groups.begin(), groups.end(),
+                                [&](const Group& other) { return other.kernel == row.kernel; });
+      if (group == groups.end()) group = groups.insert(group, {row.kernel, 0, {}});
+      ++group->rows;
+      const std::vector<double> error = kernel_errors_percent(*model, {&row, 1});
+      group->errors.insert(group->errors.end(), error.begin(), error.end());
+    }
+  }
+  std::vector<KernelErrors> out;
+  for (const Group& group : groups) {
+    ErrorSummary errors = summarize_errors(group.errors);
+    errors.unpriced = group.rows - group.errors.size();
+    out.push_back({group.kernel, errors});
   }
   return out;
 }

@@ -49,6 +49,13 @@ struct ErrorSummary {
   std::optional<double> bias_percent;
 };
 
+// Of the measured kernels of one kind, under a stack's compute model. `unpriced`: empty launches, and
+// what the model does not price.
+struct KernelErrors {
+  std::string kernel;
+  ErrorSummary errors;
+};
+
 [[nodiscard]] ErrorSummary summarize(std::span<const RowPrediction> rows);
 // Of signed errors in percent.
 [[nodiscard]] ErrorSummary summarize_errors(std::span<const double> errors_percent);
@@ -80,6 +87,11 @@ struct TopologyChoice {
 [[nodiscard]] GroupSpan span_on(const MeasurementSet& set, const Topology& topology);
 
 using TopologyOf = std::function<Topology(const MeasurementSet&)>;
+// By kind of kernel, all sets together, in the order of their first rows; empty without kernels.
+[[nodiscard]] std::vector<KernelErrors> kernel_errors(const Stack& stack,
+                                                      const TopologyOf& topology_of,
+                                                      std::span<const MeasurementSet> sets);
+
 [[nodiscard]] std::vector<RowPrediction> predict(const Stack& stack, const TopologyOf& topology_of,
                                                  std::span<const MeasurementSet> sets);
 // Of one set, priced by one model; `index` is what the predictions carry as `set`.

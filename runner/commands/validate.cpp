@@ -33,6 +33,7 @@ struct ValidateArguments {
 struct Validation {
   std::vector<MeasurementSet> sets;
   std::vector<RowPrediction> rows;
+  std::vector<KernelErrors> kernels;
   std::vector<std::string> warnings;
 };
 
@@ -61,16 +62,15 @@ Validation validate(const ValidateArguments& arguments, const Session& session) 
     out.warnings.insert(out.warnings.end(), remarks.begin(), remarks.end());
   }
   std::set<std::string> said;
-  out.rows = predict(
-      stack,
-      [&](const MeasurementSet& set) {
-        TopologyChoice choice = topology_for(store, arguments.topology, set);
-        if (!choice.warning.empty() && said.insert(choice.warning).second) {
-          out.warnings.push_back(choice.warning);
-        }
-        return std::move(choice.topology);
-      },
-      out.sets);
+  const auto topology_of = [&](const MeasurementSet& set) {
+    TopologyChoice choice = topology_for(store, arguments.topology, set);
+    if (!choice.warning.empty() && said.insert(choice.warning).second) {
+      out.warnings.push_back(choice.warning);
+    }
+    return std::move(choice.topology);
+  };
+  out.rows = predict(stack, topology_of, out.sets);
+  out.kernels = kernel_errors(stack, topology_of, out.sets);
   return out;
 }
 
@@ -170,6 +170,12 @@ nlohmann::json validation_json(const Validation& result, const ValidateArguments
   return out;
 }
 
+nlohmann::json kernels_json(const Validation& result) {
+  nlohmann::json out = nlohmann::json::object();
+  for (const KernelErrors& each : result.kernels) out[each.kernel] = summary_json(each.errors);
+  return out;
+}
+
 std::string percent_text(const std::optional<double>& value) {
   return value ? format_fixed(*value, 1) : "none";
 }
@@ -183,7 +189,25 @@ void add_groups(TextTable& table, const std::string& what, const Groups& groups)
   }
 }
 
+std::string kernels_text(const Validation& result, const std::string& stack) {
+  if (result.kernels.empty()) return "";
+  std::size_t points = 0;
+  for (const KernelErrors& each : result.kernels) points += each.errors.points;
+  TextTable table({"", "points", "not priced", "median", "p90", "mean", "bias"});
+  for (const KernelErrors& each : result.kernels) {
+    const ErrorSummary& errors = each.errors;
+    table.add({"kernel " + printable(each.kernel), std::to_string(errors.points),
+               std::to_string(errors.unpriced), percent_text(errors.median_ape_percent),
+               percent_text(errors.p90_ape_percent), percent_text(errors.mean_ape_percent),
+               percent_text(errors.bias_percent)});
+  }
+  return std::to_string(points) + " kernels under " + stack + ", errors in percent\n" +
+         table.text();
+}
+
 std::string validation_text(const Validation& result, const ValidateArguments& arguments) {
+  const std::string kernels = kernels_text(result, arguments.stack);
+  if (result.rows.empty() && !kernels.empty()) return kernels;
   const ErrorSummary all = summarize(result.rows);
   std::string text = std::to_string(all.points) + " points of " +
                      std::to_string(result.sets.size()) + " measurement sets under " +
@@ -216,7 +240,7 @@ std::string validation_text(const Validation& result, const ValidateArguments& a
     for (const RowPrediction& row : result.rows) add_row(rows, row);
     text += rows.text();
   }
-  return text;
+  return text + kernels;
 }
 
 void print_scoreboard(const ValidateArguments& arguments, const Session& session) {
@@ -408,7 +432,9 @@ void run_validate(const ValidateArguments& arguments, Session& session) {
     }
   }
   if (session.json()) {
-    session.print(validation_json(result, arguments, arguments.rows));
+    nlohmann::json document = validation_json(result, arguments, arguments.rows);
+    document["by"]["kernel"] = kernels_json(result);
+    session.print(document);
   } else if (!session.summary) {
     session.print(validation_text(result, arguments) + report_line(session));
   }

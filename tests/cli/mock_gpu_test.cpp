@@ -111,6 +111,23 @@ TEST(MockGpus, KernelsAreMeasuredAndFitted) {
       folder.path());
   ASSERT_EQ(fitted.exit_code, 0) << fitted.err;
   EXPECT_LT(json::parse(fitted.out)["held_out"]["median_ape_percent"], 10.0) << fitted.out;
+
+  // Without --hold-out, a stack whose kernels are judged by kind.
+  const ProcessResult stack = run_shardlab(
+      {"calibrate", "kernels.json", "--model", "roofline", "--out", "roofline.json", "--quiet"},
+      folder.path());
+  ASSERT_EQ(stack.exit_code, 0) << stack.err;
+  Words validate = {"validate", "kernels.json", "--stack", "roofline.json", "--quiet"};
+  const ProcessResult text = run_shardlab(validate, folder.path());
+  EXPECT_EQ(text.exit_code, 0) << text.err;
+  EXPECT_NE(text.out.find(" kernels under roofline.json, errors in percent\n"), std::string::npos)
+      << text.out;
+  validate.insert(validate.end(), {"--format", "json"});
+  const json judged = json::parse(run_shardlab(validate, folder.path()).out)["by"]["kernel"];
+  EXPECT_EQ(judged.size(), 6U) << judged;
+  EXPECT_LT(judged["gemm"]["median_ape_percent"], 5.0) << judged;
+  EXPECT_EQ(judged["launch"]["points"], 0);
+  EXPECT_EQ(judged["launch"]["unpriced"], 1);
 }
 
 TEST(MockGpus, ItsTopologyIsRead) {
@@ -227,6 +244,13 @@ TEST(MockGpus, TheGpuCheckPasses) {
                   {.folder = {}, .environment = bare_environment()});
   EXPECT_EQ(result.exit_code, 0) << result.out << result.err << all_text(folder.path() / "log.txt");
   EXPECT_NE(result.out.find("\n0 failed; "), std::string::npos) << result.out;
+  std::set<std::string> files;
+  for (const auto& entry : fs::directory_iterator(folder.path())) {
+    files.insert(entry.path().filename());
+  }
+  EXPECT_EQ(files,
+            (std::set<std::string>{"kernels.json", "log.txt", "nccl_table.json", "ranks2.json",
+                                   "ranks4.json", "roofline.json", "summary.txt", "tuner.conf"}));
 }
 
 }  // namespace
