@@ -134,6 +134,19 @@ std::vector<MeasurementSet> healthy_measurements(const ConfigStore& store) {
   return sets;
 }
 
+std::string place_of(const MeasurementSet& set, const RefusedRow& row) {
+  return set.name + ":" + (row.line > 0 ? std::to_string(row.line) : row.pointer);
+}
+
+std::vector<std::string> warnings_on(const MeasurementSet& set) {
+  std::vector<std::string> remarks;
+  if (set.health == Health::kUnhealthy) {
+    remarks.push_back(set.name + " is unhealthy: " + set.health_reason);
+  }
+  for (const std::string& warning : set.warnings) remarks.push_back(set.name + ": " + warning);
+  return remarks;
+}
+
 std::vector<std::string> remarks_on(const MeasurementSet& set) {
   std::vector<std::string> remarks = left_out_of(set);
   if (set.health == Health::kUnhealthy) {
@@ -145,9 +158,8 @@ std::vector<std::string> remarks_on(const MeasurementSet& set) {
 std::vector<std::string> left_out_of(const MeasurementSet& set) {
   std::vector<std::string> remarks;
   for (const RefusedRow& row : set.refused) {
-    const std::string place =
-        row.line > 0 ? "row at line " + std::to_string(row.line) : std::string("a row");
-    remarks.push_back(set.name + ": " + place + " is refused: " + row.reason);
+    const std::string place = row.line > 0 ? "line " + std::to_string(row.line) : row.pointer;
+    remarks.push_back(set.name + ": row at " + place + " is refused: " + row.reason);
   }
   for (const std::string& warning : set.warnings) remarks.push_back(set.name + ": " + warning);
   return remarks;

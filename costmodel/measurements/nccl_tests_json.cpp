@@ -107,7 +107,6 @@ MeasurementSet read_nccl_tests_json(const json& value, const SourceHints& hints,
   for (std::size_t i = 0; i < results.size(); ++i) {
     const JsonPlace at = place.at("results").at(i);
     const json& result = results[i];
-    const auto number = static_cast<int>(std::min<std::size_t>(i + 1, 1U << 30));
     MeasuredRow row;
     row.line = 0;
     row.bytes =
@@ -127,20 +126,19 @@ MeasurementSet read_nccl_tests_json(const json& value, const SourceHints& hints,
       const JsonPlace body_at = at.at(side);
       const bool is_first = side == std::string_view("out_of_place");
       if (body == nullptr) {
-        if (is_first && reason.empty()) reason = "found no time out of place";
+        if (is_first && reason.empty()) reason = time_reason(std::nullopt);
         continue;
       }
       if (json_member(*body, "cpu_time") != nullptr) {
         body_at.at("cpu_time").fail("found the time to launch (-C 1); valid: time");
       }
-      static_cast<void>(json_required(*body, "time", body_at));
+      // null is no time, as "nan" is; a file without the key is of another tool.
+      if (!body->contains("time")) static_cast<void>(json_required(*body, "time", body_at));
       const auto time = optional_number(json_member(*body, "time"), body_at.at("time"));
       const auto wrong = optional_number(json_member(*body, "nwrong"), body_at.at("nwrong"));
       const auto algbw = optional_number(json_member(*body, "alg_bw"), body_at.at("alg_bw"));
-      if (!time || *time <= 0.0) {
-        if (is_first && reason.empty()) reason = "found no time out of place";
-        continue;
-      }
+      if (reason.empty()) reason = is_first ? time_reason(time) : in_place_time_reason(time);
+      if (!time || *time <= 0.0) continue;
       const std::string where = is_first ? "" : "in place: ";
       if (reason.empty() && wrong && *wrong > 0.0) {
         reason = where + format_double(*wrong) + " wrong elements (nwrong)";
@@ -168,15 +166,16 @@ MeasurementSet read_nccl_tests_json(const json& value, const SourceHints& hints,
           "as all_gather_perf, or a file name that holds it");
     }
     if (!reason.empty()) {
-      set.refused.push_back({number, std::move(reason)});
+      set.refused.push_back({.line = 0, .reason = std::move(reason), .pointer = at.pointer});
       continue;
     }
     row.collective = *kind;
     set.rows.push_back(std::move(row));
   }
   if (set.rows.empty()) {
-    place.at("results").fail("found no usable row" +
-                             (set.refused.empty() ? std::string() : ": " + set.refused[0].reason));
+    if (set.refused.empty()) place.at("results").fail("found no usable row");
+    throw ConfigError(place.file, set.refused[0].pointer,
+                      "found no usable row: " + set.refused[0].reason);
   }
   return set;
 }

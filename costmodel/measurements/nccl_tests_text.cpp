@@ -423,8 +423,8 @@ class TextReader {
     const std::size_t first = layout_.has_root ? 1 : 0;
     const auto side = static_cast<std::size_t>(layout_.per_side);
     const std::optional<double> time = numbers[first];
-    if (!time || *time <= 0.0) {
-      return set_.refused.push_back({line_, "found no time out of place"});
+    if (std::string reason = time_reason(time); !reason.empty()) {
+      return set_.refused.push_back({line_, std::move(reason)});
     }
     RawRow raw;
     raw.row.dtype = std::string(dtype);
@@ -435,6 +435,9 @@ class TextReader {
     for (int s = 0; s < layout_.sides && s < 2; ++s) {
       const std::size_t at = first + static_cast<std::size_t>(s) * side;
       const std::string place = s == 0 ? "" : "in place: ";
+      if (std::string reason = in_place_time_reason(numbers[at]); !reason.empty()) {
+        return set_.refused.push_back({line_, std::move(reason)});
+      }
       if (!numbers[at] || *numbers[at] <= 0.0) continue;
       if (side > 3 && numbers[at + 3]) {
         if (const std::string wrong = wrong_reason(*numbers[at + 3], dtype); !wrong.empty()) {

@@ -214,7 +214,10 @@ TEST(NcclTestsText, WrongResultsAreRefusedWithTheirReason) {
       "65536 16384 float sum -1 20.00 3.28 6.1 1e-06 21.00 3.12 5.8 1e-06\n"
       "65536 16384 float sum -1 20.00 3.28 6.1 1e-01 21.00 3.12 5.8 1e-06\n"
       "65536 16384 float sum -1 20.00 9.99 6.1 0 21.00 3.12 5.8 0\n"
-      "65536 16384 float sum -1 N/A N/A N/A N/A 21.00 3.12 5.8 0\n");
+      "65536 16384 float sum -1 N/A N/A N/A N/A 21.00 3.12 5.8 0\n"
+      "65536 16384 float sum -1 -20.00 3.28 6.1 0 21.00 3.12 5.8 0\n"
+      "65536 16384 float sum -1 0.00 3.28 6.1 0 21.00 3.12 5.8 0\n"
+      "65536 16384 float sum -1 20.00 3.28 6.1 0 -21.00 3.12 5.8 0\n");
   ASSERT_EQ(set.rows.size(), 1U);
   EXPECT_EQ(set.rows[0].line, 4);
   EXPECT_EQ(
@@ -224,7 +227,10 @@ TEST(NcclTestsText, WrongResultsAreRefusedWithTheirReason) {
           {3, "in place: 7 wrong elements (#wrong)"},
           {5, "results are wrong by 0.1 (error), more than 1e-05"},
           {6, "columns contradict each other: 65536 B in 20 us is 3.28 GB/s, algbw says 9.99"},
-          {7, "found no time out of place"}}));
+          {7, "found no time out of place"},
+          {8, "found a time of -20 us out of place"},
+          {9, "found a time of 0 us out of place"},
+          {10, "in place: found a time of -21 us"}}));
 }
 
 TEST(NcclTestsText, ZeroBytesSayNothing) {
@@ -382,7 +388,7 @@ TEST(NcclTestsJson, ReadsTheToolsOwnReport) {
   EXPECT_EQ(set.rows[0].iterations, 18);
   EXPECT_EQ(set.rows[0].p50_us, 19.5);
   EXPECT_EQ(set.rows[0].p95_us, 24.0);
-  EXPECT_EQ(set.refused, (std::vector<RefusedRow>{{2, "4 wrong elements (nwrong)"}}));
+  EXPECT_EQ(set.refused, (std::vector<RefusedRow>{{0, "4 wrong elements (nwrong)", "/results/1"}}));
   EXPECT_EQ(set.to_json().dump().find("SECRET"), std::string::npos);
 }
 
@@ -398,6 +404,28 @@ TEST(NcclTestsJson, ADeviceListAtTheTopNamesEveryRank) {
   EXPECT_EQ(set.hosts, 2);
 }
 
+TEST(NcclTestsJson, ARowWithoutATimeIsRefusedAlone) {
+  const auto refused_with = [](const json& time, const char* side = "out_of_place") {
+    json value = good();
+    value["results"][1]["in_place"] = {{"time", 31.0}};
+    value["results"][1]["out_of_place"]["nwrong"] = 0;
+    value["results"][1][side]["time"] = time;
+    const MeasurementSet set = read_json(value);
+    EXPECT_EQ(set.rows.size(), set.refused.empty() ? 2U : 1U);
+    return set.refused;
+  };
+  const auto row = [](const char* reason) {
+    return std::vector<RefusedRow>{{0, reason, "/results/1"}};
+  };
+  EXPECT_EQ(refused_with(nullptr), row("found no time out of place"));
+  EXPECT_EQ(refused_with("nan"), row("found no time out of place"));
+  EXPECT_EQ(refused_with(-40), row("found a time of -40 us out of place"));
+  EXPECT_EQ(refused_with(0), row("found a time of 0 us out of place"));
+  EXPECT_EQ(refused_with(-3, "in_place"), row("in place: found a time of -3 us"));
+  EXPECT_TRUE(refused_with(nullptr, "in_place").empty());
+  EXPECT_TRUE(refused_with(30).empty());
+}
+
 TEST(NcclTestsJson, ErrorsNameThePointer) {
   EXPECT_EQ(json_message_of(R"({"results": 3})"), "run.json:/results: found 3; valid: an array");
   EXPECT_EQ(json_message_of(R"({"results": []})"), "run.json:/results: found no usable row");
@@ -408,6 +436,12 @@ TEST(NcclTestsJson, ErrorsNameThePointer) {
   EXPECT_EQ(json_message_of(R"({"results": [{"size": 8, "type": "float",
                                 "out_of_place": {"time": "x"}}]})"),
             "run.json:/results/0/out_of_place/time: found \"x\"; valid: a number");
+  EXPECT_EQ(json_message_of(R"({"results": [{"size": 8, "type": "float",
+                                "out_of_place": {"alg_bw": 3}}]})"),
+            "run.json:/results/0/out_of_place: missing key \"time\"");
+  EXPECT_EQ(json_message_of(R"({"results": [{"size": 8, "type": "float",
+                                "out_of_place": {"time": -8.0}}]})"),
+            "run.json:/results/0: found no usable row: found a time of -8 us out of place");
   EXPECT_EQ(json_message_of(R"({"results": [{"size": 8, "type": "float",
                                 "out_of_place": {"cpu_time": 3}}]})"),
             "run.json:/results/0/out_of_place/cpu_time: found the time to launch (-C 1); valid: "
