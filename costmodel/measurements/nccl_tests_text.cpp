@@ -365,18 +365,38 @@ class TextReader {
     return layout;
   }
 
+  // Whether a line is a row but for its size and count: a type that the tool has, and behind it as
+  // many numbers as the table has columns. Words of launchers and of NCCL look otherwise.
+  [[nodiscard]] bool is_of_rows_shape(const Tokens& words) const {
+    if (words.size() < 4 || our_dtype(words[2]).empty()) return false;
+    const std::optional<Layout> layout = layout_.is_known ? layout_ : layout_of(words);
+    if (!layout) return false;
+    const std::size_t fixed = 3 + (layout->has_redop ? 1U : 0U);
+    if (words.size() != fixed + layout->numbers()) return false;
+    return std::all_of(
+        words.begin() + static_cast<std::ptrdiff_t>(fixed), words.end(),
+        [](std::string_view word) { return number_of<double>(word) || is_not_available(word); });
+  }
+
   void read_row(Tokens words) {
     if (words.size() < 2) return;  // a cut row of one number looks as any other text
     const auto size = number_of<std::uint64_t>(words[0]);
     const auto count = number_of<std::uint64_t>(words[1]);
-    if (!size || !count) return;
-    if (cut_) fail_at(cut_->first, cut_->second);
-    if (words.size() == 2) return cut("found " + std::to_string(words.size()) + " columns");
     // -S: a date and a time at the end.
     while (words.size() > 3 && words.back().size() >= 8 &&
            (words.back()[2] == ':' || words.back()[4] == '-') && is_digit(words.back()[0])) {
       words.pop_back();
     }
+    if (!size || !count) {
+      if (is_of_rows_shape(words)) {
+        fail("found " + in_quotes(words[size ? 1 : 0]) + " in column " + (size ? "2" : "1") +
+             "; valid: a whole number of " + (size ? "elements" : "bytes") + " (" +
+             std::string(kRowForm) + ")");
+      }
+      return;
+    }
+    if (cut_) fail_at(cut_->first, cut_->second);
+    if (words.size() == 2) return cut("found " + std::to_string(words.size()) + " columns");
     const std::string_view dtype = our_dtype(words[2]);
     if (dtype.empty()) {
       if (is_cut_ && words.size() == 3) return cut("found a type " + in_quotes(words[2]));

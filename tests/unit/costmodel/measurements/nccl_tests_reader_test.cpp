@@ -233,6 +233,36 @@ TEST(NcclTestsText, WrongResultsAreRefusedWithTheirReason) {
           {10, "in place: found a time of -21 us"}}));
 }
 
+TEST(NcclTestsText, ARowWhoseSizeOrCountCannotBeReadIsNotPassedOver) {
+  const std::string good = "65536 16384 float sum -1 20.00 3.28 6.1 0 21.00 3.12 5.8 0\n";
+  const std::string rest = " float sum -1 20.00 3.28 6.1 0 21.00 3.12 5.8 0\n";
+  for (const char* size :
+       {"6.5536e4", "65536.0", "-65536", "65,536", "64K", "99999999999999999999"}) {
+    EXPECT_EQ(message_of(good + size + " 16384" + rest),
+              "all_reduce.txt:line 2: found \"" + std::string(size) +
+                  "\" in column 1; valid: a whole number of bytes (size count type [redop] [root] "
+                  "time algbw busbw [#wrong], then the last four in place)");
+  }
+  EXPECT_EQ(message_of("65536 16k" + rest).substr(0, 86),
+            "all_reduce.txt:line 1: found \"16k\" in column 2; valid: a whole number of elements "
+            "(siz");
+  EXPECT_EQ(message_of("64K 16k float 20.00 3.28 6.1 N/A 21.00 3.12 5.8 N/A\n").substr(0, 46),
+            "all_reduce.txt:line 1: found \"64K\" in column 1");
+  // Tags and timestamps do not hide it.
+  EXPECT_EQ(message_of("[1,0]<stdout>:64K 16384 float sum -1 20.00 3.28 6.1 0 21.00 3.12 5.8 0  "
+                       "2026-01-02 03:04:05\n")
+                .substr(0, 46),
+            "all_reduce.txt:line 1: found \"64K\" in column 1");
+  // What else stands in a log.
+  EXPECT_EQ(read(good + "n:1:1 [0] NCCL INFO 24 coll channels, 16 nvls channels, 32 p2p channels\n"
+                        "srun: error: n1: task 3: float exception 1 2 3 4 5 6 7 8\n"
+                        "tried 4 floats sum -1 20.00 3.28 6.1 0 21.00 3.12 5.8 0\n"
+                        "see table float sum -1 20.00 3.28 GB/s and 21.00 3.12 5.8 0\n"
+                        "Rank 4 float\n")
+                .rows.size(),
+            1U);
+}
+
 TEST(NcclTestsText, ZeroBytesSayNothing) {
   const MeasurementSet set = read(
       "0 0 float sum -1 5.00 0.00 0.00 0 5.00 0.00 0.00 0\n"
