@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "costmodel/error.h"
+#include "costmodel/measurements/nccl_tests_busbw.h"
 #include "costmodel/measurements/nccl_tests_names.h"
 #include "costmodel/measurements/nccl_tests_reader.h"
 #include "costmodel/measurements/nccl_tests_run.h"
@@ -12,6 +13,9 @@ namespace shardlab {
 namespace {
 
 using nlohmann::json;
+
+// -J writes six digits; a file made from a table of the text holds its two.
+constexpr double kHalfDigit = 0.005;
 
 // The tool writes NaN as "nan" and integers now and then as texts (root).
 std::optional<double> optional_number(const json* value, const JsonPlace& place) {
@@ -104,9 +108,11 @@ MeasurementSet read_nccl_tests_json(const json& value, const SourceHints& hints,
   if (listed > 1 && run.devices.rbegin()->first + 1 == listed) run.ranks_per_line = 1;
   settle(run, hints, set, [&](const std::string& message) { place.fail(message); });
 
+  BusBandwidths bus;
   for (std::size_t i = 0; i < results.size(); ++i) {
     const JsonPlace at = place.at("results").at(i);
     const json& result = results[i];
+    const auto kind = collective_of(value, result, hints, place);
     MeasuredRow row;
     row.line = 0;
     row.bytes =
@@ -137,6 +143,7 @@ MeasurementSet read_nccl_tests_json(const json& value, const SourceHints& hints,
       const auto time = optional_number(json_member(*body, "time"), body_at.at("time"));
       const auto wrong = optional_number(json_member(*body, "nwrong"), body_at.at("nwrong"));
       const auto algbw = optional_number(json_member(*body, "alg_bw"), body_at.at("alg_bw"));
+      const auto busbw = optional_number(json_member(*body, "bus_bw"), body_at.at("bus_bw"));
       if (reason.empty()) reason = is_first ? time_reason(time) : in_place_time_reason(time);
       if (!time || *time <= 0.0) continue;
       const std::string where = is_first ? "" : "in place: ";
@@ -145,6 +152,11 @@ MeasurementSet read_nccl_tests_json(const json& value, const SourceHints& hints,
       }
       if (reason.empty() && algbw) {
         const std::string odd = contradiction(row.bytes, *time, *algbw);
+        if (!odd.empty()) reason = where + odd;
+      }
+      if (reason.empty() && algbw && busbw && kind && set.ranks > 1) {
+        const std::string odd =
+            bus.check(*kind, set.ranks, {*algbw, kHalfDigit}, {*busbw, kHalfDigit}, i);
         if (!odd.empty()) reason = where + odd;
       }
       if (is_first) {
@@ -159,7 +171,6 @@ MeasurementSet read_nccl_tests_json(const json& value, const SourceHints& hints,
       row.p95_us = optional_number(json_member(*block, "p95_us"), block_at.at("p95_us"));
     }
     if (reason.empty() && set.ranks == 1) reason = "one rank alone: nothing is communicated";
-    const auto kind = collective_of(value, result, hints, place);
     if (!kind) {
       at.fail(
           "found nothing that names the collective; valid: \"args\" with the program's name, such "
@@ -171,6 +182,9 @@ MeasurementSet read_nccl_tests_json(const json& value, const SourceHints& hints,
     }
     row.collective = *kind;
     set.rows.push_back(std::move(row));
+  }
+  if (const auto mistake = bus.mistake()) {
+    place.at("results").at(mistake->place).fail(mistake->message);
   }
   if (set.rows.empty()) {
     if (set.refused.empty()) place.at("results").fail("found no usable row");

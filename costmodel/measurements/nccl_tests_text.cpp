@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "costmodel/error.h"
+#include "costmodel/measurements/nccl_tests_busbw.h"
 #include "costmodel/measurements/nccl_tests_names.h"
 #include "costmodel/measurements/nccl_tests_reader.h"
 #include "costmodel/measurements/nccl_tests_run.h"
@@ -130,6 +131,12 @@ struct RawRow {
   std::optional<std::int64_t> root;
   std::optional<Collective> collective;
   std::string unsupported;  // a collective that shardlab does not price
+  struct Bandwidths {
+    std::string place;  // "", "in place: "
+    PrintedFigure algbw;
+    PrintedFigure busbw;
+  };
+  std::vector<Bandwidths> bandwidths;
 };
 
 class TextReader {
@@ -469,6 +476,11 @@ class TextReader {
             !reason.empty()) {
           return set_.refused.push_back({line_, place + reason});
         }
+        if (numbers[at + 2]) {
+          const std::size_t fixed = words.size() - numbers.size();
+          raw.bandwidths.push_back({place, PrintedFigure::parse(words[fixed + at + 1]),
+                                    PrintedFigure::parse(words[fixed + at + 2])});
+        }
       }
       if (s == 1) raw.row.in_place_time_us = numbers[at];
     }
@@ -492,6 +504,18 @@ class TextReader {
     return std::nullopt;
   }
 
+  // Why the row's bus bandwidths are not of this collective among the file's ranks; "" where they
+  // are.
+  [[nodiscard]] std::string bus_reason(BusBandwidths& bus, Collective kind,
+                                       const RawRow& raw) const {
+    for (const RawRow::Bandwidths& each : raw.bandwidths) {
+      const std::string reason = bus.check(kind, set_.ranks, each.algbw, each.busbw,
+                                           static_cast<std::size_t>(raw.row.line));
+      if (!reason.empty()) return each.place + reason;
+    }
+    return "";
+  }
+
   MeasurementSet finish() {
     if (cut_) {
       set_.warnings.push_back("line " + std::to_string(cut_->first) +
@@ -508,6 +532,7 @@ class TextReader {
       set_.warnings.push_back(std::to_string(empty_) + " rows of 0 bytes are left out");
     }
     const std::optional<Collective> in_name = collective_within(set_name_of(file_));
+    BusBandwidths bus;
     for (RawRow& raw : rows_) {
       if (!raw.unsupported.empty()) {
         set_.refused.push_back(
@@ -530,8 +555,15 @@ class TextReader {
         set_.refused.push_back({raw.row.line, "one rank alone: nothing is communicated"});
         continue;
       }
+      if (std::string reason = bus_reason(bus, *kind, raw); !reason.empty()) {
+        set_.refused.push_back({raw.row.line, std::move(reason)});
+        continue;
+      }
       raw.row.collective = *kind;
       set_.rows.push_back(std::move(raw.row));
+    }
+    if (const auto mistake = bus.mistake()) {
+      fail_at(static_cast<int>(mistake->place), mistake->message);
     }
     std::sort(set_.refused.begin(), set_.refused.end(),
               [](const RefusedRow& a, const RefusedRow& b) { return a.line < b.line; });

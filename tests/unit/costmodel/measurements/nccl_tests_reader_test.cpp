@@ -138,10 +138,12 @@ INSTANTIATE_TEST_SUITE_P(
                 "error\n65536 16384 half sum 20.00 3.28 6.1 2e-07 21.00 3.12 5.8 1e-07\n",
                 "f16"},
         Variant{"RootAlone",
+                "# collective: broadcast\n"
                 "#  size  count  type  root  time  algbw  busbw  error  time  algbw  busbw  error\n"
                 "65536 8192 double 0 20.00 3.28 3.28 0e+00 21.00 3.12 3.12 0e+00\n",
                 "f64"},
         Variant{"NeitherRedopNorRoot",
+                "# collective: alltoall\n"
                 "#  size  count  type  time  algbw  busbw  error  time  algbw  busbw  error\n"
                 "65536 65536 int8 20.00 3.28 3.07 N/A 21.00 3.12 2.9 N/A\n",
                 "i8"},
@@ -281,7 +283,7 @@ TEST(NcclTestsText, SeveralTablesInOneFile) {
       "65536 16384 float sum 0 20.00 3.28 6.1 0 21.00 3.12 5.8 0\n"
       "# Collective test starting: alltoall_perf\n"
       "# size count type time algbw busbw error time algbw busbw error\n"
-      "65536 1024 float 20.00 3.28 6.1 N/A 21.00 3.12 5.8 N/A\n",
+      "65536 1024 float 20.00 3.28 3.1 N/A 21.00 3.12 2.9 N/A\n",
       kTwoHosts, "all.txt");
   ASSERT_EQ(set.rows.size(), 2U);
   EXPECT_EQ(set.rows[0].collective, Collective::kAllReduce);
@@ -294,13 +296,14 @@ TEST(NcclTestsText, SeveralTablesInOneFile) {
 
 TEST(NcclTestsText, TheCollectiveComesFromALineACommandTheFileOrTheColumns) {
   const std::string sum = "65536 16384 float sum -1 20.00 3.28 6.1 0 21.00 3.12 5.8 0\n";
-  const std::string scattered = "65536 1024 float sum -1 20.00 3.28 3.0 0 21.00 3.12 2.9 0\n";
-  const std::string none = "65536 1024 float none -1 20.00 3.28 3.0 0 21.00 3.12 2.9 0\n";
+  const std::string scattered = "65536 1024 float sum -1 20.00 3.28 3.1 0 21.00 3.12 2.9 0\n";
+  const std::string none = "65536 1024 float none -1 20.00 3.28 3.1 0 21.00 3.12 2.9 0\n";
+  const std::string sent = "65536 16384 float none -1 20.00 3.28 3.3 0 21.00 3.12 3.1 0\n";
   const auto kind = [](const std::string& text, std::string_view file = "x.txt") {
     return read(text, kTwoHosts, file).rows[0].collective;
   };
-  EXPECT_EQ(kind("# collective: broadcast\n" + none, "all_gather.txt"), Collective::kBroadcast);
-  EXPECT_EQ(kind("$ mpirun -np 16 ./build/sendrecv_perf -b 8\n" + none), Collective::kSendRecv);
+  EXPECT_EQ(kind("# collective: broadcast\n" + sent, "all_gather.txt"), Collective::kBroadcast);
+  EXPECT_EQ(kind("$ mpirun -np 16 ./build/sendrecv_perf -b 8\n" + sent), Collective::kSendRecv);
   EXPECT_EQ(kind(none, "runs/allgather-2x8.log"), Collective::kAllGather);
   EXPECT_EQ(kind(sum), Collective::kAllReduce);
   EXPECT_EQ(kind(scattered), Collective::kReduceScatter);
@@ -311,7 +314,8 @@ TEST(NcclTestsText, TheCollectiveComesFromALineACommandTheFileOrTheColumns) {
 
 TEST(NcclTestsText, RanksComeFromTheFileElseFromTheHints) {
   const std::string row = "65536 16384 float sum -1 20.00 3.28 6.1 0 21.00 3.12 5.8 0\n";
-  const MeasurementSet hinted = read(row, {.hosts = 3, .gpus_per_host = 4});
+  const MeasurementSet hinted = read("65536 16384 float sum -1 20.00 3.28 6.0 0 21.00 3.12 5.7 0\n",
+                                     {.hosts = 3, .gpus_per_host = 4});
   EXPECT_EQ(hinted.ranks, 12);
   EXPECT_EQ(hinted.hosts, 3);
   const MeasurementSet clash = read("# nodes: 2\n# gpus_per_node: 8\n" + row, {.hosts = 4});
@@ -377,12 +381,12 @@ json good() {
          "device_info": "NVIDIA H100"}]},
     "results": [
       {"size": 65536, "count": 4096, "type": "float", "redop": "sum", "root": "    -1",
-       "out_of_place": {"time": 20.0, "alg_bw": 3.2768, "bus_bw": 2.4, "nwrong": 0.0},
+       "out_of_place": {"time": 20.0, "alg_bw": 3.2768, "bus_bw": 2.4576, "nwrong": 0.0},
        "out_of_place_per_iter": {"min_us": 19.0, "p50_us": 19.5, "p95_us": 24.0, "times_us": []},
-       "in_place": {"time": 21.0, "alg_bw": 3.1207, "bus_bw": 2.3, "nwrong": null},
+       "in_place": {"time": 21.0, "alg_bw": 3.1207, "bus_bw": 2.3405, "nwrong": null},
        "actual_iterations": 18, "experiment_name": "ReduceScatter"},
       {"size": 131072, "count": 8192, "type": "float", "redop": "sum", "root": "    -1",
-       "out_of_place": {"time": 30.0, "alg_bw": 4.369, "bus_bw": 2.4, "nwrong": 4.0},
+       "out_of_place": {"time": 30.0, "alg_bw": 4.369, "bus_bw": 3.2768, "nwrong": 4.0},
        "in_place": null}],
     "end_time": "2026-01-02 03:05:05"})");
 }
@@ -429,6 +433,8 @@ TEST(NcclTestsJson, ADeviceListAtTheTopNamesEveryRank) {
     value["devices"].push_back({{"rank", rank}, {"hostname", rank < 8 ? "a" : "b"}});
   }
   value["config"].erase("devices");
+  value["results"][0]["out_of_place"]["bus_bw"] = 3.072;
+  value["results"][0]["in_place"]["bus_bw"] = 2.9257;
   const MeasurementSet set = read_json(value);
   EXPECT_EQ(set.ranks, 16);
   EXPECT_EQ(set.hosts, 2);
