@@ -1,5 +1,7 @@
 #include "runner/measurement_files.h"
 
+#include <set>
+#include <system_error>
 #include <utility>
 #include <variant>
 
@@ -117,8 +119,14 @@ std::vector<MeasurementSet> read_measurements(const ConfigStore& store,
                                               const SourceHints& hints) {
   std::vector<CollectiveTrace> run;
   std::vector<MeasurementSet> sets;
+  std::set<std::filesystem::path> seen;
   for (const std::string& file : files) {
     const std::filesystem::path path = store.find(ConfigKind::kMeasurement, file);
+    // Rows that count twice would look like proof of themselves.
+    std::error_code ignored;
+    if (!seen.insert(std::filesystem::weakly_canonical(path, ignored)).second) {
+      throw InputError("measurement set \"" + file + "\" is named twice");
+    }
     add_content(content_of(read_text_file(path), hints, path.string()), hints, run, sets);
   }
   finish_run(run, hints, sets);

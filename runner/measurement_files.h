@@ -22,7 +22,7 @@
 
 namespace shardlab {
 
-// Throws ConfigError (bad content) and InputError (no such file or name).
+// Throws ConfigError (bad content) and InputError (no such file or name; the same file twice).
 [[nodiscard]] MeasurementSet read_measurement(const ConfigStore& store, const std::string& file,
                                               const SourceHints& hints);
 [[nodiscard]] std::vector<MeasurementSet> read_measurements(const ConfigStore& store,

@@ -255,7 +255,11 @@ std::string result_text(const Result& result) {
   }
   if (fit.more_rows > 0) {
     text += "  " + std::to_string(fit.more_rows) +
-            " more rows would bring every interval within 5 %; these sizes help most:\n";
+            (fit.sizes_of_curves > 0
+                 ? " more rows, one at each size whose prediction is not within 5 % (of the " +
+                       std::to_string(fit.sizes_of_curves) +
+                       " looked at, 1 KiB to 1 GiB); these help most:\n"
+                 : " more rows would bring every interval within 5 %; these sizes help most:\n");
     for (const NextSize& next : fit.next_sizes) {
       text += "    " + std::string(to_string(next.query.kind)) + " among " +
               std::to_string(next.query.group.ranks) + " ranks, " +

@@ -94,6 +94,44 @@ TEST(CalibrateCommand, ListsEveryRowThatWasRefused) {
       << text.out;
 }
 
+TEST(CalibrateCommand, AFileNamedTwiceIsRefused) {
+  const TemporaryFolder folder;
+  folder.write("log.txt", kLog);
+  folder.write("copy.txt", kLog);
+  std::filesystem::create_symlink("log.txt", folder.path() / "link.txt");
+  for (const char* command : {"calibrate", "validate"}) {
+    for (const char* again : {"log.txt", "./log.txt", "link.txt"}) {
+      const ProcessResult twice = run_shardlab({command, "log.txt", again}, folder.path());
+      EXPECT_EQ(twice.exit_code, 2) << again;
+      EXPECT_EQ(twice.out, "");
+      EXPECT_EQ(twice.err,
+                "shardlab: measurement set \"" + std::string(again) + "\" is named twice\n");
+    }
+    // Another file may say the same.
+    EXPECT_EQ(run_shardlab({command, "log.txt", "copy.txt"}, folder.path()).exit_code, 0);
+  }
+  EXPECT_EQ(run_shardlab({"validate", "h100_1x8_all_reduce_dgxc", "h100_1x8_all_reduce_dgxc"}).err,
+            "shardlab: measurement set \"h100_1x8_all_reduce_dgxc\" is named twice\n");
+}
+
+TEST(CalibrateCommand, AdviceSaysWhatItCounts) {
+  const TemporaryFolder folder;
+  folder.write("log.txt", kLog);
+  const auto advice = [&](const char* model) {
+    const ProcessResult fitted =
+        run_shardlab({"calibrate", "log.txt", "--model", model}, folder.path());
+    EXPECT_EQ(fitted.exit_code, 0) << fitted.err;
+    const std::size_t at = fitted.out.find(" more rows");
+    return at == std::string::npos ? fitted.out
+                                   : fitted.out.substr(at, fitted.out.find('\n', at) - at);
+  };
+  EXPECT_EQ(advice("piecewise"),
+            " more rows, one at each size whose prediction is not within 5 % (of the 11 looked at, "
+            "1 KiB to 1 GiB); these help most:");
+  EXPECT_EQ(advice("alpha_beta"),
+            " more rows would bring every interval within 5 %; these sizes help most:");
+}
+
 TEST(CalibrateCommand, FitsTheConstantsOfEveryModelThatHasSome) {
   for (const char* model : {"alpha_beta", "nccl"}) {
     const ProcessResult fitted =
