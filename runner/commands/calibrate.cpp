@@ -133,7 +133,7 @@ void fit_collectives(const CalibrateArguments& arguments, const ModelEntry& mode
 }
 
 Result calibrate_files(const CalibrateArguments& arguments, const Session& session) {
-  const ConfigStore store = session.store();
+  const ConfigStore store = session.topology_store();
   const ModelEntry* model = find_cost_model(arguments.model);
   if (model == nullptr) {
     const std::vector<std::string_view> names = fitted_model_names();
