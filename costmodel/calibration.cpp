@@ -610,6 +610,7 @@ void advise_curve(Calibration& fit, const CurveFit& curve, CollectiveQuery group
     }
   }
   advise(fit.next_sizes, grid, covariance, curve.noise);
+  fit.sizes_of_curves += kGridSizes;
   // One row more about every size that is wider than wanted.
   for (const double variance : covariance.diagonal()) {
     if (t_quantile(1e9) * std::sqrt(std::max(variance, 0.0)) > kWantedWidth) ++fit.more_rows;

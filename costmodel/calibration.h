@@ -62,8 +62,11 @@ struct Calibration {
   std::size_t rows_used = 0;
   double median_ape_percent = 0.0;  // of the rows used
   double p90_ape_percent = 0.0;
-  double noise_percent = 0.0;        // standard deviation of one row about the model
-  std::int64_t more_rows = 0;        // until the widest interval is within 5 % either way
+  double noise_percent = 0.0;  // standard deviation of one row about the model
+  // Until the widest interval is within 5 % either way; of curves one at each of the sizes below
+  // whose prediction is not.
+  std::int64_t more_rows = 0;
+  std::int64_t sizes_of_curves = 0;  // from 1 KiB to 1 GiB, over all curves; 0 of constants
   std::vector<NextSize> next_sizes;  // the three that help most
 
   [[nodiscard]] ModelChoice choice() const;

@@ -93,6 +93,17 @@ ConfigStore Session::store() const {
   return store;
 }
 
+ConfigStore Session::topology_store() const {
+  ConfigStore store = experiment_store();
+  for (const Override& change : store.overrides()) {
+    if (change.target != "topology") {
+      throw InputError("--set " + change.text + ": this command reads no " + change.target +
+                       "; valid: topology");
+    }
+  }
+  return store;
+}
+
 void Session::expect_no_sets(std::string_view command) const {
   if (sets.empty()) return;
   throw InputError("--set " + sets[0] + ": " + std::string(command) +
@@ -131,8 +142,9 @@ void add_common_options(CLI::App& app, Session& session) {
   app.add_flag("--no-timing", session.no_timing, "leave clock readings out of the result");
 }
 
-void add_topology_option(CLI::App& app, Session& session) {
-  app.add_option("--topology", session.topology, "shipped name or path")->capture_default_str();
+CLI::Option* add_topology_option(CLI::App& app, Session& session) {
+  return app.add_option("--topology", session.topology, "shipped name or path")
+      ->capture_default_str();
 }
 
 }  // namespace shardlab

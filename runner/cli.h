@@ -48,6 +48,7 @@ struct Session {
   [[nodiscard]] bool json() const { return format == "json"; }
   [[nodiscard]] ConfigStore store() const;
   [[nodiscard]] ConfigStore experiment_store() const;  // of a command that reads an experiment
+  [[nodiscard]] ConfigStore topology_store() const;    // of a command that reads no stack
   // Of a command that reads no configuration. Throws InputError: --set was given.
   void expect_no_sets(std::string_view command) const;
   [[nodiscard]] int threads() const;  // jobs, or the number of cores
@@ -58,7 +59,7 @@ struct Session {
 
 // --format, --quiet, --no-timing, --seed, --jobs, --set.
 void add_common_options(CLI::App& app, Session& session);
-void add_topology_option(CLI::App& app, Session& session);
+CLI::Option* add_topology_option(CLI::App& app, Session& session);
 
 // A parse of one option's text form; the message of a TextError gets the option's name in front.
 template <class Parse>

@@ -1,5 +1,7 @@
 #include "runner/measurement_files.h"
 
+#include <set>
+#include <system_error>
 #include <utility>
 #include <variant>
 
@@ -117,8 +119,14 @@ std::vector<MeasurementSet> read_measurements(const ConfigStore& store,
                                               const SourceHints& hints) {
   std::vector<CollectiveTrace> run;
   std::vector<MeasurementSet> sets;
+  std::set<std::filesystem::path> seen;
   for (const std::string& file : files) {
     const std::filesystem::path path = store.find(ConfigKind::kMeasurement, file);
+    // Rows that count twice would look like proof of themselves.
+    std::error_code ignored;
+    if (!seen.insert(std::filesystem::weakly_canonical(path, ignored)).second) {
+      throw InputError("measurement set \"" + file + "\" is named twice");
+    }
     add_content(content_of(read_text_file(path), hints, path.string()), hints, run, sets);
   }
   finish_run(run, hints, sets);
@@ -134,6 +142,19 @@ std::vector<MeasurementSet> healthy_measurements(const ConfigStore& store) {
   return sets;
 }
 
+std::string place_of(const MeasurementSet& set, const RefusedRow& row) {
+  return set.name + ":" + (row.line > 0 ? std::to_string(row.line) : row.pointer);
+}
+
+std::vector<std::string> warnings_on(const MeasurementSet& set) {
+  std::vector<std::string> remarks;
+  if (set.health == Health::kUnhealthy) {
+    remarks.push_back(set.name + " is unhealthy: " + set.health_reason);
+  }
+  for (const std::string& warning : set.warnings) remarks.push_back(set.name + ": " + warning);
+  return remarks;
+}
+
 std::vector<std::string> remarks_on(const MeasurementSet& set) {
   std::vector<std::string> remarks = left_out_of(set);
   if (set.health == Health::kUnhealthy) {
@@ -145,9 +166,8 @@ std::vector<std::string> remarks_on(const MeasurementSet& set) {
 std::vector<std::string> left_out_of(const MeasurementSet& set) {
   std::vector<std::string> remarks;
   for (const RefusedRow& row : set.refused) {
-    const std::string place =
-        row.line > 0 ? "row at line " + std::to_string(row.line) : std::string("a row");
-    remarks.push_back(set.name + ": " + place + " is refused: " + row.reason);
+    const std::string place = row.line > 0 ? "line " + std::to_string(row.line) : row.pointer;
+    remarks.push_back(set.name + ": row at " + place + " is refused: " + row.reason);
   }
   for (const std::string& warning : set.warnings) remarks.push_back(set.name + ": " + warning);
   return remarks;

@@ -22,7 +22,7 @@
 
 namespace shardlab {
 
-// Throws ConfigError (bad content) and InputError (no such file or name).
+// Throws ConfigError (bad content) and InputError (no such file or name; the same file twice).
 [[nodiscard]] MeasurementSet read_measurement(const ConfigStore& store, const std::string& file,
                                               const SourceHints& hints);
 [[nodiscard]] std::vector<MeasurementSet> read_measurements(const ConfigStore& store,
@@ -42,6 +42,10 @@ namespace shardlab {
 // unhealthy.
 [[nodiscard]] std::vector<std::string> left_out_of(const MeasurementSet& set);
 [[nodiscard]] std::vector<std::string> remarks_on(const MeasurementSet& set);
+// The same without the rows that the reader refused, for who lists those.
+[[nodiscard]] std::vector<std::string> warnings_on(const MeasurementSet& set);
+// A refused row as it is listed: "run:14" by its line, "run:/results/1" in a file of JSON.
+[[nodiscard]] std::string place_of(const MeasurementSet& set, const RefusedRow& row);
 
 // The set as a file of shardlab/measurements/1, one row a line.
 [[nodiscard]] std::string measurement_text(const MeasurementSet& set);

@@ -82,8 +82,9 @@ struct VerifiedPlans {
 
 // A row that was read but says nothing about speed.
 struct RefusedRow {
-  int line = 0;
+  int line = 0;  // in its file; 0 where the file has no lines
   std::string reason;
+  std::string pointer = {};  // into a file of JSON: "/results/1"
 
   friend bool operator==(const RefusedRow&, const RefusedRow&) = default;
 };

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "costmodel/error.h"
+#include "costmodel/measurements/nccl_tests_busbw.h"
 #include "costmodel/measurements/nccl_tests_names.h"
 #include "costmodel/measurements/nccl_tests_reader.h"
 #include "costmodel/measurements/nccl_tests_run.h"
@@ -12,6 +13,9 @@ namespace shardlab {
 namespace {
 
 using nlohmann::json;
+
+// -J writes six digits; a file made from a table of the text holds its two.
+constexpr double kHalfDigit = 0.005;
 
 // The tool writes NaN as "nan" and integers now and then as texts (root).
 std::optional<double> optional_number(const json* value, const JsonPlace& place) {
@@ -104,10 +108,11 @@ MeasurementSet read_nccl_tests_json(const json& value, const SourceHints& hints,
   if (listed > 1 && run.devices.rbegin()->first + 1 == listed) run.ranks_per_line = 1;
   settle(run, hints, set, [&](const std::string& message) { place.fail(message); });
 
+  BusBandwidths bus;
   for (std::size_t i = 0; i < results.size(); ++i) {
     const JsonPlace at = place.at("results").at(i);
     const json& result = results[i];
-    const auto number = static_cast<int>(std::min<std::size_t>(i + 1, 1U << 30));
+    const auto kind = collective_of(value, result, hints, place);
     MeasuredRow row;
     row.line = 0;
     row.bytes =
@@ -127,26 +132,31 @@ MeasurementSet read_nccl_tests_json(const json& value, const SourceHints& hints,
       const JsonPlace body_at = at.at(side);
       const bool is_first = side == std::string_view("out_of_place");
       if (body == nullptr) {
-        if (is_first && reason.empty()) reason = "found no time out of place";
+        if (is_first && reason.empty()) reason = time_reason(std::nullopt);
         continue;
       }
       if (json_member(*body, "cpu_time") != nullptr) {
         body_at.at("cpu_time").fail("found the time to launch (-C 1); valid: time");
       }
-      static_cast<void>(json_required(*body, "time", body_at));
+      // null is no time, as "nan" is; a file without the key is of another tool.
+      if (!body->contains("time")) static_cast<void>(json_required(*body, "time", body_at));
       const auto time = optional_number(json_member(*body, "time"), body_at.at("time"));
       const auto wrong = optional_number(json_member(*body, "nwrong"), body_at.at("nwrong"));
       const auto algbw = optional_number(json_member(*body, "alg_bw"), body_at.at("alg_bw"));
-      if (!time || *time <= 0.0) {
-        if (is_first && reason.empty()) reason = "found no time out of place";
-        continue;
-      }
+      const auto busbw = optional_number(json_member(*body, "bus_bw"), body_at.at("bus_bw"));
+      if (reason.empty()) reason = is_first ? time_reason(time) : in_place_time_reason(time);
+      if (!time || *time <= 0.0) continue;
       const std::string where = is_first ? "" : "in place: ";
       if (reason.empty() && wrong && *wrong > 0.0) {
         reason = where + format_double(*wrong) + " wrong elements (nwrong)";
       }
       if (reason.empty() && algbw) {
         const std::string odd = contradiction(row.bytes, *time, *algbw);
+        if (!odd.empty()) reason = where + odd;
+      }
+      if (reason.empty() && algbw && busbw && kind && set.ranks > 1) {
+        const std::string odd =
+            bus.check(*kind, set.ranks, {*algbw, kHalfDigit}, {*busbw, kHalfDigit}, i);
         if (!odd.empty()) reason = where + odd;
       }
       if (is_first) {
@@ -161,22 +171,25 @@ MeasurementSet read_nccl_tests_json(const json& value, const SourceHints& hints,
       row.p95_us = optional_number(json_member(*block, "p95_us"), block_at.at("p95_us"));
     }
     if (reason.empty() && set.ranks == 1) reason = "one rank alone: nothing is communicated";
-    const auto kind = collective_of(value, result, hints, place);
     if (!kind) {
       at.fail(
           "found nothing that names the collective; valid: \"args\" with the program's name, such "
           "as all_gather_perf, or a file name that holds it");
     }
     if (!reason.empty()) {
-      set.refused.push_back({number, std::move(reason)});
+      set.refused.push_back({.line = 0, .reason = std::move(reason), .pointer = at.pointer});
       continue;
     }
     row.collective = *kind;
     set.rows.push_back(std::move(row));
   }
+  if (const auto mistake = bus.mistake()) {
+    place.at("results").at(mistake->place).fail(mistake->message);
+  }
   if (set.rows.empty()) {
-    place.at("results").fail("found no usable row" +
-                             (set.refused.empty() ? std::string() : ": " + set.refused[0].reason));
+    if (set.refused.empty()) place.at("results").fail("found no usable row");
+    throw ConfigError(place.file, set.refused[0].pointer,
+                      "found no usable row: " + set.refused[0].reason);
   }
   return set;
 }

@@ -123,6 +123,17 @@ std::string in_quotes(std::string_view text) {
 
 bool is_not_available(std::string_view text) { return text == "N/A" || text == "nan"; }
 
+std::string time_reason(const std::optional<double>& time_us) {
+  if (!time_us) return "found no time out of place";
+  if (*time_us <= 0.0) return "found a time of " + format_double(*time_us) + " us out of place";
+  return "";
+}
+
+std::string in_place_time_reason(const std::optional<double>& time_us) {
+  if (!time_us || *time_us >= 0.0) return "";
+  return "in place: found a time of " + format_double(*time_us) + " us";
+}
+
 std::string wrong_reason(double value, std::string_view dtype) {
   if (value >= 1.0 && std::floor(value) == value) {
     return format_double(value) + " wrong elements (#wrong)";

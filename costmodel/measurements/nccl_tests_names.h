@@ -30,6 +30,11 @@ namespace shardlab {
 [[nodiscard]] std::string in_quotes(std::string_view text);  // "abc...", short and on one line
 [[nodiscard]] bool is_not_available(std::string_view text);  // "N/A", "nan"
 
+// What is wrong with a time (us) out of place: absent, or not above zero. "" when nothing is.
+[[nodiscard]] std::string time_reason(const std::optional<double>& time_us);
+// In place: absent or 0 where the tool measures none; wrong below.
+[[nodiscard]] std::string in_place_time_reason(const std::optional<double>& time_us);
+
 // What a verification column says: a count of wrong elements, or, before 2.13, the largest relative
 // error, of which nccl-tests accepts some. "" when results are right.
 [[nodiscard]] std::string wrong_reason(double value, std::string_view dtype);

@@ -36,9 +36,11 @@ struct SourceHints {
   std::string source = {};
 };
 
-// Throws ConfigError: the file, the line, what was found and what is valid. Rows with wrong
+// Throws ConfigError: the file, the line, what was found and what is valid; a line of a row's shape
+// whose size or count cannot be read is one of them, other text is passed over. Rows with wrong
 // results, or whose columns contradict each other, are listed in `refused`; what was left out or
-// assumed, in `warnings`.
+// assumed, in `warnings`. Bus bandwidths that contradict the collective or the ranks that the file
+// names are an error (nccl_tests_busbw.h).
 [[nodiscard]] MeasurementSet read_nccl_tests_text(std::string_view text, const SourceHints& hints,
                                                   std::string_view file_name);
 

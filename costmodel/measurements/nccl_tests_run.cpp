@@ -12,6 +12,11 @@ constexpr std::string_view kRankSources =
     "and "
     "\"# gpus_per_node: N\", or --hosts and --gpus-per-host";
 
+// Whether hosts of per_host GPUs make up the ranks; the product may be larger than an integer.
+bool is_product(std::int64_t ranks, std::int64_t hosts, std::int64_t per_host) {
+  return ranks % hosts == 0 && ranks / hosts == per_host;
+}
+
 }  // namespace
 
 void settle(const Run& run, const SourceHints& hints, MeasurementSet& set,
@@ -19,6 +24,12 @@ void settle(const Run& run, const SourceHints& hints, MeasurementSet& set,
   std::optional<std::int64_t> ranks = run.ranks;
   std::optional<std::int64_t> hosts = run.hosts;
   std::optional<std::int64_t> per_host = run.gpus_per_host;
+  if (ranks && hosts && per_host && !is_product(*ranks, *hosts, *per_host)) {
+    fail("found " + std::to_string(*ranks) + " ranks on " + std::to_string(*hosts) + " nodes of " +
+         std::to_string(*per_host) +
+         " GPUs; valid: lines \"# ranks: N\", \"# nodes: N\" and \"# "
+         "gpus_per_node: N\" of which the first is the product of the others");
+  }
   if (!run.devices.empty()) {
     const std::int64_t listed = run.devices.rbegin()->first + run.ranks_per_line;
     std::set<std::string> names;
@@ -52,7 +63,13 @@ void settle(const Run& run, const SourceHints& hints, MeasurementSet& set,
     per_host = (*ranks + *hosts - 1) / std::max<std::int64_t>(1, *hosts);
   }
   fill(per_host, hints.gpus_per_host, "GPUs a host");
-  if (!ranks && hosts && per_host) ranks = *hosts * *per_host;
+  if (!ranks && hosts && per_host) {
+    if (*hosts > kMaxRanks / *per_host) {
+      fail("found " + std::to_string(*hosts) + " hosts of " + std::to_string(*per_host) +
+           " GPUs; valid: at most " + std::to_string(kMaxRanks) + " ranks");
+    }
+    ranks = *hosts * *per_host;
+  }
   if (!hosts && ranks && per_host) hosts = (*ranks + *per_host - 1) / *per_host;
   if (!ranks || !hosts) {
     fail("found no number of " + std::string(ranks ? "hosts" : "ranks") +
@@ -66,7 +83,7 @@ void settle(const Run& run, const SourceHints& hints, MeasurementSet& set,
   set.ranks = *ranks;
   set.hosts = *hosts;
   set.gpus_per_host = per_host.value_or((*ranks + *hosts - 1) / *hosts);
-  if (set.gpus_per_host * set.hosts != set.ranks) {
+  if (!is_product(set.ranks, set.hosts, set.gpus_per_host)) {
     set.warnings.push_back(std::to_string(set.ranks) + " ranks are not " +
                            std::to_string(set.hosts) + " hosts times " +
                            std::to_string(set.gpus_per_host) + " GPUs");

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "costmodel/error.h"
+#include "costmodel/measurements/nccl_tests_busbw.h"
 #include "costmodel/measurements/nccl_tests_names.h"
 #include "costmodel/measurements/nccl_tests_reader.h"
 #include "costmodel/measurements/nccl_tests_run.h"
@@ -130,6 +131,12 @@ struct RawRow {
   std::optional<std::int64_t> root;
   std::optional<Collective> collective;
   std::string unsupported;  // a collective that shardlab does not price
+  struct Bandwidths {
+    std::string place;  // "", "in place: "
+    PrintedFigure algbw;
+    PrintedFigure busbw;
+  };
+  std::vector<Bandwidths> bandwidths;
 };
 
 class TextReader {
@@ -365,18 +372,38 @@ class TextReader {
     return layout;
   }
 
+  // Whether a line is a row but for its size and count: a type that the tool has, and behind it as
+  // many numbers as the table has columns. Words of launchers and of NCCL look otherwise.
+  [[nodiscard]] bool is_of_rows_shape(const Tokens& words) const {
+    if (words.size() < 4 || our_dtype(words[2]).empty()) return false;
+    const std::optional<Layout> layout = layout_.is_known ? layout_ : layout_of(words);
+    if (!layout) return false;
+    const std::size_t fixed = 3 + (layout->has_redop ? 1U : 0U);
+    if (words.size() != fixed + layout->numbers()) return false;
+    return std::all_of(
+        words.begin() + static_cast<std::ptrdiff_t>(fixed), words.end(),
+        [](std::string_view word) { return number_of<double>(word) || is_not_available(word); });
+  }
+
   void read_row(Tokens words) {
     if (words.size() < 2) return;  // a cut row of one number looks as any other text
     const auto size = number_of<std::uint64_t>(words[0]);
     const auto count = number_of<std::uint64_t>(words[1]);
-    if (!size || !count) return;
-    if (cut_) fail_at(cut_->first, cut_->second);
-    if (words.size() == 2) return cut("found " + std::to_string(words.size()) + " columns");
     // -S: a date and a time at the end.
     while (words.size() > 3 && words.back().size() >= 8 &&
            (words.back()[2] == ':' || words.back()[4] == '-') && is_digit(words.back()[0])) {
       words.pop_back();
     }
+    if (!size || !count) {
+      if (is_of_rows_shape(words)) {
+        fail("found " + in_quotes(words[size ? 1 : 0]) + " in column " + (size ? "2" : "1") +
+             "; valid: a whole number of " + (size ? "elements" : "bytes") + " (" +
+             std::string(kRowForm) + ")");
+      }
+      return;
+    }
+    if (cut_) fail_at(cut_->first, cut_->second);
+    if (words.size() == 2) return cut("found " + std::to_string(words.size()) + " columns");
     const std::string_view dtype = our_dtype(words[2]);
     if (dtype.empty()) {
       if (is_cut_ && words.size() == 3) return cut("found a type " + in_quotes(words[2]));
@@ -423,8 +450,8 @@ class TextReader {
     const std::size_t first = layout_.has_root ? 1 : 0;
     const auto side = static_cast<std::size_t>(layout_.per_side);
     const std::optional<double> time = numbers[first];
-    if (!time || *time <= 0.0) {
-      return set_.refused.push_back({line_, "found no time out of place"});
+    if (std::string reason = time_reason(time); !reason.empty()) {
+      return set_.refused.push_back({line_, std::move(reason)});
     }
     RawRow raw;
     raw.row.dtype = std::string(dtype);
@@ -435,6 +462,9 @@ class TextReader {
     for (int s = 0; s < layout_.sides && s < 2; ++s) {
       const std::size_t at = first + static_cast<std::size_t>(s) * side;
       const std::string place = s == 0 ? "" : "in place: ";
+      if (std::string reason = in_place_time_reason(numbers[at]); !reason.empty()) {
+        return set_.refused.push_back({line_, std::move(reason)});
+      }
       if (!numbers[at] || *numbers[at] <= 0.0) continue;
       if (side > 3 && numbers[at + 3]) {
         if (const std::string wrong = wrong_reason(*numbers[at + 3], dtype); !wrong.empty()) {
@@ -445,6 +475,11 @@ class TextReader {
         if (const std::string reason = contradiction(size, *numbers[at], *numbers[at + 1]);
             !reason.empty()) {
           return set_.refused.push_back({line_, place + reason});
+        }
+        if (numbers[at + 2]) {
+          const std::size_t fixed = words.size() - numbers.size();
+          raw.bandwidths.push_back({place, PrintedFigure::parse(words[fixed + at + 1]),
+                                    PrintedFigure::parse(words[fixed + at + 2])});
         }
       }
       if (s == 1) raw.row.in_place_time_us = numbers[at];
@@ -469,6 +504,18 @@ class TextReader {
     return std::nullopt;
   }
 
+  // Why the row's bus bandwidths are not of this collective among the file's ranks; "" where they
+  // are.
+  [[nodiscard]] std::string bus_reason(BusBandwidths& bus, Collective kind,
+                                       const RawRow& raw) const {
+    for (const RawRow::Bandwidths& each : raw.bandwidths) {
+      const std::string reason = bus.check(kind, set_.ranks, each.algbw, each.busbw,
+                                           static_cast<std::size_t>(raw.row.line));
+      if (!reason.empty()) return each.place + reason;
+    }
+    return "";
+  }
+
   MeasurementSet finish() {
     if (cut_) {
       set_.warnings.push_back("line " + std::to_string(cut_->first) +
@@ -485,6 +532,7 @@ class TextReader {
       set_.warnings.push_back(std::to_string(empty_) + " rows of 0 bytes are left out");
     }
     const std::optional<Collective> in_name = collective_within(set_name_of(file_));
+    BusBandwidths bus;
     for (RawRow& raw : rows_) {
       if (!raw.unsupported.empty()) {
         set_.refused.push_back(
@@ -507,8 +555,15 @@ class TextReader {
         set_.refused.push_back({raw.row.line, "one rank alone: nothing is communicated"});
         continue;
       }
+      if (std::string reason = bus_reason(bus, *kind, raw); !reason.empty()) {
+        set_.refused.push_back({raw.row.line, std::move(reason)});
+        continue;
+      }
       raw.row.collective = *kind;
       set_.rows.push_back(std::move(raw.row));
+    }
+    if (const auto mistake = bus.mistake()) {
+      fail_at(static_cast<int>(mistake->place), mistake->message);
     }
     std::sort(set_.refused.begin(), set_.refused.end(),
               [](const RefusedRow& a, const RefusedRow& b) { return a.line < b.line; });

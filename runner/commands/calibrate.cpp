@@ -28,11 +28,17 @@ struct CalibrateArguments {
   std::optional<std::int64_t> gpus_per_host;
 };
 
+struct RefusedPlace {
+  std::string row;  // "run:14"
+  std::string reason;
+};
+
 struct Result {
   std::vector<MeasurementSet> sets;
   Observations observations;
   Calibration fit;
   std::string topology;
+  std::vector<RefusedPlace> refused;  // by the reader, then by the fit
   std::vector<std::string> warnings;
   std::optional<ErrorSummary> held_out;
   std::string tuner_csv;
@@ -127,7 +133,7 @@ void fit_collectives(const CalibrateArguments& arguments, const ModelEntry& mode
 }
 
 Result calibrate_files(const CalibrateArguments& arguments, const Session& session) {
-  const ConfigStore store = session.store();
+  const ConfigStore store = session.topology_store();
   const ModelEntry* model = find_cost_model(arguments.model);
   if (model == nullptr) {
     const std::vector<std::string_view> names = fitted_model_names();
@@ -140,8 +146,11 @@ Result calibrate_files(const CalibrateArguments& arguments, const Session& sessi
   Result result;
   result.sets = read_measurements(store, arguments.files, hints);
   for (const MeasurementSet& set : result.sets) {
-    const std::vector<std::string> remarks = remarks_on(set);
-    result.warnings.insert(result.warnings.end(), remarks.begin(), remarks.end());
+    const std::vector<std::string> warnings = warnings_on(set);
+    result.warnings.insert(result.warnings.end(), warnings.begin(), warnings.end());
+    for (const RefusedRow& row : set.refused) {
+      result.refused.push_back({place_of(set, row), row.reason});
+    }
   }
   const TopologyChoice choice = topology_for(store, arguments.topology, result.sets.front());
   if (!choice.warning.empty()) result.warnings.push_back(choice.warning);
@@ -164,6 +173,9 @@ Result calibrate_files(const CalibrateArguments& arguments, const Session& sessi
     fit_kernels(arguments, choice.topology, result);
   } else {
     fit_collectives(arguments, *model, choice.topology, result);
+  }
+  for (const RefusedObservation& refused : result.fit.refused) {
+    result.refused.push_back({result.observations.labels[refused.row], refused.reason});
   }
   return result;
 }
@@ -206,9 +218,8 @@ nlohmann::json result_json(const Result& result) {
     out["not_identified"].push_back({{"name", p.name}, {"prior", p.prior}, {"reason", p.reason}});
   }
   out["rows_refused"] = nlohmann::json::array();
-  for (const RefusedObservation& refused : fit.refused) {
-    out["rows_refused"].push_back(
-        {{"row", result.observations.labels[refused.row]}, {"reason", refused.reason}});
+  for (const RefusedPlace& refused : result.refused) {
+    out["rows_refused"].push_back({{"row", refused.row}, {"reason", refused.reason}});
   }
   out["next_sizes"] = nlohmann::json::array();
   for (const NextSize& next : fit.next_sizes) out["next_sizes"].push_back(next_json(next));
@@ -239,13 +250,16 @@ std::string result_text(const Result& result) {
   for (const KeptParameter& p : fit.not_identified) {
     text += "  kept: " + p.name + " " + format_double(p.prior) + ": " + p.reason + "\n";
   }
-  for (const RefusedObservation& refused : fit.refused) {
-    text += "  refused: " + printable(result.observations.labels[refused.row]) + ": " +
-            refused.reason + "\n";
+  for (const RefusedPlace& refused : result.refused) {
+    text += "  refused: " + printable(refused.row) + ": " + printable(refused.reason) + "\n";
   }
   if (fit.more_rows > 0) {
     text += "  " + std::to_string(fit.more_rows) +
-            " more rows would bring every interval within 5 %; these sizes help most:\n";
+            (fit.sizes_of_curves > 0
+                 ? " more rows, one at each size whose prediction is not within 5 % (of the " +
+                       std::to_string(fit.sizes_of_curves) +
+                       " looked at, 1 KiB to 1 GiB); these help most:\n"
+                 : " more rows would bring every interval within 5 %; these sizes help most:\n");
     for (const NextSize& next : fit.next_sizes) {
       text += "    " + std::string(to_string(next.query.kind)) + " among " +
               std::to_string(next.query.group.ranks) + " ranks, " +

@@ -142,6 +142,7 @@ std::string proofs_text(const std::vector<RuleProof>& proofs, const RulesArgumen
 }
 
 void run_rules(const RulesArguments& arguments, Session& session) {
+  session.expect_no_sets("rules");
   const RuleSet set = rule_set_of(arguments);
   const RuleProofOptions options = options_of(arguments);
   const std::vector<const OpRule*> rules = rules_of(arguments, set);

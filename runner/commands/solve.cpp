@@ -190,6 +190,7 @@ void run_solve(const SolveArguments& arguments, Session& session) {
     if (option->count() == 0) continue;
     throw InputError("solve: " + option->get_name() + " is of programs; --problem has none");
   }
+  session.expect_no_sets("solve --problem");
   if (writes_report(session)) {
     throw InputError("solve: --out and --summary are of programs; --problem has no layers to show");
   }
@@ -282,7 +283,7 @@ void add_solve_command(CLI::App& app, Session& session) {
                ->check(integer_from(1, 100000))
                ->capture_default_str());
   add_report_options(*command, session);
-  add_topology_option(*command, session);
+  of_programs(add_topology_option(*command, session));
   add_common_options(*command, session);
   command->callback([arguments, &session] { run_solve(*arguments, session); });
 }

@@ -28,6 +28,7 @@ struct ValidateArguments {
   bool scoreboard = false;
   bool nccl_table = false;
   std::optional<double> max_median_ape_percent;
+  std::vector<const CLI::Option*> of_one_stack;  // options that --scoreboard does not read
 };
 
 struct Validation {
@@ -244,6 +245,17 @@ std::string validation_text(const Validation& result, const ValidateArguments& a
 }
 
 void print_scoreboard(const ValidateArguments& arguments, const Session& session) {
+  for (const CLI::Option* option : arguments.of_one_stack) {
+    if (option->count() == 0) continue;
+    throw InputError("--scoreboard: " + option->get_name() +
+                     " is of one stack, all stand side by side; valid: without it");
+  }
+  if (session.json()) {
+    throw InputError("--scoreboard: prints Markdown; valid: without --format json");
+  }
+  if (writes_report(session)) {
+    throw InputError("--scoreboard: prints one document; valid: without --out and --summary");
+  }
   const ConfigStore store = session.store();
   const std::vector<MeasurementSet> sets =
       arguments.files.empty() ? healthy_measurements(store)
@@ -415,13 +427,7 @@ void write_validation(const Validation& result, const ValidateArguments& argumen
 
 void run_validate(const ValidateArguments& arguments, Session& session) {
   if (arguments.nccl_table) return print_tables(arguments, session);
-  if (arguments.scoreboard) {
-    if (writes_report(session)) {
-      throw InputError("--scoreboard: prints one document; valid: without --out and --summary");
-    }
-    print_scoreboard(arguments, session);
-    return;
-  }
+  if (arguments.scoreboard) return print_scoreboard(arguments, session);
   const StopWatch watch;
   prepare_out(session);
   const Validation result = validate(arguments, session);
@@ -455,25 +461,29 @@ void add_validate_command(CLI::App& app, Session& session) {
   command->add_option("files", arguments->files,
                       "nccl-tests text or JSON, shardlab's JSON, or a shipped set; none: all "
                       "shipped sets that are healthy");
-  command->add_option("--stack", arguments->stack, "shipped name or path")->capture_default_str();
-  command->add_option("--topology", arguments->topology,
-                      "shipped name or path; default: by each set's GPU. Devices a host are the "
-                      "set's");
+  const auto of_one_stack = [&](CLI::Option* option) {
+    arguments->of_one_stack.push_back(option);
+    return option;
+  };
+  of_one_stack(command->add_option("--stack", arguments->stack, "shipped name or path"))
+      ->capture_default_str();
+  of_one_stack(command->add_option("--topology", arguments->topology,
+                                   "shipped name or path; default: by each set's GPU. Devices a "
+                                   "host are the set's"));
   command->add_option("--hosts", arguments->hosts, "hosts, where a file does not say")
       ->check(integer_from(1, 1 << 30));
   command
       ->add_option("--gpus-per-host", arguments->gpus_per_host,
                    "GPUs of a host, where a file does not say")
       ->check(integer_from(1, 1 << 30));
-  command->add_flag("--rows", arguments->rows, "every row as well");
+  of_one_stack(command->add_flag("--rows", arguments->rows, "every row as well"));
   command->add_flag("--nccl-table", arguments->nccl_table,
                     "FILEs are NCCL's logs (NCCL_DEBUG_SUBSYS=INIT,TUNING): its table of latencies "
                     "and bandwidths against that of --stack nccl");
   command->add_flag("--scoreboard", arguments->scoreboard,
                     "all stacks side by side on held-out sizes, logs and scales, as Markdown");
-  command
-      ->add_option("--max-median-ape-percent", arguments->max_median_ape_percent,
-                   "exit 1 when the median absolute percentage error is above")
+  of_one_stack(command->add_option("--max-median-ape-percent", arguments->max_median_ape_percent,
+                                   "exit 1 when the median absolute percentage error is above"))
       ->check(number_from(0.0, 1e9));
   add_report_options(*command, session);
   add_common_options(*command, session);

@@ -602,7 +602,25 @@ INSTANTIATE_TEST_SUITE_P(
             "inter_host_factor"},
         BadCommand{
             "SetExperiment", with(kGoodPlan, {"--set", "experiment.seed=1"}),
-            "--set experiment.seed=1: this command reads no experiment; valid: topology, stack"}),
+            "--set experiment.seed=1: this command reads no experiment; valid: topology, stack"},
+        BadCommand{"SetForRules",
+                   {"rules", "mm", "--set", "stack.bogus=1"},
+                   "--set stack.bogus=1: rules reads no configuration; valid: leave it out"},
+        BadCommand{"SetForRulesWithoutForm",
+                   {"rules", "mm", "--set", "nonsense"},
+                   "--set nonsense: rules reads no configuration; valid: leave it out"},
+        BadCommand{"SetForANetwork",
+                   {"solve", "--problem", "gone.cfn", "--set", "foo=1"},
+                   "--set foo=1: solve --problem reads no configuration; valid: leave it out"},
+        BadCommand{"TopologyForANetwork",
+                   {"solve", "--problem", "gone.cfn", "--topology", "a100"},
+                   "solve: --topology is of programs; --problem has none"},
+        BadCommand{"SetStackForCalibrate",
+                   {"calibrate", "h100_1x8_all_reduce_dgxc", "--set", "stack.transition_us=3"},
+                   "--set stack.transition_us=3: this command reads no stack; valid: topology"},
+        BadCommand{"SetExperimentForCalibrate",
+                   {"calibrate", "h100_1x8_all_reduce_dgxc", "--set", "experiment.seed=1"},
+                   "--set experiment.seed=1: this command reads no experiment; valid: topology"}),
     name_of);
 
 INSTANTIATE_TEST_SUITE_P(

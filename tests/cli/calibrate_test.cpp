@@ -45,6 +45,93 @@ TEST(CalibrateCommand, WritesAStackThatPredictsItsRows) {
   EXPECT_EQ(planned.exit_code, 0) << planned.err;
 }
 
+// Five sizes among 8 GPUs of one host, as nccl-tests prints them.
+constexpr const char* kLog =
+    "# gpu: H100-SXM5-80GB\n# nodes: 1\n# gpus_per_node: 8\n# ranks: 8\n# collective: all_reduce\n"
+    "1024 256 float sum -1 20.00 0.05 0.09 0 20.10 0.05 0.09 0\n"
+    "65536 16384 float sum -1 25.00 2.62 4.59 0 25.10 2.61 4.57 0\n"
+    "1048576 262144 float sum -1 40.00 26.21 45.88 0 40.50 25.89 45.31 0\n"
+    "16777216 4194304 float sum -1 120.00 139.81 244.67 0 121.00 138.65 242.64 0\n"
+    "268435456 67108864 float sum -1 1200.00 223.70 391.47 0 1201.00 223.51 391.14 0\n";
+
+std::string replaced(std::string text, const std::string& from, const std::string& to) {
+  const std::size_t at = text.find(from);
+  EXPECT_NE(at, std::string::npos) << from;
+  return text.replace(at, from.size(), to);
+}
+
+json json_of(Words words, const TemporaryFolder& folder) {
+  words.insert(words.begin(), "calibrate");
+  words.insert(words.end(), {"--format", "json"});
+  const ProcessResult result = run_shardlab(words, folder.path());
+  EXPECT_EQ(result.exit_code, 0) << join(words, " ") << "\n" << result.err;
+  EXPECT_EQ(result.err, "");
+  return json::parse(result.out, nullptr, false);
+}
+
+TEST(CalibrateCommand, ListsEveryRowThatWasRefused) {
+  const TemporaryFolder folder;
+  folder.write("wrong.txt", replaced(kLog, "45.88 0", "45.88 7"));
+  folder.write("negative.txt", replaced(kLog, " 40.00", " -40.00"));
+  folder.write("results.json", R"({"args": ["all_reduce_perf"],
+      "devices": [{"rank": 0, "hostname": "a"}, {"rank": 1, "hostname": "a"}],
+      "results": [{"size": 65536, "type": "float", "out_of_place": {"time": 25.0}},
+                  {"size": 1048576, "type": "float", "out_of_place": {"time": null}},
+                  {"size": 16777216, "type": "float", "out_of_place": {"time": 120.0}},
+                  {"size": 268435456, "type": "float", "out_of_place": {"time": 1200.0}}]})");
+  const json out =
+      json_of({"wrong.txt", "negative.txt", "results.json", "--topology", "h100"}, folder);
+  EXPECT_EQ(out["rows_used"], 11);
+  EXPECT_EQ(
+      out["rows_refused"],
+      json::array({{{"row", "wrong:8"}, {"reason", "7 wrong elements (#wrong)"}},
+                   {{"row", "negative:8"}, {"reason", "found a time of -40 us out of place"}},
+                   {{"row", "results:/results/1"}, {"reason", "found no time out of place"}}}));
+  EXPECT_EQ(out["warnings"], json::array());
+  const ProcessResult text = run_shardlab({"calibrate", "wrong.txt"}, folder.path());
+  EXPECT_EQ(text.err, "");
+  EXPECT_NE(text.out.find("  refused: wrong:8: 7 wrong elements (#wrong)\n"), std::string::npos)
+      << text.out;
+}
+
+TEST(CalibrateCommand, AFileNamedTwiceIsRefused) {
+  const TemporaryFolder folder;
+  folder.write("log.txt", kLog);
+  folder.write("copy.txt", kLog);
+  std::filesystem::create_symlink("log.txt", folder.path() / "link.txt");
+  for (const char* command : {"calibrate", "validate"}) {
+    for (const char* again : {"log.txt", "./log.txt", "link.txt"}) {
+      const ProcessResult twice = run_shardlab({command, "log.txt", again}, folder.path());
+      EXPECT_EQ(twice.exit_code, 2) << again;
+      EXPECT_EQ(twice.out, "");
+      EXPECT_EQ(twice.err,
+                "shardlab: measurement set \"" + std::string(again) + "\" is named twice\n");
+    }
+    // Another file may say the same.
+    EXPECT_EQ(run_shardlab({command, "log.txt", "copy.txt"}, folder.path()).exit_code, 0);
+  }
+  EXPECT_EQ(run_shardlab({"validate", "h100_1x8_all_reduce_dgxc", "h100_1x8_all_reduce_dgxc"}).err,
+            "shardlab: measurement set \"h100_1x8_all_reduce_dgxc\" is named twice\n");
+}
+
+TEST(CalibrateCommand, AdviceSaysWhatItCounts) {
+  const TemporaryFolder folder;
+  folder.write("log.txt", kLog);
+  const auto advice = [&](const char* model) {
+    const ProcessResult fitted =
+        run_shardlab({"calibrate", "log.txt", "--model", model}, folder.path());
+    EXPECT_EQ(fitted.exit_code, 0) << fitted.err;
+    const std::size_t at = fitted.out.find(" more rows");
+    return at == std::string::npos ? fitted.out
+                                   : fitted.out.substr(at, fitted.out.find('\n', at) - at);
+  };
+  EXPECT_EQ(advice("piecewise"),
+            " more rows, one at each size whose prediction is not within 5 % (of the 11 looked at, "
+            "1 KiB to 1 GiB); these help most:");
+  EXPECT_EQ(advice("alpha_beta"),
+            " more rows would bring every interval within 5 %; these sizes help most:");
+}
+
 TEST(CalibrateCommand, FitsTheConstantsOfEveryModelThatHasSome) {
   for (const char* model : {"alpha_beta", "nccl"}) {
     const ProcessResult fitted =

@@ -33,8 +33,8 @@ TEST(MeasurementFiles, TextJsonAndOurOwn) {
   EXPECT_EQ(json.ranks, 4);
   // A tag of MPI begins with a bracket, as an array of JSON would.
   EXPECT_EQ(parse_measurement("[1,0]<stdout>:# ranks: 8\n[1,0]<stdout>:# nodes: 1\n"
-                              "[1,0]<stdout>:65536 16384 float sum -1 20.00 3.28 6.1 0 21.00 3.12 "
-                              "5.8 0\n",
+                              "[1,0]<stdout>:65536 16384 float sum -1 20.00 3.28 5.7 0 21.00 3.12 "
+                              "5.5 0\n",
                               {}, "all_reduce.txt")
                 .ranks,
             8);

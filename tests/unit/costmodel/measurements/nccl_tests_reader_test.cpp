@@ -138,10 +138,12 @@ INSTANTIATE_TEST_SUITE_P(
                 "error\n65536 16384 half sum 20.00 3.28 6.1 2e-07 21.00 3.12 5.8 1e-07\n",
                 "f16"},
         Variant{"RootAlone",
+                "# collective: broadcast\n"
                 "#  size  count  type  root  time  algbw  busbw  error  time  algbw  busbw  error\n"
                 "65536 8192 double 0 20.00 3.28 3.28 0e+00 21.00 3.12 3.12 0e+00\n",
                 "f64"},
         Variant{"NeitherRedopNorRoot",
+                "# collective: alltoall\n"
                 "#  size  count  type  time  algbw  busbw  error  time  algbw  busbw  error\n"
                 "65536 65536 int8 20.00 3.28 3.07 N/A 21.00 3.12 2.9 N/A\n",
                 "i8"},
@@ -214,7 +216,10 @@ TEST(NcclTestsText, WrongResultsAreRefusedWithTheirReason) {
       "65536 16384 float sum -1 20.00 3.28 6.1 1e-06 21.00 3.12 5.8 1e-06\n"
       "65536 16384 float sum -1 20.00 3.28 6.1 1e-01 21.00 3.12 5.8 1e-06\n"
       "65536 16384 float sum -1 20.00 9.99 6.1 0 21.00 3.12 5.8 0\n"
-      "65536 16384 float sum -1 N/A N/A N/A N/A 21.00 3.12 5.8 0\n");
+      "65536 16384 float sum -1 N/A N/A N/A N/A 21.00 3.12 5.8 0\n"
+      "65536 16384 float sum -1 -20.00 3.28 6.1 0 21.00 3.12 5.8 0\n"
+      "65536 16384 float sum -1 0.00 3.28 6.1 0 21.00 3.12 5.8 0\n"
+      "65536 16384 float sum -1 20.00 3.28 6.1 0 -21.00 3.12 5.8 0\n");
   ASSERT_EQ(set.rows.size(), 1U);
   EXPECT_EQ(set.rows[0].line, 4);
   EXPECT_EQ(
@@ -224,7 +229,40 @@ TEST(NcclTestsText, WrongResultsAreRefusedWithTheirReason) {
           {3, "in place: 7 wrong elements (#wrong)"},
           {5, "results are wrong by 0.1 (error), more than 1e-05"},
           {6, "columns contradict each other: 65536 B in 20 us is 3.28 GB/s, algbw says 9.99"},
-          {7, "found no time out of place"}}));
+          {7, "found no time out of place"},
+          {8, "found a time of -20 us out of place"},
+          {9, "found a time of 0 us out of place"},
+          {10, "in place: found a time of -21 us"}}));
+}
+
+TEST(NcclTestsText, ARowWhoseSizeOrCountCannotBeReadIsNotPassedOver) {
+  const std::string good = "65536 16384 float sum -1 20.00 3.28 6.1 0 21.00 3.12 5.8 0\n";
+  const std::string rest = " float sum -1 20.00 3.28 6.1 0 21.00 3.12 5.8 0\n";
+  for (const char* size :
+       {"6.5536e4", "65536.0", "-65536", "65,536", "64K", "99999999999999999999"}) {
+    EXPECT_EQ(message_of(good + size + " 16384" + rest),
+              "all_reduce.txt:line 2: found \"" + std::string(size) +
+                  "\" in column 1; valid: a whole number of bytes (size count type [redop] [root] "
+                  "time algbw busbw [#wrong], then the last four in place)");
+  }
+  EXPECT_EQ(message_of("65536 16k" + rest).substr(0, 86),
+            "all_reduce.txt:line 1: found \"16k\" in column 2; valid: a whole number of elements "
+            "(siz");
+  EXPECT_EQ(message_of("64K 16k float 20.00 3.28 6.1 N/A 21.00 3.12 5.8 N/A\n").substr(0, 46),
+            "all_reduce.txt:line 1: found \"64K\" in column 1");
+  // Tags and timestamps do not hide it.
+  EXPECT_EQ(message_of("[1,0]<stdout>:64K 16384 float sum -1 20.00 3.28 6.1 0 21.00 3.12 5.8 0  "
+                       "2026-01-02 03:04:05\n")
+                .substr(0, 46),
+            "all_reduce.txt:line 1: found \"64K\" in column 1");
+  // What else stands in a log.
+  EXPECT_EQ(read(good + "n:1:1 [0] NCCL INFO 24 coll channels, 16 nvls channels, 32 p2p channels\n"
+                        "srun: error: n1: task 3: float exception 1 2 3 4 5 6 7 8\n"
+                        "tried 4 floats sum -1 20.00 3.28 6.1 0 21.00 3.12 5.8 0\n"
+                        "see table float sum -1 20.00 3.28 GB/s and 21.00 3.12 5.8 0\n"
+                        "Rank 4 float\n")
+                .rows.size(),
+            1U);
 }
 
 TEST(NcclTestsText, ZeroBytesSayNothing) {
@@ -245,7 +283,7 @@ TEST(NcclTestsText, SeveralTablesInOneFile) {
       "65536 16384 float sum 0 20.00 3.28 6.1 0 21.00 3.12 5.8 0\n"
       "# Collective test starting: alltoall_perf\n"
       "# size count type time algbw busbw error time algbw busbw error\n"
-      "65536 1024 float 20.00 3.28 6.1 N/A 21.00 3.12 5.8 N/A\n",
+      "65536 1024 float 20.00 3.28 3.1 N/A 21.00 3.12 2.9 N/A\n",
       kTwoHosts, "all.txt");
   ASSERT_EQ(set.rows.size(), 2U);
   EXPECT_EQ(set.rows[0].collective, Collective::kAllReduce);
@@ -258,13 +296,14 @@ TEST(NcclTestsText, SeveralTablesInOneFile) {
 
 TEST(NcclTestsText, TheCollectiveComesFromALineACommandTheFileOrTheColumns) {
   const std::string sum = "65536 16384 float sum -1 20.00 3.28 6.1 0 21.00 3.12 5.8 0\n";
-  const std::string scattered = "65536 1024 float sum -1 20.00 3.28 3.0 0 21.00 3.12 2.9 0\n";
-  const std::string none = "65536 1024 float none -1 20.00 3.28 3.0 0 21.00 3.12 2.9 0\n";
+  const std::string scattered = "65536 1024 float sum -1 20.00 3.28 3.1 0 21.00 3.12 2.9 0\n";
+  const std::string none = "65536 1024 float none -1 20.00 3.28 3.1 0 21.00 3.12 2.9 0\n";
+  const std::string sent = "65536 16384 float none -1 20.00 3.28 3.3 0 21.00 3.12 3.1 0\n";
   const auto kind = [](const std::string& text, std::string_view file = "x.txt") {
     return read(text, kTwoHosts, file).rows[0].collective;
   };
-  EXPECT_EQ(kind("# collective: broadcast\n" + none, "all_gather.txt"), Collective::kBroadcast);
-  EXPECT_EQ(kind("$ mpirun -np 16 ./build/sendrecv_perf -b 8\n" + none), Collective::kSendRecv);
+  EXPECT_EQ(kind("# collective: broadcast\n" + sent, "all_gather.txt"), Collective::kBroadcast);
+  EXPECT_EQ(kind("$ mpirun -np 16 ./build/sendrecv_perf -b 8\n" + sent), Collective::kSendRecv);
   EXPECT_EQ(kind(none, "runs/allgather-2x8.log"), Collective::kAllGather);
   EXPECT_EQ(kind(sum), Collective::kAllReduce);
   EXPECT_EQ(kind(scattered), Collective::kReduceScatter);
@@ -275,7 +314,8 @@ TEST(NcclTestsText, TheCollectiveComesFromALineACommandTheFileOrTheColumns) {
 
 TEST(NcclTestsText, RanksComeFromTheFileElseFromTheHints) {
   const std::string row = "65536 16384 float sum -1 20.00 3.28 6.1 0 21.00 3.12 5.8 0\n";
-  const MeasurementSet hinted = read(row, {.hosts = 3, .gpus_per_host = 4});
+  const MeasurementSet hinted = read("65536 16384 float sum -1 20.00 3.28 6.0 0 21.00 3.12 5.7 0\n",
+                                     {.hosts = 3, .gpus_per_host = 4});
   EXPECT_EQ(hinted.ranks, 12);
   EXPECT_EQ(hinted.hosts, 3);
   const MeasurementSet clash = read("# nodes: 2\n# gpus_per_node: 8\n" + row, {.hosts = 4});
@@ -341,12 +381,12 @@ json good() {
          "device_info": "NVIDIA H100"}]},
     "results": [
       {"size": 65536, "count": 4096, "type": "float", "redop": "sum", "root": "    -1",
-       "out_of_place": {"time": 20.0, "alg_bw": 3.2768, "bus_bw": 2.4, "nwrong": 0.0},
+       "out_of_place": {"time": 20.0, "alg_bw": 3.2768, "bus_bw": 2.4576, "nwrong": 0.0},
        "out_of_place_per_iter": {"min_us": 19.0, "p50_us": 19.5, "p95_us": 24.0, "times_us": []},
-       "in_place": {"time": 21.0, "alg_bw": 3.1207, "bus_bw": 2.3, "nwrong": null},
+       "in_place": {"time": 21.0, "alg_bw": 3.1207, "bus_bw": 2.3405, "nwrong": null},
        "actual_iterations": 18, "experiment_name": "ReduceScatter"},
       {"size": 131072, "count": 8192, "type": "float", "redop": "sum", "root": "    -1",
-       "out_of_place": {"time": 30.0, "alg_bw": 4.369, "bus_bw": 2.4, "nwrong": 4.0},
+       "out_of_place": {"time": 30.0, "alg_bw": 4.369, "bus_bw": 3.2768, "nwrong": 4.0},
        "in_place": null}],
     "end_time": "2026-01-02 03:05:05"})");
 }
@@ -382,7 +422,7 @@ TEST(NcclTestsJson, ReadsTheToolsOwnReport) {
   EXPECT_EQ(set.rows[0].iterations, 18);
   EXPECT_EQ(set.rows[0].p50_us, 19.5);
   EXPECT_EQ(set.rows[0].p95_us, 24.0);
-  EXPECT_EQ(set.refused, (std::vector<RefusedRow>{{2, "4 wrong elements (nwrong)"}}));
+  EXPECT_EQ(set.refused, (std::vector<RefusedRow>{{0, "4 wrong elements (nwrong)", "/results/1"}}));
   EXPECT_EQ(set.to_json().dump().find("SECRET"), std::string::npos);
 }
 
@@ -393,9 +433,33 @@ TEST(NcclTestsJson, ADeviceListAtTheTopNamesEveryRank) {
     value["devices"].push_back({{"rank", rank}, {"hostname", rank < 8 ? "a" : "b"}});
   }
   value["config"].erase("devices");
+  value["results"][0]["out_of_place"]["bus_bw"] = 3.072;
+  value["results"][0]["in_place"]["bus_bw"] = 2.9257;
   const MeasurementSet set = read_json(value);
   EXPECT_EQ(set.ranks, 16);
   EXPECT_EQ(set.hosts, 2);
+}
+
+TEST(NcclTestsJson, ARowWithoutATimeIsRefusedAlone) {
+  const auto refused_with = [](const json& time, const char* side = "out_of_place") {
+    json value = good();
+    value["results"][1]["in_place"] = {{"time", 31.0}};
+    value["results"][1]["out_of_place"]["nwrong"] = 0;
+    value["results"][1][side]["time"] = time;
+    const MeasurementSet set = read_json(value);
+    EXPECT_EQ(set.rows.size(), set.refused.empty() ? 2U : 1U);
+    return set.refused;
+  };
+  const auto row = [](const char* reason) {
+    return std::vector<RefusedRow>{{0, reason, "/results/1"}};
+  };
+  EXPECT_EQ(refused_with(nullptr), row("found no time out of place"));
+  EXPECT_EQ(refused_with("nan"), row("found no time out of place"));
+  EXPECT_EQ(refused_with(-40), row("found a time of -40 us out of place"));
+  EXPECT_EQ(refused_with(0), row("found a time of 0 us out of place"));
+  EXPECT_EQ(refused_with(-3, "in_place"), row("in place: found a time of -3 us"));
+  EXPECT_TRUE(refused_with(nullptr, "in_place").empty());
+  EXPECT_TRUE(refused_with(30).empty());
 }
 
 TEST(NcclTestsJson, ErrorsNameThePointer) {
@@ -408,6 +472,12 @@ TEST(NcclTestsJson, ErrorsNameThePointer) {
   EXPECT_EQ(json_message_of(R"({"results": [{"size": 8, "type": "float",
                                 "out_of_place": {"time": "x"}}]})"),
             "run.json:/results/0/out_of_place/time: found \"x\"; valid: a number");
+  EXPECT_EQ(json_message_of(R"({"results": [{"size": 8, "type": "float",
+                                "out_of_place": {"alg_bw": 3}}]})"),
+            "run.json:/results/0/out_of_place: missing key \"time\"");
+  EXPECT_EQ(json_message_of(R"({"results": [{"size": 8, "type": "float",
+                                "out_of_place": {"time": -8.0}}]})"),
+            "run.json:/results/0: found no usable row: found a time of -8 us out of place");
   EXPECT_EQ(json_message_of(R"({"results": [{"size": 8, "type": "float",
                                 "out_of_place": {"cpu_time": 3}}]})"),
             "run.json:/results/0/out_of_place/cpu_time: found the time to launch (-C 1); valid: "
