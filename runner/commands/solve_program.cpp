@@ -10,6 +10,7 @@
 #include "runner/commands/solve_sensitivity.h"
 #include "runner/commands/solve_then.h"
 #include "runner/commands/solved_text.h"
+#include "runner/in_program.h"
 #include "runner/run_reports.h"
 #include "runner/simulation.h"
 #include "runner/solution_report.h"
@@ -167,8 +168,10 @@ void solve_program(const SolveProgramArguments& arguments, const SolveAnswers& a
   }
 
   const StopWatch enumerating;
-  const ProgramStrategies strategies =
-      enumerate_strategies(program, mesh, {.rules = stack.rules, .strided = arguments.strided});
+  const ProgramStrategies strategies = in_program(arguments.program, [&] {
+    return enumerate_strategies(program, mesh,
+                                {.rules = stack.rules, .strided = arguments.strided});
+  });
   times.enumerate_ms = enumerating.ms();
 
   const StopWatch pricing;

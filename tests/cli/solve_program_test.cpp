@@ -426,6 +426,79 @@ TEST(SolveProgram, SumsUpALongProgram) {
               0.02);
 }
 
+// -- Programs that make no sense -------------------------------------------------------------------
+
+constexpr const char* kBadPrograms[][3] = {
+    {"mm", R"("op": "aten.mm.default", "inputs": ["w", "x"],
+              "outputs": [{"dtype": "f32", "shape": [32, 32]}])",
+     "aten.mm.default: shapes do not fit mk,kn->mn: found [32,48], [64,32]"},
+    {"outputs", R"("op": "aten.mm.default", "inputs": ["x", "w"],
+                   "outputs": [{"dtype": "f32", "shape": [64, 49]}])",
+     "its outputs are said to be f32[64,49]; valid: f32[64,48]"},
+    {"mul", R"("op": "aten.mul.Tensor", "inputs": ["x", "w"],
+               "outputs": [{"dtype": "f32", "shape": [64, 32]}])",
+     "aten.mul.Tensor: shapes do not broadcast: f32[64,32], f32[32,48]"},
+    {"dim", R"("op": "aten.sum.dim_IntList", "inputs": ["x"], "args": {"positional": [[7]]},
+               "outputs": [{"dtype": "f32", "shape": [64]}])",
+     "aten.sum.dim_IntList: dim 7 out of range; valid: -2 to 1"},
+    {"args", R"("op": "aten.softmax.int", "inputs": ["x"], "args": {"positional": ["abc"]},
+                "outputs": [{"dtype": "f32", "shape": [64, 32]}])",
+     "aten._softmax.default: argument 0 of args.positional: found \"abc\"; valid: an integer"},
+    {"output", R"("kind": "output", "inputs": ["x"], "outputs": [{"dtype": "f32", "shape": [4]}])",
+     "its outputs are said to be f32[4]; valid: f32[64,32]"},
+};
+std::string program_text(const std::string& node, const std::string& more = "") {
+  return R"({"schema": "shardlab/program/1", "name": "p", "nodes": [
+    {"name": "x", "kind": "input", "outputs": [{"dtype": "f32", "shape": [64, 32]}]},
+    {"name": "w", "kind": "parameter", "outputs": [{"dtype": "f32", "shape": [32, 48]}]},
+    {"name": "h", )" +
+         node + "}]" + more + "}";
+}
+
+TEST(BadPrograms, AreRefusedByWhoeverReadsThem) {
+  const TemporaryFolder folder;
+  // A plan of the right nodes: what it is of is judged first.
+  folder.write("plan.json", R"({"assignment": []})");
+  for (const auto& [name, node, message] : kBadPrograms) {
+    folder.write("p.json", program_text(node));
+    for (const Words& words :
+         {Words{"solve", "p.json"}, Words{"solve", "p.json", "--compare-recipes"},
+          Words{"simulate", "p.json"}, Words{"simulate", "p.json", "--plan", "plan.json"}}) {
+      Words all = words;
+      all.insert(all.end(), {"--mesh", "2x4"});
+      const ProcessResult result = run_shardlab(all, folder.path());
+      EXPECT_EQ(result.exit_code, 3) << name;
+      EXPECT_EQ(result.out, "") << name;
+      EXPECT_EQ(result.err, std::string("shardlab: p.json:/nodes/2: node h: ") + message + "\n");
+    }
+  }
+}
+
+TEST(BadPrograms, PairsOfTwoShapesAreRefused) {
+  const TemporaryFolder folder;
+  folder.write("p.json", program_text(R"("op": "aten.mm.default", "inputs": ["x", "w"],
+                               "outputs": [{"dtype": "f32", "shape": [64, 48]}])",
+                                      R"(, "pairs": [["w", "h"]])"));
+  for (const char* command : {"solve", "simulate"}) {
+    const ProcessResult result = run_shardlab({command, "p.json", "--mesh", "2x4"}, folder.path());
+    EXPECT_EQ(result.exit_code, 3);
+    EXPECT_EQ(result.err,
+              "shardlab: p.json:/pairs/0: found f32[32,48] and f32[64,48]; valid: tensors of one "
+              "shape\n");
+  }
+}
+
+TEST(BadPrograms, AnOpWithoutARuleIsANote) {
+  const TemporaryFolder folder;
+  folder.write("p.json", program_text(R"("op": "mylib.secret.default", "inputs": ["x"],
+                                         "outputs": [{"dtype": "i64", "shape": [3]}])"));
+  const ProcessResult result =
+      run_shardlab({"solve", "p.json", "--mesh", "2x4", "--format", "json"}, folder.path());
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_EQ(json::parse(result.out)["notes"],
+            json::array({"mylib.secret.default: no sharding rule; replicated (h)"}));
+}
+
 // As simulate --plan refuses it.
 TEST(SolveProgram, AnotherPlanHasEachNodeOnce) {
   const TemporaryFolder folder;
