@@ -128,19 +128,6 @@ ProgramRunPlan choose_all(const SimulateProgramArguments& arguments, const Progr
 
 // -- As a file has it -------------------------------------------------------------------------------
 
-void expect_mesh(const SavedRun& run, const std::string& file, const DeviceMesh& mesh) {
-  if (!run.mesh) return;
-  const JsonPlace place{file, "/mesh"};
-  try {
-    const DeviceMesh own = DeviceMesh::parse(*run.mesh);  // names don't matter
-    bool equal = own.ndim() == mesh.ndim();
-    for (int m = 0; equal && m < mesh.ndim(); ++m) equal = own.size(m) == mesh.size(m);
-    if (!equal) place.fail("found " + *run.mesh + "; valid: " + mesh.text());
-  } catch (const TextError& error) {
-    place.fail(error.what());
-  }
-}
-
 std::vector<NodePlacements> read_placements(const std::string& file, const Program& program,
                                             const DeviceMesh& mesh) {
   std::vector<NodePlacements> placements(program.nodes.size());

@@ -101,7 +101,7 @@ std::vector<SolveAnswer> answers_of(const SolvedProgram& solved, const PricedPro
   std::vector<SolveAnswer> answers;
   if (!solved.solution.feasible) return answers;
   if (!explained.empty()) answers.push_back(explain_answer(solved, explained, solver, session));
-  if (!asked.diff.empty()) answers.push_back(diff_answer(solved, asked.diff));
+  if (!asked.diff.empty()) answers.push_back(diff_answer(solved, priced.mesh, asked.diff));
   if (asked.budget_curve) {
     answers.push_back(budget_curve_answer(solved, priced.mesh, *asked.budget_curve));
   }

@@ -499,6 +499,45 @@ TEST(BadPrograms, AnOpWithoutARuleIsANote) {
             json::array({"mylib.secret.default: no sharding rule; replicated (h)"}));
 }
 
+// Another plan is priced on its own mesh alone, as simulate --plan has it: of solve and of AutoParallel.
+TEST(SolveProgram, AnotherPlanIsOfThisMesh) {
+  const TemporaryFolder folder;
+  const auto diff = [&](const char* mesh) {
+    return run_shardlab({"solve", "mlp", "--mesh", mesh, "--diff", "plan.json", "--no-timing"},
+                        folder.path());
+  };
+  const json plan = json::parse(
+      run_shardlab({"solve", "mlp", "--mesh", "2x4", "--format", "json"}, folder.path()).out);
+  folder.write("plan.json", plan.dump());
+  EXPECT_EQ(diff("dp=2,tp=4").exit_code, 0);
+  for (const char* mesh : {"4x2", "2x2", "8"}) {
+    const ProcessResult result = diff(mesh);
+    EXPECT_EQ(result.exit_code, 3) << mesh;
+    EXPECT_EQ(result.out, "") << mesh;
+    EXPECT_EQ(result.err,
+              std::string("shardlab: plan.json:/mesh: found 2x4; valid: ") + mesh + "\n");
+  }
+  json nodes = json::array();
+  for (const json& node : plan["assignment"]) {
+    json inputs = json::array();
+    for (const json& layout : node["layout_in"]) inputs.push_back({{"dst_placement", layout}});
+    nodes.push_back(
+        {{"name", node["node"]}, {"placement", node["layout_out"]}, {"inputs", inputs}});
+  }
+  json saved = {{"nodes", nodes}};
+  folder.write("plan.json", saved.dump());
+  EXPECT_EQ(diff("2x4").exit_code, 0);
+  EXPECT_EQ(diff("4x2").exit_code, 0);  // it does not say
+  saved["mesh"] = {{"shape", {2, 4}}, {"dim_names", {"dp", "tp"}}};
+  folder.write("plan.json", saved.dump());
+  EXPECT_EQ(diff("2x4").exit_code, 0);
+  EXPECT_EQ(diff("4x2").err, "shardlab: plan.json:/mesh: found 2x4; valid: 4x2\n");
+  saved["mesh"]["shape"][1] = "four";
+  folder.write("plan.json", saved.dump());
+  EXPECT_EQ(diff("2x4").exit_code, 3);
+  EXPECT_EQ(diff("2x4").err.substr(0, 45), "shardlab: plan.json:/mesh/shape/1: found \"fou");
+}
+
 // As simulate --plan refuses it.
 TEST(SolveProgram, AnotherPlanHasEachNodeOnce) {
   const TemporaryFolder folder;
