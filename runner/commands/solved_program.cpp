@@ -36,7 +36,8 @@ nlohmann::json assignment_json(const SolvedProgram& solved) {
          {"layout_in", layouts.in},
          {"layout_out", layouts.out},
          {"compute_us", compute[at(solved.solution.assignment[n])]},
-         {"communication_us", total_us(moves[n])},
+         {"communication_us", sum_us(moves[n], &NodeMove::communication_us)},
+         {"transition_us", sum_us(moves[n], &NodeMove::transition_us)},
          {"moves", moves_json(solved, moves[n])},
          {"margin_us", margins.empty() ? nlohmann::json(nullptr) : finite_or_null(margins[n])}});
   }
@@ -90,29 +91,30 @@ std::vector<std::vector<NodeMove>> moves_of(const SolvedProgram& solved) {
   };
   for (std::size_t e = 0; e < problem.priced.size(); ++e) {
     const PricedEdge& priced = problem.priced[e];
-    const ProblemEdge& edge = problem.edges[e];
-    const ProblemTable& table = problem.tables[at(edge.table)];
-    const auto row = at(solved.solution.assignment[at(edge.first)]);
-    const auto column = at(solved.solution.assignment[at(edge.second)]);
-    const double us = table.costs[row * at(table.columns) + column];
+    const auto row = at(solved.solution.assignment[priced.reader]);
+    const auto column = at(solved.solution.assignment[priced.producer]);
+    const double communication_us = solved.prices.table(priced.table).at(row, column);
     const LayoutId from = layout(priced.producer, priced.output);
     const LayoutId to =
         layout(priced.reader, solved.strategies.of(priced.reader).outputs + priced.argument);
-    if (from == to && us <= 0.0) continue;
+    const double transition_us = from == to ? 0.0 : solved.prices.transition_us();
+    if (from == to && communication_us <= 0.0) continue;
     const std::uint32_t meta = solved.strategies.meta(priced.producer, priced.output);
     moves[priced.reader].push_back({.producer = priced.producer,
                                     .argument = priced.argument,
                                     .tensor = solved.strategies.metas[meta].text(),
                                     .from = Layout(solved.strategies.layouts[from]).text(),
                                     .to = Layout(solved.strategies.layouts[to]).text(),
-                                    .us = us});
+                                    .us = communication_us + transition_us,
+                                    .communication_us = communication_us,
+                                    .transition_us = transition_us});
   }
   return moves;
 }
 
-double total_us(std::span<const NodeMove> moves) {
+double sum_us(std::span<const NodeMove> moves, double NodeMove::*time) {
   double us = 0.0;
-  for (const NodeMove& move : moves) us += move.us;
+  for (const NodeMove& move : moves) us += move.*time;
   return us;
 }
 

@@ -50,11 +50,14 @@ struct NodeMove {
   std::size_t argument = 0;  // of the reader's tensors
   std::string tensor;        // "bf16[16,8192,4096]", before it is cut
   std::string from, to;      // layouts
-  double us = 0.0;           // 0 where it is only cut, on every rank by itself
+  double us = 0.0;           // of both; 0 where it is only cut, on every rank by itself
+  double communication_us = 0.0;
+  double transition_us = 0.0;  // since the layouts differ
 };
 // By reader.
 [[nodiscard]] std::vector<std::vector<NodeMove>> moves_of(const SolvedProgram& solved);
-[[nodiscard]] double total_us(std::span<const NodeMove> moves);
+// The sum over the moves of one of their times.
+[[nodiscard]] double sum_us(std::span<const NodeMove> moves, double NodeMove::*time);
 
 // The values of parameters, buffers, inputs and tangents; -1 of all other nodes.
 [[nodiscard]] Assignment sources_of(const Program& program, const Assignment& assignment);

@@ -122,7 +122,7 @@ std::string nodes_text(const SolvedProgram& solved) {
                                     join(layouts.in, ", "),
                                     layouts.out,
                                     format_fixed(compute[at(solved.solution.assignment[n])], 3),
-                                    format_fixed(total_us(moves[n]), 3)};
+                                    format_fixed(sum_us(moves[n], &NodeMove::us), 3)};
     if (!margins.empty()) row.push_back(margin_text(margins[n]));
     table.add(std::move(row));
   }

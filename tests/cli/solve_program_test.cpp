@@ -116,7 +116,8 @@ TEST_F(Llama, OptimaAreAutoParallelsFromTheProgramAlone) {
     EXPECT_EQ(parts["transition"], wanted.transition_us) << what;
     double sum = 0.0;
     for (const json& node : found["assignment"]) {
-      sum += node["compute_us"].get<double>() + node["communication_us"].get<double>();
+      sum += node["compute_us"].get<double>() + node["communication_us"].get<double>() +
+             node["transition_us"].get<double>();
     }
     EXPECT_NEAR(sum, objective, 1e-9 * objective) << what;
   }
@@ -385,7 +386,8 @@ TEST(SolveProgram, MovesLeadFromTheProducerToTheReader) {
       EXPECT_EQ(move["from"], layout_of.at(move["of"])) << move;
       EXPECT_EQ(move["to"], node["layout_in"][move["input"].get<std::size_t>()]) << move;
     }
-    EXPECT_EQ(us, node["communication_us"].get<double>());
+    EXPECT_NEAR(us, node["communication_us"].get<double>() + node["transition_us"].get<double>(),
+                1e-9);
     layout_of[node["node"]] = node["layout_out"];
   }
   EXPECT_GT(moves, 0U);
@@ -424,6 +426,26 @@ TEST(SolveProgram, SumsUpALongProgram) {
   EXPECT_NEAR(moved_us,
               breakdown["communication"].get<double>() + breakdown["transition"].get<double>(),
               0.02);
+}
+
+// One word means one thing: what the nodes say sums up to the parts of the whole.
+TEST(SolveProgram, NodesSumUpToTheBreakdown) {
+  const TemporaryFolder folder;
+  const ProcessResult result = run_shardlab(
+      {"solve", "transformer-block", "--mesh", "2x4", "--format", "json"}, folder.path());
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  const json plan = json::parse(result.out);
+  const auto sum = [&](const char* key) {
+    double us = 0.0;
+    for (const json& node : plan["assignment"]) us += node[key].get<double>();
+    return us;
+  };
+  const json& parts = plan["breakdown_us"];
+  EXPECT_NEAR(sum("compute_us"), parts["compute"].get<double>(), 1e-9);
+  EXPECT_NEAR(sum("communication_us"), parts["communication"].get<double>(), 1e-9);
+  EXPECT_NEAR(sum("transition_us"), parts["transition"].get<double>(), 1e-9);
+  EXPECT_GT(sum("communication_us"), 0.0);
+  EXPECT_GT(sum("transition_us"), 0.0);
 }
 
 // -- Programs that make no sense -------------------------------------------------------------------
