@@ -277,8 +277,8 @@ void simulate_program(const SimulateProgramArguments& arguments, const ConfigSto
       {"plan", text_or_null(arguments.plan)},
       {"price_us", simulation.is_refused() ? nlohmann::json(nullptr) : nlohmann::json(priced_us)}};
   if (done) document.update(data_json(program, *done));
-  std::string title = program.name + ": " + std::to_string(ops) + " ops on " + mesh.text() + ", " +
-                      evaluator.stack().name +
+  std::string title = printable(program.name) + ": " + std::to_string(ops) + " ops on " +
+                      mesh.text() + ", " + evaluator.stack().name +
                       (arguments.plan.empty() ? "" : ", " + arguments.plan) + "\n";
   if (done) {
     title += "  " + std::to_string(document["exact_nodes"].get<std::int64_t>()) + " of " +

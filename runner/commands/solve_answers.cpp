@@ -224,7 +224,7 @@ nlohmann::json greedy_json(const SolvedProgram& solved, const Greedy& greedy) {
 std::string greedy_text(const SolvedProgram& solved, const Greedy& greedy) {
   std::string out = "  greedy, node by node from where the optimum has parameters and inputs: ";
   if (!greedy.regret) {
-    return out + "stuck at " + name_of(solved, *greedy.walk.stuck) +
+    return out + "stuck at " + printable(name_of(solved, *greedy.walk.stuck)) +
            ", where the constraints leave nothing to take\n";
   }
   const double gap = greedy.objective_us - solved.solution.objective;

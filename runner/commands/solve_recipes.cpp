@@ -144,7 +144,7 @@ std::string rows_text(std::span<const Compared> rows) {
   std::string misfits;
   for (const Compared& row : rows) {
     if (!row.misfit.empty()) {
-      misfits += "  " + row.name + ": " + row.misfit + "\n";
+      misfits += "  " + printable(row.name + ": " + row.misfit) + "\n";
       continue;
     }
     std::vector<std::string> cells = {
@@ -199,8 +199,8 @@ RecipeComparison compare_recipes(const PricedProgram& priced, const ProblemOptio
                      {"mesh", priced.mesh.text()},
                      {"notes", notes},
                      {"recipes", comparison.rows}};
-  comparison.text = priced.program.name + " on " + priced.mesh.text() + ", " + priced.stack.name +
-                    ", " + priced.topology.name() + "\n" + rows_text(rows);
+  comparison.text = printable(priced.program.name) + " on " + priced.mesh.text() + ", " +
+                    priced.stack.name + ", " + priced.topology.name() + "\n" + rows_text(rows);
   for (const Compared& row : rows) {
     if (row.misfit.empty() && &row != &rows.front()) {
       comparison.text += reading_of(row, rows.front());

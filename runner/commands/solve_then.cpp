@@ -118,7 +118,7 @@ SolveAnswer then_answer(const SolvedProgram& solved, const std::vector<ThenPin>&
     table.add({step.pin, feasible ? format_fixed(step.solution.objective, 3) : "can't be",
                feasible ? format_fixed(step.above_us, 3) : "-", changed_text(solved, step),
                step.solution.optimal ? "optimal" : "-"});
-    if (!feasible) text = "  " + step.pin + " contradicts: " + join(conflict) + "\n";
+    if (!feasible) text = "  " + printable(step.pin + " contradicts: " + join(conflict)) + "\n";
   }
   std::vector<std::string> not_tried;
   for (std::size_t i = steps.size(); i < pins.size(); ++i) {
@@ -132,7 +132,7 @@ SolveAnswer then_answer(const SolvedProgram& solved, const std::vector<ThenPin>&
                     {"changed", nlohmann::json::array()},
                     {"conflict", nlohmann::json::array()}});
   }
-  if (!not_tried.empty()) text += "  not tried: " + join(not_tried) + "\n";
+  if (!not_tried.empty()) text += "  not tried: " + printable(join(not_tried)) + "\n";
   nlohmann::json record = json;
   for (nlohmann::json& step : record) step.erase("timing");
   return {.key = "then",

@@ -560,6 +560,33 @@ TEST(SolveProgram, AnotherPlanIsOfThisMesh) {
   EXPECT_EQ(diff("2x4").err.substr(0, 45), "shardlab: plan.json:/mesh/shape/1: found \"fou");
 }
 
+// Names can't steer a terminal, nor break a table.
+TEST(SolveProgram, NamesArePrintedSafely) {
+  const TemporaryFolder folder;
+  const std::string text = replaced(
+      program_text(R"("op": "mylib.\u001b[2J.default", "inputs": ["x"], "label": "a\u0000b",
+                      "outputs": [{"dtype": "f32", "shape": [64, 32]}])"),
+      "\"x\"", R"("a\nb\u001b[31m")");
+  folder.write("p.json", replaced(text, R"("name": "p")", R"("name": "p\u001b[0m")"));
+  for (const Words& words :
+       {Words{}, Words{"--margins"}, Words{"--greedy", "--best", "3"}, Words{"--explain", "R"},
+        Words{"--then", "w=S(0)", "--sensitivity"}, Words{"--compare-recipes"}}) {
+    Words all = {"solve", "p.json", "--mesh", "2", "--no-timing"};
+    all.insert(all.end(), words.begin(), words.end());
+    const ProcessResult result = run_shardlab(all, folder.path());
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    EXPECT_EQ(result.out.find_first_of(std::string("\x1b\0", 2)), std::string::npos) << result.out;
+    EXPECT_EQ(result.out.find("a\nb"), std::string::npos) << result.out;
+    EXPECT_NE(result.out.find("p\\x1b[0m"), std::string::npos) << result.out;
+    if (words.empty()) {
+      EXPECT_NE(result.out.find("\n  a\\x0ab\\x1b[31m "), std::string::npos) << result.out;
+      EXPECT_NE(result.out.find("  note: mylib.\\x1b[2J.default: no sharding rule"),
+                std::string::npos)
+          << result.out;
+    }
+  }
+}
+
 // As simulate --plan refuses it.
 TEST(SolveProgram, AnotherPlanHasEachNodeOnce) {
   const TemporaryFolder folder;
