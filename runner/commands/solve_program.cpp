@@ -118,11 +118,11 @@ std::vector<SolveAnswer> answers_of(const SolvedProgram& solved, const PricedPro
   return answers;
 }
 
-std::vector<std::string> notes_on(const SolvedProgram& solved, const SolveAnswers& asked) {
+std::vector<std::string> notes_on(const SolvedProgram& solved, const Stack& stack,
+                                  const SolveAnswers& asked) {
   std::vector<std::string> notes;
   if (solved.solution.feasible) {
-    const std::string note =
-        note_on_free_kernels(solved.strategies, solved.prices, solved.solution.objective);
+    const std::string note = note_on_free_kernels(stack, solved.solution.objective);
     if (!note.empty()) notes.push_back(note);
   }
   if (!solved.network.budgets().empty() && (asked.margins || asked.best > 1)) {
@@ -213,7 +213,7 @@ void solve_program(const SolveProgramArguments& arguments, const SolveAnswers& a
       solution.feasible ? executed_plan(solved, evaluator.on(mesh)) : ExecutedPlan();
   json["executed_us"] = executed.us ? nlohmann::json(*executed.us) : nlohmann::json(nullptr);
   json["unexecutable"] = text_or_null(executed.unexecutable);
-  const std::vector<std::string> notes = notes_on(solved, answers);
+  const std::vector<std::string> notes = notes_on(solved, stack, answers);
   for (const std::string& note : notes) json["notes"].push_back(note);
   if (writes_report(session)) {
     nlohmann::json record = answers_record(more, json["best"]);

@@ -189,8 +189,7 @@ RecipeComparison compare_recipes(const PricedProgram& priced, const ProblemOptio
   RecipeComparison comparison;
   comparison.feasible = rows.front().misfit.empty();
   comparison.rows = rows_json(rows);
-  const std::string note =
-      note_on_free_kernels(priced.strategies, priced.prices, rows.front().objective_us);
+  const std::string note = note_on_free_kernels(priced.stack, rows.front().objective_us);
   nlohmann::json notes = nlohmann::json::array();
   if (!note.empty()) notes.push_back(note);
   comparison.json = {{"program", priced.program.name},

@@ -68,15 +68,6 @@ std::vector<Step> steps_of(const SolvedProgram& solved, const std::vector<ThenPi
   return steps;
 }
 
-std::vector<std::string> conflict_of(const SolvedProgram& solved, const Step& step,
-                                     const std::vector<Restriction>& restrictions) {
-  std::vector<std::string> parts;
-  for (const ConflictPart& part : step.solution.conflict) {
-    parts.push_back(describe(part, solved.network, restrictions));
-  }
-  return parts;
-}
-
 // "7: x, y, z, ...".
 std::string changed_text(const SolvedProgram& solved, const Step& step) {
   constexpr std::size_t kFew = 3;
@@ -103,7 +94,8 @@ SolveAnswer then_answer(const SolvedProgram& solved, const std::vector<ThenPin>&
   for (const Step& step : steps) {
     nlohmann::json nodes = nlohmann::json::array();
     for (const std::size_t n : step.changed) nodes.push_back(solved.program.nodes[n].name);
-    const std::vector<std::string> conflict = conflict_of(solved, step, restrictions);
+    const std::vector<std::string> conflict =
+        conflict_of(solved, step.solution.conflict, restrictions);
     const bool feasible = step.solution.feasible;
     json.push_back(
         {{"pin", step.pin},

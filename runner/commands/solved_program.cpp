@@ -56,12 +56,20 @@ std::string changes_of(const SolvedProgram& solved, const Assignment& assignment
   return join(changes, ", ");
 }
 
-std::vector<std::string> conflict_of(const SolvedProgram& solved) {
+std::vector<std::string> conflict_of(const SolvedProgram& solved,
+                                     std::span<const ConflictPart> conflict,
+                                     const std::vector<Restriction>& restrictions) {
   std::vector<std::string> texts;
-  for (const ConflictPart& part : solved.solution.conflict) {
-    texts.push_back(describe(part, solved.network, {}));
+  for (const ConflictPart& part : conflict) {
+    std::string& text = texts.emplace_back(describe(part, solved.network, restrictions));
+    if (part.kind != ConflictPart::Kind::kVariable) continue;
+    const std::vector<std::string>& by = solved.problem.forbidden_by[at(part.index)];
+    if (!by.empty()) text += " (" + join(by) + ")";
   }
   return texts;
+}
+std::vector<std::string> conflict_of(const SolvedProgram& solved) {
+  return conflict_of(solved, solved.solution.conflict, {});
 }
 
 NodeLayouts layouts_of(const SolvedProgram& solved, std::size_t node, std::size_t row) {
@@ -137,12 +145,8 @@ std::string percent_text(std::optional<double> percent, int digits) {
   return percent ? format_fixed(*percent, digits) : "-";
 }
 
-std::string note_on_free_kernels(const ProgramStrategies& strategies, const ProgramPrices& prices,
-                                 double objective_us) {
-  if (objective_us != 0.0) return "";
-  for (std::uint32_t c = 0; c < strategies.classes.size(); ++c) {
-    if (std::ranges::any_of(prices.compute_us(c), [](double us) { return us > 0.0; })) return "";
-  }
+std::string note_on_free_kernels(const Stack& stack, double objective_us) {
+  if (objective_us != 0.0 || stack.compute_model.entry->name != "none") return "";
   return "this stack prices no kernels: replicating everything is free";
 }
 

@@ -68,8 +68,7 @@ struct NodeMove {
 [[nodiscard]] std::string percent_text(std::optional<double> percent, int digits);  // "-" of none
 
 // Why an optimum of 0 us says little, if the stack is why; else empty.
-[[nodiscard]] std::string note_on_free_kernels(const ProgramStrategies& strategies,
-                                               const ProgramPrices& prices, double objective_us);
+[[nodiscard]] std::string note_on_free_kernels(const Stack& stack, double objective_us);
 
 [[nodiscard]] nlohmann::json breakdown_json(const Breakdown& parts);
 // "kernels 1.000 us, communication 2.000 us, transitions 3.000 us".
@@ -77,7 +76,11 @@ struct NodeMove {
 
 // Values of an assignment that differ from the optimum's: "node value, node value".
 [[nodiscard]] std::string changes_of(const SolvedProgram& solved, const Assignment& assignment);
-// What no assignment can heed together.
+// What no assignment can heed together, within the restrictions of the solve that found it. Forbidden values
+// name who forbids them: `forbidden values of "w" (parameter budget)`.
+[[nodiscard]] std::vector<std::string> conflict_of(const SolvedProgram& solved,
+                                                   std::span<const ConflictPart> conflict,
+                                                   const std::vector<Restriction>& restrictions);
 [[nodiscard]] std::vector<std::string> conflict_of(const SolvedProgram& solved);
 
 [[nodiscard]] nlohmann::json solved_json(const SolvedProgram& solved);

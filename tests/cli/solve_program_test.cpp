@@ -560,6 +560,25 @@ TEST(SolveProgram, AnotherPlanIsOfThisMesh) {
   EXPECT_EQ(diff("2x4").err.substr(0, 45), "shardlab: plan.json:/mesh/shape/1: found \"fou");
 }
 
+// What forbids a node's values is named: a budget that leaves a parameter one layout, pins.
+TEST(SolveProgram, AConflictNamesWhatForbids) {
+  const TemporaryFolder folder;
+  const json plan = json::parse(run_shardlab({"solve", "mlp", "--mesh", "4", "--parameter-budget",
+                                              "0.25", "--then", "up=R", "--format", "json"},
+                                             folder.path())
+                                    .out);
+  EXPECT_EQ(plan["then"][0]["conflict"],
+            json::array({"forbidden values of \"up\" (parameter budget)", "pin of \"up\" to R"}));
+  const json pinned =
+      json::parse(run_shardlab({"solve", "mlp", "--mesh", "4", "--parameter-budget", "0.25",
+                                "--pin-inputs", "S(0)", "--then", "x=R", "--format", "json"},
+                               folder.path())
+                      .out);
+  EXPECT_EQ(
+      pinned["then"][0]["conflict"],
+      json::array({"forbidden values of \"x\" (pin of all inputs to S(0))", "pin of \"x\" to R"}));
+}
+
 // Names can't steer a terminal, nor break a table.
 TEST(SolveProgram, NamesArePrintedSafely) {
   const TemporaryFolder folder;
@@ -585,6 +604,24 @@ TEST(SolveProgram, NamesArePrintedSafely) {
           << result.out;
     }
   }
+}
+
+// Whether kernels have prices is the stack's to say, not the program's.
+TEST(SolveProgram, OnlyAStackWithoutKernelsIsNoted) {
+  const TemporaryFolder folder;
+  folder.write("p.json", program_text(R"("op": "aten.view.default", "inputs": ["x"],
+                                         "args": {"positional": [[32, 64]]},
+                                         "outputs": [{"dtype": "f32", "shape": [32, 64]}])"));
+  const auto notes = [&](const char* stack) {
+    const ProcessResult result = run_shardlab(
+        {"solve", "p.json", "--mesh", "2", "--stack", stack, "--format", "json"}, folder.path());
+    const json plan = json::parse(result.out);
+    EXPECT_EQ(plan["objective_us"], 0.0);
+    return plan["notes"];
+  };
+  EXPECT_EQ(notes("ap-nccl"), json::array());
+  EXPECT_EQ(notes("dtensor-2.13"),
+            json::array({"this stack prices no kernels: replicating everything is free"}));
 }
 
 // As simulate --plan refuses it.
