@@ -68,9 +68,13 @@ std::string solution_sentence(const SolutionRecord& record) {
                      (record.optimal ? ", proved optimal" : ", not proved optimal") +
                      constraints_text(record.constraints);
   if (*record.objective_us <= 0.0) return text + ".";
-  const double moved = record.breakdown->communication_us + record.breakdown->transition_us;
-  return text + ": " + percent(record.breakdown->compute_us / *record.objective_us) +
-         " are kernels and " + percent(moved / *record.objective_us) + " communication.";
+  const SolutionBreakdown& parts = *record.breakdown;
+  const auto share = [&](double us) { return percent(us / *record.objective_us); };
+  text += ": " + share(parts.compute_us) + " are kernels";
+  return text + (parts.transition_us > 0.0
+                     ? ", " + share(parts.communication_us) + " communication and " +
+                           share(parts.transition_us) + " transitions."
+                     : " and " + share(parts.communication_us) + " communication.");
 }
 
 std::string simulation_sentence(const SimulationRecord& record) {

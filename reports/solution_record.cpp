@@ -34,6 +34,7 @@ SolvedNode read_node(const json& value, std::string_view file, std::string point
   node.layout_out = object.text("layout_out");
   node.compute_us = object.number("compute_us");
   node.communication_us = object.number("communication_us");
+  if (object.has("transition_us")) node.transition_us = object.number("transition_us");
   if (object.has("moves")) {
     const json& moves = object.array("moves");
     for (std::size_t i = 0; i < moves.size(); ++i) {

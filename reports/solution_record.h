@@ -33,8 +33,11 @@ struct SolvedNode {
   std::string layout_out;
   double compute_us = 0.0;
   double communication_us = 0.0;  // of bringing its inputs there
+  double transition_us = 0.0;     // of layouts that differ; records of before have it in the above
   std::vector<SolvedMove> moves;  // which those are; records of before hold none
   std::optional<double> margin_us;
+
+  [[nodiscard]] double moves_us() const { return communication_us + transition_us; }
 };
 
 // What the plan had to heed.

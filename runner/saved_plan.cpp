@@ -1,5 +1,6 @@
 #include "runner/saved_plan.h"
 
+#include "costmodel/error.h"
 #include "costmodel/text.h"
 
 namespace shardlab {
@@ -56,15 +57,47 @@ SavedNode own_node(const nlohmann::json& json, const JsonPlace& place) {
   return node;
 }
 
+constexpr std::int64_t kMostRanks = std::int64_t{1} << 40U;
+
+// {"shape": [8, 8], "dim_names": [...]} is "8x8".
+std::string autoparallel_mesh(const nlohmann::json& json, const JsonPlace& place) {
+  const JsonPlace at = place.at("shape");
+  const nlohmann::json& shape = json_array(member(json, "shape", place), at);
+  std::vector<std::string> extents;
+  for (std::size_t m = 0; m < shape.size(); ++m) {
+    extents.push_back(std::to_string(json_integer(shape[m], at.at(m), 1, kMostRanks)));
+  }
+  return join(extents, "x");
+}
+
 }  // namespace
 
 SavedRun read_saved_run(const nlohmann::json& json, const JsonPlace& place) {
   SavedRun run;
-  if (!json.is_object() || !json.contains("assignment")) return run;
+  if (!json.is_object()) return run;
+  if (!json.contains("assignment")) {
+    if (const auto it = json.find("mesh"); it != json.end()) {
+      run.mesh = autoparallel_mesh(*it, place.at("mesh"));
+    }
+    return run;
+  }
   for (const auto& [key, to] : {std::pair{"mesh", &run.mesh}, std::pair{"stack", &run.stack}}) {
     if (const auto it = json.find(key); it != json.end()) *to = json_text(*it, place.at(key));
   }
   return run;
+}
+
+void expect_mesh(const SavedRun& run, const std::string& file, const DeviceMesh& mesh) {
+  if (!run.mesh) return;
+  const JsonPlace place{file, "/mesh"};
+  try {
+    const DeviceMesh own = DeviceMesh::parse(*run.mesh);
+    bool equal = own.ndim() == mesh.ndim();
+    for (int m = 0; equal && m < mesh.ndim(); ++m) equal = own.size(m) == mesh.size(m);
+    if (!equal) place.fail("found " + *run.mesh + "; valid: " + mesh.text());
+  } catch (const TextError& error) {
+    place.fail(error.what());
+  }
 }
 
 std::vector<SavedNode> read_saved_plan(const nlohmann::json& json, const JsonPlace& place) {

@@ -275,7 +275,7 @@ std::string Simulation::table() const {
 }
 
 std::string Simulation::text(const std::string& title) const {
-  if (is_refused()) return title + "  refused: " + refused_ + "\n";
+  if (is_refused()) return title + "  refused: " + printable(refused_) + "\n";
   std::string out = title + "  " + std::to_string(mesh_.size()) + " ranks: ";
   if (!has_data()) {
     out += "shapes only, no data\n";
@@ -292,7 +292,7 @@ std::string Simulation::text(const std::string& title) const {
   }
   const auto moved = static_cast<double>(bytes_moved_);
   out += ", " + reports::bytes_text(moved) + " moved\n";
-  for (const std::string& note : notes_) out += "  note: " + note + "\n";
+  for (const std::string& note : notes_) out += "  note: " + printable(note) + "\n";
   if (session_.no_timing) return out;
   if (!has_data()) {
     return out + "  simulated in " + format_fixed(clock_ms_, 1) + " ms, " +

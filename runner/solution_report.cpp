@@ -41,7 +41,7 @@ void write_solution(const Session& session, const SolutionReport& report) {
   for (const nlohmann::json& solved : report.result.at("assignment")) {
     nlohmann::json node = nlohmann::json::object();
     for (const char* key : {"node", "op", "layout_in", "layout_out", "compute_us",
-                            "communication_us", "moves", "margin_us"}) {
+                            "communication_us", "transition_us", "moves", "margin_us"}) {
       node[key] = solved.at(key);
     }
     const auto index = report.program.find(solved.at("node").get<std::string>());

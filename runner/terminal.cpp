@@ -61,6 +61,11 @@ std::string printable(std::string_view text) {
   return out;
 }
 
+void TextTable::add(std::vector<std::string> row) {
+  for (std::string& cell : row) cell = printable(cell);
+  rows_.push_back(std::move(row));
+}
+
 std::string TextTable::text(const std::string& indent) const {
   std::vector<std::size_t> widths;
   std::vector<bool> right;

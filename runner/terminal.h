@@ -10,11 +10,11 @@
 namespace shardlab {
 
 // Columns as wide as their widest cell; numbers (cells that begin with a digit, a sign or a point)
-// to the right.
+// to the right. Cells are printable().
 class TextTable {
  public:
-  explicit TextTable(std::vector<std::string> header) { rows_.push_back(std::move(header)); }
-  void add(std::vector<std::string> row) { rows_.push_back(std::move(row)); }
+  explicit TextTable(std::vector<std::string> header) { add(std::move(header)); }
+  void add(std::vector<std::string> row);
   [[nodiscard]] std::string text(const std::string& indent = "  ") const;
 
  private:

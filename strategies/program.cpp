@@ -227,7 +227,13 @@ Program Program::from_json(const nlohmann::json& json, const JsonPlace& place) {
         const auto place_of = [&] { return pair_place.at(k); };
         return read_value((*pairs)[i][k], place_of, names, program.nodes, Leaving::kYes).node;
       };
-      program.pairs.emplace_back(node(0), node(1));
+      const auto& [first, second] = program.pairs.emplace_back(node(0), node(1));
+      const TensorMeta& one = program.nodes[first].outputs[0];
+      const TensorMeta& other = program.nodes[second].outputs[0];
+      if (one.shape != other.shape) {
+        pair_place.fail("found " + one.text() + " and " + other.text() +
+                        "; valid: tensors of one shape");
+      }
     }
   }
   reader.finish();

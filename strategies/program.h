@@ -24,6 +24,7 @@
 #include <utility>
 #include <vector>
 
+#include "costmodel/error.h"
 #include "costmodel/json_reader.h"
 #include "sim/tensor_spec.h"
 
@@ -80,11 +81,24 @@ struct Program {
   std::vector<std::pair<std::size_t, std::size_t>> pairs;
 
   // Throws ConfigError: unknown keys, names, kinds and dtypes, a name that stands twice, a node that
-  // reads what comes later or has left the program, an op without a name, outputs past a tensor's bounds.
+  // reads what comes later or has left the program, an op without a name, outputs past a tensor's bounds, a
+  // pair of tensors of different shapes. Whether ops take and make their tensors: program_check.h.
   [[nodiscard]] static Program from_json(const nlohmann::json& json, const JsonPlace& place);
   // The file, a node a line.
   [[nodiscard]] std::string text() const;
   [[nodiscard]] std::optional<std::size_t> find(std::string_view node) const;
+};
+
+// A node of a program makes no sense although each of its words does.
+class NodeError : public InputError {
+ public:
+  NodeError(std::size_t node, const std::string& message) : InputError(message), node_(node) {}
+  [[nodiscard]] std::size_t node() const { return node_; }
+  // Of the program's JSON: "/nodes/3".
+  [[nodiscard]] std::string pointer() const { return "/nodes/" + std::to_string(node_); }
+
+ private:
+  std::size_t node_;
 };
 
 // The node that shows one part of another's outputs.

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "costmodel/error.h"
+#include "strategies/program_check.h"
 #include "strategies/program_graph.h"
 #include "strategies/row_expansion.h"
 #include "strategies/view_rule.h"
@@ -107,19 +108,21 @@ class Enumerator {
       key = {0, all_.meta(n, 0)};
       return key;
     }
+    const auto outputs = static_cast<std::uint32_t>(own.outputs.size());
     if (is_alias(n)) {
-      key = {1, all_.meta(n, 0)};
+      key = {1, outputs};
+      for (std::size_t o = 0; o < outputs; ++o) key.push_back(all_.meta(n, o));
       for (const ValueRef& value : values_read(own)) {
         key.push_back(all_.meta(value.node, value.output));
       }
       return key;
     }
     const OpRule* rule = rule_of(own.op);
-    key = {2, word_id(own.op), own.args.empty() ? 0 : 1 + word_id(own.args.dump())};
-    for (std::size_t o = 0; o < own.outputs.size(); ++o) key.push_back(all_.meta(n, o));
+    key = {2, word_id(own.op), own.args.empty() ? 0 : 1 + word_id(own.args.dump()), outputs};
+    for (std::size_t o = 0; o < outputs; ++o) key.push_back(all_.meta(n, o));
     const bool followed = follows(own, rule);
     for (const ProgramInput& input : own.inputs) {
-      key.push_back(input.is_list ? 1 : 0);
+      key.push_back(2 * static_cast<std::uint32_t>(input.values.size()) + (input.is_list ? 1 : 0));
       for (const ValueRef& value : input.values) {
         key.push_back(all_.meta(value.node, value.output));
         if (followed) key.push_back(producer_list(value));
@@ -131,8 +134,10 @@ class Enumerator {
   void add_class(std::size_t n) {
     try {
       all_.classes.push_back(class_of_node(n));
+    } catch (const LimitError& error) {
+      throw LimitError("node " + node(n).name + ": " + error.what());
     } catch (const InputError& error) {
-      throw InputError("node " + node(n).name + ": " + error.what());
+      throw node_error(program_, n, error);
     }
     NodeClass& added = all_.classes.back();
     added.node = static_cast<std::uint32_t>(n);
@@ -146,31 +151,21 @@ class Enumerator {
       const LayoutListId list = layouts_without_partials(own.outputs[0]);
       return {.tensors = {list}};
     }
-    const OpCall call = call_of(n);
+    OpCall call = call_of(program_, n, mesh_.ndim());
+    const OpRule* rule = own.computes() ? rule_of(own.op) : nullptr;
+    if (rule != nullptr) call.op = std::string(rule->op);
+    check_node(own, call, rule);
+    if (own.leaves() && own.outputs.empty()) {
+      throw InputError("found no outputs; valid: the tensor that it names, whose layout is solved");
+    }
     if (is_alias(n)) return expanded(n, call, *alias_, alias_->rows(call, *alias_));
     if (own.op == kGetItem) return kept(n);
-    const OpRule* rule = rule_of(own.op);
     if (rule == nullptr) {
       all_.notes.push_back(own.op + ": no sharding rule; replicated (" + own.name + ")");
       return expanded(n, call, OpRule{.op = own.op}, {});
     }
     if (rule->rows == nullptr) return followed(n, call, *rule);
     return expanded(n, call, *rule, rule->rows(call, *rule));
-  }
-
-  [[nodiscard]] OpCall call_of(std::size_t n) const {
-    OpCall call;
-    call.op = node(n).op;
-    call.args = node(n).args;
-    for (const ProgramInput& input : node(n).inputs) {
-      TensorArg& arg = call.inputs.emplace_back();
-      arg.is_list = input.is_list;
-      for (const ValueRef& value : input.values) {
-        arg.tensors.push_back(
-            {program_.nodes[value.node].outputs[value.output], Layout::replicated(mesh_.ndim())});
-      }
-    }
-    return call;
   }
 
   // -- Lists ------------------------------------------------------------------------------------
@@ -249,8 +244,9 @@ class Enumerator {
                    RowEntry(Placement::replicate()));
       }
       if (row.size() == metas.size()) continue;
-      throw InputError(call.op + ": rows of " + std::to_string(row.size()) +
-                       " tensors, the node has " + std::to_string(metas.size()));
+      throw InputError(
+          call.op + ": found " + std::to_string(metas.size()) +
+          " tensors that the node reads and makes; valid: " + std::to_string(row.size()));
     }
     Rows whole = {Row(metas.size(), RowEntry(Placement::replicate()))};
     whole.insert(whole.end(), rows.begin(), rows.end());

@@ -81,7 +81,8 @@ struct NodePlacements {
 // The rule of an op in a program: of the set, else AutoParallel's. Null where neither has one.
 [[nodiscard]] const OpRule* find_program_rule(std::string_view op, RuleSet rules);
 
-// Throws InputError, naming the node: tensors that its op can't take, too many rows.
+// Throws NodeError: tensors that are not what the node's op takes and makes (program_check.h); LimitError:
+// too many rows.
 [[nodiscard]] ProgramStrategies enumerate_strategies(const Program& program, const DeviceMesh& mesh,
                                                      const StrategyOptions& options = {});
 

@@ -83,7 +83,7 @@ class Expander {
   void extend(std::size_t level) {
     if (level == mesh_ndim_) {
       if (result_[0].size() == kMaxNodeRows) {
-        throw InputError("more than " + std::to_string(kMaxNodeRows) +
+        throw LimitError("more than " + std::to_string(kMaxNodeRows) +
                          " strategies; valid: a mesh of fewer dims");
       }
       for (std::size_t t = 0; t < tensors_.size(); ++t) {

@@ -15,7 +15,7 @@
 
 namespace shardlab {
 
-// More rows than this for one node are an InputError.
+// More rows than this for one node are a LimitError.
 inline constexpr std::size_t kMaxNodeRows = 1 << 16;
 
 // Partials that may stand together, and every dim long enough for its shards: mesh dims left to right,
@@ -23,7 +23,7 @@ inline constexpr std::size_t kMaxNodeRows = 1 << 16;
 [[nodiscard]] bool is_layout_of(const TensorMeta& meta, const Placements& placements,
                                 const DeviceMesh& mesh);
 
-// Assumes rows of one entry for each tensor. Throws InputError.
+// Assumes rows of one entry for each tensor. Throws LimitError.
 [[nodiscard]] std::vector<std::vector<Placements>> expand_over_mesh(
     const std::vector<std::vector<Placement>>& rows, std::span<const TensorMeta* const> metas,
     const DeviceMesh& mesh);

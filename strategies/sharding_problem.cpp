@@ -97,6 +97,7 @@ class ProblemMaker {
       problem_.domain_of.push_back(static_cast<int>(of_class));
       problem_.costs.emplace_back(compute.begin(), compute.end());
     }
+    problem_.forbidden_by.resize(problem_.names.size());
   }
 
   // -- Edges ----------------------------------------------------------------------------------
@@ -193,6 +194,9 @@ class ProblemMaker {
                        Layout(layout).text() + too_few_for(node, given(layout)) +
                        "; valid: " + join(texts_of(layouts)));
     }
+    problem_.forbidden_by[node].push_back(
+        (option == "pin" ? "pin" : "pin of all " + std::string(option) + "s") + " to " +
+        Layout(layout).text());
     if (program_.nodes[node].kind == NodeKind::kParameter) pinned_.push_back(node);
   }
 
@@ -222,6 +226,7 @@ class ProblemMaker {
                        "): found " + text + too_few_for(mask.node, mask.placements) +
                        "; valid: " + join(texts_of(layouts)));
     }
+    problem_.forbidden_by[mask.node].push_back(mask.by);
     if (is_whole && node.kind == NodeKind::kParameter) pinned_.push_back(mask.node);
   }
 
@@ -279,6 +284,8 @@ class ProblemMaker {
       for (std::size_t v = 0; v < costs.size(); ++v) {
         if (weights.of_value[v] > best) costs[v] = kForbidden;
       }
+      problem_.forbidden_by[static_cast<std::size_t>(weights.variable)].emplace_back(
+          "parameter budget");
     }
   }
 

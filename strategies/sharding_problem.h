@@ -101,6 +101,8 @@ struct ShardingProblem {
   std::vector<int> domain_of;      // by variable
   std::vector<std::vector<double>>
       costs;  // by variable, by value: kernels, infinity where forbidden
+  // By variable: what forbids values of it, for messages: "pin to S(0)R", "recipe fsdp", "parameter budget".
+  std::vector<std::vector<std::string>> forbidden_by;
   std::vector<ProblemTable> tables;
   std::vector<ProblemEdge> edges;  // the edges of `priced` first, in their order; then pairs
   std::vector<ProblemBudget> budgets;

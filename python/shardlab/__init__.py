@@ -201,7 +201,7 @@ def solve(program: Config, *, mesh: str, stack: Config = "ap-nccl", topology: Co
     """The best layouts of a whole program, with a proof.
 
     Keys: objective_us, lower_bound_us, optimal, breakdown_us, assignment (node, op, layout_in, layout_out,
-    compute_us, communication_us, margin_us), timing; greedy, sensitivity, budget_curves where asked for.
+    compute_us, communication_us, transition_us, margin_us), timing; greedy, sensitivity, budget_curves where asked for.
     A pin's key is a node's name, or the label that one parameter, buffer, input or tangent has.
     """
     with _Words("solve") as words:

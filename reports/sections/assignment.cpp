@@ -55,7 +55,7 @@ Browser browser(const SolutionRecord& record) {
   for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
   std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
     const auto cost = [&](std::size_t i) {
-      return record.assignment[i].compute_us + record.assignment[i].communication_us;
+      return record.assignment[i].compute_us + record.assignment[i].moves_us();
     };
     return cost(a) > cost(b);
   });
@@ -72,7 +72,7 @@ Browser browser(const SolutionRecord& record) {
                  Cell(node.margin_us)};
     row.facets = {ops.add(what(node)), node.phase == "backward" ? std::size_t{1} : std::size_t{0},
                   layouts.add(node.layout_out),
-                  node.communication_us > 0.0 ? std::size_t{0} : std::size_t{1}};
+                  node.moves_us() > 0.0 ? std::size_t{0} : std::size_t{1}};
     RowDetail detail;
     for (std::size_t input = 0; input < node.layout_in.size(); ++input) {
       detail.facts.push_back({"input " + std::to_string(input), node.layout_in[input], true});
@@ -100,13 +100,13 @@ SectionContent render(const SolutionRecord& record) {
   const SolvedNode* most = &record.assignment.front();
   std::int64_t moving = 0;
   for (const SolvedNode& node : record.assignment) {
-    moving += node.communication_us > 0.0 ? 1 : 0;
-    if (node.communication_us > most->communication_us) most = &node;
+    moving += node.moves_us() > 0.0 ? 1 : 0;
+    if (node.moves_us() > most->moves_us()) most = &node;
   }
   content.answer = moving == 0 ? std::string("No node moves data.")
                                : counted(moving, "node brings its inputs", "nodes bring inputs") +
                                      " into other layouts; the dearest is " + code(most->node) +
-                                     ", " + fixed(most->communication_us, 2) + " us.";
+                                     ", " + fixed(most->moves_us(), 2) + " us.";
   return content;
 }
 

@@ -53,7 +53,7 @@ SectionContent render(const SolutionRecord& record) {
     // A record of before holds the costs alone.
     const bool is_still =
         std::none_of(record.assignment.begin(), record.assignment.end(),
-                     [](const SolvedNode& node) { return node.communication_us > 0.0; });
+                     [](const SolvedNode& node) { return node.moves_us() > 0.0; });
     if (is_still && !record.assignment.empty()) content.answer = "Nothing moves.";
     return content;
   }

@@ -31,8 +31,10 @@ Figures figures_of(const SolutionRecord& record) {
        {"Proof", record.optimal ? "optimal" : "not proved",
         record.objective_us ? "lower bound " + duration_text(total - gap) : "infeasible"},
        {"Kernels", duration_text(parts.compute_us), share(parts.compute_us)},
-       {"Communication", duration_text(parts.communication_us + parts.transition_us),
-        share(parts.communication_us + parts.transition_us)}}};
+       {"Communication", duration_text(parts.communication_us),
+        share(parts.communication_us) +
+            (parts.transition_us > 0.0 ? "; transitions: " + duration_text(parts.transition_us)
+                                       : "")}}};
 }
 
 struct Stretch {
@@ -200,7 +202,11 @@ SectionContent render(const SolutionRecord& record) {
         std::string(is_named ? "Layers are those that the program's labels name."
                              : "The program names no layers: these are the longest stretch of ops "
                                "that repeats one sequence.") +
-        " Communication stands with the op whose inputs it brings."});
+        " Communication stands with the op whose inputs it brings" +
+        (record.breakdown->transition_us > 0.0
+             ? "; transitions, " + duration_text(record.breakdown->transition_us) +
+                   " in all, stand apart."
+             : ".")});
     content.blocks.emplace_back(Charts{{chart_of(stretches)}});
     content.blocks.emplace_back(table_of(stretches));
   }

@@ -6,6 +6,7 @@
 
 #include "costmodel/text.h"
 #include "runner/chosen_op.h"
+#include "runner/terminal.h"
 #include "strategies/program_execution.h"
 
 namespace shardlab {
@@ -43,7 +44,7 @@ ExecutedPlan executed_plan(const SolvedProgram& solved, Redistributor& redistrib
 }
 
 std::string executed_text(const ExecutedPlan& executed, const Breakdown& objective) {
-  if (!executed.us) return "  can't run: " + executed.unexecutable + "\n";
+  if (!executed.us) return "  can't run: " + printable(executed.unexecutable) + "\n";
   const double priced = objective.compute_us + objective.communication_us;
   if (std::abs(*executed.us - priced) <= 1e-9 * *executed.us) return "";
   return "  executed " + format_double(*executed.us) +

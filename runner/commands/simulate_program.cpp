@@ -6,8 +6,11 @@
 
 #include "costmodel/text.h"
 #include "runner/chosen_op.h"
+#include "runner/in_program.h"
 #include "runner/read_json.h"
 #include "runner/saved_plan.h"
+#include "runner/terminal.h"
+#include "strategies/program_check.h"
 #include "strategies/program_execution.h"
 #include "strategies/program_graph.h"
 #include "strategies/program_prices.h"
@@ -58,42 +61,13 @@ std::vector<Layout> pinned_layouts(const SimulateProgramArguments& arguments,
   return layouts;
 }
 
-// Whether a graph may show this output of an op in parts of its own, in whatever dtype: attention's random
-// state, which is whole on every rank.
-bool is_random_state(const OpRule& rule, const TensorMeta& meta) {
-  return rule.kernel == Kernel::kAttention && !is_floating_point(meta.dtype);
-}
-
-// Layouts of an op's outputs as the program shows them. Throws InputError where they are not what the op
-// makes of its inputs.
+// Layouts of an op's outputs as the program shows them.
 std::vector<Layout> output_layouts(const ProgramNode& node, const ChosenOp& op, int mesh_ndim) {
-  const std::vector<TensorMeta> made = op.rule.outputs(op.call);
-  const auto text = [](const std::vector<TensorMeta>& metas) {
-    std::string out;
-    for (const TensorMeta& meta : metas) out += (out.empty() ? "" : ", ") + meta.text();
-    return out.empty() ? "none" : out;
-  };
-  const auto refuse = [&] {
-    throw InputError("its outputs are said to be " + text(node.outputs) + "; valid: " + text(made));
-  };
   std::vector<Layout> layouts;
-  std::size_t next = 0;
-  const auto skip_state = [&] {
-    while (next < made.size() && is_random_state(op.rule, made[next])) ++next;
-  };
-  for (const TensorMeta& meta : node.outputs) {
-    if (is_random_state(op.rule, meta)) {
-      layouts.push_back(Layout::replicated(mesh_ndim));
-      continue;
-    }
-    skip_state();
-    if (next == made.size() || meta.shape != made[next].shape || meta.dtype != made[next].dtype) {
-      refuse();
-    }
-    layouts.emplace_back(op.choice.outputs[next++]);
+  for (const std::optional<std::size_t> made :
+       match_outputs(node, op.rule, op.rule.outputs(op.call))) {
+    layouts.push_back(made ? Layout(op.choice.outputs[*made]) : Layout::replicated(mesh_ndim));
   }
-  skip_state();
-  if (next != made.size()) refuse();
   return layouts;
 }
 
@@ -146,27 +120,13 @@ ProgramRunPlan choose_all(const SimulateProgramArguments& arguments, const Progr
       plan.compute_us[n] = kernel_us(evaluator, mesh, op);
       own.moves = op.plans;
     } catch (const InputError& error) {
-      throw ConfigError(arguments.program, "/nodes/" + std::to_string(n),
-                        "node " + node.name + ": " + error.what());
+      throw node_error(program, n, error);
     }
   }
   return plan;
 }
 
 // -- As a file has it -------------------------------------------------------------------------------
-
-void expect_mesh(const SavedRun& run, const std::string& file, const DeviceMesh& mesh) {
-  if (!run.mesh) return;
-  const JsonPlace place{file, "/mesh"};
-  try {
-    const DeviceMesh own = DeviceMesh::parse(*run.mesh);  // names don't matter
-    bool equal = own.ndim() == mesh.ndim();
-    for (int m = 0; equal && m < mesh.ndim(); ++m) equal = own.size(m) == mesh.size(m);
-    if (!equal) place.fail("found " + *run.mesh + "; valid: " + mesh.text());
-  } catch (const TextError& error) {
-    place.fail(error.what());
-  }
-}
 
 std::vector<NodePlacements> read_placements(const std::string& file, const Program& program,
                                             const DeviceMesh& mesh) {
@@ -259,9 +219,11 @@ void simulate_program(const SimulateProgramArguments& arguments, const ConfigSto
   }
   const DeviceMesh mesh = parse_option("--mesh", [&] { return DeviceMesh::parse(arguments.mesh); });
   const Program program = store.program(arguments.program);
-  const ProgramRunPlan plan = arguments.plan.empty()
-                                  ? choose_all(arguments, program, mesh, evaluator)
+  const ProgramRunPlan plan = in_program(arguments.program, [&] {
+    check_program(program, evaluator.stack().rules);
+    return arguments.plan.empty() ? choose_all(arguments, program, mesh, evaluator)
                                   : read_plan(arguments, program, mesh, evaluator);
+  });
   Simulation simulation(arguments.simulation, mesh, evaluator.topology(), session);
   simulation.note_subject(program.name, evaluator.stack().to_json());
   simulation.refuse(plan.refused);
@@ -315,8 +277,8 @@ void simulate_program(const SimulateProgramArguments& arguments, const ConfigSto
       {"plan", text_or_null(arguments.plan)},
       {"price_us", simulation.is_refused() ? nlohmann::json(nullptr) : nlohmann::json(priced_us)}};
   if (done) document.update(data_json(program, *done));
-  std::string title = program.name + ": " + std::to_string(ops) + " ops on " + mesh.text() + ", " +
-                      evaluator.stack().name +
+  std::string title = printable(program.name) + ": " + std::to_string(ops) + " ops on " +
+                      mesh.text() + ", " + evaluator.stack().name +
                       (arguments.plan.empty() ? "" : ", " + arguments.plan) + "\n";
   if (done) {
     title += "  " + std::to_string(document["exact_nodes"].get<std::int64_t>()) + " of " +

@@ -97,9 +97,9 @@ nlohmann::json solution_json(const CfnProblem& problem, const ExactSolution& sol
 
 std::string solution_text(const CfnProblem& problem, const ExactSolution& solution, bool solved) {
   const CostNetwork& network = problem.network;
-  std::string out = problem.name + ": " + std::to_string(network.variables()) + " variables, " +
-                    std::to_string(network.edges().size()) + " edges\n";
-  if (!solved) return out + "  infeasible: " + infeasible_text(problem, solution) + "\n";
+  std::string out = printable(problem.name) + ": " + std::to_string(network.variables()) +
+                    " variables, " + std::to_string(network.edges().size()) + " edges\n";
+  if (!solved) return out + "  infeasible: " + printable(infeasible_text(problem, solution)) + "\n";
   out += "  objective " + format_double(solution.objective) + " us, lower bound " +
          format_double(solution.lower_bound) + " us" +
          (solution.optimal ? ", optimal" : ", not proved optimal") + "\n";
@@ -130,7 +130,7 @@ std::string solution_text(const CfnProblem& problem, const ExactSolution& soluti
           (changes.empty() ? "" : ", ") + network.name(v) + " " + network.value_name(v, value);
     }
     out += "  number " + std::to_string(i + 1) + ": " + format_double(solution.best[i].objective) +
-           " us, " + changes + "\n";
+           " us, " + printable(changes) + "\n";
   }
   return out;
 }

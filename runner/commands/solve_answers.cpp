@@ -94,9 +94,10 @@ struct Diff {
   Assignment assignment;
 };
 
-Diff diff_of(const SolvedProgram& solved, const std::string& file) {
-  const std::vector<SavedNode> saved =
-      read_saved_plan(parse_json(read_text_file(file), file), {file, ""});
+Diff diff_of(const SolvedProgram& solved, const DeviceMesh& mesh, const std::string& file) {
+  const nlohmann::json json = parse_json(read_text_file(file), file);
+  expect_mesh(read_saved_run(json, {file, ""}), file, mesh);
+  const std::vector<SavedNode> saved = read_saved_plan(json, {file, ""});
   Diff diff{
       .objective_us = 0.0, .nodes = {}, .assignment = Assignment(solved.program.nodes.size(), -1)};
   for (const SavedNode& node : saved) {
@@ -223,7 +224,7 @@ nlohmann::json greedy_json(const SolvedProgram& solved, const Greedy& greedy) {
 std::string greedy_text(const SolvedProgram& solved, const Greedy& greedy) {
   std::string out = "  greedy, node by node from where the optimum has parameters and inputs: ";
   if (!greedy.regret) {
-    return out + "stuck at " + name_of(solved, *greedy.walk.stuck) +
+    return out + "stuck at " + printable(name_of(solved, *greedy.walk.stuck)) +
            ", where the constraints leave nothing to take\n";
   }
   const double gap = greedy.objective_us - solved.solution.objective;
@@ -261,8 +262,9 @@ SolveAnswer explain_answer(const SolvedProgram& solved, const std::string& layou
   return answer;
 }
 
-SolveAnswer diff_answer(const SolvedProgram& solved, const std::string& file) {
-  const Diff diff = diff_of(solved, file);
+SolveAnswer diff_answer(const SolvedProgram& solved, const DeviceMesh& mesh,
+                        const std::string& file) {
+  const Diff diff = diff_of(solved, mesh, file);
   SolveAnswer answer{"diff", diff_json(solved, diff), diff_text(solved, diff)};
   answer.record = answer.json;
   answer.record["file"] = file;

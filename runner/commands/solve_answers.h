@@ -12,8 +12,10 @@ namespace shardlab {
 // Where the layout (a text such as "S(0)R") is available, and at what local and what best total price.
 [[nodiscard]] SolveAnswer explain_answer(const SolvedProgram& solved, const std::string& layout,
                                          ExactSolver& solver, const Session& session);
-// The plan in the file (saved_plan.h), priced here. Throws ConfigError where it is not the program's.
-[[nodiscard]] SolveAnswer diff_answer(const SolvedProgram& solved, const std::string& file);
+// The plan in the file (saved_plan.h), priced here. Throws ConfigError where it is not the program's or was made
+// for another mesh.
+[[nodiscard]] SolveAnswer diff_answer(const SolvedProgram& solved, const DeviceMesh& mesh,
+                                      const std::string& file);
 // The greedy walk (strategies/greedy_walk.h) from the sources' layouts in the optimum, and the choices that it
 // regrets most.
 [[nodiscard]] SolveAnswer greedy_answer(const SolvedProgram& solved, ExactSolver& solver);

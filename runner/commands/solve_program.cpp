@@ -10,6 +10,7 @@
 #include "runner/commands/solve_sensitivity.h"
 #include "runner/commands/solve_then.h"
 #include "runner/commands/solved_text.h"
+#include "runner/in_program.h"
 #include "runner/run_reports.h"
 #include "runner/simulation.h"
 #include "runner/solution_report.h"
@@ -100,7 +101,7 @@ std::vector<SolveAnswer> answers_of(const SolvedProgram& solved, const PricedPro
   std::vector<SolveAnswer> answers;
   if (!solved.solution.feasible) return answers;
   if (!explained.empty()) answers.push_back(explain_answer(solved, explained, solver, session));
-  if (!asked.diff.empty()) answers.push_back(diff_answer(solved, asked.diff));
+  if (!asked.diff.empty()) answers.push_back(diff_answer(solved, priced.mesh, asked.diff));
   if (asked.budget_curve) {
     answers.push_back(budget_curve_answer(solved, priced.mesh, *asked.budget_curve));
   }
@@ -117,11 +118,11 @@ std::vector<SolveAnswer> answers_of(const SolvedProgram& solved, const PricedPro
   return answers;
 }
 
-std::vector<std::string> notes_on(const SolvedProgram& solved, const SolveAnswers& asked) {
+std::vector<std::string> notes_on(const SolvedProgram& solved, const Stack& stack,
+                                  const SolveAnswers& asked) {
   std::vector<std::string> notes;
   if (solved.solution.feasible) {
-    const std::string note =
-        note_on_free_kernels(solved.strategies, solved.prices, solved.solution.objective);
+    const std::string note = note_on_free_kernels(stack, solved.solution.objective);
     if (!note.empty()) notes.push_back(note);
   }
   if (!solved.network.budgets().empty() && (asked.margins || asked.best > 1)) {
@@ -167,8 +168,10 @@ void solve_program(const SolveProgramArguments& arguments, const SolveAnswers& a
   }
 
   const StopWatch enumerating;
-  const ProgramStrategies strategies =
-      enumerate_strategies(program, mesh, {.rules = stack.rules, .strided = arguments.strided});
+  const ProgramStrategies strategies = in_program(arguments.program, [&] {
+    return enumerate_strategies(program, mesh,
+                                {.rules = stack.rules, .strided = arguments.strided});
+  });
   times.enumerate_ms = enumerating.ms();
 
   const StopWatch pricing;
@@ -210,7 +213,7 @@ void solve_program(const SolveProgramArguments& arguments, const SolveAnswers& a
       solution.feasible ? executed_plan(solved, evaluator.on(mesh)) : ExecutedPlan();
   json["executed_us"] = executed.us ? nlohmann::json(*executed.us) : nlohmann::json(nullptr);
   json["unexecutable"] = text_or_null(executed.unexecutable);
-  const std::vector<std::string> notes = notes_on(solved, answers);
+  const std::vector<std::string> notes = notes_on(solved, stack, answers);
   for (const std::string& note : notes) json["notes"].push_back(note);
   if (writes_report(session)) {
     nlohmann::json record = answers_record(more, json["best"]);

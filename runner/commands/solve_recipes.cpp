@@ -144,7 +144,7 @@ std::string rows_text(std::span<const Compared> rows) {
   std::string misfits;
   for (const Compared& row : rows) {
     if (!row.misfit.empty()) {
-      misfits += "  " + row.name + ": " + row.misfit + "\n";
+      misfits += "  " + printable(row.name + ": " + row.misfit) + "\n";
       continue;
     }
     std::vector<std::string> cells = {
@@ -189,8 +189,7 @@ RecipeComparison compare_recipes(const PricedProgram& priced, const ProblemOptio
   RecipeComparison comparison;
   comparison.feasible = rows.front().misfit.empty();
   comparison.rows = rows_json(rows);
-  const std::string note =
-      note_on_free_kernels(priced.strategies, priced.prices, rows.front().objective_us);
+  const std::string note = note_on_free_kernels(priced.stack, rows.front().objective_us);
   nlohmann::json notes = nlohmann::json::array();
   if (!note.empty()) notes.push_back(note);
   comparison.json = {{"program", priced.program.name},
@@ -199,8 +198,8 @@ RecipeComparison compare_recipes(const PricedProgram& priced, const ProblemOptio
                      {"mesh", priced.mesh.text()},
                      {"notes", notes},
                      {"recipes", comparison.rows}};
-  comparison.text = priced.program.name + " on " + priced.mesh.text() + ", " + priced.stack.name +
-                    ", " + priced.topology.name() + "\n" + rows_text(rows);
+  comparison.text = printable(priced.program.name) + " on " + priced.mesh.text() + ", " +
+                    priced.stack.name + ", " + priced.topology.name() + "\n" + rows_text(rows);
   for (const Compared& row : rows) {
     if (row.misfit.empty() && &row != &rows.front()) {
       comparison.text += reading_of(row, rows.front());

@@ -68,15 +68,6 @@ std::vector<Step> steps_of(const SolvedProgram& solved, const std::vector<ThenPi
   return steps;
 }
 
-std::vector<std::string> conflict_of(const SolvedProgram& solved, const Step& step,
-                                     const std::vector<Restriction>& restrictions) {
-  std::vector<std::string> parts;
-  for (const ConflictPart& part : step.solution.conflict) {
-    parts.push_back(describe(part, solved.network, restrictions));
-  }
-  return parts;
-}
-
 // "7: x, y, z, ...".
 std::string changed_text(const SolvedProgram& solved, const Step& step) {
   constexpr std::size_t kFew = 3;
@@ -103,7 +94,8 @@ SolveAnswer then_answer(const SolvedProgram& solved, const std::vector<ThenPin>&
   for (const Step& step : steps) {
     nlohmann::json nodes = nlohmann::json::array();
     for (const std::size_t n : step.changed) nodes.push_back(solved.program.nodes[n].name);
-    const std::vector<std::string> conflict = conflict_of(solved, step, restrictions);
+    const std::vector<std::string> conflict =
+        conflict_of(solved, step.solution.conflict, restrictions);
     const bool feasible = step.solution.feasible;
     json.push_back(
         {{"pin", step.pin},
@@ -118,7 +110,7 @@ SolveAnswer then_answer(const SolvedProgram& solved, const std::vector<ThenPin>&
     table.add({step.pin, feasible ? format_fixed(step.solution.objective, 3) : "can't be",
                feasible ? format_fixed(step.above_us, 3) : "-", changed_text(solved, step),
                step.solution.optimal ? "optimal" : "-"});
-    if (!feasible) text = "  " + step.pin + " contradicts: " + join(conflict) + "\n";
+    if (!feasible) text = "  " + printable(step.pin + " contradicts: " + join(conflict)) + "\n";
   }
   std::vector<std::string> not_tried;
   for (std::size_t i = steps.size(); i < pins.size(); ++i) {
@@ -132,7 +124,7 @@ SolveAnswer then_answer(const SolvedProgram& solved, const std::vector<ThenPin>&
                     {"changed", nlohmann::json::array()},
                     {"conflict", nlohmann::json::array()}});
   }
-  if (!not_tried.empty()) text += "  not tried: " + join(not_tried) + "\n";
+  if (!not_tried.empty()) text += "  not tried: " + printable(join(not_tried)) + "\n";
   nlohmann::json record = json;
   for (nlohmann::json& step : record) step.erase("timing");
   return {.key = "then",

@@ -36,7 +36,8 @@ nlohmann::json assignment_json(const SolvedProgram& solved) {
          {"layout_in", layouts.in},
          {"layout_out", layouts.out},
          {"compute_us", compute[at(solved.solution.assignment[n])]},
-         {"communication_us", total_us(moves[n])},
+         {"communication_us", sum_us(moves[n], &NodeMove::communication_us)},
+         {"transition_us", sum_us(moves[n], &NodeMove::transition_us)},
          {"moves", moves_json(solved, moves[n])},
          {"margin_us", margins.empty() ? nlohmann::json(nullptr) : finite_or_null(margins[n])}});
   }
@@ -55,12 +56,20 @@ std::string changes_of(const SolvedProgram& solved, const Assignment& assignment
   return join(changes, ", ");
 }
 
-std::vector<std::string> conflict_of(const SolvedProgram& solved) {
+std::vector<std::string> conflict_of(const SolvedProgram& solved,
+                                     std::span<const ConflictPart> conflict,
+                                     const std::vector<Restriction>& restrictions) {
   std::vector<std::string> texts;
-  for (const ConflictPart& part : solved.solution.conflict) {
-    texts.push_back(describe(part, solved.network, {}));
+  for (const ConflictPart& part : conflict) {
+    std::string& text = texts.emplace_back(describe(part, solved.network, restrictions));
+    if (part.kind != ConflictPart::Kind::kVariable) continue;
+    const std::vector<std::string>& by = solved.problem.forbidden_by[at(part.index)];
+    if (!by.empty()) text += " (" + join(by) + ")";
   }
   return texts;
+}
+std::vector<std::string> conflict_of(const SolvedProgram& solved) {
+  return conflict_of(solved, solved.solution.conflict, {});
 }
 
 NodeLayouts layouts_of(const SolvedProgram& solved, std::size_t node, std::size_t row) {
@@ -90,29 +99,30 @@ std::vector<std::vector<NodeMove>> moves_of(const SolvedProgram& solved) {
   };
   for (std::size_t e = 0; e < problem.priced.size(); ++e) {
     const PricedEdge& priced = problem.priced[e];
-    const ProblemEdge& edge = problem.edges[e];
-    const ProblemTable& table = problem.tables[at(edge.table)];
-    const auto row = at(solved.solution.assignment[at(edge.first)]);
-    const auto column = at(solved.solution.assignment[at(edge.second)]);
-    const double us = table.costs[row * at(table.columns) + column];
+    const auto row = at(solved.solution.assignment[priced.reader]);
+    const auto column = at(solved.solution.assignment[priced.producer]);
+    const double communication_us = solved.prices.table(priced.table).at(row, column);
     const LayoutId from = layout(priced.producer, priced.output);
     const LayoutId to =
         layout(priced.reader, solved.strategies.of(priced.reader).outputs + priced.argument);
-    if (from == to && us <= 0.0) continue;
+    const double transition_us = from == to ? 0.0 : solved.prices.transition_us();
+    if (from == to && communication_us <= 0.0) continue;
     const std::uint32_t meta = solved.strategies.meta(priced.producer, priced.output);
     moves[priced.reader].push_back({.producer = priced.producer,
                                     .argument = priced.argument,
                                     .tensor = solved.strategies.metas[meta].text(),
                                     .from = Layout(solved.strategies.layouts[from]).text(),
                                     .to = Layout(solved.strategies.layouts[to]).text(),
-                                    .us = us});
+                                    .us = communication_us + transition_us,
+                                    .communication_us = communication_us,
+                                    .transition_us = transition_us});
   }
   return moves;
 }
 
-double total_us(std::span<const NodeMove> moves) {
+double sum_us(std::span<const NodeMove> moves, double NodeMove::*time) {
   double us = 0.0;
-  for (const NodeMove& move : moves) us += move.us;
+  for (const NodeMove& move : moves) us += move.*time;
   return us;
 }
 
@@ -135,12 +145,8 @@ std::string percent_text(std::optional<double> percent, int digits) {
   return percent ? format_fixed(*percent, digits) : "-";
 }
 
-std::string note_on_free_kernels(const ProgramStrategies& strategies, const ProgramPrices& prices,
-                                 double objective_us) {
-  if (objective_us != 0.0) return "";
-  for (std::uint32_t c = 0; c < strategies.classes.size(); ++c) {
-    if (std::ranges::any_of(prices.compute_us(c), [](double us) { return us > 0.0; })) return "";
-  }
+std::string note_on_free_kernels(const Stack& stack, double objective_us) {
+  if (objective_us != 0.0 || stack.compute_model.entry->name != "none") return "";
   return "this stack prices no kernels: replicating everything is free";
 }
 

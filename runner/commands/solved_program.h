@@ -50,11 +50,14 @@ struct NodeMove {
   std::size_t argument = 0;  // of the reader's tensors
   std::string tensor;        // "bf16[16,8192,4096]", before it is cut
   std::string from, to;      // layouts
-  double us = 0.0;           // 0 where it is only cut, on every rank by itself
+  double us = 0.0;           // of both; 0 where it is only cut, on every rank by itself
+  double communication_us = 0.0;
+  double transition_us = 0.0;  // since the layouts differ
 };
 // By reader.
 [[nodiscard]] std::vector<std::vector<NodeMove>> moves_of(const SolvedProgram& solved);
-[[nodiscard]] double total_us(std::span<const NodeMove> moves);
+// The sum over the moves of one of their times.
+[[nodiscard]] double sum_us(std::span<const NodeMove> moves, double NodeMove::*time);
 
 // The values of parameters, buffers, inputs and tangents; -1 of all other nodes.
 [[nodiscard]] Assignment sources_of(const Program& program, const Assignment& assignment);
@@ -65,8 +68,7 @@ struct NodeMove {
 [[nodiscard]] std::string percent_text(std::optional<double> percent, int digits);  // "-" of none
 
 // Why an optimum of 0 us says little, if the stack is why; else empty.
-[[nodiscard]] std::string note_on_free_kernels(const ProgramStrategies& strategies,
-                                               const ProgramPrices& prices, double objective_us);
+[[nodiscard]] std::string note_on_free_kernels(const Stack& stack, double objective_us);
 
 [[nodiscard]] nlohmann::json breakdown_json(const Breakdown& parts);
 // "kernels 1.000 us, communication 2.000 us, transitions 3.000 us".
@@ -74,7 +76,11 @@ struct NodeMove {
 
 // Values of an assignment that differ from the optimum's: "node value, node value".
 [[nodiscard]] std::string changes_of(const SolvedProgram& solved, const Assignment& assignment);
-// What no assignment can heed together.
+// What no assignment can heed together, within the restrictions of the solve that found it. Forbidden values
+// name who forbids them: `forbidden values of "w" (parameter budget)`.
+[[nodiscard]] std::vector<std::string> conflict_of(const SolvedProgram& solved,
+                                                   std::span<const ConflictPart> conflict,
+                                                   const std::vector<Restriction>& restrictions);
 [[nodiscard]] std::vector<std::string> conflict_of(const SolvedProgram& solved);
 
 [[nodiscard]] nlohmann::json solved_json(const SolvedProgram& solved);

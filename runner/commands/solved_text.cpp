@@ -122,7 +122,7 @@ std::string nodes_text(const SolvedProgram& solved) {
                                     join(layouts.in, ", "),
                                     layouts.out,
                                     format_fixed(compute[at(solved.solution.assignment[n])], 3),
-                                    format_fixed(total_us(moves[n]), 3)};
+                                    format_fixed(sum_us(moves[n], &NodeMove::us), 3)};
     if (!margins.empty()) row.push_back(margin_text(margins[n]));
     table.add(std::move(row));
   }
@@ -155,11 +155,15 @@ std::string margins_text(const SolvedProgram& solved) {
 
 std::string solved_text(const SolvedProgram& solved, const std::string& executed, bool all_nodes) {
   const ExactSolution& solution = solved.solution;
-  std::string out = solved.program.name + ": " + std::to_string(solved.program.nodes.size()) +
-                    " nodes, " + std::to_string(solved.problem.priced.size()) + " edges\n";
-  for (const std::string& note : solved.strategies.notes) out += "  note: " + note + "\n";
+  std::string out = printable(solved.program.name) + ": " +
+                    std::to_string(solved.program.nodes.size()) + " nodes, " +
+                    std::to_string(solved.problem.priced.size()) + " edges\n";
+  for (const std::string& note : solved.strategies.notes)
+    out += "  note: " + printable(note) + "\n";
   if (!solution.feasible) {
-    return out + "  infeasible: no assignment heeds: " + join(conflict_of(solved), "; ") + "\n";
+    return out +
+           "  infeasible: no assignment heeds: " + printable(join(conflict_of(solved), "; ")) +
+           "\n";
   }
   const Breakdown parts =
       solved.problem.breakdown(solved.strategies, solved.prices, solution.assignment);
@@ -176,7 +180,7 @@ std::string solved_text(const SolvedProgram& solved, const std::string& executed
   }
   for (std::size_t i = 1; i < solution.best.size(); ++i) {
     out += "  number " + std::to_string(i + 1) + ": " + format_double(solution.best[i].objective) +
-           " us, " + changes_of(solved, solution.best[i].assignment) + "\n";
+           " us, " + printable(changes_of(solved, solution.best[i].assignment)) + "\n";
   }
   return out;
 }

@@ -116,7 +116,8 @@ TEST_F(Llama, OptimaAreAutoParallelsFromTheProgramAlone) {
     EXPECT_EQ(parts["transition"], wanted.transition_us) << what;
     double sum = 0.0;
     for (const json& node : found["assignment"]) {
-      sum += node["compute_us"].get<double>() + node["communication_us"].get<double>();
+      sum += node["compute_us"].get<double>() + node["communication_us"].get<double>() +
+             node["transition_us"].get<double>();
     }
     EXPECT_NEAR(sum, objective, 1e-9 * objective) << what;
   }
@@ -385,7 +386,8 @@ TEST(SolveProgram, MovesLeadFromTheProducerToTheReader) {
       EXPECT_EQ(move["from"], layout_of.at(move["of"])) << move;
       EXPECT_EQ(move["to"], node["layout_in"][move["input"].get<std::size_t>()]) << move;
     }
-    EXPECT_EQ(us, node["communication_us"].get<double>());
+    EXPECT_NEAR(us, node["communication_us"].get<double>() + node["transition_us"].get<double>(),
+                1e-9);
     layout_of[node["node"]] = node["layout_out"];
   }
   EXPECT_GT(moves, 0U);
@@ -424,6 +426,202 @@ TEST(SolveProgram, SumsUpALongProgram) {
   EXPECT_NEAR(moved_us,
               breakdown["communication"].get<double>() + breakdown["transition"].get<double>(),
               0.02);
+}
+
+// One word means one thing: what the nodes say sums up to the parts of the whole.
+TEST(SolveProgram, NodesSumUpToTheBreakdown) {
+  const TemporaryFolder folder;
+  const ProcessResult result = run_shardlab(
+      {"solve", "transformer-block", "--mesh", "2x4", "--format", "json"}, folder.path());
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  const json plan = json::parse(result.out);
+  const auto sum = [&](const char* key) {
+    double us = 0.0;
+    for (const json& node : plan["assignment"]) us += node[key].get<double>();
+    return us;
+  };
+  const json& parts = plan["breakdown_us"];
+  EXPECT_NEAR(sum("compute_us"), parts["compute"].get<double>(), 1e-9);
+  EXPECT_NEAR(sum("communication_us"), parts["communication"].get<double>(), 1e-9);
+  EXPECT_NEAR(sum("transition_us"), parts["transition"].get<double>(), 1e-9);
+  EXPECT_GT(sum("communication_us"), 0.0);
+  EXPECT_GT(sum("transition_us"), 0.0);
+}
+
+// -- Programs that make no sense -------------------------------------------------------------------
+
+constexpr const char* kBadPrograms[][3] = {
+    {"mm", R"("op": "aten.mm.default", "inputs": ["w", "x"],
+              "outputs": [{"dtype": "f32", "shape": [32, 32]}])",
+     "aten.mm.default: shapes do not fit mk,kn->mn: found [32,48], [64,32]"},
+    {"outputs", R"("op": "aten.mm.default", "inputs": ["x", "w"],
+                   "outputs": [{"dtype": "f32", "shape": [64, 49]}])",
+     "its outputs are said to be f32[64,49]; valid: f32[64,48]"},
+    {"mul", R"("op": "aten.mul.Tensor", "inputs": ["x", "w"],
+               "outputs": [{"dtype": "f32", "shape": [64, 32]}])",
+     "aten.mul.Tensor: shapes do not broadcast: f32[64,32], f32[32,48]"},
+    {"dim", R"("op": "aten.sum.dim_IntList", "inputs": ["x"], "args": {"positional": [[7]]},
+               "outputs": [{"dtype": "f32", "shape": [64]}])",
+     "aten.sum.dim_IntList: dim 7 out of range; valid: -2 to 1"},
+    {"args", R"("op": "aten.softmax.int", "inputs": ["x"], "args": {"positional": ["abc"]},
+                "outputs": [{"dtype": "f32", "shape": [64, 32]}])",
+     "aten._softmax.default: argument 0 of args.positional: found \"abc\"; valid: an integer"},
+    {"output", R"("kind": "output", "inputs": ["x"], "outputs": [{"dtype": "f32", "shape": [4]}])",
+     "its outputs are said to be f32[4]; valid: f32[64,32]"},
+};
+std::string program_text(const std::string& node, const std::string& more = "") {
+  return R"({"schema": "shardlab/program/1", "name": "p", "nodes": [
+    {"name": "x", "kind": "input", "outputs": [{"dtype": "f32", "shape": [64, 32]}]},
+    {"name": "w", "kind": "parameter", "outputs": [{"dtype": "f32", "shape": [32, 48]}]},
+    {"name": "h", )" +
+         node + "}]" + more + "}";
+}
+
+TEST(BadPrograms, AreRefusedByWhoeverReadsThem) {
+  const TemporaryFolder folder;
+  // A plan of the right nodes: what it is of is judged first.
+  folder.write("plan.json", R"({"assignment": []})");
+  for (const auto& [name, node, message] : kBadPrograms) {
+    folder.write("p.json", program_text(node));
+    for (const Words& words :
+         {Words{"solve", "p.json"}, Words{"solve", "p.json", "--compare-recipes"},
+          Words{"simulate", "p.json"}, Words{"simulate", "p.json", "--plan", "plan.json"}}) {
+      Words all = words;
+      all.insert(all.end(), {"--mesh", "2x4"});
+      const ProcessResult result = run_shardlab(all, folder.path());
+      EXPECT_EQ(result.exit_code, 3) << name;
+      EXPECT_EQ(result.out, "") << name;
+      EXPECT_EQ(result.err, std::string("shardlab: p.json:/nodes/2: node h: ") + message + "\n");
+    }
+  }
+}
+
+TEST(BadPrograms, PairsOfTwoShapesAreRefused) {
+  const TemporaryFolder folder;
+  folder.write("p.json", program_text(R"("op": "aten.mm.default", "inputs": ["x", "w"],
+                               "outputs": [{"dtype": "f32", "shape": [64, 48]}])",
+                                      R"(, "pairs": [["w", "h"]])"));
+  for (const char* command : {"solve", "simulate"}) {
+    const ProcessResult result = run_shardlab({command, "p.json", "--mesh", "2x4"}, folder.path());
+    EXPECT_EQ(result.exit_code, 3);
+    EXPECT_EQ(result.err,
+              "shardlab: p.json:/pairs/0: found f32[32,48] and f32[64,48]; valid: tensors of one "
+              "shape\n");
+  }
+}
+
+TEST(BadPrograms, AnOpWithoutARuleIsANote) {
+  const TemporaryFolder folder;
+  folder.write("p.json", program_text(R"("op": "mylib.secret.default", "inputs": ["x"],
+                                         "outputs": [{"dtype": "i64", "shape": [3]}])"));
+  const ProcessResult result =
+      run_shardlab({"solve", "p.json", "--mesh", "2x4", "--format", "json"}, folder.path());
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_EQ(json::parse(result.out)["notes"],
+            json::array({"mylib.secret.default: no sharding rule; replicated (h)"}));
+}
+
+// Another plan is priced on its own mesh alone, as simulate --plan has it: of solve and of AutoParallel.
+TEST(SolveProgram, AnotherPlanIsOfThisMesh) {
+  const TemporaryFolder folder;
+  const auto diff = [&](const char* mesh) {
+    return run_shardlab({"solve", "mlp", "--mesh", mesh, "--diff", "plan.json", "--no-timing"},
+                        folder.path());
+  };
+  const json plan = json::parse(
+      run_shardlab({"solve", "mlp", "--mesh", "2x4", "--format", "json"}, folder.path()).out);
+  folder.write("plan.json", plan.dump());
+  EXPECT_EQ(diff("dp=2,tp=4").exit_code, 0);
+  for (const char* mesh : {"4x2", "2x2", "8"}) {
+    const ProcessResult result = diff(mesh);
+    EXPECT_EQ(result.exit_code, 3) << mesh;
+    EXPECT_EQ(result.out, "") << mesh;
+    EXPECT_EQ(result.err,
+              std::string("shardlab: plan.json:/mesh: found 2x4; valid: ") + mesh + "\n");
+  }
+  json nodes = json::array();
+  for (const json& node : plan["assignment"]) {
+    json inputs = json::array();
+    for (const json& layout : node["layout_in"]) inputs.push_back({{"dst_placement", layout}});
+    nodes.push_back(
+        {{"name", node["node"]}, {"placement", node["layout_out"]}, {"inputs", inputs}});
+  }
+  json saved = {{"nodes", nodes}};
+  folder.write("plan.json", saved.dump());
+  EXPECT_EQ(diff("2x4").exit_code, 0);
+  EXPECT_EQ(diff("4x2").exit_code, 0);  // it does not say
+  saved["mesh"] = {{"shape", {2, 4}}, {"dim_names", {"dp", "tp"}}};
+  folder.write("plan.json", saved.dump());
+  EXPECT_EQ(diff("2x4").exit_code, 0);
+  EXPECT_EQ(diff("4x2").err, "shardlab: plan.json:/mesh: found 2x4; valid: 4x2\n");
+  saved["mesh"]["shape"][1] = "four";
+  folder.write("plan.json", saved.dump());
+  EXPECT_EQ(diff("2x4").exit_code, 3);
+  EXPECT_EQ(diff("2x4").err.substr(0, 45), "shardlab: plan.json:/mesh/shape/1: found \"fou");
+}
+
+// What forbids a node's values is named: a budget that leaves a parameter one layout, pins.
+TEST(SolveProgram, AConflictNamesWhatForbids) {
+  const TemporaryFolder folder;
+  const json plan = json::parse(run_shardlab({"solve", "mlp", "--mesh", "4", "--parameter-budget",
+                                              "0.25", "--then", "up=R", "--format", "json"},
+                                             folder.path())
+                                    .out);
+  EXPECT_EQ(plan["then"][0]["conflict"],
+            json::array({"forbidden values of \"up\" (parameter budget)", "pin of \"up\" to R"}));
+  const json pinned =
+      json::parse(run_shardlab({"solve", "mlp", "--mesh", "4", "--parameter-budget", "0.25",
+                                "--pin-inputs", "S(0)", "--then", "x=R", "--format", "json"},
+                               folder.path())
+                      .out);
+  EXPECT_EQ(
+      pinned["then"][0]["conflict"],
+      json::array({"forbidden values of \"x\" (pin of all inputs to S(0))", "pin of \"x\" to R"}));
+}
+
+// Names can't steer a terminal, nor break a table.
+TEST(SolveProgram, NamesArePrintedSafely) {
+  const TemporaryFolder folder;
+  const std::string text = replaced(
+      program_text(R"("op": "mylib.\u001b[2J.default", "inputs": ["x"], "label": "a\u0000b",
+                      "outputs": [{"dtype": "f32", "shape": [64, 32]}])"),
+      "\"x\"", R"("a\nb\u001b[31m")");
+  folder.write("p.json", replaced(text, R"("name": "p")", R"("name": "p\u001b[0m")"));
+  for (const Words& words :
+       {Words{}, Words{"--margins"}, Words{"--greedy", "--best", "3"}, Words{"--explain", "R"},
+        Words{"--then", "w=S(0)", "--sensitivity"}, Words{"--compare-recipes"}}) {
+    Words all = {"solve", "p.json", "--mesh", "2", "--no-timing"};
+    all.insert(all.end(), words.begin(), words.end());
+    const ProcessResult result = run_shardlab(all, folder.path());
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    EXPECT_EQ(result.out.find_first_of(std::string("\x1b\0", 2)), std::string::npos) << result.out;
+    EXPECT_EQ(result.out.find("a\nb"), std::string::npos) << result.out;
+    EXPECT_NE(result.out.find("p\\x1b[0m"), std::string::npos) << result.out;
+    if (words.empty()) {
+      EXPECT_NE(result.out.find("\n  a\\x0ab\\x1b[31m "), std::string::npos) << result.out;
+      EXPECT_NE(result.out.find("  note: mylib.\\x1b[2J.default: no sharding rule"),
+                std::string::npos)
+          << result.out;
+    }
+  }
+}
+
+// Whether kernels have prices is the stack's to say, not the program's.
+TEST(SolveProgram, OnlyAStackWithoutKernelsIsNoted) {
+  const TemporaryFolder folder;
+  folder.write("p.json", program_text(R"("op": "aten.view.default", "inputs": ["x"],
+                                         "args": {"positional": [[32, 64]]},
+                                         "outputs": [{"dtype": "f32", "shape": [32, 64]}])"));
+  const auto notes = [&](const char* stack) {
+    const ProcessResult result = run_shardlab(
+        {"solve", "p.json", "--mesh", "2", "--stack", stack, "--format", "json"}, folder.path());
+    const json plan = json::parse(result.out);
+    EXPECT_EQ(plan["objective_us"], 0.0);
+    return plan["notes"];
+  };
+  EXPECT_EQ(notes("ap-nccl"), json::array());
+  EXPECT_EQ(notes("dtensor-2.13"),
+            json::array({"this stack prices no kernels: replicating everything is free"}));
 }
 
 // As simulate --plan refuses it.

@@ -101,8 +101,10 @@ TEST_F(SolveRecipes, PinsHoldBesideARecipe) {
   const ProcessResult result = solve(
       {llama(), "--mesh", "8x8", "--recipe", "fsdp", "--pin", "primals_9=S(0)R", "--no-timing"});
   EXPECT_EQ(result.exit_code, 1);
-  EXPECT_EQ(result.out.substr(result.out.find("  infeasible")),
-            "  infeasible: no assignment heeds: forbidden values of \"primals_9\"\n");
+  EXPECT_EQ(
+      result.out.substr(result.out.find("  infeasible")),
+      "  infeasible: no assignment heeds: forbidden values of \"primals_9\" (recipe fsdp, pin "
+      "to S(0)R)\n");
 }
 
 // As many tokens as a weight has rows: its gradients are no activations.

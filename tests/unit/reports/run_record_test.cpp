@@ -102,6 +102,7 @@ json solution_result() {
                           {"layout_out", "S(0)R"},
                           {"compute_us", us},
                           {"communication_us", us / 2},
+                          {"transition_us", 0.25},
                           {"margin_us", nullptr}});
   };
   for (const char* op : {"a", "b", "c", "d", "a", "b", "c", "d", "loss"}) add("forward", op, 2.0);
@@ -258,10 +259,9 @@ TEST(RunRecord, SentencesTellTheWholeStory) {
             "%), and predicts too much by 10.0 % in the median.");
   EXPECT_EQ(rendered<ValidationRecord>(records()[5]).sentence,
             "`old` has no price for any measured time.");
-  EXPECT_EQ(
-      rendered<SolutionRecord>(records()[6]).sentence,
-      "`net` on `2x4` takes 81.00 us under `old`, proved optimal: 66.7 % are kernels and 33.3 "
-      "% communication.");
+  EXPECT_EQ(rendered<SolutionRecord>(records()[6]).sentence,
+            "`net` on `2x4` takes 81.00 us under `old`, proved optimal: 66.7 % are kernels, 24.7 % "
+            "communication and 8.6 % transitions.");
   json bound = solution_result();
   bound["constraints"] = {{"recipe", "fsdp-tp"},          {"pins", 1},
                           {"pin_inputs", "S(0)R"},        {"pin_outputs", nullptr},
@@ -269,7 +269,11 @@ TEST(RunRecord, SentencesTellTheWholeStory) {
   EXPECT_EQ(rendered<SolutionRecord>(record_of(kSolveKind, bound)).sentence,
             "`net` on `2x4` takes 81.00 us under `old`, proved optimal under recipe `fsdp-tp`, 1 "
             "pin, inputs as `S(0)R`, a parameter budget of 0.015625 and a memory budget of 80.0 "
-            "GB: 66.7 % are kernels and 33.3 % communication.");
+            "GB: 66.7 % are kernels, 24.7 % communication and 8.6 % transitions.");
+  bound["breakdown_us"]["transition"] = 0.0;
+  const std::string without = rendered<SolutionRecord>(record_of(kSolveKind, bound)).sentence;
+  EXPECT_NE(without.find("66.7 % are kernels and 24.7 % communication."), std::string::npos)
+      << without;
   EXPECT_EQ(rendered<SolutionRecord>(records()[7]).sentence,
             "`net` on `2x4` has no plan under `old`: no assignment heeds: the budget.");
   EXPECT_EQ(rendered<SimulationRecord>(records()[8]).sentence,

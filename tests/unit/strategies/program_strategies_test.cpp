@@ -126,18 +126,19 @@ TEST(ProgramStrategies, ABadNodeIsNamed) {
   static_cast<void>(b.op("aten.einsum.default", {x, x}, nlohmann::json::array({"ab,ab"}),
                          {meta_of(DType::kBF16, {4, 4})}));
   const Program program = std::move(b).build().program;
-  EXPECT_EQ(message_of<InputError>(
+  EXPECT_EQ(message_of<NodeError>(
                 [&] { static_cast<void>(enumerate_strategies(program, DeviceMesh::parse("2"))); }),
-            "node einsum: aten.einsum.default: --args: einsum equation \"ab,ab\": at position 5: "
+            "node einsum: aten.einsum.default: args.positional: einsum equation \"ab,ab\": at "
+            "position 5: "
             "expected \"->\" and the output's letters");
   ProgramBuilder c("p", "");
   const Value y = input(c, {4, 4});
   static_cast<void>(c.op("aten.mm.default", {y, y}, nlohmann::json::array(),
                          {meta_of(DType::kBF16, {4, 4}), meta_of(DType::kBF16, {4, 4})}));
   const Program two = std::move(c).build().program;
-  EXPECT_EQ(message_of<InputError>(
+  EXPECT_EQ(message_of<NodeError>(
                 [&] { static_cast<void>(enumerate_strategies(two, DeviceMesh::parse("2"))); }),
-            "node mm: aten.mm.default: rows of 3 tensors, the node has 4");
+            "node mm: its outputs are said to be bf16[4,4], bf16[4,4]; valid: bf16[4,4]");
 }
 
 TEST(ProgramStrategies, LayersShareTheirClasses) {

@@ -61,7 +61,7 @@ TEST(Program, ItsTextIsReadAsTheSameProgram) {
   const auto read = [](const std::string& text) {
     return Program::from_json(nlohmann::json::parse(text), {"p.json", ""});
   };
-  const Program program = read(program_of(nodes, R"(, "pairs": [["x", "g"]])").dump());
+  const Program program = read(program_of(nodes, R"(, "pairs": [["x", "c"]])").dump());
   const std::string text = program.text();
   EXPECT_EQ(read(text).text(), text);
   const nlohmann::json again = nlohmann::json::parse(text);
@@ -69,7 +69,18 @@ TEST(Program, ItsTextIsReadAsTheSameProgram) {
   EXPECT_EQ(again["nodes"][1]["outputs"][0]["stride"], nlohmann::json::parse("[8, 1]"));
   EXPECT_EQ(again["nodes"][1]["outputs"][1]["stride"], nlohmann::json::parse("[1, 2]"));
   EXPECT_EQ(again["nodes"][3]["kind"], "gradient");
-  EXPECT_EQ(again["pairs"], nlohmann::json::parse(R"([["x", "g"]])"));
+  EXPECT_EQ(again["pairs"], nlohmann::json::parse(R"([["x", "c"]])"));
+}
+
+TEST(Program, PairsAreOfOneShape) {
+  const std::string nodes = node("x", R"("kind": "input")") +
+                            R"(, {"name": "g", "kind": "gradient", "inputs": ["x"],
+                                  "outputs": [{"dtype": "bf16", "shape": [4, 9]}]})";
+  EXPECT_EQ(message_of<ConfigError>([&] {
+              (void)Program::from_json(program_of(nodes, R"(, "pairs": [["x", "x"], ["x", "g"]])"),
+                                       {"p.json", ""});
+            }),
+            "p.json:/pairs/1: found f32[4,8] and bf16[4,9]; valid: tensors of one shape");
 }
 
 struct BadProgram {

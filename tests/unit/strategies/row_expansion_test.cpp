@@ -105,7 +105,7 @@ TEST(RowExpansion, RefusesMoreRowsThanFit) {
   try {
     static_cast<void>(expand_over_mesh(rows, metas, DeviceMesh::parse("2x2x2x2x2x2")));
     FAIL();
-  } catch (const InputError& error) {
+  } catch (const LimitError& error) {
     EXPECT_STREQ(error.what(), "more than 65536 strategies; valid: a mesh of fewer dims");
   }
 }
