@@ -238,9 +238,14 @@ TEST(MockGpus, ARankThatHangsIsReportedAsAHang) {
 // What is to run on a machine with a GPU, all of it.
 TEST(MockGpus, TheGpuCheckPasses) {
   const TemporaryFolder folder;
+  // A program of its own: the script looks for processes of it that are left, and other tests run
+  // the mock at the same time.
+  const TemporaryFolder program;
+  const fs::path binary = program.path() / "shardlab";
+  fs::copy_file(SHARDLAB_MOCK_GPU, binary);
   const ProcessResult result =
       run_process({"/bin/bash", SHARDLAB_SOURCE_DIR "/scripts/gpu_check.sh", "--binary",
-                   SHARDLAB_MOCK_GPU, "--kernel-bytes", "64MiB", folder.path().string()},
+                   binary.string(), "--kernel-bytes", "64MiB", folder.path().string()},
                   {.folder = {}, .environment = bare_environment()});
   EXPECT_EQ(result.exit_code, 0) << result.out << result.err << all_text(folder.path() / "log.txt");
   EXPECT_NE(result.out.find("\n0 failed; "), std::string::npos) << result.out;
