@@ -299,6 +299,9 @@ std::string answer(const ComparisonRecord& record, const Comparison& comparison)
 
 SectionContent render(const ComparisonRecord& record, const Comparison& comparison) {
   SectionContent content;
+  const bool has_what_cannot_run =
+      std::any_of(comparison.stacks.begin(), comparison.stacks.end(),
+                  [](const StackSummary& stack) { return stack.regret.cannot_run > 0; });
   if (!comparison.flips.empty()) {
     content.blocks.emplace_back(Paragraph{
         "A decision flips where the candidate's choice is not the baseline's. The reference, " +
@@ -306,6 +309,9 @@ SectionContent render(const ComparisonRecord& record, const Comparison& comparis
         (record.reference.label.empty() ? "" : " (" + record.reference.label + ")") +
         ", prices both choices: better is cheaper, and the gain is its share of the baseline's "
         "price. " +
+        (has_what_cannot_run ? "A choice that cannot run, since no collective does one of its "
+                               "steps, is worse than any that runs, whatever its price. "
+                             : "") +
         (comparison.tells_basis ? "Under the verdict stands what it rests on, as defined below. "
                                 : "") +
         "Under each choice stands the price its own stack gave it. A row opens: the candidates "

@@ -46,5 +46,15 @@ TEST(GoldenReport, TheSmallRecordItself) {
   expect_golden("small_comparison.record.json", record_text(small_record()));
 }
 
+TEST(GoldenReport, SaysHowAChoiceThatCannotRunIsJudged) {
+  ComparisonRecord record = small_record();
+  const std::string sentence = "is worse than any that runs, whatever its price";
+  EXPECT_EQ(write_report(record).markdown.find(sentence), std::string::npos);
+  record.questions[0].answers[0].cannot_run = "P(sum)->P(max) is refused";
+  const std::string markdown = write_report(record).markdown;
+  EXPECT_NE(markdown.find(sentence), std::string::npos);
+  EXPECT_NE(markdown.find("the baseline's cannot run"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace shardlab::reports
