@@ -9,7 +9,7 @@
 #include <optional>
 #include <string_view>
 
-#include "costmodel/units.h"
+#include "costmodel/base/units.h"
 
 namespace shardlab {
 

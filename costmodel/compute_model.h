@@ -3,7 +3,7 @@
 #pragma once
 
 #include "costmodel/cost_model.h"
-#include "costmodel/dtype.h"
+#include "costmodel/base/dtype.h"
 
 namespace shardlab {
 

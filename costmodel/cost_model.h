@@ -13,7 +13,7 @@
 
 #include "costmodel/collective.h"
 #include "costmodel/measured_ranges.h"
-#include "costmodel/units.h"
+#include "costmodel/base/units.h"
 
 namespace shardlab {
 

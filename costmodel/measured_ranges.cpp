@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "costmodel/text.h"
+#include "costmodel/base/text.h"
 
 namespace shardlab {
 

@@ -21,7 +21,7 @@
 #include <vector>
 
 #include "costmodel/collective.h"
-#include "costmodel/units.h"
+#include "costmodel/base/units.h"
 
 namespace shardlab {
 

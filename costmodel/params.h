@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "costmodel/json_reader.h"
+#include "costmodel/base/json_reader.h"
 
 namespace shardlab {
 

@@ -1,7 +1,7 @@
 #include "costmodel/registry.h"
 
-#include "costmodel/error.h"
-#include "costmodel/text.h"
+#include "costmodel/base/error.h"
+#include "costmodel/base/text.h"
 
 namespace shardlab {
 namespace {

@@ -8,7 +8,7 @@
 #include <numbers>
 #include <utility>
 
-#include "costmodel/error.h"
+#include "costmodel/base/error.h"
 
 namespace shardlab {
 namespace {

@@ -23,7 +23,7 @@
 #include <vector>
 
 #include "costmodel/cost_model.h"
-#include "costmodel/json_reader.h"
+#include "costmodel/base/json_reader.h"
 
 namespace shardlab {
 

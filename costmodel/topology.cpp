@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <array>
 
-#include "costmodel/error.h"
+#include "costmodel/base/error.h"
 
 namespace shardlab {
 namespace {

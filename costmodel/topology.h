@@ -21,9 +21,9 @@
 #include <vector>
 
 #include "costmodel/collective.h"
-#include "costmodel/dtype.h"
-#include "costmodel/json_reader.h"
-#include "costmodel/units.h"
+#include "costmodel/base/dtype.h"
+#include "costmodel/base/json_reader.h"
+#include "costmodel/base/units.h"
 
 namespace shardlab {
 

@@ -10,11 +10,11 @@
 #include <utility>
 #include <vector>
 
-#include "costmodel/error.h"
+#include "costmodel/base/error.h"
 #include "costmodel/straggler.h"
 #include "runner/command_line.h"
-#include "runner/version.h"
-#include "strategies/evaluator.h"
+#include "runner/base/version.h"
+#include "strategies/select/evaluator.h"
 
 namespace py = pybind11;
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "reports/number_text.h"
-#include "reports/solution_answers.h"
+#include "reports/records/solution_answers.h"
 #include "reports/summary.h"
 
 namespace shardlab::reports {

@@ -7,7 +7,7 @@
 #include <tuple>
 #include <utility>
 
-#include "costmodel/error.h"
+#include "costmodel/base/error.h"
 #include "reports/statistics.h"
 
 namespace shardlab::reports {

@@ -23,7 +23,7 @@
 // Basis: what the reference's judgement of a decision rests on, where its collective model has
 //   measured rows. A judged decision, one whose two choices the reference prices, is `measured` when
 //   every communication step of the baseline's choice, of the candidate's and of the best was
-//   measured (reports/price_basis.h: a row of the same collective among as many ranks on as many
+//   measured (reports/records/price_basis.h: a row of the same collective among as many ranks on as many
 //   hosts, the bytes between the smallest and the largest such row), `carried over` when one was not,
 //   and `local work` when none of the three communicates.
 //
@@ -40,7 +40,7 @@
 #include <string_view>
 #include <vector>
 
-#include "reports/record.h"
+#include "reports/records/record.h"
 
 namespace shardlab::reports {
 

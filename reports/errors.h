@@ -12,7 +12,7 @@
 #include <optional>
 #include <vector>
 
-#include "reports/validation_record.h"
+#include "reports/records/validation_record.h"
 
 namespace shardlab::reports {
 

@@ -4,7 +4,7 @@
 #include <charconv>
 #include <cmath>
 
-#include "costmodel/error.h"
+#include "costmodel/base/error.h"
 
 namespace shardlab::reports {
 namespace {

@@ -9,7 +9,7 @@
 
 #include <string>
 
-#include "reports/record.h"
+#include "reports/records/record.h"
 
 namespace shardlab::reports {
 

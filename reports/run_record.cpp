@@ -2,8 +2,8 @@
 
 #include <utility>
 
-#include "costmodel/error.h"
-#include "reports/json_text.h"
+#include "costmodel/base/error.h"
+#include "reports/records/json_text.h"
 #include "reports/section.h"
 #include "reports/writers/html.h"
 #include "reports/writers/inline_text.h"

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "costmodel/error.h"
+#include "costmodel/base/error.h"
 
 namespace shardlab::reports {
 namespace {

@@ -14,11 +14,11 @@
 #include <vector>
 
 #include "reports/comparison.h"
-#include "reports/record.h"
-#include "reports/simulation_record.h"
-#include "reports/solution_record.h"
-#include "reports/ties_record.h"
-#include "reports/validation_record.h"
+#include "reports/records/record.h"
+#include "reports/records/simulation_record.h"
+#include "reports/records/solution_record.h"
+#include "reports/records/ties_record.h"
+#include "reports/records/validation_record.h"
 
 namespace shardlab::reports {
 

@@ -5,7 +5,7 @@
 
 #include "runner/commands/commands.h"
 #include "runner/usage.h"
-#include "runner/version.h"
+#include "runner/base/version.h"
 
 namespace shardlab {
 namespace {

@@ -5,13 +5,13 @@
 //   session.results = &out;
 //   const int exit_code = run_command_line({"plan", "--mesh", "8", ...}, session);
 //
-// Throws what commands throw (costmodel/error.h): InputError for words that make no command.
+// Throws what commands throw (costmodel/base/error.h): InputError for words that make no command.
 #pragma once
 
 #include <string>
 #include <vector>
 
-#include "runner/cli.h"
+#include "runner/session/cli.h"
 
 namespace shardlab {
 

@@ -7,9 +7,9 @@
 #include <exception>
 #include <iostream>
 
-#include "costmodel/error.h"
+#include "costmodel/base/error.h"
 #include "runner/command_line.h"
-#include "runner/terminal.h"
+#include "runner/base/terminal.h"
 
 namespace shardlab {
 namespace {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "costmodel/text.h"
+#include "costmodel/base/text.h"
 
 namespace shardlab {
 namespace {

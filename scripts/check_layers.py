@@ -29,7 +29,7 @@ LAYERS = {
     "costmodel": Layer(("costmodel/",), ("Eigen", "nlohmann"), reads_files=False),
     "sim": Layer(("sim/", "costmodel/"), ("Eigen", "boost"), NO_MODEL, reads_files=False),
     "strategies": Layer(("strategies/", "sim/", "costmodel/"), ("boost", "nlohmann"), NO_MODEL),
-    "reports": Layer(("reports/", "costmodel/units.h", "costmodel/error.h"), ("nlohmann",)),
+    "reports": Layer(("reports/", "costmodel/base/units.h", "costmodel/base/error.h"), ("nlohmann",)),
     "runner": Layer(
         ("runner/", "reports/", "strategies/", "sim/", "costmodel/"),
         ("CLI", "Eigen", "boost", "nlohmann"),
@@ -66,7 +66,7 @@ LIBRARY_NEVER = (
     (re.compile(r"\bstd::(w?(?:cout|cerr|clog))\b"), NEVER_PRINTS),
     (_call("v?f?printf|v?dprintf|f?puts|f?putc|putchar|fwrite|perror"), NEVER_PRINTS),
     (_call("_?exit|_Exit|quick_exit|abort"), "a library throws; runner/main.cpp ends the process"),
-    (_call("(?:secure_)?getenv|setenv|putenv"), "runner/env.h reads the environment"),
+    (_call("(?:secure_)?getenv|setenv|putenv"), "runner/base/env.h reads the environment"),
     (re.compile(r"\bstd::(system)\s*\("), "runner starts processes"),
     (re.compile(r"\bstd::(o?fstream)\b"), "a library never writes files"),
 )

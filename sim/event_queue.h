@@ -14,8 +14,8 @@
 #include <string>
 #include <vector>
 
-#include "costmodel/error.h"
-#include "costmodel/units.h"
+#include "costmodel/base/error.h"
+#include "costmodel/base/units.h"
 
 namespace shardlab {
 

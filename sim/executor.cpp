@@ -5,9 +5,9 @@
 #include <map>
 #include <utility>
 
-#include "costmodel/error.h"
-#include "costmodel/text.h"
-#include "sim/parallel.h"
+#include "costmodel/base/error.h"
+#include "costmodel/base/text.h"
+#include "costmodel/base/parallel.h"
 #include "sim/partial_values.h"
 #include "sim/tensor_kernels.h"
 

@@ -7,8 +7,8 @@
 #include <memory>
 #include <string>
 
-#include "costmodel/error.h"
-#include "sim/parallel.h"
+#include "costmodel/base/error.h"
+#include "costmodel/base/parallel.h"
 #include "sim/tensor_kernels.h"
 
 namespace shardlab {

@@ -6,8 +6,8 @@
 #include <new>
 #include <string>
 
-#include "costmodel/error.h"
-#include "costmodel/text.h"
+#include "costmodel/base/error.h"
+#include "costmodel/base/text.h"
 
 namespace shardlab {
 namespace {

@@ -17,7 +17,7 @@
 #include <mutex>
 #include <vector>
 
-#include "costmodel/dtype.h"
+#include "costmodel/base/dtype.h"
 #include "sim/tensor_spec.h"
 
 namespace shardlab {

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <numeric>
 
-#include "costmodel/error.h"
-#include "costmodel/text.h"
+#include "costmodel/base/error.h"
+#include "costmodel/base/text.h"
 
 namespace shardlab {
 namespace {

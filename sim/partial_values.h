@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-#include "costmodel/dtype.h"
+#include "costmodel/base/dtype.h"
 #include "sim/counter_hash.h"
 #include "sim/mesh.h"
 #include "sim/placement.h"

@@ -4,8 +4,8 @@
 #include <array>
 #include <cmath>
 
-#include "costmodel/error.h"
-#include "costmodel/text.h"
+#include "costmodel/base/error.h"
+#include "costmodel/base/text.h"
 
 namespace shardlab {
 namespace {

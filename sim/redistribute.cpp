@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "costmodel/error.h"
+#include "costmodel/base/error.h"
 #include "sim/planners/greedy.h"
 
 namespace shardlab {

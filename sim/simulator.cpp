@@ -9,10 +9,10 @@
 #include <set>
 #include <utility>
 
-#include "costmodel/error.h"
-#include "costmodel/text.h"
+#include "costmodel/base/error.h"
+#include "costmodel/base/text.h"
 #include "sim/counter_hash.h"
-#include "sim/parallel.h"
+#include "costmodel/base/parallel.h"
 
 namespace shardlab {
 namespace {

@@ -21,7 +21,7 @@
 #include <string>
 #include <vector>
 
-#include "costmodel/dtype.h"
+#include "costmodel/base/dtype.h"
 #include "costmodel/topology.h"
 #include "sim/event_queue.h"
 #include "sim/mesh.h"

@@ -4,8 +4,8 @@
 #include <array>
 #include <cmath>
 
-#include "costmodel/error.h"
-#include "costmodel/text.h"
+#include "costmodel/base/error.h"
+#include "costmodel/base/text.h"
 #include "sim/counter_hash.h"
 
 namespace shardlab {

@@ -17,7 +17,7 @@
 #include <string>
 #include <string_view>
 
-#include "costmodel/units.h"
+#include "costmodel/base/units.h"
 
 namespace shardlab {
 

@@ -15,7 +15,7 @@
 #include <span>
 #include <vector>
 
-#include "costmodel/error.h"
+#include "costmodel/base/error.h"
 #include "sim/host_tensor.h"
 #include "sim/placement.h"
 

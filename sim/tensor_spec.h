@@ -18,8 +18,8 @@
 #include <string_view>
 #include <vector>
 
-#include "costmodel/dtype.h"
-#include "costmodel/units.h"
+#include "costmodel/base/dtype.h"
+#include "costmodel/base/units.h"
 #include "sim/mesh.h"
 #include "sim/placement.h"
 

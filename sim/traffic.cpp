@@ -4,7 +4,7 @@
 #include <map>
 #include <string>
 
-#include "costmodel/error.h"
+#include "costmodel/base/error.h"
 #include "sim/fake_group.h"
 
 namespace shardlab {

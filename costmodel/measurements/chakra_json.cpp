@@ -6,7 +6,7 @@
 #include <limits>
 #include <utility>
 
-#include "costmodel/text.h"
+#include "costmodel/base/text.h"
 
 namespace shardlab {
 namespace {

@@ -24,7 +24,7 @@
 #include <string>
 #include <string_view>
 
-#include "costmodel/json_reader.h"
+#include "costmodel/base/json_reader.h"
 #include "costmodel/measurements/chakra_messages.h"
 
 namespace shardlab {

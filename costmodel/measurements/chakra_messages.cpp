@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <bit>
 
-#include "costmodel/error.h"
+#include "costmodel/base/error.h"
 #include "costmodel/measurements/chakra_wire.h"
 
 namespace shardlab {

@@ -6,10 +6,10 @@
 #include <cmath>
 #include <utility>
 
-#include "costmodel/error.h"
+#include "costmodel/base/error.h"
 #include "costmodel/measurements/chakra_wire.h"
 #include "costmodel/measurements/nccl_tests_names.h"
-#include "costmodel/text.h"
+#include "costmodel/base/text.h"
 
 namespace shardlab {
 namespace {

@@ -1,6 +1,6 @@
 #include "costmodel/measurements/chakra_wire.h"
 
-#include "costmodel/error.h"
+#include "costmodel/base/error.h"
 
 namespace shardlab {
 namespace {

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "costmodel/text.h"
+#include "costmodel/base/text.h"
 
 namespace shardlab {
 namespace {

@@ -20,7 +20,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "costmodel/json_reader.h"
+#include "costmodel/base/json_reader.h"
 #include "costmodel/measurements/collective_trace.h"
 
 namespace shardlab {

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <limits>
 
-#include "costmodel/dtype.h"
+#include "costmodel/base/dtype.h"
 
 namespace shardlab {
 namespace {

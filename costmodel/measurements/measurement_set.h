@@ -15,8 +15,8 @@
 #include <vector>
 
 #include "costmodel/collective.h"
-#include "costmodel/json_reader.h"
-#include "costmodel/units.h"
+#include "costmodel/base/json_reader.h"
+#include "costmodel/base/units.h"
 
 namespace shardlab {
 

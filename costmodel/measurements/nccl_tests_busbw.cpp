@@ -4,7 +4,7 @@
 #include <charconv>
 #include <cmath>
 
-#include "costmodel/text.h"
+#include "costmodel/base/text.h"
 
 namespace shardlab {
 namespace {

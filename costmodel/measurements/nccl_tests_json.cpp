@@ -2,12 +2,12 @@
 #include <cmath>
 #include <utility>
 
-#include "costmodel/error.h"
+#include "costmodel/base/error.h"
 #include "costmodel/measurements/nccl_tests_busbw.h"
 #include "costmodel/measurements/nccl_tests_names.h"
 #include "costmodel/measurements/nccl_tests_reader.h"
 #include "costmodel/measurements/nccl_tests_run.h"
-#include "costmodel/text.h"
+#include "costmodel/base/text.h"
 
 namespace shardlab {
 namespace {

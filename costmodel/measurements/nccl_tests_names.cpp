@@ -4,9 +4,9 @@
 #include <cmath>
 #include <vector>
 
-#include "costmodel/dtype.h"
+#include "costmodel/base/dtype.h"
 #include "costmodel/measurements/nccl_tests_reader.h"
-#include "costmodel/text.h"
+#include "costmodel/base/text.h"
 
 namespace shardlab {
 namespace {

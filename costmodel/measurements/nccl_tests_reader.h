@@ -21,7 +21,7 @@
 #include <string>
 #include <string_view>
 
-#include "costmodel/json_reader.h"
+#include "costmodel/base/json_reader.h"
 #include "costmodel/measurements/measurement_set.h"
 
 namespace shardlab {

@@ -5,9 +5,9 @@
 #include <cmath>
 #include <map>
 
-#include "costmodel/error.h"
+#include "costmodel/base/error.h"
 #include "costmodel/nccl_tuning.h"
-#include "costmodel/text.h"
+#include "costmodel/base/text.h"
 
 namespace shardlab {
 namespace {

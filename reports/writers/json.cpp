@@ -4,7 +4,7 @@
 #include <optional>
 #include <utility>
 
-#include "reports/json_text.h"
+#include "reports/records/json_text.h"
 #include "reports/summary.h"
 #include "reports/writers/inline_text.h"
 

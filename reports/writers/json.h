@@ -18,7 +18,7 @@
 #include <string_view>
 
 #include "reports/comparison.h"
-#include "reports/record.h"
+#include "reports/records/record.h"
 
 namespace shardlab::reports {
 

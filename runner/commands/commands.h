@@ -1,7 +1,7 @@
 // One function per command; each lives in the file of its name.
 #pragma once
 
-#include "runner/cli.h"
+#include "runner/session/cli.h"
 
 namespace shardlab {
 

@@ -7,18 +7,18 @@
 #include <limits>
 #include <set>
 
-#include "costmodel/text.h"
-#include "reports/record.h"
+#include "costmodel/base/text.h"
+#include "reports/records/record.h"
 #include "reports/report.h"
 #include "reports/statistics.h"
 #include "runner/commands/commands.h"
-#include "runner/explained_flips.h"
-#include "runner/run_reports.h"
-#include "runner/terminal.h"
-#include "sim/parallel.h"
-#include "strategies/evaluator.h"
-#include "strategies/invariants.h"
-#include "strategies/questionnaire.h"
+#include "runner/evaluation/explained_flips.h"
+#include "runner/session/run_reports.h"
+#include "runner/base/terminal.h"
+#include "costmodel/base/parallel.h"
+#include "strategies/select/evaluator.h"
+#include "strategies/select/invariants.h"
+#include "strategies/select/questionnaire.h"
 
 namespace shardlab {
 namespace {

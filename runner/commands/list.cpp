@@ -5,14 +5,14 @@
 
 #include "costmodel/measurements/tuner_csv.h"
 #include "costmodel/registry.h"
-#include "costmodel/text.h"
+#include "costmodel/base/text.h"
 #include "runner/commands/commands.h"
-#include "runner/experiment.h"
-#include "runner/measurement_files.h"
-#include "runner/terminal.h"
-#include "runner/validation.h"
-#include "strategies/case.h"
-#include "strategies/op_rule.h"
+#include "runner/evaluation/experiment.h"
+#include "runner/evaluation/measurement_files.h"
+#include "runner/base/terminal.h"
+#include "runner/evaluation/validation.h"
+#include "strategies/cases/case.h"
+#include "strategies/rules/op_rule.h"
 
 namespace shardlab {
 namespace {

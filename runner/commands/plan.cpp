@@ -1,12 +1,12 @@
 // shardlab plan: one redistribution, its steps and its price.
 #include <cmath>
 
-#include "costmodel/text.h"
+#include "costmodel/base/text.h"
 #include "runner/commands/commands.h"
-#include "runner/redistribution.h"
-#include "runner/terminal.h"
+#include "runner/simulate/redistribution.h"
+#include "runner/base/terminal.h"
 #include "sim/bounds.h"
-#include "strategies/evaluator.h"
+#include "strategies/select/evaluator.h"
 
 namespace shardlab {
 namespace {

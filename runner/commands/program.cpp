@@ -1,7 +1,7 @@
 // shardlab program: a built-in program as a file.
 #include "runner/commands/commands.h"
-#include "runner/write_file.h"
-#include "strategies/built_in_programs.h"
+#include "runner/base/write_file.h"
+#include "strategies/programs/built_in_programs.h"
 
 namespace shardlab {
 namespace {

@@ -3,11 +3,11 @@
 #include <limits>
 #include <memory>
 
-#include "costmodel/text.h"
+#include "costmodel/base/text.h"
 #include "runner/commands/commands.h"
-#include "runner/terminal.h"
-#include "sim/parallel.h"
-#include "strategies/case.h"
+#include "runner/base/terminal.h"
+#include "costmodel/base/parallel.h"
+#include "strategies/cases/case.h"
 
 namespace shardlab {
 namespace {

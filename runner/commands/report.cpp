@@ -3,8 +3,8 @@
 #include <map>
 
 #include "runner/commands/commands.h"
-#include "runner/read_json.h"
-#include "runner/run_reports.h"
+#include "runner/config/read_json.h"
+#include "runner/session/run_reports.h"
 
 namespace shardlab {
 namespace {

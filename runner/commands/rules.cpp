@@ -2,12 +2,12 @@
 #include <algorithm>
 #include <array>
 
-#include "costmodel/text.h"
+#include "costmodel/base/text.h"
 #include "runner/commands/commands.h"
-#include "runner/terminal.h"
+#include "runner/base/terminal.h"
 #include "sim/mesh.h"
-#include "sim/parallel.h"
-#include "strategies/rule_proof.h"
+#include "costmodel/base/parallel.h"
+#include "strategies/proof/rule_proof.h"
 
 namespace shardlab {
 namespace {

@@ -4,11 +4,11 @@
 #include <map>
 #include <numeric>
 
-#include "costmodel/text.h"
+#include "costmodel/base/text.h"
 #include "runner/commands/commands.h"
-#include "runner/op_arguments.h"
-#include "runner/terminal.h"
-#include "strategies/evaluator.h"
+#include "runner/session/op_arguments.h"
+#include "runner/base/terminal.h"
+#include "strategies/select/evaluator.h"
 
 namespace shardlab {
 namespace {

@@ -2,16 +2,16 @@
 // real bytes and in virtual time.
 #include <algorithm>
 
-#include "costmodel/text.h"
-#include "runner/chosen_op.h"
+#include "costmodel/base/text.h"
+#include "runner/simulate/chosen_op.h"
 #include "runner/commands/commands.h"
-#include "runner/commands/simulate_program.h"
-#include "runner/op_arguments.h"
-#include "runner/redistribution.h"
-#include "runner/run_reports.h"
-#include "runner/simulation.h"
+#include "runner/simulate/simulate_program.h"
+#include "runner/session/op_arguments.h"
+#include "runner/simulate/redistribution.h"
+#include "runner/session/run_reports.h"
+#include "runner/simulate/simulation.h"
 #include "sim/tensor_kernels.h"
-#include "strategies/op_sample.h"
+#include "strategies/proof/op_sample.h"
 
 namespace shardlab {
 namespace {

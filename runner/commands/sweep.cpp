@@ -1,14 +1,14 @@
 // shardlab sweep: an experiment, streamed, resumable, in as many parts as there are machines.
-#include "runner/sweep.h"
+#include "runner/evaluation/sweep.h"
 
 #include <chrono>
 #include <iostream>
 
-#include "costmodel/text.h"
+#include "costmodel/base/text.h"
 #include "runner/commands/commands.h"
-#include "runner/env.h"
+#include "runner/base/env.h"
 #include "runner/launch/place.h"
-#include "runner/terminal.h"
+#include "runner/base/terminal.h"
 
 namespace shardlab {
 namespace {

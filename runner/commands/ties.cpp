@@ -1,15 +1,15 @@
 // shardlab ties: exact ties, near ties and order-dependent choices of a suite.
-#include "strategies/ties.h"
+#include "strategies/select/ties.h"
 
 #include <limits>
 #include <map>
 
-#include "costmodel/text.h"
+#include "costmodel/base/text.h"
 #include "runner/commands/commands.h"
-#include "runner/run_reports.h"
-#include "runner/simulation.h"
-#include "runner/terminal.h"
-#include "sim/parallel.h"
+#include "runner/session/run_reports.h"
+#include "runner/simulate/simulation.h"
+#include "runner/base/terminal.h"
+#include "costmodel/base/parallel.h"
 
 namespace shardlab {
 namespace {

@@ -5,15 +5,15 @@
 #include <set>
 
 #include "costmodel/measurements/nccl_log.h"
-#include "costmodel/text.h"
+#include "costmodel/base/text.h"
 #include "runner/commands/commands.h"
-#include "runner/measurement_files.h"
-#include "runner/nccl_table.h"
-#include "runner/run_reports.h"
-#include "runner/scoreboard.h"
-#include "runner/simulation.h"
-#include "runner/terminal.h"
-#include "runner/validation.h"
+#include "runner/evaluation/measurement_files.h"
+#include "runner/evaluation/nccl_table.h"
+#include "runner/session/run_reports.h"
+#include "runner/evaluation/scoreboard.h"
+#include "runner/simulate/simulation.h"
+#include "runner/base/terminal.h"
+#include "runner/evaluation/validation.h"
 
 namespace shardlab {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <charconv>
 
-#include "costmodel/error.h"
+#include "costmodel/base/error.h"
 
 namespace shardlab {
 namespace {

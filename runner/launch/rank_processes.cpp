@@ -17,11 +17,11 @@
 #include <optional>
 #include <thread>
 
-#include "costmodel/error.h"
-#include "costmodel/text.h"
-#include "runner/env.h"
+#include "costmodel/base/error.h"
+#include "costmodel/base/text.h"
+#include "runner/base/env.h"
 #include "runner/launch/socket.h"
-#include "runner/terminal.h"
+#include "runner/base/terminal.h"
 
 extern char** environ;
 

@@ -17,7 +17,7 @@
 #include <thread>
 #include <utility>
 
-#include "costmodel/error.h"
+#include "costmodel/base/error.h"
 
 namespace shardlab {
 namespace {

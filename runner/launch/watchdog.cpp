@@ -4,8 +4,8 @@
 
 #include <utility>
 
-#include "costmodel/text.h"
-#include "runner/cli.h"
+#include "costmodel/base/text.h"
+#include "runner/session/cli.h"
 
 namespace shardlab {
 namespace {

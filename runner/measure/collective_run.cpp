@@ -5,7 +5,7 @@
 #include <cstring>
 #include <numeric>
 
-#include "costmodel/text.h"
+#include "costmodel/base/text.h"
 #include "reports/statistics.h"
 
 namespace shardlab {

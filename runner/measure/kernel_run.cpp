@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "costmodel/text.h"
+#include "costmodel/base/text.h"
 #include "reports/statistics.h"
 
 namespace shardlab {

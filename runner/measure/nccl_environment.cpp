@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "runner/env.h"
+#include "runner/base/env.h"
 
 namespace shardlab {
 namespace {

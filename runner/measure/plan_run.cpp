@@ -4,7 +4,7 @@
 #include <map>
 #include <random>
 
-#include "costmodel/error.h"
+#include "costmodel/base/error.h"
 #include "runner/measure/step_run.h"
 
 namespace shardlab {

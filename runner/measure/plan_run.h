@@ -20,7 +20,7 @@
 #include "costmodel/measurements/measurement_set.h"
 #include "runner/measure/collective_run.h"
 #include "sim/executor.h"
-#include "strategies/evaluator.h"
+#include "strategies/select/evaluator.h"
 
 namespace shardlab {
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "costmodel/error.h"
+#include "costmodel/base/error.h"
 #include "sim/fake_group.h"
 #include "sim/tensor_kernels.h"
 

@@ -3,9 +3,9 @@
 #include <array>
 #include <cstdio>
 
-#include "costmodel/dtype.h"
-#include "costmodel/text.h"
-#include "runner/terminal.h"
+#include "costmodel/base/dtype.h"
+#include "costmodel/base/text.h"
+#include "runner/base/terminal.h"
 
 namespace shardlab {
 namespace {

@@ -26,7 +26,7 @@
 #include <vector>
 
 #include "costmodel/collective.h"
-#include "costmodel/dtype.h"
+#include "costmodel/base/dtype.h"
 #include "runner/launch/rendezvous.h"
 #include "sim/placement.h"
 

@@ -13,7 +13,7 @@
 #include <exception>
 #include <thread>
 
-#include "costmodel/error.h"
+#include "costmodel/base/error.h"
 #include "runner/nccl/backend.h"
 #include "runner/nccl/kernels_cpu.h"
 #include "sim/fake_group.h"

@@ -1,5 +1,5 @@
 // The build without NCCL: every question has the same answer.
-#include "costmodel/error.h"
+#include "costmodel/base/error.h"
 #include "runner/nccl/backend.h"
 
 namespace shardlab {

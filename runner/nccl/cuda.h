@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "costmodel/error.h"
+#include "costmodel/base/error.h"
 #include "runner/nccl/backend.h"
 
 namespace shardlab {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "costmodel/error.h"
+#include "costmodel/base/error.h"
 #include "sim/planners/graph_edges.h"
 #include "sim/planners/graph_nodes.h"
 #include "sim/planners/graph_relaxed.h"

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "costmodel/error.h"
+#include "costmodel/base/error.h"
 #include "strategies/solvers/list_elimination.h"
 
 namespace shardlab {

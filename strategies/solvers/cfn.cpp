@@ -8,8 +8,8 @@
 #include <numeric>
 #include <utility>
 
-#include "costmodel/error.h"
-#include "costmodel/text.h"
+#include "costmodel/base/error.h"
+#include "costmodel/base/text.h"
 
 namespace shardlab {
 namespace {

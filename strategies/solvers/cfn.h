@@ -17,7 +17,7 @@
 #include <string>
 #include <string_view>
 
-#include "costmodel/json_reader.h"
+#include "costmodel/base/json_reader.h"
 #include "strategies/solvers/network.h"
 
 namespace shardlab {

@@ -9,7 +9,7 @@
 #include <map>
 #include <set>
 
-#include "costmodel/error.h"
+#include "costmodel/base/error.h"
 #include "strategies/solvers/budget_search.h"
 #include "strategies/solvers/exact.h"
 

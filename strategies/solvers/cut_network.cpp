@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "costmodel/error.h"
+#include "costmodel/base/error.h"
 #include "strategies/solvers/key_index.h"
 
 namespace shardlab {

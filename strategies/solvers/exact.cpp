@@ -5,7 +5,7 @@
 #include <cmath>
 #include <numeric>
 
-#include "costmodel/error.h"
+#include "costmodel/base/error.h"
 #include "strategies/solvers/budget_search.h"
 #include "strategies/solvers/certificate.h"
 #include "strategies/solvers/list_elimination.h"

@@ -17,7 +17,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "costmodel/error.h"
+#include "costmodel/base/error.h"
 #include "strategies/solvers/bucket_tree.h"
 
 namespace shardlab {

@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "costmodel/error.h"
-#include "sim/parallel.h"
+#include "costmodel/base/error.h"
+#include "costmodel/base/parallel.h"
 #include "strategies/solvers/list_elimination.h"
 
 namespace shardlab {

@@ -5,8 +5,8 @@
 #include <cmath>
 #include <set>
 
-#include "costmodel/error.h"
-#include "costmodel/text.h"
+#include "costmodel/base/error.h"
+#include "costmodel/base/text.h"
 
 namespace shardlab {
 

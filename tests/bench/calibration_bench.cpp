@@ -3,7 +3,7 @@
 
 #include <cmath>
 
-#include "costmodel/calibration.h"
+#include "costmodel/calibrate/calibration.h"
 #include "tests/support/reference_topology.h"
 
 namespace shardlab {

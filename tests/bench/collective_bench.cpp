@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "sim/executor.h"
-#include "strategies/evaluator.h"
+#include "strategies/select/evaluator.h"
 #include "tests/support/reference_stacks.h"
 #include "tests/support/reference_topology.h"
 

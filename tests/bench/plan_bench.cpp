@@ -6,7 +6,7 @@
 //   BM_SearchGraph/<mesh dims>   the search alone
 //
 // An iteration asks every pair of questions.json once.
-#include "strategies/evaluator.h"
+#include "strategies/select/evaluator.h"
 #include "tests/bench/questions.h"
 
 namespace shardlab {

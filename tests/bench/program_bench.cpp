@@ -4,9 +4,9 @@
 
 #include <string>
 
-#include "runner/read_json.h"
-#include "strategies/built_in_programs.h"
-#include "strategies/sharding_problem.h"
+#include "runner/config/read_json.h"
+#include "strategies/programs/built_in_programs.h"
+#include "strategies/programs/sharding_problem.h"
 #include "tests/support/shipped.h"
 
 namespace shardlab {

@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "strategies/op_call.h"
+#include "strategies/rules/op_call.h"
 #include "tests/support/shipped.h"
 
 namespace shardlab::bench {

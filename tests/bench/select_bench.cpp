@@ -2,9 +2,9 @@
 // every iteration.
 //
 //   BM_SelectMm/<mesh dims>, BM_SelectAdd/<mesh dims>
-#include "costmodel/error.h"
-#include "strategies/decision_cache.h"
-#include "strategies/evaluator.h"
+#include "costmodel/base/error.h"
+#include "strategies/select/decision_cache.h"
+#include "strategies/select/evaluator.h"
 #include "tests/bench/questions.h"
 
 namespace shardlab {

@@ -11,7 +11,7 @@
 #include "sim/counter_hash.h"
 #include "sim/simulator.h"
 #include "sim/traffic.h"
-#include "strategies/evaluator.h"
+#include "strategies/select/evaluator.h"
 #include "tests/support/reference_stacks.h"
 #include "tests/support/reference_topology.h"
 

@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "costmodel/dtype.h"
+#include "costmodel/base/dtype.h"
 #include "costmodel/registry.h"
-#include "costmodel/text.h"
+#include "costmodel/base/text.h"
 #include "tests/support/process.h"
 #include "tests/support/shipped.h"
 

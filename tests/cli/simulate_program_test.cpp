@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "costmodel/text.h"
+#include "costmodel/base/text.h"
 #include "tests/cli/messages.h"
 
 namespace shardlab::testing_support {

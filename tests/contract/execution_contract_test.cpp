@@ -8,12 +8,12 @@
 #include <string_view>
 #include <vector>
 
-#include "costmodel/error.h"
+#include "costmodel/base/error.h"
 #include "sim/executor.h"
 #include "sim/simulator.h"
 #include "sim/tensor_kernels.h"
 #include "sim/traffic.h"
-#include "strategies/evaluator.h"
+#include "strategies/select/evaluator.h"
 #include "tests/support/random_layouts.h"
 #include "tests/support/random_source.h"
 #include "tests/support/reference_stacks.h"

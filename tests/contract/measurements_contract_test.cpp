@@ -6,8 +6,8 @@
 #include <set>
 
 #include "costmodel/measurements/health.h"
-#include "runner/measurement_files.h"
-#include "runner/validation.h"
+#include "runner/evaluation/measurement_files.h"
+#include "runner/evaluation/validation.h"
 #include "tests/support/process.h"
 #include "tests/support/shipped.h"
 

@@ -10,12 +10,12 @@
 #include <ctime>
 #include <functional>
 
-#include "costmodel/error.h"
+#include "costmodel/base/error.h"
 #include "sim/fake_group.h"
 #include "sim/tensor_kernels.h"
-#include "strategies/evaluator.h"
-#include "strategies/op_execution.h"
-#include "strategies/op_sample.h"
+#include "strategies/select/evaluator.h"
+#include "strategies/proof/op_execution.h"
+#include "strategies/proof/op_sample.h"
 #include "tests/support/op_samples.h"
 #include "tests/support/random_layouts.h"
 #include "tests/support/random_source.h"

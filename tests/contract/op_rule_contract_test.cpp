@@ -7,9 +7,9 @@
 #include <optional>
 #include <set>
 
-#include "costmodel/error.h"
-#include "strategies/expansion.h"
-#include "strategies/op_rule.h"
+#include "costmodel/base/error.h"
+#include "strategies/rules/expansion.h"
+#include "strategies/rules/op_rule.h"
 #include "tests/support/op_samples.h"
 #include "tests/support/random_layouts.h"
 #include "tests/support/reference_stacks.h"

@@ -5,9 +5,9 @@
 #include <cmath>
 #include <limits>
 
-#include "costmodel/error.h"
-#include "strategies/op_sample.h"
-#include "strategies/price_flips.h"
+#include "costmodel/base/error.h"
+#include "strategies/proof/op_sample.h"
+#include "strategies/select/price_flips.h"
 #include "tests/support/random_layouts.h"
 #include "tests/support/reference_stacks.h"
 #include "tests/support/reference_topology.h"

@@ -5,7 +5,7 @@
 #include <cctype>
 #include <set>
 
-#include "strategies/rule_proof.h"
+#include "strategies/proof/rule_proof.h"
 
 namespace shardlab {
 namespace {

@@ -6,11 +6,11 @@
 #include <memory>
 #include <thread>
 
-#include "costmodel/error.h"
-#include "costmodel/text.h"
-#include "sim/parallel.h"
-#include "strategies/evaluator.h"
-#include "strategies/op_sample.h"
+#include "costmodel/base/error.h"
+#include "costmodel/base/text.h"
+#include "costmodel/base/parallel.h"
+#include "strategies/select/evaluator.h"
+#include "strategies/proof/op_sample.h"
 #include "tests/support/random_layouts.h"
 #include "tests/support/reference_stacks.h"
 #include "tests/support/reference_topology.h"

@@ -6,7 +6,7 @@
 #include <limits>
 #include <map>
 
-#include "strategies/evaluator.h"
+#include "strategies/select/evaluator.h"
 #include "tests/support/random_layouts.h"
 #include "tests/support/reference_stacks.h"
 #include "tests/support/shipped.h"

@@ -6,7 +6,7 @@
 
 #include <filesystem>
 
-#include "runner/configs.h"
+#include "runner/config/configs.h"
 
 namespace shardlab::testing_support {
 namespace {

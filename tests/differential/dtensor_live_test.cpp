@@ -9,7 +9,7 @@
 #include <random>
 #include <tuple>
 
-#include "runner/configs.h"
+#include "runner/config/configs.h"
 #include "tests/support/dtensor_golden.h"
 
 namespace shardlab::testing_support {

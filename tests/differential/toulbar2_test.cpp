@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <sstream>
 
-#include "runner/read_json.h"
+#include "runner/config/read_json.h"
 #include "strategies/solvers/cfn.h"
 #include "strategies/solvers/exact.h"
 #include "tests/support/autoparallel_instance.h"

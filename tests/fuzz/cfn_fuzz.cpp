@@ -1,7 +1,7 @@
 // The reader of toulbar2's format: a text is refused with a ConfigError, or it is read, written and read
 // back, and, when it is small, solved.
-#include "costmodel/error.h"
-#include "runner/read_json.h"
+#include "costmodel/base/error.h"
+#include "runner/config/read_json.h"
 #include "strategies/solvers/cfn.h"
 #include "strategies/solvers/exact.h"
 #include "tests/fuzz/fuzz.h"

@@ -2,10 +2,10 @@
 // JSON and as protocol buffers, and into sets that hold.
 //
 // Byte 0: 0 for no hints, else GPUs a host; then the file.
-#include "costmodel/error.h"
+#include "costmodel/base/error.h"
 #include "costmodel/measurements/chakra_json.h"
 #include "costmodel/measurements/chakra_trace.h"
-#include "runner/read_json.h"
+#include "runner/config/read_json.h"
 #include "tests/fuzz/trace_checks.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

@@ -5,13 +5,13 @@
 #include <algorithm>
 #include <array>
 
-#include "costmodel/error.h"
-#include "runner/configs.h"
-#include "strategies/case.h"
-#include "strategies/program.h"
-#include "strategies/questionnaire.h"
-#include "strategies/suite.h"
-#include "strategies/ties.h"
+#include "costmodel/base/error.h"
+#include "runner/config/configs.h"
+#include "strategies/cases/case.h"
+#include "strategies/programs/program.h"
+#include "strategies/select/questionnaire.h"
+#include "strategies/select/suite.h"
+#include "strategies/select/ties.h"
 #include "tests/fuzz/fuzz.h"
 
 namespace shardlab::testing_support {

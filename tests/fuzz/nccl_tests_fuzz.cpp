@@ -2,10 +2,10 @@
 // sensible figures and prints JSON that reads back to the same.
 #include <cmath>
 
-#include "costmodel/error.h"
+#include "costmodel/base/error.h"
 #include "costmodel/measurements/health.h"
-#include "runner/measurement_files.h"
-#include "runner/read_json.h"
+#include "runner/evaluation/measurement_files.h"
+#include "runner/config/read_json.h"
 #include "tests/fuzz/fuzz.h"
 
 namespace shardlab::testing_support {

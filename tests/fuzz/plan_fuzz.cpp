@@ -7,7 +7,7 @@
 #include <cmath>
 
 #include "costmodel/registry.h"
-#include "runner/read_json.h"
+#include "runner/config/read_json.h"
 #include "sim/bounds.h"
 #include "sim/redistribute.h"
 #include "tests/fuzz/draw.h"

@@ -6,10 +6,10 @@
 #include <array>
 #include <cmath>
 
-#include "costmodel/error.h"
-#include "runner/read_json.h"
-#include "strategies/questionnaire.h"
-#include "strategies/ties.h"
+#include "costmodel/base/error.h"
+#include "runner/config/read_json.h"
+#include "strategies/select/questionnaire.h"
+#include "strategies/select/ties.h"
 #include "tests/fuzz/draw.h"
 
 namespace shardlab::testing_support {

@@ -5,12 +5,12 @@
 // text.
 #include <array>
 
-#include "costmodel/error.h"
-#include "costmodel/text.h"
-#include "runner/configs.h"
+#include "costmodel/base/error.h"
+#include "costmodel/base/text.h"
+#include "runner/config/configs.h"
 #include "sim/slowdown.h"
-#include "strategies/op_call.h"
-#include "strategies/selection.h"
+#include "strategies/rules/op_call.h"
+#include "strategies/select/selection.h"
 #include "tests/fuzz/fuzz.h"
 
 namespace shardlab::testing_support {

@@ -1,6 +1,6 @@
 // A tuner's CSV: refused with a ConfigError, or rules that are written and read back as the same, and
 // that answer for their own sizes.
-#include "costmodel/error.h"
+#include "costmodel/base/error.h"
 #include "costmodel/measurements/tuner_csv.h"
 #include "tests/fuzz/fuzz.h"
 

@@ -1,6 +1,6 @@
 // NCCL's topology XML: a text is refused with a ConfigError, or it is a topology whose JSON reads
 // back as the same and that the model nccl prices on.
-#include "costmodel/error.h"
+#include "costmodel/base/error.h"
 #include "costmodel/measurements/topology_xml.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/support/reference_topology.h"

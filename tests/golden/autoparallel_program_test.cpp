@@ -11,11 +11,11 @@
 #include <regex>
 #include <set>
 
-#include "runner/read_json.h"
-#include "strategies/built_in_programs.h"
-#include "strategies/dtype_chains.h"
-#include "strategies/program_graph.h"
-#include "strategies/sharding_problem.h"
+#include "runner/config/read_json.h"
+#include "strategies/programs/built_in_programs.h"
+#include "strategies/programs/dtype_chains.h"
+#include "strategies/programs/program_graph.h"
+#include "strategies/programs/sharding_problem.h"
 #include "tests/support/shipped.h"
 
 namespace shardlab {

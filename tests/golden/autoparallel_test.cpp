@@ -14,9 +14,9 @@
 
 #include "costmodel/models/ap_nccl.h"
 #include "costmodel/registry.h"
-#include "runner/read_json.h"
+#include "runner/config/read_json.h"
 #include "sim/redistribute.h"
-#include "strategies/op_rule.h"
+#include "strategies/rules/op_rule.h"
 #include "tests/support/reference_topology.h"
 
 namespace shardlab {

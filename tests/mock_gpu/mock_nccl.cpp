@@ -16,7 +16,7 @@
 #include <thread>
 #include <vector>
 
-#include "costmodel/dtype.h"
+#include "costmodel/base/dtype.h"
 #include "sim/placement.h"
 #include "sim/tensor_kernels.h"
 #include "tests/mock_gpu/mock.h"

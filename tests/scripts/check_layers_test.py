@@ -48,23 +48,23 @@ class Accepts(unittest.TestCase):
     def test_each_level_sees_what_the_table_allows(self):
         for path, include in [
             ("costmodel/topology.cpp", '"costmodel/topology.h"'),
-            ("costmodel/calibration.cpp", "<Eigen/QR>"),
+            ("costmodel/calibrate/calibration.cpp", "<Eigen/QR>"),
             ("costmodel/params.cpp", "<nlohmann/json.hpp>"),
             ("costmodel/registry.cpp", '"costmodel/models/dtensor.h"'),
-            ("sim/mesh.cpp", '"costmodel/units.h"'),
+            ("sim/mesh.cpp", '"costmodel/base/units.h"'),
             ("sim/planners/graph.cpp", "<boost/graph/adjacency_list.hpp>"),
-            ("strategies/stack.cpp", '"sim/mesh.h"'),
-            ("strategies/program.cpp", "<nlohmann/json.hpp>"),
-            ("strategies/program.cpp", "<fstream>"),
-            ("reports/record.cpp", '"costmodel/units.h"'),
-            ("reports/record.cpp", '"costmodel/error.h"'),
+            ("strategies/select/stack.cpp", '"sim/mesh.h"'),
+            ("strategies/programs/program.cpp", "<nlohmann/json.hpp>"),
+            ("strategies/programs/program.cpp", "<fstream>"),
+            ("reports/records/record.cpp", '"costmodel/base/units.h"'),
+            ("reports/records/record.cpp", '"costmodel/base/error.h"'),
             ("reports/sections/flips.cpp", '"reports/section.h"'),
-            ("runner/main.cpp", '"reports/record.h"'),
+            ("runner/main.cpp", '"reports/records/record.h"'),
             ("runner/main.cpp", "<CLI/CLI.hpp>"),
             ("runner/main.cpp", "<iostream>"),
-            ("runner/terminal.cpp", "<unistd.h>"),
-            ("runner/terminal.cpp", "<sys/ioctl.h>"),
-            ("runner/version.cpp", '"shardlab_version.h"'),
+            ("runner/base/terminal.cpp", "<unistd.h>"),
+            ("runner/base/terminal.cpp", "<sys/ioctl.h>"),
+            ("runner/base/version.cpp", '"shardlab_version.h"'),
             ("runner/nccl/backend_nccl.cpp", "<nccl.h>"),
             ("runner/nccl/backend_nccl.cpp", "<cuda_runtime.h>"),
             ("tests/unit/sim/mesh_test.cpp", '"tests/support/reference_mesh.h"'),
@@ -106,14 +106,14 @@ class Rejects(unittest.TestCase):
             "costmodel": "costmodel/",
             "sim": "sim/, costmodel/ but not costmodel/models/",
             "strategies": "strategies/, sim/, costmodel/ but not costmodel/models/",
-            "reports": "reports/, costmodel/units.h, costmodel/error.h",
+            "reports": "reports/, costmodel/base/units.h, costmodel/base/error.h",
             "runner": "runner/, reports/, strategies/, sim/, costmodel/",
         }
         for folder, header in [
             ("costmodel", "sim/mesh.h"),
-            ("sim", "strategies/stack.h"),
+            ("sim", "strategies/select/stack.h"),
             ("sim", "costmodel/models/dtensor.h"),
-            ("strategies", "reports/record.h"),
+            ("strategies", "reports/records/record.h"),
             ("strategies", "costmodel/models/dtensor.h"),
             ("strategies", "runner/log.h"),
             ("reports", "sim/mesh.h"),
@@ -158,7 +158,7 @@ class Rejects(unittest.TestCase):
 
     def test_includes_that_are_not_named_from_the_root(self):
         message = 'quotes are for our files, named from the root: "sim/..."'
-        for header in ["mesh.h", "../costmodel/units.h", "planners/graph.h"]:
+        for header in ["mesh.h", "../costmodel/base/units.h", "planners/graph.h"]:
             self.assert_rejected(
                 "sim/a.cpp", f'#include "{header}"\n', f'1: "{header}": {message}'
             )
@@ -181,7 +181,7 @@ class Rejects(unittest.TestCase):
             ("void f() { exit(1); }", f"exit: {ends}"),
             ("void f() { std::exit (1); }", f"exit: {ends}"),
             ("void f() { std::abort(); }", f"abort: {ends}"),
-            ('auto* v = std::getenv("X");', "getenv: runner/env.h reads the environment"),
+            ('auto* v = std::getenv("X");', "getenv: runner/base/env.h reads the environment"),
             ('std::ofstream out("x");', "ofstream: a library never writes files"),
         ]:
             for folder in ["costmodel", "sim", "strategies", "reports"]:

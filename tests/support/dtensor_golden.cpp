@@ -6,9 +6,9 @@
 #include <map>
 #include <memory>
 
-#include "costmodel/error.h"
-#include "costmodel/text.h"
-#include "strategies/evaluator.h"
+#include "costmodel/base/error.h"
+#include "costmodel/base/text.h"
+#include "strategies/select/evaluator.h"
 #include "tests/support/shipped.h"
 
 namespace shardlab::testing_support {

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "costmodel/error.h"
-#include "strategies/op_kernel.h"
+#include "costmodel/base/error.h"
+#include "strategies/proof/op_kernel.h"
 #include "tests/support/reference_messages.h"
 
 namespace shardlab::testing_support {

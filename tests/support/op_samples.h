@@ -4,7 +4,7 @@
 #include <string_view>
 #include <vector>
 
-#include "strategies/op_sample.h"
+#include "strategies/proof/op_sample.h"
 
 namespace shardlab::testing_support {
 

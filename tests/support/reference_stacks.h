@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "strategies/stack.h"
+#include "strategies/select/stack.h"
 #include "tests/support/reference_topology.h"
 
 namespace shardlab::testing_support {

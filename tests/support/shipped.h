@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "runner/configs.h"
+#include "runner/config/configs.h"
 
 namespace shardlab::testing_support {
 

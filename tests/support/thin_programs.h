@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "costmodel/topology.h"
-#include "strategies/built_in_programs.h"
-#include "strategies/program_execution.h"
-#include "strategies/sharding_problem.h"
+#include "strategies/programs/built_in_programs.h"
+#include "strategies/programs/program_execution.h"
+#include "strategies/programs/sharding_problem.h"
 
 namespace shardlab::testing_support {
 

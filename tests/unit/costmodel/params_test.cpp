@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "costmodel/error.h"
+#include "costmodel/base/error.h"
 #include "tests/support/reference_messages.h"
 
 namespace shardlab {

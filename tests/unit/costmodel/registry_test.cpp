@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <set>
 
-#include "costmodel/error.h"
+#include "costmodel/base/error.h"
 #include "tests/support/reference_messages.h"
 #include "tests/support/reference_topology.h"
 

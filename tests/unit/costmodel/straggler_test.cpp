@@ -7,7 +7,7 @@
 #include <thread>
 #include <vector>
 
-#include "costmodel/error.h"
+#include "costmodel/base/error.h"
 #include "tests/support/random_source.h"
 #include "tests/support/reference_messages.h"
 #include "tests/support/reference_topology.h"

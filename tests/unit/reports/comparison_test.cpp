@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "costmodel/error.h"
+#include "costmodel/base/error.h"
 #include "tests/unit/reports/sample_record.h"
 
 namespace shardlab::reports {

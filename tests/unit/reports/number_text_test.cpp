@@ -8,7 +8,7 @@
 #include <locale>
 #include <string>
 
-#include "costmodel/error.h"
+#include "costmodel/base/error.h"
 
 namespace shardlab::reports {
 namespace {

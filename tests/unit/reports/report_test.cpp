@@ -5,7 +5,7 @@
 #include <locale>
 #include <string>
 
-#include "costmodel/error.h"
+#include "costmodel/base/error.h"
 #include "tests/unit/reports/sample_record.h"
 
 namespace shardlab::reports {

@@ -6,7 +6,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "costmodel/error.h"
+#include "costmodel/base/error.h"
 #include "reports/errors.h"
 #include "reports/section.h"
 #include "tests/unit/reports/sample_record.h"

@@ -10,7 +10,7 @@
 #include <string>
 #include <utility>
 
-#include "reports/record.h"
+#include "reports/records/record.h"
 
 namespace shardlab::reports {
 

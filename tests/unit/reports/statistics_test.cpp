@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "costmodel/error.h"
+#include "costmodel/base/error.h"
 
 namespace shardlab::reports {
 namespace {

@@ -6,7 +6,7 @@
 
 #include <numeric>
 
-#include "costmodel/error.h"
+#include "costmodel/base/error.h"
 #include "sim/tensor_kernels.h"
 #include "tests/support/random_source.h"
 #include "tests/support/reference_messages.h"

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "costmodel/error.h"
+#include "costmodel/base/error.h"
 #include "tests/support/random_layouts.h"
 #include "tests/support/reference_chunks.h"
 #include "tests/support/reference_messages.h"

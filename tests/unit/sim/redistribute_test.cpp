@@ -5,7 +5,7 @@
 
 #include <cmath>
 
-#include "costmodel/error.h"
+#include "costmodel/base/error.h"
 #include "tests/support/random_layouts.h"
 #include "tests/support/reference_messages.h"
 #include "tests/support/reference_redistribution.h"

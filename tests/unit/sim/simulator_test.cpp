@@ -6,7 +6,7 @@
 
 #include <cmath>
 
-#include "costmodel/error.h"
+#include "costmodel/base/error.h"
 #include "tests/support/reference_messages.h"
 #include "tests/support/reference_topology.h"
 

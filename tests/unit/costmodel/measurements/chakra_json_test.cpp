@@ -6,7 +6,7 @@
 #include <fstream>
 #include <sstream>
 
-#include "costmodel/error.h"
+#include "costmodel/base/error.h"
 #include "costmodel/measurements/chakra_trace.h"
 
 namespace shardlab {

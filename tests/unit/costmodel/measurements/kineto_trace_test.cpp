@@ -6,7 +6,7 @@
 
 #include <fstream>
 
-#include "costmodel/error.h"
+#include "costmodel/base/error.h"
 
 namespace shardlab {
 namespace {

@@ -1,8 +1,8 @@
 // Kernels, verified plans and the figures of shardlab's own runs in measurement sets.
 #include <gtest/gtest.h>
 
-#include "costmodel/dtype.h"
-#include "costmodel/error.h"
+#include "costmodel/base/dtype.h"
+#include "costmodel/base/error.h"
 #include "costmodel/measurements/measurement_set.h"
 
 namespace shardlab {

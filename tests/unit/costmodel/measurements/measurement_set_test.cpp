@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "costmodel/error.h"
+#include "costmodel/base/error.h"
 #include "tests/support/reference_messages.h"
 
 namespace shardlab {

@@ -4,9 +4,9 @@
 
 #include <gtest/gtest.h>
 
-#include "costmodel/error.h"
+#include "costmodel/base/error.h"
 #include "costmodel/measurements/nccl_tests_reader.h"
-#include "costmodel/text.h"
+#include "costmodel/base/text.h"
 
 namespace shardlab {
 namespace {

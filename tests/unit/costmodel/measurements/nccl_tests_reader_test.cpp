@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "costmodel/error.h"
+#include "costmodel/base/error.h"
 
 namespace shardlab {
 namespace {

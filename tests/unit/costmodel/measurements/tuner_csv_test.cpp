@@ -4,7 +4,7 @@
 
 #include <random>
 
-#include "costmodel/error.h"
+#include "costmodel/base/error.h"
 #include "tests/support/reference_topology.h"
 
 namespace shardlab {

@@ -1,7 +1,7 @@
 // The model dtensor against published figures (dtensor-semantics section 11), to the last digit.
 #include <gtest/gtest.h>
 
-#include "costmodel/text.h"
+#include "costmodel/base/text.h"
 #include "tests/support/reference_topology.h"
 
 namespace shardlab {

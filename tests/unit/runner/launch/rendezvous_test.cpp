@@ -6,7 +6,7 @@
 
 #include <future>
 
-#include "costmodel/error.h"
+#include "costmodel/base/error.h"
 #include "runner/launch/watchdog.h"
 
 namespace shardlab {

@@ -5,7 +5,7 @@
 #include <map>
 #include <numeric>
 
-#include "costmodel/error.h"
+#include "costmodel/base/error.h"
 #include "runner/measure/kernel_run.h"
 #include "runner/measure/plan_run.h"
 #include "tests/support/shipped.h"

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "costmodel/error.h"
+#include "costmodel/base/error.h"
 #include "tests/support/solver_checks.h"
 
 namespace shardlab {

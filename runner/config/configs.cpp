@@ -1,0 +1,347 @@
+#include "runner/config/configs.h"
+
+#include <algorithm>
+
+#include "costmodel/base/error.h"
+#include "costmodel/measurements/topology_xml.h"
+#include "costmodel/base/text.h"
+#include "runner/base/env.h"
+#include "strategies/programs/built_in_programs.h"
+
+namespace shardlab {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::array<std::string_view, 3> kTargets = {"topology", "stack", "experiment"};
+
+std::string kind_name(ConfigKind kind) {
+  switch (kind) {
+    case ConfigKind::kStack:
+      return "stack";
+    case ConfigKind::kTopology:
+      return "topology";
+    case ConfigKind::kSuite:
+      return "suite";
+    case ConfigKind::kRegression:
+      return "regression";
+    case ConfigKind::kProgram:
+      return "program";
+    case ConfigKind::kRecipe:
+      return "recipe";
+    case ConfigKind::kMeasurement:
+      return "measurement set";
+    case ConfigKind::kExperiment:
+      return "experiment";
+  }
+  return "";
+}
+
+bool is_configs_folder(const fs::path& path) {
+  std::error_code error;
+  return fs::is_directory(path / "stacks", error);
+}
+
+// What `read` makes of a file's JSON after --set. Where the file alone is good, the fault is the
+// command line's.
+template <class Read>
+auto read_changed(const nlohmann::json& json, const nlohmann::json& changed,
+                  const std::string& overrides, const Read& read) {
+  try {
+    return read(changed);
+  } catch (const ConfigError& error) {
+    if (overrides.empty()) throw;
+    static_cast<void>(read(json));
+    throw InputError(overrides + ": " + error.what());
+  }
+}
+
+}  // namespace
+
+fs::path configs_root() {
+  if (const std::string given = read_env("SHARDLAB_CONFIGS"); !given.empty()) {
+    if (!is_configs_folder(given)) {
+      throw EnvironmentError("SHARDLAB_CONFIGS=" + given + ": no folder with stacks/ in it");
+    }
+    return given;
+  }
+  std::error_code error;
+  fs::path folder = fs::read_symlink("/proc/self/exe", error).parent_path();
+  for (int up = 0; !error && up < 5 && !folder.empty(); ++up) {
+    if (is_configs_folder(folder / "configs")) return folder / "configs";
+    folder = folder.parent_path();
+  }
+  if (is_configs_folder(fs::path(SHARDLAB_SOURCE_CONFIGS))) return SHARDLAB_SOURCE_CONFIGS;
+  throw EnvironmentError(
+      "the shipped configurations were not found; set SHARDLAB_CONFIGS to the folder configs");
+}
+
+Override Override::parse(std::string_view text) {
+  constexpr std::string_view kForm =
+      "PATH=VALUE, such as devices_per_host=1 or stack.collective_model.params.latency_us=3";
+  const std::size_t equals = text.find('=');
+  if (equals == std::string_view::npos || equals == 0) throw TextError("--set", text, 0, kForm);
+  Override result;
+  result.text = text;
+  std::string_view path = text.substr(0, equals);
+  result.target = "topology";
+  for (const std::string_view target : kTargets) {
+    if (path.starts_with(target) && path.size() > target.size() && path[target.size()] == '.') {
+      result.target = target;
+      path = path.substr(target.size() + 1);
+      break;
+    }
+  }
+  while (true) {
+    const std::size_t dot = path.find('.');
+    if (path.substr(0, dot).empty()) throw TextError("--set", text, 0, kForm);
+    result.keys.emplace_back(path.substr(0, dot));
+    if (dot == std::string_view::npos) break;
+    path = path.substr(dot + 1);
+  }
+  const std::string_view value = text.substr(equals + 1);
+  result.value = try_parse_json(value).value_or(std::string(value));
+  return result;
+}
+
+std::string_view folder_of(ConfigKind kind) {
+  switch (kind) {
+    case ConfigKind::kStack:
+      return "stacks";
+    case ConfigKind::kTopology:
+      return "topologies";
+    case ConfigKind::kSuite:
+      return "suites";
+    case ConfigKind::kRegression:
+      return "regressions";
+    case ConfigKind::kProgram:
+      return "programs";
+    case ConfigKind::kRecipe:
+      return "recipes";
+    case ConfigKind::kMeasurement:
+      return "measurements";
+    case ConfigKind::kExperiment:
+      return "experiments";
+  }
+  return "";
+}
+
+std::vector<std::string> ConfigStore::names(ConfigKind kind) const {
+  std::vector<std::string> names;
+  std::error_code error;
+  const fs::path folder = root_ / folder_of(kind);
+  for (const auto& entry : fs::recursive_directory_iterator(folder, error)) {
+    if (entry.path().extension() != ".json") continue;
+    names.push_back(entry.path().lexically_relative(folder).replace_extension().string());
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+namespace {
+
+// Of a name that no shipped program has: `shardlab program` may know it.
+std::string how_to_write(std::string_view name) {
+  std::vector<std::string_view> names;
+  for (const BuiltInProgram& program : all_built_in_programs()) names.push_back(program.name);
+  const bool is_known = find_built_in_program(name) != nullptr;
+  const std::string given(is_known ? name : "NAME");
+  return "; `shardlab program " + given + " --out FILE` writes one" +
+         (is_known ? "" : ": " + join(names));
+}
+
+}  // namespace
+
+fs::path ConfigStore::find(ConfigKind kind, const std::string& name, const fs::path& folder) const {
+  const bool is_path = name.find('/') != std::string::npos;
+  fs::path shipped = root_ / folder_of(kind) / (name + ".json");
+  std::error_code error;
+  // What shardlab measured itself lies in a folder of its own: own/NAME.
+  const bool may_be_shipped = !is_path || name.starts_with("own/");
+  if (may_be_shipped && fs::exists(shipped, error)) return shipped;
+  fs::path given = fs::path(name).is_absolute() ? fs::path(name) : folder / name;
+  if (!name.empty() && fs::exists(given, error)) return given;
+  if (is_path || name.ends_with(".json")) {
+    throw InputError(kind_name(kind) + " \"" + name + "\": no such file");
+  }
+  const std::vector<std::string> all = names(kind);
+  const std::vector<std::string_view> views(all.begin(), all.end());
+  constexpr std::size_t kFew = 40;
+  if (all.size() > kFew) {
+    throw InputError("unknown " + kind_name(kind) + " \"" + name + "\"" +
+                     did_you_mean(name, views) + "; valid: a path, or a name of `shardlab list " +
+                     std::string(folder_of(kind)) + "`");
+  }
+  throw InputError("unknown " + kind_name(kind) + " \"" + name + "\"" + did_you_mean(name, views) +
+                   "; valid: a path" + (all.empty() ? "" : ", or " + join(views)) +
+                   (kind == ConfigKind::kProgram ? how_to_write(name) : ""));
+}
+
+std::string ConfigStore::overrides_of(std::string_view target) const {
+  std::string text;
+  for (const Override& change : overrides_) {
+    if (change.target == target) text += (text.empty() ? "--set " : " --set ") + change.text;
+  }
+  return text;
+}
+
+nlohmann::json ConfigStore::with_overrides(nlohmann::json json, std::string_view target) const {
+  for (const Override& change : overrides_) {
+    if (change.target != target || !json.is_object()) continue;
+    nlohmann::json* at = &json;
+    for (const std::string& key : change.keys) {
+      if (at->is_array()) {
+        // Elements by position or by their "name".
+        nlohmann::json* element = nullptr;
+        std::vector<std::string> valid;
+        for (std::size_t i = 0; i < at->size() && element == nullptr; ++i) {
+          nlohmann::json& candidate = (*at)[i];
+          std::string name = std::to_string(i);
+          if (name == key) element = &candidate;
+          if (const auto it = candidate.find("name"); it != candidate.end() && it->is_string()) {
+            name = it->get<std::string>();
+          }
+          if (name == key) element = &candidate;
+          valid.push_back(std::move(name));
+        }
+        if (element == nullptr) {
+          const std::vector<std::string_view> views(valid.begin(), valid.end());
+          throw InputError("--set " + change.text + ": no element \"" + key + "\" there" +
+                           did_you_mean(key, views) + "; valid: " + join(views));
+        }
+        at = element;
+        continue;
+      }
+      // A model may be written as its name alone.
+      if (at->is_string()) *at = nlohmann::json{{"name", *at}};
+      if (!at->is_object() && !at->is_null()) {
+        throw InputError("--set " + change.text + ": found " + describe_json(*at) + " before \"" +
+                         key + "\"; valid: an object");
+      }
+      at = &(*at)[key];
+    }
+    *at = change.value;
+  }
+  return json;
+}
+
+nlohmann::json ConfigStore::read_stack(const fs::path& path, std::vector<fs::path> above) const {
+  const nlohmann::json json = read_json_file(path);
+  if (!json.is_object() || !json.contains("base")) return json;
+  above.push_back(fs::weakly_canonical(path));
+  nlohmann::json merged = upon_base(json, path, {path.string(), ""}, std::move(above));
+  if (!json.contains("name")) merged["name"] = path.stem().string();
+  return merged;
+}
+
+nlohmann::json ConfigStore::upon_base(const nlohmann::json& json, const fs::path& path,
+                                      const JsonPlace& place, std::vector<fs::path> above) const {
+  const JsonPlace base_place = place.at("base");
+  const std::string base = json_text(json["base"], base_place);
+  nlohmann::json merged;
+  try {
+    const fs::path below = find(ConfigKind::kStack, base, path.parent_path()).lexically_normal();
+    if (std::find(above.begin(), above.end(), fs::weakly_canonical(below)) != above.end()) {
+      base_place.fail("found \"" + base + "\", which has this stack as its own base");
+    }
+    merged = read_stack(below, std::move(above));
+  } catch (const InputError& error) {
+    base_place.fail(error.what());
+  }
+  if (!merged.is_object() || !merged.contains("schema") || merged["schema"] != "shardlab/stack/1") {
+    base_place.fail("found \"" + base + "\", which is no stack");
+  }
+  for (const auto& [key, value] : json.items()) {
+    if (key != "base") merged[key] = value;
+  }
+  return merged;
+}
+
+nlohmann::json ConfigStore::stack_json(const std::string& name) const {
+  return read_stack(find(ConfigKind::kStack, name), {});
+}
+
+Stack ConfigStore::stack(const std::string& name) const {
+  const fs::path path = find(ConfigKind::kStack, name);
+  const nlohmann::json json = read_stack(path, {});
+  return read_changed(json, with_overrides(json, "stack"), overrides_of("stack"),
+                      [&](const nlohmann::json& j) {
+                        return Stack::from_json(j, {path.string(), ""});
+                      });
+}
+
+Stack ConfigStore::stack(const nlohmann::json& json, const fs::path& path,
+                         const JsonPlace& place) const {
+  nlohmann::json merged = json;
+  if (json.contains("base")) {
+    if (!json.contains("name")) place.fail("name is missing; valid: a name of its own");
+    merged = upon_base(json, path, place, {});
+  }
+  return read_changed(merged, with_overrides(merged, "stack"), overrides_of("stack"),
+                      [&](const nlohmann::json& j) { return Stack::from_json(j, place); });
+}
+
+nlohmann::json ConfigStore::read_topology(const fs::path& path) const {
+  if (path.extension() != ".xml") return read_json_file(path);
+  std::vector<Topology> known;
+  for (const std::string& shipped : names(ConfigKind::kTopology)) {
+    const fs::path file = find(ConfigKind::kTopology, shipped);
+    known.push_back(Topology::from_json(read_json_file(file), {file.string(), ""}));
+  }
+  if (known.empty()) {
+    throw EnvironmentError(path.string() + ": no shipped topology to take device figures from");
+  }
+  return topology_of_nccl_xml(read_text_file(path), path.string(), known).to_json();
+}
+
+Topology ConfigStore::topology(const std::string& name) const {
+  const fs::path path = find(ConfigKind::kTopology, name);
+  const nlohmann::json json = read_topology(path);
+  return read_changed(json, with_overrides(json, "topology"), overrides_of("topology"),
+                      [&](const nlohmann::json& j) {
+                        return Topology::from_json(j, {path.string(), ""});
+                      });
+}
+
+Topology ConfigStore::topology(const std::string& name, std::int64_t devices_per_host) const {
+  const fs::path path = find(ConfigKind::kTopology, name);
+  nlohmann::json json = read_topology(path);
+  if (json.is_object()) {
+    json["devices_per_host"] = devices_per_host;
+    json.erase("domain_devices");
+  }
+  return Topology::from_json(with_overrides(json, "topology"), {path.string(), ""});
+}
+
+Suite ConfigStore::suite(const std::string& name, std::optional<std::uint64_t> seed) const {
+  const fs::path path = find(ConfigKind::kSuite, name);
+  nlohmann::json json = read_json_file(path);
+  if (seed && json.is_object() && json.contains("generate") && json["generate"].is_object()) {
+    json["generate"]["seed"] = *seed;
+  }
+  return Suite::from_json(json, {path.string(), ""});
+}
+
+nlohmann::json ConfigStore::experiment_json(const fs::path& path) const {
+  return with_overrides(read_json_file(path), "experiment");
+}
+
+Program ConfigStore::program(const std::string& name) const {
+  const fs::path path = find(ConfigKind::kProgram, name);
+  return Program::from_json(read_json_file(path), {path.string(), ""});
+}
+
+Recipe ConfigStore::recipe(const std::string& name) const {
+  const fs::path path = find(ConfigKind::kRecipe, name);
+  return Recipe::from_json(read_json_file(path), {path.string(), ""});
+}
+
+void expect_new_suite(const std::vector<Suite>& suites) {
+  for (std::size_t i = 0; i + 1 < suites.size(); ++i) {
+    if (suites[i].name == suites.back().name) {
+      throw InputError("--suite: suite \"" + suites.back().name + "\" is named twice");
+    }
+  }
+}
+
+}  // namespace shardlab

@@ -1,0 +1,103 @@
+// Shipped configurations and files: finds them, reads them, applies --set.
+//
+//   ConfigStore store(configs_root(), overrides);
+//   Stack stack = store.stack("dtensor-v3");            // a shipped name or a path
+//   Topology topology = store.topology("h100");
+//
+// Throws ConfigError (broken JSON with its line, unknown keys ...) and InputError (no such name;
+// the valid ones are listed).
+#pragma once
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "costmodel/topology.h"
+#include "runner/config/read_json.h"
+#include "strategies/programs/program.h"
+#include "strategies/programs/recipe.h"
+#include "strategies/select/stack.h"
+#include "strategies/select/suite.h"
+
+namespace shardlab {
+
+// The folder `configs`: $SHARDLAB_CONFIGS, else beside the binary's build tree, else the source
+// tree it was built from.
+[[nodiscard]] std::filesystem::path configs_root();
+
+// One --set PATH=VALUE. Paths begin with "stack.", "topology." or "experiment."; bare ones address
+// the topology.
+struct Override {
+  std::string target;             // stack, topology, experiment
+  std::vector<std::string> keys;  // path inside it
+  nlohmann::json value;           // the value as JSON, or as a text when it is no JSON
+  std::string text;               // as typed
+
+  [[nodiscard]] static Override parse(std::string_view text);  // throws TextError
+};
+
+enum class ConfigKind : std::uint8_t {
+  kStack,
+  kTopology,
+  kSuite,
+  kRegression,
+  kProgram,
+  kRecipe,
+  kMeasurement,
+  kExperiment
+};
+[[nodiscard]] std::string_view folder_of(ConfigKind kind);
+
+class ConfigStore {
+ public:
+  explicit ConfigStore(std::filesystem::path root, std::vector<Override> overrides = {})
+      : root_(std::move(root)), overrides_(std::move(overrides)) {}
+
+  // Names of the shipped files of a kind, sorted.
+  [[nodiscard]] std::vector<std::string> names(ConfigKind kind) const;
+  // The file behind a shipped name or a path; a relative path starts from `folder`, or where the
+  // program was started.
+  [[nodiscard]] std::filesystem::path find(ConfigKind kind, const std::string& name,
+                                           const std::filesystem::path& folder = {}) const;
+
+  // A stack's file with its "base" (a shipped name, or a path relative to the file) merged below
+  // it.
+  [[nodiscard]] nlohmann::json stack_json(const std::string& name) const;
+  [[nodiscard]] Stack stack(const std::string& name) const;
+  // One that is written out, at `place` in the file `path`; its base is a shipped name, or a path relative to
+  // the file.
+  [[nodiscard]] Stack stack(const nlohmann::json& json, const std::filesystem::path& path,
+                            const JsonPlace& place) const;
+  // A file that ends in .xml is NCCL's topology XML (costmodel/measurements/topology_xml.h).
+  [[nodiscard]] Topology topology(const std::string& name) const;
+  // A shipped topology with this many devices a host.
+  [[nodiscard]] Topology topology(const std::string& name, std::int64_t devices_per_host) const;
+  // `seed`: of its generator, in place of its own.
+  [[nodiscard]] Suite suite(const std::string& name, std::optional<std::uint64_t> seed = {}) const;
+  [[nodiscard]] nlohmann::json experiment_json(const std::filesystem::path& path) const;
+  [[nodiscard]] Program program(const std::string& name) const;
+  [[nodiscard]] Recipe recipe(const std::string& name) const;
+  [[nodiscard]] const std::vector<Override>& overrides() const { return overrides_; }
+
+ private:
+  [[nodiscard]] nlohmann::json read_stack(const std::filesystem::path& path,
+                                          std::vector<std::filesystem::path> above) const;
+  [[nodiscard]] nlohmann::json upon_base(const nlohmann::json& json,
+                                         const std::filesystem::path& path, const JsonPlace& place,
+                                         std::vector<std::filesystem::path> above) const;
+  [[nodiscard]] nlohmann::json read_topology(const std::filesystem::path& path) const;
+  [[nodiscard]] std::string overrides_of(std::string_view target) const;
+  [[nodiscard]] nlohmann::json with_overrides(nlohmann::json json, std::string_view target) const;
+
+  std::filesystem::path root_;
+  std::vector<Override> overrides_;
+};
+
+// Questions are told apart by their suite's name and their id. Throws InputError when the last
+// suite has the name of one before it.
+void expect_new_suite(const std::vector<Suite>& suites);
+
+}  // namespace shardlab

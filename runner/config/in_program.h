@@ -1,0 +1,23 @@
+// What is wrong with a program, at its place in the file that it came from.
+//
+//   const ProgramStrategies all = in_program(file, [&] { return enumerate_strategies(program, mesh); });
+#pragma once
+
+#include <string>
+
+#include "costmodel/base/error.h"
+#include "strategies/programs/program.h"
+
+namespace shardlab {
+
+// A NodeError becomes a ConfigError of the file. All else goes through.
+template <class Work>
+auto in_program(const std::string& file, Work&& work) -> decltype(work()) {
+  try {
+    return work();
+  } catch (const NodeError& error) {
+    throw ConfigError(file, error.pointer(), error.what());
+  }
+}
+
+}  // namespace shardlab

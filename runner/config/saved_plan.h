@@ -1,0 +1,42 @@
+// The layouts of a program's nodes as a file tells them: what `shardlab solve --format json` prints, or a
+// solution that AutoParallel saves as JSON.
+//
+//   for (const SavedNode& node : read_saved_plan(parse_json(text, file), {file, ""})) ...
+//
+// Source of the second format: meta-pytorch/autoparallel at a54c252 (get_json): `mesh` with `shape`, `nodes` with
+// `name`, `placement` ("S(0)R", of tuples "(S(0)R, None, RR)") and `inputs` with `dst_placement`.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "costmodel/base/json_reader.h"
+#include "sim/mesh.h"
+
+namespace shardlab {
+
+struct SavedNode {
+  std::string node;
+  std::vector<std::string> in;
+  std::string out;  // of several outputs "S(0)R, RR"
+  JsonPlace place;
+};
+
+// What the plan was made for, where the file says it; AutoParallel's names no stack.
+struct SavedRun {
+  std::optional<std::string> mesh = {};
+  std::optional<std::string> stack = {};
+};
+// Throws ConfigError.
+[[nodiscard]] SavedRun read_saved_run(const nlohmann::json& json, const JsonPlace& place);
+
+// Throws ConfigError where the plan was made for other extents than the mesh's; names don't matter.
+void expect_mesh(const SavedRun& run, const std::string& file, const DeviceMesh& mesh);
+
+// Throws ConfigError.
+[[nodiscard]] std::vector<SavedNode> read_saved_plan(const nlohmann::json& json,
+                                                     const JsonPlace& place);
+
+}  // namespace shardlab

@@ -1,0 +1,110 @@
+#include "runner/evaluation/explained_flips.h"
+
+#include <limits>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+
+#include "reports/comparison.h"
+#include "runner/base/terminal.h"
+#include "costmodel/base/parallel.h"
+#include "strategies/select/explanation.h"
+
+namespace shardlab {
+namespace {
+
+std::optional<double> finite(double us) {
+  return us < std::numeric_limits<double>::infinity() ? std::optional(us) : std::nullopt;
+}
+
+std::optional<reports::PartsOfPrice> parts_of(const Price& price) {
+  if (!price.is_possible()) return std::nullopt;
+  return reports::PartsOfPrice{.latency_us = price.latency.value(),
+                               .transfer_us = price.transfer.value(),
+                               .compute_us = price.compute.value(),
+                               .straggler_us = price.straggler.value()};
+}
+
+reports::AnswerDetail to_record(const Explanation& explanation, bool has_flip) {
+  reports::AnswerDetail out;
+  for (const ExplainedCandidate& candidate : explanation.candidates) {
+    out.candidates.push_back({.choice = candidate.choice,
+                              .total_us = finite(candidate.total_us),
+                              .parts = parts_of(candidate.moves),
+                              .kernel_us = candidate.kernel_us,
+                              .reference_us = candidate.reference_us,
+                              .is_chosen = candidate.is_chosen});
+  }
+  for (const ExplainedStep& step : explanation.steps) {
+    out.steps.push_back({.of = step.of,
+                         .what = step.what,
+                         .full_bytes = step.full_bytes,
+                         .price_us = finite(step.price.total.value()),
+                         .parts = parts_of(step.price)});
+  }
+  out.looked_for_flip = has_flip;
+  if (explanation.flip) {
+    out.flips_first = reports::DetailFlip{.parameter = std::string(explanation.flip->parameter),
+                                          .factor = explanation.flip->factor,
+                                          .to = explanation.flip->to};
+  }
+  return out;
+}
+
+// The flips of one question, and the baseline's answer beside them.
+struct Job {
+  std::size_t question = 0;
+  std::set<std::size_t> stacks;
+  bool looks_for_flip = false;
+};
+
+std::vector<Job> jobs_of(const reports::ComparisonRecord& record) {
+  const reports::Comparison comparison = reports::compare(record);
+  std::vector<Job> jobs;
+  std::map<std::size_t, std::size_t> job_of;  // by question
+  std::size_t taken = 0;
+  for (const std::size_t place : reports::most_telling_first(comparison)) {
+    if (taken == kMostExplained) break;
+    const reports::Flip& flip = comparison.flips[place];
+    const auto [known, is_new] = job_of.try_emplace(flip.question, jobs.size());
+    if (is_new) jobs.push_back({.question = flip.question, .stacks = {0}, .looks_for_flip = false});
+    Job& job = jobs[known->second];
+    job.stacks.insert(flip.stack);
+    job.looks_for_flip = job.looks_for_flip || taken < kMostFlippedFirst;
+    ++taken;
+  }
+  return jobs;
+}
+
+}  // namespace
+
+void explain_flips(const FlipExplanations& what, reports::ComparisonRecord& record) {
+  using Explainers = std::vector<std::unique_ptr<Explainer>>;
+  const std::vector<Job> jobs = jobs_of(record);
+  Progress progress("explanations", jobs.size(), what.quiet);
+  parallel_for(
+      jobs.size(), what.threads,
+      [&] {
+        auto explainers = std::make_unique<Explainers>();
+        for (const Stack& stack : what.stacks) {
+          explainers->push_back(std::make_unique<Explainer>(stack, what.topology, what.reference));
+        }
+        return explainers;
+      },
+      [&](Explainers& explainers, std::size_t i) {
+        const Job& job = jobs[i];
+        reports::RecordQuestion& asked = record.questions[job.question];
+        std::vector<std::string> choices;
+        for (const std::size_t stack : job.stacks) choices.push_back(asked.answers[stack].choice);
+        for (const std::size_t stack : job.stacks) {
+          asked.answers[stack].detail =
+              to_record(explainers[stack]->explain(*what.questions[job.question], choices,
+                                                   job.looks_for_flip),
+                        job.looks_for_flip);
+        }
+        progress.advance();
+      });
+}
+
+}  // namespace shardlab

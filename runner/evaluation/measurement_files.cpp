@@ -1,0 +1,192 @@
+#include "runner/evaluation/measurement_files.h"
+
+#include <set>
+#include <system_error>
+#include <utility>
+#include <variant>
+
+#include "costmodel/base/error.h"
+#include "costmodel/measurements/chakra_json.h"
+#include "costmodel/measurements/chakra_trace.h"
+#include "costmodel/measurements/health.h"
+#include "costmodel/measurements/kineto_trace.h"
+#include "reports/records/json_text.h"
+#include "runner/config/read_json.h"
+
+namespace shardlab {
+
+namespace {
+
+MeasurementSet judged(MeasurementSet set) {
+  if (set.health == Health::kHealthy) return set;
+  Judgement judgement = judge(set);
+  set.health = judgement.health;
+  set.health_reason = std::move(judgement.reason);
+  return set;
+}
+
+constexpr std::string_view kSpace = " \t\r\n";
+
+// A log may begin with a bracket as well: "[1,0]<stdout>...".
+bool is_array_of_objects(std::string_view text) {
+  const std::size_t bracket = text.find_first_not_of(kSpace);
+  if (bracket == std::string_view::npos || text[bracket] != '[') return false;
+  const std::size_t next = text.find_first_not_of(kSpace, bracket + 1);
+  return next != std::string_view::npos && text[next] == '{';
+}
+
+CollectiveTrace chakra_json_trace(const nlohmann::json& json, const std::string& file) {
+  if (!is_chakra_json(json)) {
+    JsonPlace{file, "/0"}.fail("found " + describe_json(json[0]) +
+                               "; valid: GlobalMetadata, with the keys version and attr, as a "
+                               "trace of Chakra begins");
+  }
+  return read_chakra_trace(read_chakra_json(json, {file, ""}), file);
+}
+
+// A trace, or the one set of another file.
+using Content = std::variant<CollectiveTrace, MeasurementSet>;
+
+Content content_of(std::string_view text, const SourceHints& hints, const std::string& file) {
+  if (file.ends_with(".et") || is_chakra_trace(text)) return read_chakra_trace(text, file);
+  const std::size_t first = text.find_first_not_of(kSpace);
+  const char begin = first == std::string_view::npos ? ' ' : text[first];
+  if (const auto array = begin == '{' ? chakra_array_text(text) : std::nullopt) {
+    return chakra_json_trace(parse_json(*array, file), file);
+  }
+  if (is_array_of_objects(text)) return chakra_json_trace(parse_json(text, file), file);
+  if (begin != '{') {
+    MeasurementSet set = read_nccl_tests_text(text, hints, file);
+    // What a log calls normal is judged as well.
+    if (set.health == Health::kHealthy) set.health = Health::kUnknown;
+    return judged(std::move(set));
+  }
+  const nlohmann::json json = parse_json(text, file);
+  if (is_kineto_trace(json)) return read_kineto_trace(json, {file, ""});
+  if (is_nccl_tests_json(json)) return judged(read_nccl_tests_json(json, hints, {file, ""}));
+  return judged(MeasurementSet::from_json(json, {file, ""}));
+}
+
+// Appends the sets of the run, and begins another.
+void finish_run(std::vector<CollectiveTrace>& run, const SourceHints& hints,
+                std::vector<MeasurementSet>& sets) {
+  if (run.empty()) return;
+  for (MeasurementSet& set : sets_of_traces(run, hints)) sets.push_back(judged(std::move(set)));
+  run.clear();
+}
+
+void add_content(Content content, const SourceHints& hints, std::vector<CollectiveTrace>& run,
+                 std::vector<MeasurementSet>& sets) {
+  if (auto* trace = std::get_if<CollectiveTrace>(&content)) {
+    if (!is_of_run(run, *trace)) finish_run(run, hints, sets);
+    run.push_back(std::move(*trace));
+    return;
+  }
+  finish_run(run, hints, sets);
+  sets.push_back(std::get<MeasurementSet>(std::move(content)));
+}
+
+}  // namespace
+
+std::vector<MeasurementSet> parse_measurements(std::string_view text, const SourceHints& hints,
+                                               const std::string& file) {
+  std::vector<CollectiveTrace> run;
+  std::vector<MeasurementSet> sets;
+  add_content(content_of(text, hints, file), hints, run, sets);
+  finish_run(run, hints, sets);
+  return sets;
+}
+
+MeasurementSet parse_measurement(std::string_view text, const SourceHints& hints,
+                                 const std::string& file) {
+  std::vector<MeasurementSet> sets = parse_measurements(text, hints, file);
+  if (sets.size() > 1) {
+    throw ConfigError(file, "",
+                      "found a trace of groups of " + std::to_string(sets.size()) +
+                          " shapes; valid: one set of measurements");
+  }
+  return std::move(sets.front());
+}
+
+MeasurementSet read_measurement(const ConfigStore& store, const std::string& file,
+                                const SourceHints& hints) {
+  const std::filesystem::path path = store.find(ConfigKind::kMeasurement, file);
+  return parse_measurement(read_text_file(path), hints, path.string());
+}
+
+std::vector<MeasurementSet> read_measurements(const ConfigStore& store,
+                                              std::span<const std::string> files,
+                                              const SourceHints& hints) {
+  std::vector<CollectiveTrace> run;
+  std::vector<MeasurementSet> sets;
+  std::set<std::filesystem::path> seen;
+  for (const std::string& file : files) {
+    const std::filesystem::path path = store.find(ConfigKind::kMeasurement, file);
+    // Rows that count twice would look like proof of themselves.
+    std::error_code ignored;
+    if (!seen.insert(std::filesystem::weakly_canonical(path, ignored)).second) {
+      throw InputError("measurement set \"" + file + "\" is named twice");
+    }
+    add_content(content_of(read_text_file(path), hints, path.string()), hints, run, sets);
+  }
+  finish_run(run, hints, sets);
+  return sets;
+}
+
+std::vector<MeasurementSet> healthy_measurements(const ConfigStore& store) {
+  std::vector<MeasurementSet> sets;
+  for (const std::string& name : store.names(ConfigKind::kMeasurement)) {
+    MeasurementSet set = read_measurement(store, name, {});
+    if (set.health == Health::kHealthy) sets.push_back(std::move(set));
+  }
+  return sets;
+}
+
+std::string place_of(const MeasurementSet& set, const RefusedRow& row) {
+  return set.name + ":" + (row.line > 0 ? std::to_string(row.line) : row.pointer);
+}
+
+std::vector<std::string> warnings_on(const MeasurementSet& set) {
+  std::vector<std::string> remarks;
+  if (set.health == Health::kUnhealthy) {
+    remarks.push_back(set.name + " is unhealthy: " + set.health_reason);
+  }
+  for (const std::string& warning : set.warnings) remarks.push_back(set.name + ": " + warning);
+  return remarks;
+}
+
+std::vector<std::string> remarks_on(const MeasurementSet& set) {
+  std::vector<std::string> remarks = left_out_of(set);
+  if (set.health == Health::kUnhealthy) {
+    remarks.insert(remarks.begin(), set.name + " is unhealthy: " + set.health_reason);
+  }
+  return remarks;
+}
+
+std::vector<std::string> left_out_of(const MeasurementSet& set) {
+  std::vector<std::string> remarks;
+  for (const RefusedRow& row : set.refused) {
+    const std::string place = row.line > 0 ? "line " + std::to_string(row.line) : row.pointer;
+    remarks.push_back(set.name + ": row at " + place + " is refused: " + row.reason);
+  }
+  for (const std::string& warning : set.warnings) remarks.push_back(set.name + ": " + warning);
+  return remarks;
+}
+
+std::string measurement_text(const MeasurementSet& set) {
+  const nlohmann::ordered_json json = set.to_json();
+  reports::JsonObjectText text;
+  for (const auto& [key, value] : json.items()) {
+    if (key == "rows" || key == "kernels") continue;
+    text.value(key, value);
+  }
+  for (const char* list : {"rows", "kernels"}) {
+    if (!json.contains(list)) continue;
+    text.begin_array(list);
+    for (const nlohmann::ordered_json& row : json[list]) text.element(row);
+    text.end_array();
+  }
+  return text.finish();
+}
+
+}  // namespace shardlab

@@ -1,0 +1,21 @@
+// Rows of measurement sets as a calibration takes them.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "costmodel/calibrate/calibration.h"
+#include "costmodel/measurements/measurement_set.h"
+
+namespace shardlab {
+
+struct Observations {
+  std::vector<Observation> rows;
+  std::vector<std::string> labels;  // "h100_1x8_all_reduce_dgxc:14", or its row's number
+};
+
+[[nodiscard]] Observations observations_of(std::span<const MeasurementSet> sets,
+                                           const Topology& topology);
+
+}  // namespace shardlab

@@ -1,0 +1,56 @@
+// The scoreboard: stacks side by side on runs that they were not fitted to.
+//
+//   const Scoreboard board = make_scoreboard(store, sets, threads);
+//   scoreboard_text(board)       // reports/scoreboard.md
+//
+// Protocols, over the healthy sets:
+//   sizes   held-out sizes of a known log: of every set of at least 12 rows of one collective, the
+//           curve is fitted to 6 rows evenly spaced in index, first and last included, and all
+//           others are predicted;
+//   log     a held-out log of a known family and scale: fitted to all other sets of the family, of
+//           which one at least is of the log's scale, of whatever collectives;
+//   scale   a held-out scale: fitted to the sets of a family on up to 4 hosts, predicted are its
+//           sets on 8 hosts and more.
+// Errors are pooled over rows, bands are validation.h's. What the stacks' choices cost:
+// scoreboard_decisions.h.
+#pragma once
+
+#include <array>
+#include <string>
+#include <vector>
+
+#include "runner/config/configs.h"
+#include "runner/evaluation/scoreboard_decisions.h"
+#include "runner/evaluation/validation.h"
+
+namespace shardlab {
+
+struct ScoreRow {
+  std::string stack;
+  std::array<ErrorSummary, std::size(kSizeBands)> bands;
+};
+
+struct ProtocolScores {
+  std::string name;
+  std::size_t sets = 0;  // that were predicted
+  std::vector<ScoreRow> rows;
+};
+
+inline constexpr std::string_view kScoredStacks[] = {"dtensor-v3", "alpha-beta", "nccl", "ap-nccl"};
+inline constexpr std::string_view kCalibratedStack = "calibrated";
+
+// Six of the set's rows, evenly spaced in index, first and last included; all of fewer.
+[[nodiscard]] MeasurementSet sparse_rows(const MeasurementSet& set);
+
+struct Scoreboard {
+  std::size_t sets = 0;
+  std::array<ErrorSummary, std::size(kSizeBands)> noise;  // in place against out of place
+  std::vector<ProtocolScores> protocols;
+  std::vector<SystemScores> decisions;
+};
+
+[[nodiscard]] Scoreboard make_scoreboard(const ConfigStore& store,
+                                         std::span<const MeasurementSet> sets, int threads);
+[[nodiscard]] std::string scoreboard_text(const Scoreboard& board);
+
+}  // namespace shardlab

@@ -1,0 +1,395 @@
+// Parts, their files, and the merged one.
+#include "runner/evaluation/sweep.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <cstring>
+#include <fstream>
+#include <limits>
+#include <map>
+#include <memory>
+#include <mutex>
+
+#include "costmodel/base/error.h"
+#include "runner/config/read_json.h"
+#include "runner/base/version.h"
+#include "runner/base/write_file.h"
+#include "costmodel/base/parallel.h"
+#include "strategies/select/questionnaire.h"
+
+namespace shardlab {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Rows that go to a part at a time. Status: assumed; enough that neighbours share cached prices, few enough
+// that parts end together.
+constexpr std::size_t kBlock = 64;
+constexpr int kMostParts = 9999;
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+std::string padded(int number) {
+  const std::string text = std::to_string(number);
+  return std::string(4 - std::min<std::size_t>(text.size(), 4), '0') + text;
+}
+
+nlohmann::ordered_json answer_json(const Answer& answer, const Stack& stack) {
+  const bool possible = answer.price_us < kInfinity;
+  nlohmann::ordered_json json = {
+      {"stack", stack.name},
+      {"choice", answer.choice},
+      {"price_us", finite_or_null(answer.price_us)},
+      {"reference_us", answer.reference_us ? nlohmann::json(*answer.reference_us) : nullptr},
+      {"ties", possible ? answer.ties : 1},
+      {"margin_us", possible && answer.margin_us ? nlohmann::json(*answer.margin_us) : nullptr},
+      {"flips_with_order", possible && answer.flips_with_order}};
+  if (!possible) json["impossible"] = answer.impossible;
+  return json;
+}
+
+// A file that this process alone writes.
+class LockedFile {
+ public:
+  enum class Wait : std::uint8_t { kNo, kYes };
+  explicit LockedFile(const fs::path& path, Wait wait = Wait::kNo) : path_(path) {
+    fd_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+    if (fd_ < 0) fail("can't be opened");
+    // Some shared folders know no locks: what a lock would have kept apart is then the launcher's to keep.
+    if (::flock(fd_, wait == Wait::kYes ? LOCK_EX : LOCK_EX | LOCK_NB) != 0 &&
+        errno == EWOULDBLOCK) {
+      ::close(fd_);
+      throw EnvironmentError(path.string() + ": another process is writing it");
+    }
+  }
+  ~LockedFile() { ::close(fd_); }
+  LockedFile(const LockedFile&) = delete;
+  LockedFile& operator=(const LockedFile&) = delete;
+
+  void cut(std::size_t bytes) {
+    if (::ftruncate(fd_, static_cast<off_t>(bytes)) != 0 || ::lseek(fd_, 0, SEEK_END) < 0) {
+      fail("can't be cut");
+    }
+  }
+  void append(std::string_view text) {
+    while (!text.empty()) {
+      const ssize_t written = ::write(fd_, text.data(), text.size());
+      if (written < 0 && errno == EINTR) continue;
+      if (written < 0) fail("can't be written");
+      text.remove_prefix(static_cast<std::size_t>(written));
+    }
+  }
+
+ private:
+  [[noreturn]] void fail(const char* what) const {
+    throw EnvironmentError(path_.string() + ": " + what + ": " + std::strerror(errno));
+  }
+  fs::path path_;
+  int fd_ = -1;
+};
+
+// Whole lines of a text, without their ends; a torn last one is left out.
+std::vector<std::string_view> whole_lines(std::string_view text) {
+  std::vector<std::string_view> lines;
+  for (std::size_t end; (end = text.find('\n')) != std::string_view::npos;) {
+    lines.push_back(text.substr(0, end));
+    text.remove_prefix(end + 1);
+  }
+  return lines;
+}
+
+std::string row_begin(std::size_t row) { return R"({"row":)" + std::to_string(row) + ","; }
+
+}  // namespace
+
+SweepPart SweepPart::parse(std::string_view text) {
+  const std::size_t slash = text.find('/');
+  SweepPart part;
+  const auto number = [&](std::string_view word, int& out) {
+    const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), out);
+    return error == std::errc() && end == word.data() + word.size();
+  };
+  if (slash == std::string_view::npos || !number(text.substr(0, slash), part.part) ||
+      !number(text.substr(slash + 1), part.parts) || part.part < 1 || part.parts < part.part ||
+      part.parts > kMostParts) {
+    throw InputError("--part: found \"" + std::string(text) +
+                     "\"; valid: I/N, the I-th of N parts, up to " + std::to_string(kMostParts));
+  }
+  --part.part;
+  return part;
+}
+
+// What answers a thread's questions: one questionnaire a topology, made when it is needed.
+class Sweep::Answers {
+ public:
+  explicit Answers(const Experiment& experiment)
+      : experiment_(experiment), of_topology_(experiment.topologies.size()) {}
+  QuestionResult ask(std::size_t topology, const Question& question) {
+    std::unique_ptr<Questionnaire>& own = of_topology_[topology];
+    if (own == nullptr) {
+      own = std::make_unique<Questionnaire>(experiment_.stacks, experiment_.reference,
+                                            experiment_.topologies[topology]);
+    }
+    return own->ask(question);
+  }
+
+ private:
+  const Experiment& experiment_;
+  std::vector<std::unique_ptr<Questionnaire>> of_topology_;
+};
+
+Sweep::Sweep(const Experiment& experiment, fs::path folder, SweepPart part)
+    : experiment_(experiment),
+      folder_(std::move(folder)),
+      part_(part),
+      digest_(experiment.digest()),
+      total_(experiment.questions()),
+      per_topology_(total_ / experiment.topologies.size()) {
+  for (std::size_t row = 0; row < total_; ++row) {
+    if (row / kBlock % static_cast<std::size_t>(part.parts) ==
+        static_cast<std::size_t>(part.part)) {
+      rows_.push_back(row);
+    }
+  }
+}
+
+Sweep::Place Sweep::place(std::size_t row) const {
+  Place place{.topology = row / per_topology_, .suite = 0, .question = row % per_topology_};
+  while (place.question >= experiment_.suites[place.suite].questions.size()) {
+    place.question -= experiment_.suites[place.suite++].questions.size();
+  }
+  return place;
+}
+
+fs::path Sweep::part_path(int part) const {
+  return folder_ / ("part-" + padded(part + 1) + "-of-" + padded(part_.parts) + ".jsonl");
+}
+
+std::size_t Sweep::part_rows(int part) const {
+  const std::size_t blocks = total_ / kBlock;
+  const auto parts = static_cast<std::size_t>(part_.parts);
+  const auto own = static_cast<std::size_t>(part);
+  std::size_t rows = (blocks / parts + (blocks % parts > own ? 1 : 0)) * kBlock;
+  if (blocks % parts == own) rows += total_ % kBlock;
+  return rows;
+}
+
+nlohmann::ordered_json Sweep::common_head() const {
+  nlohmann::ordered_json head = {{"schema", "shardlab/sweep/1"},
+                                 {"experiment", experiment_.name},
+                                 {"digest", digest_},
+                                 {"shardlab", version()},
+                                 {"commit", git_commit()}};
+  for (const Topology& topology : experiment_.topologies) {
+    head["topologies"].push_back(topology.name());
+  }
+  for (const Suite& suite : experiment_.suites) head["suites"].push_back(suite.name);
+  for (const Stack& stack : experiment_.stacks) head["stacks"].push_back(stack.name);
+  head["reference"] = experiment_.reference.name;
+  if (experiment_.seed) head["seed"] = *experiment_.seed;
+  return head;
+}
+
+std::string Sweep::part_head(int part) const {
+  nlohmann::ordered_json head = common_head();
+  head["part"] = part + 1;
+  head["parts"] = part_.parts;
+  head["rows"] = part_rows(part);
+  return head.dump();
+}
+
+std::string Sweep::merged_head() const {
+  nlohmann::ordered_json head = common_head();
+  head["rows"] = total_;
+  return head.dump();
+}
+
+std::string Sweep::row_text(std::size_t row, Answers& answers) const {
+  const Place at = place(row);
+  const Suite& suite = experiment_.suites[at.suite];
+  const Question& question = suite.questions[at.question];
+  nlohmann::ordered_json json = {{"row", row},
+                                 {"topology", experiment_.topologies[at.topology].name()},
+                                 {"suite", suite.name},
+                                 {"question", question.id},
+                                 {"op", question.op()},
+                                 {"mesh", question.mesh.text()},
+                                 {"bytes", question.bytes()},
+                                 {"count", question.count}};
+  const QuestionResult result = answers.ask(at.topology, question);
+  if (!result.error.empty()) {
+    json["not_asked"] = result.error;
+    return json.dump() + "\n";
+  }
+  json["best_us"] = result.best_us ? nlohmann::json(*result.best_us) : nullptr;
+  json["best_choice"] = result.best_choice;
+  json["answers"] = nlohmann::ordered_json::array();
+  for (std::size_t s = 0; s < result.answers.size(); ++s) {
+    json["answers"].emplace_back(answer_json(result.answers[s], experiment_.stacks[s]));
+  }
+  return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+}
+
+std::size_t Sweep::run(int threads, bool resume, const Advance& advance) {
+  std::error_code error;
+  fs::create_directories(folder_, error);
+  if (error) throw EnvironmentError(folder_.string() + ": can't be made: " + error.message());
+  const fs::path path = part_path(part_.part);
+  LockedFile file(path);
+  const std::string before = read_text_file(path);
+  if (!before.empty() && !resume) {
+    throw InputError(path.string() + ": is there already; valid: --resume, or another --out");
+  }
+  const std::vector<std::string_view> lines = whole_lines(before);
+  std::size_t kept_bytes = 0;
+  std::size_t done = 0;
+  const std::string head = part_head(part_.part);
+  if (!lines.empty() && lines[0] != head) {
+    throw InputError(path.string() + ": line 1: found another sweep, " + std::string(lines[0]) +
+                     "; valid: " + head + ", or another --out");
+  }
+  for (std::size_t i = 0; i < lines.size(); ++i) {
+    if (i > rows_.size() || (i > 0 && !lines[i].starts_with(row_begin(rows_[i - 1])))) {
+      throw InputError(path.string() + ": line " + std::to_string(i + 1) + ": found " +
+                       std::string(lines[i].substr(0, 40)) + "; valid: " +
+                       (i > rows_.size() ? "nothing more" : "row " + std::to_string(rows_[i - 1])));
+    }
+    kept_bytes += lines[i].size() + 1;
+    done = i;
+  }
+  file.cut(kept_bytes);
+  if (lines.empty()) file.append(head + "\n");
+  advance(done);
+
+  // Blocks are answered in any order and written in theirs.
+  const std::size_t left = rows_.size() - done;
+  const std::size_t blocks = (left + kBlock - 1) / kBlock;
+  std::mutex mutex;
+  std::map<std::size_t, std::string> ready;
+  std::size_t next = 0;
+  parallel_for(
+      blocks, threads, [&] { return std::make_unique<Answers>(experiment_); },
+      [&](Answers& answers, std::size_t block) {
+        std::string text;
+        const std::size_t end = std::min(left, (block + 1) * kBlock);
+        for (std::size_t i = block * kBlock; i < end; ++i) {
+          text += row_text(rows_[done + i], answers);
+        }
+        const std::lock_guard lock(mutex);
+        ready.emplace(block, std::move(text));
+        while (!ready.empty() && ready.begin()->first == next) {
+          file.append(ready.begin()->second);
+          ready.erase(ready.begin());
+          ++next;
+        }
+        advance(end - block * kBlock);
+      });
+  return done;
+}
+
+bool Sweep::is_complete(int part) const {
+  std::error_code error;
+  const fs::path path = part_path(part);
+  if (!fs::exists(path, error)) return false;
+  const std::string text = read_text_file(path);
+  const std::vector<std::string_view> lines = whole_lines(text);
+  return text.ends_with('\n') && lines.size() == part_rows(part) + 1 && lines[0] == part_head(part);
+}
+
+bool Sweep::is_merged() const {
+  std::ifstream in(results());
+  std::string head;
+  return std::getline(in, head) && head == merged_head();
+}
+
+Sweep::Merge Sweep::merge() const {
+  for (int part = 0; part < part_.parts; ++part) {
+    if (!is_complete(part)) return Merge::kPartsMissing;
+  }
+  const LockedFile alone(folder_ / "results.lock", LockedFile::Wait::kYes);
+  if (is_merged()) return Merge::kWasThere;
+  std::string merged = merged_head() + "\n";
+  std::vector<std::ifstream> parts;
+  std::string line;
+  for (int part = 0; part < part_.parts; ++part) {
+    std::getline(parts.emplace_back(part_path(part)), line);  // the head
+  }
+  for (std::size_t row = 0; row < total_; ++row) {
+    std::ifstream& part = parts[row / kBlock % parts.size()];
+    if (!std::getline(part, line) || !line.starts_with(row_begin(row))) {
+      throw EnvironmentError(folder_.string() + ": row " + std::to_string(row) +
+                             " went away while the parts were merged");
+    }
+    merged += line;
+    merged += '\n';
+  }
+  // Named after the part: where files can't be locked two may write, the same bytes.
+  const fs::path temporary = folder_ / ("results.part-" + padded(part_.part + 1) + ".tmp");
+  write_file(temporary, merged);
+  std::error_code error;
+  fs::rename(temporary, results(), error);
+  if (error) throw EnvironmentError(results().string() + ": can't be written: " + error.message());
+  return Merge::kMade;
+}
+
+nlohmann::json Sweep::summary() const {
+  struct Sums {
+    std::size_t questions = 0;
+    std::size_t ties = 0;
+    std::size_t order_dependent = 0;
+    std::size_t flips = 0;
+    std::size_t judged = 0;
+    double regret_percent = 0.0;
+  };
+  std::vector<Sums> sums(experiment_.topologies.size() * experiment_.suites.size() *
+                         experiment_.stacks.size());
+  std::ifstream in(results());
+  std::string line;
+  std::getline(in, line);
+  for (std::size_t row = 0; std::getline(in, line); ++row) {
+    const nlohmann::json json = parse_json(line, results().string());
+    if (json.contains("not_asked")) continue;
+    const Place at = place(row);
+    const nlohmann::json& answers = json["answers"];
+    for (std::size_t s = 0; s < answers.size(); ++s) {
+      Sums& own =
+          sums[(at.topology * experiment_.suites.size() + at.suite) * experiment_.stacks.size() +
+               s];
+      const nlohmann::json& answer = answers[s];
+      ++own.questions;
+      own.ties += answer["ties"].get<std::size_t>() > 1 ? 1U : 0U;
+      own.order_dependent += answer["flips_with_order"].get<bool>() ? 1U : 0U;
+      own.flips += answer["choice"] != answers[0]["choice"] ? 1U : 0U;
+      if (answer["reference_us"].is_null() || json["best_us"].is_null()) continue;
+      const double best = json["best_us"].get<double>();
+      const double own_us = answer["reference_us"].get<double>();
+      if (best <= 0.0 && own_us > 0.0) continue;  // no part of nothing
+      ++own.judged;
+      if (best > 0.0) own.regret_percent += 100.0 * (own_us - best) / best;
+    }
+  }
+  nlohmann::json out = nlohmann::json::array();
+  for (std::size_t i = 0; i < sums.size(); ++i) {
+    const Sums& own = sums[i];
+    const std::size_t stacks = experiment_.stacks.size();
+    const std::size_t suites = experiment_.suites.size();
+    out.push_back(
+        {{"topology", experiment_.topologies[i / (stacks * suites)].name()},
+         {"suite", experiment_.suites[i / stacks % suites].name},
+         {"stack", experiment_.stacks[i % stacks].name},
+         {"questions", own.questions},
+         {"ties", own.ties},
+         {"order_dependent", own.order_dependent},
+         {"flips", own.flips},
+         {"mean_regret_percent",
+          own.judged > 0 ? nlohmann::json(own.regret_percent / static_cast<double>(own.judged))
+                         : nlohmann::json(nullptr)}});
+  }
+  return out;
+}
+
+}  // namespace shardlab

@@ -1,0 +1,80 @@
+// An experiment's questions, answered row by row into files that a killed run leaves usable.
+//
+//   Sweep sweep(experiment, folder, {.part = 0, .parts = 2});
+//   sweep.run(threads, resume, progress);
+//   if (sweep.merge() == Sweep::Merge::kMade) ...   // whoever finishes last
+//
+// Row n is question n, over topologies, then suites, then questions; a row is one line of JSON, the same
+// bytes whoever writes it. Blocks of rows go to the parts in turn. A part is one file, FOLDER/part-I-of-N.jsonl:
+//   {"schema": "shardlab/sweep/1", "experiment", "digest", "shardlab", "commit", "topologies", "suites", "stacks",
+//    "reference", "seed", "part", "parts", "rows"}
+//   {"row", "topology", "suite", "question", "op", "mesh", "bytes", "count", "best_us", "best_choice",
+//    "answers": [{"stack", "choice", "price_us", "reference_us", "ties", "margin_us", "flips_with_order"}]}
+// in the order of rows, so what a kill leaves is a prefix, and perhaps a torn last line, which a resumed run cuts
+// off. FOLDER/results.jsonl is the parts' rows in order under a head of their own. A file is locked while it
+// is written (flock(2)), so that no two processes write one part.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "runner/evaluation/experiment.h"
+
+namespace shardlab {
+
+struct SweepPart {
+  int part = 0;  // from 0
+  int parts = 1;
+  // "2/4" is the second of four. Throws InputError.
+  [[nodiscard]] static SweepPart parse(std::string_view text);
+};
+
+class Sweep {
+ public:
+  // Keeps a reference.
+  Sweep(const Experiment& experiment, std::filesystem::path folder, SweepPart part);
+
+  [[nodiscard]] std::size_t rows() const { return rows_.size(); }  // of this part
+  // Answers what is missing; `advance` is called once a row, from any thread. Returns the rows that were
+  // there already. Throws InputError: the file is there and may not be resumed, or is another sweep's;
+  // EnvironmentError: it can't be written, or another process writes it.
+  using Advance = std::function<void(std::size_t rows)>;
+  [[nodiscard]] std::size_t run(int threads, bool resume, const Advance& advance);
+
+  // Writes results.jsonl when all parts are complete and nobody has: one process alone makes it.
+  enum class Merge : std::uint8_t { kPartsMissing, kMade, kWasThere };
+  [[nodiscard]] Merge merge() const;
+  [[nodiscard]] bool is_merged() const;
+  [[nodiscard]] std::filesystem::path results() const { return folder_ / "results.jsonl"; }
+  // Of the merged file: per topology, suite and stack the questions, ties, flips from the first stack, regret.
+  [[nodiscard]] nlohmann::json summary() const;
+
+ private:
+  struct Place {
+    std::size_t topology = 0;
+    std::size_t suite = 0;
+    std::size_t question = 0;
+  };
+  [[nodiscard]] Place place(std::size_t row) const;
+  [[nodiscard]] std::filesystem::path part_path(int part) const;
+  [[nodiscard]] std::string part_head(int part) const;
+  [[nodiscard]] nlohmann::ordered_json common_head() const;
+  [[nodiscard]] std::string merged_head() const;
+  [[nodiscard]] std::size_t part_rows(int part) const;
+  [[nodiscard]] bool is_complete(int part) const;
+  class Answers;
+  [[nodiscard]] std::string row_text(std::size_t row, Answers& answers) const;
+
+  const Experiment& experiment_;
+  std::filesystem::path folder_;
+  SweepPart part_;
+  std::string digest_;
+  std::size_t total_ = 0;
+  std::size_t per_topology_ = 0;
+  std::vector<std::size_t> rows_;  // of this part, ascending
+};
+
+}  // namespace shardlab

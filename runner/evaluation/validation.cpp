@@ -1,0 +1,187 @@
+#include "runner/evaluation/validation.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <utility>
+
+#include "costmodel/calibrate/kernel_calibration.h"
+#include "costmodel/measurements/health.h"
+#include "costmodel/registry.h"
+#include "costmodel/base/text.h"
+#include "reports/statistics.h"
+
+namespace shardlab {
+namespace {
+
+struct GpuName {
+  std::string_view word;
+  std::string_view topology;
+};
+// Longer names first: "GH200" holds "H200" and is another machine.
+constexpr std::array<GpuName, 8> kGpus = {{{"gb200", "gb200"},
+                                           {"gb300", "gb200"},
+                                           {"gh200", ""},
+                                           {"b200", "b200"},
+                                           {"b300", "b200"},
+                                           {"h200", "h200"},
+                                           {"h100", "h100"},
+                                           {"a100", "a100"}}};
+constexpr std::string_view kFallback = "h100";
+
+std::string until(std::string_view text, std::string_view ends) {
+  std::string out(text.substr(0, text.find_first_of(ends)));
+  while (out.ends_with(' ')) out.pop_back();
+  return out;
+}
+
+}  // namespace
+
+double RowPrediction::error_percent() const {
+  return 100.0 * (predicted_us - measured_us) / measured_us;
+}
+
+ErrorSummary summarize_errors(std::span<const double> errors_percent) {
+  std::vector<double> absolute;
+  absolute.reserve(errors_percent.size());
+  for (const double error : errors_percent) absolute.push_back(std::abs(error));
+  ErrorSummary summary;
+  summary.points = errors_percent.size();
+  summary.median_ape_percent = reports::median(absolute);
+  summary.p90_ape_percent = reports::percentile(absolute, 0.9);
+  summary.mean_ape_percent = reports::mean(absolute);
+  summary.bias_percent = reports::mean(errors_percent);
+  return summary;
+}
+
+ErrorSummary summarize(std::span<const RowPrediction> rows) {
+  std::vector<double> errors;
+  std::size_t unpriced = 0;
+  for (const RowPrediction& row : rows) {
+    if (row.is_priced()) {
+      errors.push_back(row.error_percent());
+    } else {
+      ++unpriced;
+    }
+  }
+  ErrorSummary summary = summarize_errors(errors);
+  summary.unpriced = unpriced;
+  return summary;
+}
+
+std::string_view size_band(Bytes bytes) {
+  if (bytes < 1e6) return kSizeBands[0];
+  return bytes < 64e6 ? kSizeBands[1] : kSizeBands[2];
+}
+
+std::string measurement_family(const MeasurementSet& set) {
+  const std::optional<double> host = stated_host_bandwidth(set.inter, set.gpus_per_host);
+  std::string fabric = until(set.inter, " ,(");
+  if (fabric == "none") fabric = "one host";
+  return until(set.gpu, "(") + (fabric.empty() ? "" : ", " + fabric) +
+         (host ? ", " + format_double(*host) + " GB/s a host" : "");
+}
+
+std::string scale_of(const MeasurementSet& set) {
+  return std::to_string(set.hosts) + "x" + std::to_string((set.ranks + set.hosts - 1) / set.hosts);
+}
+
+std::string_view topology_of_gpu(std::string_view gpu) {
+  std::string plain(gpu);
+  for (char& c : plain) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  for (const GpuName& name : kGpus) {
+    if (plain.find(name.word) != std::string::npos) return name.topology;
+  }
+  return {};
+}
+
+TopologyChoice topology_for(const ConfigStore& store, const std::string& named,
+                            const MeasurementSet& set) {
+  std::string name = named;
+  std::string warning;
+  if (name.empty()) {
+    name = topology_of_gpu(set.gpu);
+    if (name.empty()) {
+      name = kFallback;
+      warning = "no topology of the GPU \"" + set.gpu + "\" is shipped; " + name + " stands in";
+    }
+  }
+  // Kept whole where it fits: a number of devices a host set anew drops a larger NVLink domain.
+  Topology whole = store.topology(name);
+  const std::int64_t per_host = (set.ranks + set.hosts - 1) / set.hosts;
+  if (whole.devices_per_host() == per_host) return {std::move(whole), std::move(warning)};
+  return {store.topology(name, per_host), std::move(warning)};
+}
+
+GroupSpan span_on(const MeasurementSet& set, const Topology& topology) {
+  GroupSpan span = set.span();
+  if (topology.domain_devices() > topology.devices_per_host()) {
+    span.domains = (set.ranks + topology.domain_devices() - 1) / topology.domain_devices();
+  }
+  return span;
+}
+
+std::vector<RowPrediction> predict_set(const CostModel& model, const GroupSpan& span,
+                                       const MeasurementSet& set, std::size_t index) {
+  std::vector<RowPrediction> out;
+  out.reserve(set.rows.size());
+  for (std::size_t i = 0; i < set.rows.size(); ++i) {
+    const MeasuredRow& row = set.rows[i];
+    const Price price =
+        model.price({.kind = row.collective, .full_bytes = row.bytes, .group = span});
+    out.push_back({.set = index,
+                   .row = i,
+                   .collective = row.collective,
+                   .bytes = row.bytes,
+                   .measured_us = row.time_us,
+                   .predicted_us = price.total.value(),
+                   .impossible = std::string(price.impossible)});
+  }
+  return out;
+}
+
+std::vector<RowPrediction> predict(const Stack& stack, const TopologyOf& topology_of,
+                                   std::span<const MeasurementSet> sets) {
+  std::vector<RowPrediction> out;
+  for (std::size_t i = 0; i < sets.size(); ++i) {
+    const Topology topology = topology_of(sets[i]);
+    const std::unique_ptr<CostModel> model =
+        stack.straggler.decorate(make_collective_model(stack.collective_model, topology));
+    std::vector<RowPrediction> rows = predict_set(*model, span_on(sets[i], topology), sets[i], i);
+    out.insert(out.end(), std::make_move_iterator(rows.begin()),
+               std::make_move_iterator(rows.end()));
+  }
+  return out;
+}
+
+std::vector<KernelErrors> kernel_errors(const Stack& stack, const TopologyOf& topology_of,
+                                        std::span<const MeasurementSet> sets) {
+  struct Group {
+    std::string kernel;
+    std::size_t rows = 0;
+    std::vector<double> errors;
+  };
+  std::vector<Group> groups;
+  for (const MeasurementSet& set : sets) {
+    if (set.kernels.empty()) continue;
+    const std::unique_ptr<ComputeModel> model =
+        make_compute_model(stack.compute_model, topology_of(set));
+    for (const MeasuredKernel& row : set.kernels) {
+      auto group = std::find_if(groups.begin(), groups.end(),
+                                [&](const Group& other) { return other.kernel == row.kernel; });
+      if (group == groups.end()) group = groups.insert(group, {row.kernel, 0, {}});
+      ++group->rows;
+      const std::vector<double> error = kernel_errors_percent(*model, {&row, 1});
+      group->errors.insert(group->errors.end(), error.begin(), error.end());
+    }
+  }
+  std::vector<KernelErrors> out;
+  for (const Group& group : groups) {
+    ErrorSummary errors = summarize_errors(group.errors);
+    errors.unpriced = group.rows - group.errors.size();
+    out.push_back({group.kernel, errors});
+  }
+  return out;
+}
+
+}  // namespace shardlab

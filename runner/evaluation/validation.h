@@ -1,0 +1,102 @@
+// Predicted against measured times: what `validate` prints, and what protocols (held-out sizes, logs,
+// scales) are made of.
+//
+//   const auto rows = predict(stack, [&](const MeasurementSet& set) {
+//                       return topology_for(store, "", set).topology; }, sets);
+//   summarize(rows).median_ape_percent
+//
+// A row's error is (predicted - measured) / measured of its out-of-place time. Percentiles are
+// reports::percentile's (linear between neighbours at p (n - 1): type 7 of Hyndman and Fan, NumPy's
+// default). `bias` is the mean of the signed errors.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "costmodel/cost_model.h"
+#include "costmodel/measurements/measurement_set.h"
+#include "runner/config/configs.h"
+#include "strategies/select/stack.h"
+
+namespace shardlab {
+
+struct RowPrediction {
+  std::size_t set = 0;  // index of the set
+  std::size_t row = 0;  // index of its row
+  Collective collective = Collective::kLocal;
+  Bytes bytes = 0.0;
+  double measured_us = 0.0;
+  double predicted_us = 0.0;    // infinite where the model can't price it
+  std::string impossible = {};  // why
+
+  [[nodiscard]] bool is_priced() const { return impossible.empty(); }
+  // (predicted - measured) / measured, in percent.
+  [[nodiscard]] double error_percent() const;
+};
+
+// Of the rows that are priced.
+struct ErrorSummary {
+  std::size_t points = 0;
+  std::size_t unpriced = 0;
+  std::optional<double> median_ape_percent;
+  std::optional<double> p90_ape_percent;
+  std::optional<double> mean_ape_percent;
+  std::optional<double> bias_percent;
+};
+
+// Of the measured kernels of one kind, under a stack's compute model. `unpriced`: empty launches, and
+// what the model does not price.
+struct KernelErrors {
+  std::string kernel;
+  ErrorSummary errors;
+};
+
+[[nodiscard]] ErrorSummary summarize(std::span<const RowPrediction> rows);
+// Of signed errors in percent.
+[[nodiscard]] ErrorSummary summarize_errors(std::span<const double> errors_percent);
+
+// Decimal: below 1e6 bytes, below 64e6 bytes, above.
+inline constexpr std::string_view kSizeBands[] = {"<1MB", "1-64MB", ">=64MB"};
+[[nodiscard]] std::string_view size_band(Bytes bytes);
+
+// "2x8": hosts times ranks of a host.
+[[nodiscard]] std::string scale_of(const MeasurementSet& set);
+
+// A GPU's name up to its first parenthesis, and the fabric: the first word that states it and the GB/s
+// of a host (health.h): "H100-SXM5-80GB, InfiniBand, 400 GB/s a host".
+[[nodiscard]] std::string measurement_family(const MeasurementSet& set);
+
+// The hardware of a set: `named`, or where that is empty the shipped topology of the set's GPU
+// (a100, h100, h200, b200, gb200; h100, with a warning, for any other), with as many devices a host
+// as the set has.
+struct TopologyChoice {
+  Topology topology;
+  std::string warning;
+};
+[[nodiscard]] TopologyChoice topology_for(const ConfigStore& store, const std::string& named,
+                                          const MeasurementSet& set);
+// The shipped topology of a GPU's name; "" when none is.
+[[nodiscard]] std::string_view topology_of_gpu(std::string_view gpu);
+
+// The set's ranks as one group; hosts of one NVLink domain of the topology count as one domain.
+[[nodiscard]] GroupSpan span_on(const MeasurementSet& set, const Topology& topology);
+
+using TopologyOf = std::function<Topology(const MeasurementSet&)>;
+// By kind of kernel, all sets together, in the order of their first rows; empty without kernels.
+[[nodiscard]] std::vector<KernelErrors> kernel_errors(const Stack& stack,
+                                                      const TopologyOf& topology_of,
+                                                      std::span<const MeasurementSet> sets);
+
+[[nodiscard]] std::vector<RowPrediction> predict(const Stack& stack, const TopologyOf& topology_of,
+                                                 std::span<const MeasurementSet> sets);
+// Of one set, priced by one model; `index` is what the predictions carry as `set`.
+[[nodiscard]] std::vector<RowPrediction> predict_set(const CostModel& model, const GroupSpan& span,
+                                                     const MeasurementSet& set,
+                                                     std::size_t index = 0);
+
+}  // namespace shardlab

@@ -1,0 +1,25 @@
+// The op that a command line asks about: what `select` and `simulate` share.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "runner/session/cli.h"
+#include "strategies/rules/op_call.h"
+#include "strategies/rules/op_rule.h"
+
+namespace shardlab {
+
+// The options as typed.
+struct OpArguments {
+  std::string op;
+  std::vector<std::string> inputs;
+  std::string args;
+
+  // --op, --inputs, --args. Keeps references.
+  void add_options(CLI::App& command, bool required);
+  // Throws InputError: the option, what was found, what is valid.
+  [[nodiscard]] OpCall read(const DeviceMesh& mesh, RuleSet rules) const;
+};
+
+}  // namespace shardlab

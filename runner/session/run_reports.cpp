@@ -1,0 +1,95 @@
+#include "runner/session/run_reports.h"
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <utility>
+
+#include "runner/base/version.h"
+#include "runner/base/write_file.h"
+
+namespace shardlab {
+namespace {
+
+// The command line without the options that change nothing in the answer: a record is the same
+// bytes for any number of threads and wherever it is written.
+std::vector<std::string> what_was_asked(const std::vector<std::string>& words) {
+  constexpr std::array<std::string_view, 3> kWithValue = {"--jobs", "--out", "--format"};
+  constexpr std::array<std::string_view, 3> kAlone = {"--quiet", "--no-timing", "--summary"};
+  std::vector<std::string> asked;
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    const std::string_view word = words[i];
+    const std::string_view name = word.substr(0, word.find('='));
+    if (std::find(kWithValue.begin(), kWithValue.end(), name) != kWithValue.end()) {
+      if (name == word) ++i;
+    } else if (std::find(kAlone.begin(), kAlone.end(), name) == kAlone.end()) {
+      asked.emplace_back(word);
+    }
+  }
+  return asked;
+}
+
+}  // namespace
+
+void add_report_options(CLI::App& command, Session& session) {
+  command
+      .add_option("--out", session.out,
+                  "folder for report.html, report.md, report.json and record.json")
+      ->check(not_empty());
+  command.add_flag("--summary", session.summary,
+                   "print a summary in Markdown, below 4 KB, for a pull request's comment");
+}
+
+bool writes_report(const Session& session) { return !session.out.empty() || session.summary; }
+
+void prepare_out(const Session& session) {
+  if (session.summary && session.json()) {
+    throw InputError("--summary: is Markdown; valid: without --format json");
+  }
+  if (session.out.empty()) return;
+  std::error_code error;
+  std::filesystem::create_directories(session.out, error);
+  if (error) throw EnvironmentError(session.out + ": can't be made: " + error.message());
+}
+
+reports::RunHeader header_of(const Session& session) {
+  reports::RunHeader header;
+  header.context = {.shardlab_version = std::string(version()),
+                    .commit = std::string(git_commit()),
+                    .compiler = std::string(compiler()),
+                    .build_type = std::string(build_type()),
+                    .command_line = what_was_asked(session.command_line),
+                    .seed = session.seed};
+  header.configuration.overrides = session.sets;
+  return header;
+}
+
+void write_run(const Session& session, const reports::RunRecord& record) {
+  if (!session.out.empty()) {
+    const std::filesystem::path folder = session.out;
+    const reports::ReportFiles files = reports::write_report(record);
+    write_file(folder / "report.html", files.html);
+    write_file(folder / "report.md", files.markdown);
+    write_file(folder / "report.json", files.json);
+    write_file(folder / "record.json", reports::run_record_text(record));
+  }
+  if (session.summary) session.print(reports::summary_markdown(record));
+}
+
+void write_run(const Session& session, RunResult run) {
+  if (!writes_report(session)) return;
+  reports::ResultRecord record;
+  static_cast<reports::RunHeader&>(record) = std::move(run.header);
+  if (run.wall_ms && !session.no_timing) {
+    record.timing = reports::RunTiming{.started_utc = {}, .ms = {{"wall_ms", *run.wall_ms}}};
+  }
+  record.result = std::move(run.result);
+  write_run(session, reports::make_run_record(run.kind, std::move(record), "record.json"));
+}
+
+std::string report_line(const Session& session) {
+  if (session.out.empty()) return {};
+  return "report: " + (std::filesystem::path(session.out) / "report.html").string() + "\n";
+}
+
+}  // namespace shardlab

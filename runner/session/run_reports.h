@@ -1,0 +1,48 @@
+// What the commands that write reports share: --out and --summary, the header of a record, and the
+// files: report.html, report.md, report.json, and record.json, from which `report` writes them again.
+//
+//   add_report_options(*command, session);
+//   ...
+//   prepare_out(session);                        // before the work: a folder that can't be made
+//   write_run(session, {.kind = reports::kTiesKind, .header = header_of(session), .result = json});
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "reports/run_record.h"
+#include "runner/session/cli.h"
+
+namespace shardlab {
+
+// --out DIR and --summary.
+void add_report_options(CLI::App& command, Session& session);
+
+// Whether a record is to be made at all.
+[[nodiscard]] bool writes_report(const Session& session);
+
+// Makes the folder of --out, if there is one. Throws EnvironmentError, and InputError where
+// --summary, which is Markdown, meets --format json.
+void prepare_out(const Session& session);
+
+// Versions, command line, seed and overrides; the caller adds topology, stacks and suites.
+[[nodiscard]] reports::RunHeader header_of(const Session& session);
+
+// Writes the files into the folder of --out, if there is one; prints the summary if asked for.
+void write_run(const Session& session, const reports::RunRecord& record);
+
+struct RunResult {
+  std::string_view kind;
+  reports::RunHeader header;
+  // As --format json prints it, without timing.
+  nlohmann::json result;
+  std::optional<double> wall_ms = {};  // left out with --no-timing
+};
+void write_run(const Session& session, RunResult run);
+
+// "report: DIR/report.html", for the end of a text.
+[[nodiscard]] std::string report_line(const Session& session);
+
+}  // namespace shardlab

@@ -1,0 +1,40 @@
+#include "runner/simulate/chosen_op.h"
+
+#include "costmodel/base/error.h"
+#include "strategies/rules/op_rule.h"
+
+namespace shardlab {
+
+const std::string& reason_against(const Plan& plan) {
+  return plan.impossible.empty() ? plan.unexecutable : plan.impossible;
+}
+
+ChosenOp choose(StackEvaluator& evaluator, const DeviceMesh& mesh, const OpCall& call,
+                const OpRule& rule) {
+  if (rule.is_foreach()) {
+    throw InputError(call.op + " is many ops, selected one by one; valid: the op of one element");
+  }
+  ChosenOp op{.call = call,
+              .rule = rule,
+              .choice = evaluator.select(call, mesh, {.rule = &rule}).choice,
+              .plans = {},
+              .refused = {}};
+  const auto tensors = call.tensors();
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    op.plans.push_back(
+        evaluator.on(mesh).plan(tensors[i]->meta, tensors[i]->layout, Layout(op.choice.inputs[i])));
+    const std::string& reason = reason_against(op.plans.back());
+    if (!reason.empty() && op.refused.empty()) {
+      op.refused = "input " + std::to_string(i) + ", " + tensors[i]->layout.text() + " to " +
+                   Layout(op.choice.inputs[i]).text() + ": " + reason;
+    }
+  }
+  return op;
+}
+
+double kernel_us(const StackEvaluator& evaluator, const DeviceMesh& mesh, const ChosenOp& op) {
+  if (evaluator.stack().compute_model.entry->name == "none") return 0.0;
+  return evaluator.compute_us(op.rule, op.call, mesh, op.choice.inputs, op.choice.outputs);
+}
+
+}  // namespace shardlab

@@ -1,0 +1,62 @@
+#include "runner/simulate/redistribution.h"
+
+#include <algorithm>
+
+namespace shardlab {
+namespace {
+
+DeviceMesh with_flattened(DeviceMesh mesh, const std::vector<std::string>& flatten) {
+  for (const std::string& axes : flatten) {
+    std::vector<std::string> names;
+    for (std::size_t start = 0; start <= axes.size();) {
+      const std::size_t comma = std::min(axes.find(',', start), axes.size());
+      names.push_back(axes.substr(start, comma - start));
+      start = comma + 1;
+    }
+    mesh = mesh.flatten(names);
+  }
+  return mesh;
+}
+
+}  // namespace
+
+void RedistributionArguments::add_options(CLI::App& command, bool required) {
+  command.add_option("--mesh", mesh, "8x8, or dp=8,tp=8")->required();
+  command.add_option("--tensor", tensor, "bf16[8192,4096]")->required(required);
+  command.add_option("--from", from, "layout now, e.g. S(0)R")->required(required);
+  command.add_option("--to", to, "layout wanted")->required(required);
+  command.add_option("--stack", stack, "shipped name or path")->capture_default_str();
+  command.add_option("--planner", planner, "instead of the stack's")
+      ->check(one_of({"greedy", "graph"}));
+  command
+      .add_option("--flatten", flatten,
+                  "axes of a registered flattened mesh, e.g. \"dp,tp\"; once per mesh")
+      ->take_all()
+      ->allow_extra_args(false);
+  command.add_option("--rank", rank, "whose logical shapes to show")
+      ->check(integer_from(0, (std::uint64_t{1} << 40) - 1))
+      ->capture_default_str();
+}
+
+RedistributionQuestion RedistributionArguments::read() const {
+  RedistributionQuestion question;
+  question.mesh = parse_option("--flatten", [&] {
+    return with_flattened(parse_option("--mesh", [&] { return DeviceMesh::parse(mesh); }), flatten);
+  });
+  question.meta = parse_option("--tensor", [&] { return TensorMeta::parse(tensor); });
+  const int ndim = question.mesh.ndim();
+  question.from = parse_option("--from", [&] { return parse_layout(from, ndim, question.meta); });
+  question.to = parse_option("--to", [&] { return parse_layout(to, ndim, question.meta); });
+  if (rank >= question.mesh.size()) {
+    throw InputError("--rank: found " + std::to_string(rank) + "; valid: 0 to " +
+                     std::to_string(question.mesh.size() - 1) + ", the ranks of mesh " +
+                     question.mesh.text());
+  }
+  question.options = {.planner = {}, .rank = rank, .count_optimal_paths = true};
+  if (!planner.empty()) {
+    question.options.planner = planner == "graph" ? PlannerKind::kGraph : PlannerKind::kGreedy;
+  }
+  return question;
+}
+
+}  // namespace shardlab

@@ -1,0 +1,39 @@
+// The redistribution that a command line asks about: what `plan` and `simulate` share.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "runner/session/cli.h"
+#include "sim/redistribute.h"
+
+namespace shardlab {
+
+struct RedistributionQuestion {
+  DeviceMesh mesh;
+  TensorMeta meta;
+  Layout from;
+  Layout to;
+  PlanOptions options;
+};
+
+// The options as typed.
+struct RedistributionArguments {
+  std::string mesh;
+  std::string tensor;
+  std::string from;
+  std::string to;
+  std::string stack = "dtensor-2.13";
+  std::string planner;
+  std::vector<std::string> flatten;
+  std::int64_t rank = 0;
+
+  // --mesh, --tensor, --from, --to, --stack, --planner, --flatten, --rank. Keeps references. --mesh
+  // is required, the next three where it is said.
+  void add_options(CLI::App& command, bool required);
+  // Throws InputError: the option, what was found, what is valid.
+  [[nodiscard]] RedistributionQuestion read() const;
+};
+
+}  // namespace shardlab

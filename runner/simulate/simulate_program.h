@@ -1,0 +1,31 @@
+// `shardlab simulate PROGRAM`: every node in turn, in virtual time and, where asked for, with data: each op
+// as the stack chooses it, or all of them as a saved plan has them.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "runner/session/cli.h"
+#include "runner/simulate/simulation.h"
+#include "strategies/select/evaluator.h"
+
+namespace shardlab {
+
+struct SimulateProgramArguments {
+  std::string program;
+  std::string mesh;
+  std::string plan;               // a file of saved_plan.h; empty: the stack chooses
+  std::vector<std::string> pins;  // NAME=LAYOUT
+  std::string pin_inputs;
+  SimulationArguments simulation;
+};
+
+// The shipped stack that a plan's file names, if it names one. Throws ConfigError.
+[[nodiscard]] std::optional<std::string> stack_of_plan(const std::string& file,
+                                                       const ConfigStore& store);
+
+void simulate_program(const SimulateProgramArguments& arguments, const ConfigStore& store,
+                      StackEvaluator& evaluator, Session& session);
+
+}  // namespace shardlab

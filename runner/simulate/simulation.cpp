@@ -1,0 +1,344 @@
+#include "runner/simulate/simulation.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <limits>
+#include <utility>
+
+#include "costmodel/measurements/chakra_json.h"
+#include "costmodel/base/text.h"
+#include "reports/number_text.h"
+#include "runner/session/run_reports.h"
+#include "runner/base/terminal.h"
+#include "runner/simulate/trace.h"
+#include "runner/base/write_file.h"
+#include "sim/traffic.h"
+
+namespace shardlab {
+void SimulationArguments::add_options(CLI::App& command) {
+  command
+      .add_option("--data", data,
+                  "off, the default of programs: shapes only; ranks that are alike are simulated "
+                  "once, up to 2^40 ranks")
+      ->check(one_of({"on", "off"}))
+      ->capture_default_str();
+  command
+      .add_option("--values", values,
+                  "whole numbers, exact in every dtype; or uniform in (-1,1), whose sums round")
+      ->check(one_of({"whole", "uniform"}))
+      ->capture_default_str();
+  command
+      .add_option("--reduction", reduction,
+                  "the order in which a group's contributions are combined")
+      ->check(one_of({"ring", "tree", "flat"}))
+      ->capture_default_str();
+  command.add_flag("--domains-first", domains_first,
+                   "combine the ranks of one NVLink domain first");
+  command.add_option("--memory", memory, "most bytes of tensor data, or of clocks")
+      ->capture_default_str();
+  command
+      .add_option("--straggler", straggler,
+                  "who is slow, on top of the stack's prices: " + std::string(kSlowdownForms))
+      ->capture_default_str();
+  command.add_option("--repetitions", repetitions, "runs of a random straggler model")
+      ->check(integer_from(1, 1000000))
+      ->capture_default_str();
+  command.add_option(
+      "--trace", trace,
+      "write a trace of the first repetition: Chrome's, for ui.perfetto.dev; where "
+      "the name ends in .et Chakra's, NAME.RANK.et for each rank, and as JSON in .et.json");
+  command.add_option("--trace-ranks", trace_ranks, "most ranks that the trace shows")
+      ->check(integer_from(1, 4096))
+      ->capture_default_str();
+}
+
+double StopWatch::ms() const {
+  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin_)
+      .count();
+}
+
+Simulation::Simulation(const SimulationArguments& arguments, const DeviceMesh& mesh,
+                       const Topology& topology, const Session& session)
+    : arguments_(arguments),
+      mesh_(mesh),
+      topology_(topology),
+      session_(session),
+      memory_(static_cast<std::int64_t>(
+          parse_option("--memory", [&] { return parse_bytes(arguments.memory); }))),
+      slowdown_(parse_option("--straggler", [&] { return Slowdown::parse(arguments.straggler); })) {
+}
+
+Executor Simulation::executor() const {
+  return {mesh_,
+          topology_,
+          {.reduction = {.order = *reduction_order_from_name(arguments_.reduction),
+                         .domains_first = arguments_.domains_first},
+           .memory_limit_bytes = memory_,
+           .threads = session_.threads()}};
+}
+
+DataOptions Simulation::data() const {
+  return {
+      .seed = session_.seed,
+      .values = arguments_.values == "uniform" ? DataValues::kUniform : DataValues::kWholeNumbers};
+}
+
+void Simulation::refuse(const std::string& reason) {
+  refused_ = reason;
+  if (reason.empty()) return;
+  schedule_ = {};
+  steps_.clear();
+  notes_.clear();
+  bytes_moved_ = 0;
+}
+
+void Simulation::judge(bool verified, double max_abs_error, const std::string& mismatch) {
+  if (!verified && verified_) {
+    verified_ = false;
+    mismatch_ = mismatch;
+  }
+  max_abs_error_ = std::max(max_abs_error_, max_abs_error);
+}
+
+std::vector<int> Simulation::add(const Plan& plan, const ExecutionResult* result,
+                                 std::vector<int> after, const nlohmann::json& place) {
+  const auto first = static_cast<int>(std::ssize(schedule_.kernels));
+  after = add_plan(schedule_, plan, std::move(after));
+  Layout before = plan.start;
+  // The executor stops where shapes go wrong.
+  const std::size_t done = result != nullptr ? result->steps.size() : plan.steps.size();
+  for (std::size_t i = 0; i < done; ++i) {
+    const PlanStep& step = plan.steps[i];
+    Step shown;
+    shown.kernel = first + static_cast<int>(i);
+    shown.name = std::string(to_string(step.collective));
+    shown.change = step.from.text() + "->" + step.to.text();
+    shown.price_us = step.price.total.value();
+    shown.bytes_moved = result != nullptr ? result->steps[i].bytes_moved
+                                          : shardlab::bytes_moved(step, before, plan.meta, mesh_);
+    shown.json = place;
+    shown.json.update(
+        {{"collective", shown.name},
+         {"mesh_dims", std::vector<int>(step.mesh_dims.begin(), step.mesh_dims.end())},
+         {"from", step.from.text()},
+         {"to", step.to.text()},
+         {"after", step.after.text()},
+         {"logical_shape",
+          std::vector<std::int64_t>(step.logical_shape.begin(), step.logical_shape.end())},
+         {"verified", nullptr}});
+    if (result != nullptr) {
+      shown.max_abs_error = result->steps[i].verification.max_abs_error;
+      shown.json["verified"] = result->steps[i].verification.verified;
+    }
+    constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
+    bytes_moved_ += std::min(shown.bytes_moved, kMost - bytes_moved_);
+    before = step.after;
+    steps_.push_back(std::move(shown));
+  }
+  if (result != nullptr) {
+    judge(result->verified, result->max_abs_error, result->mismatch);
+    notes_.insert(notes_.end(), result->notes.begin(), result->notes.end());
+  }
+  return after;
+}
+
+int Simulation::add(const std::string& op, double price_us, const OpExecution* result,
+                    std::vector<int> after, const nlohmann::json& place) {
+  ScheduledKernel kernel;
+  kernel.name = op;
+  kernel.price = Micros(price_us);
+  kernel.after = std::move(after);
+  Step shown;
+  shown.kernel = schedule_.add(std::move(kernel));
+  shown.name = op;
+  shown.price_us = price_us;
+  shown.json = place;
+  shown.json.update({{"op", op}, {"collective", "local"}, {"verified", nullptr}});
+  if (result != nullptr) {
+    shown.json["verified"] = result->verified;
+    shown.max_abs_error = result->max_abs_error;
+    const std::string node =
+        place.contains("node") ? place["node"].get<std::string>() + ": " : std::string();
+    judge(result->verified, result->max_abs_error, node + op + ": " + result->mismatch);
+  }
+  steps_.push_back(std::move(shown));
+  return steps_.back().kernel;
+}
+
+void Simulation::note_wall(double distribute_ms, double run_ms) {
+  distribute_ms_ += distribute_ms;
+  run_ms_ += run_ms;
+}
+
+void Simulation::run_clocks(const std::string& title) {
+  const StopWatch watch;
+  const Simulator simulator(
+      mesh_, topology_,
+      {.slowdown = slowdown_,
+       .seed = session_.seed,
+       .repetitions = arguments_.repetitions,
+       .threads = session_.threads(),
+       .memory_limit_bytes = memory_,
+       .traced_ranks =
+           arguments_.trace.empty() ? 0 : traced_ranks(schedule_, arguments_.trace_ranks)});
+  time_ = simulator.run(schedule_);
+  clock_ms_ = watch.ms();
+  if (arguments_.trace.empty()) return;
+  const std::filesystem::path path(arguments_.trace);
+  const bool is_json = arguments_.trace.ends_with(".et.json");
+  if (is_json || path.extension() == ".et") {
+    const std::string_view ending = is_json ? ".et.json" : ".et";
+    const std::string stem = arguments_.trace.substr(0, arguments_.trace.size() - ending.size());
+    for (const auto& [rank, trace] : chakra_traces(mesh_, topology_, schedule_, time_.timeline)) {
+      write_file(stem + "." + std::to_string(rank) + std::string(ending),
+                 is_json ? chakra_json_text(trace) : chakra_wire_text(trace));
+    }
+    return;
+  }
+  write_file(path, [&](std::ostream& out) {
+    write_trace(out, title, mesh_, topology_, schedule_, time_.timeline);
+  });
+}
+
+nlohmann::json Simulation::quantiles_json(const Quantiles& quantiles) const {
+  if (is_refused()) return {{"p50", nullptr}, {"p95", nullptr}, {"max", nullptr}};
+  return {{"p50", quantiles.p50}, {"p95", quantiles.p95}, {"max", quantiles.max}};
+}
+
+nlohmann::json Simulation::json(nlohmann::json document) const {
+  nlohmann::json steps = nlohmann::json::array();
+  for (const Step& step : steps_) {
+    const KernelTimes& times = time_.kernels[static_cast<std::size_t>(step.kernel)];
+    steps.push_back(step.json);
+    steps.back().update({{"price_us", finite_or_null(step.price_us)},
+                         {"end_us", quantiles_json(times.end_us)},
+                         {"wait_us", times.wait_us},
+                         {"bytes_moved", step.bytes_moved},
+                         {"max_abs_error", step.max_abs_error ? finite_or_null(*step.max_abs_error)
+                                                              : nlohmann::json(nullptr)}});
+  }
+  const bool judged = has_data() && !is_refused();
+  const auto if_judged = [&](const nlohmann::json& value) {
+    return judged ? value : nlohmann::json(nullptr);
+  };
+  document.update({{"mesh", mesh_.text()},
+                   {"ranks", mesh_.size()},
+                   {"data", has_data()},
+                   {"verified", is_refused() ? nlohmann::json(false) : if_judged(verified_)},
+                   {"mismatch", text_or_null(mismatch_)},
+                   {"max_abs_error", if_judged(finite_or_null(max_abs_error_))},
+                   {"replicas_bitwise_equal", if_judged(replicas_equal_)},
+                   {"refused", text_or_null(refused_)},
+                   {"straggler", slowdown_.text()},
+                   {"repetitions", time_.repetitions},
+                   {"simulated_ranks", time_.simulated_ranks},
+                   {"events", time_.events},
+                   {"time_us", quantiles_json(time_.time_us)},
+                   {"bytes_moved", bytes_moved_},
+                   {"steps", steps},
+                   {"notes", notes_}});
+  if (!session_.no_timing) {
+    document["timing"] = {{"wall_ms", distribute_ms_ + run_ms_ + clock_ms_},
+                          {"distribute_ms", distribute_ms_},
+                          {"run_ms", run_ms_},
+                          {"clock_ms", clock_ms_}};
+  }
+  return document;
+}
+
+std::string Simulation::table() const {
+  const bool waits = time_.simulated_ranks > 1;
+  // With a straggler a step takes longer than its price: when it is done says how much.
+  const bool is_slowed = arguments_.straggler != "none";
+  const bool has_ops = std::any_of(steps_.begin(), steps_.end(),
+                                   [](const Step& step) { return step.json.contains("op"); });
+  std::vector<std::string> header = {"step", has_ops ? "kernel" : "collective", "change", "moved",
+                                     is_slowed ? "price us" : "us"};
+  if (is_slowed) header.emplace_back("done at us");
+  if (waits) header.emplace_back("waited");
+  if (has_data()) header.emplace_back("largest error");
+  TextTable table(header);
+  for (std::size_t i = 0; i < steps_.size(); ++i) {
+    const Step& step = steps_[i];
+    const std::string node =
+        step.json.contains("node") ? step.json["node"].get<std::string>() + ": " : "";
+    std::vector<std::string> row = {std::to_string(i + 1), node + step.name, step.change,
+                                    reports::bytes_text(static_cast<double>(step.bytes_moved)),
+                                    format_fixed(step.price_us, 3)};
+    const KernelTimes& times = time_.kernels[static_cast<std::size_t>(step.kernel)];
+    if (is_slowed) row.push_back(format_fixed(times.end_us.p50, 3));
+    if (waits) row.push_back(format_fixed(times.wait_us, 3));
+    if (has_data()) row.push_back(format_double(step.max_abs_error.value_or(0.0)));
+    table.add(row);
+  }
+  return steps_.empty() ? "" : table.text();
+}
+
+std::string Simulation::text(const std::string& title) const {
+  if (is_refused()) return title + "  refused: " + printable(refused_) + "\n";
+  std::string out = title + "  " + std::to_string(mesh_.size()) + " ranks: ";
+  if (!has_data()) {
+    out += "shapes only, no data\n";
+  } else {
+    out += (verified_ ? "every element is right" : "WRONG: " + mismatch_) + ", largest error " +
+           format_double(max_abs_error_) + "; replicas are " +
+           (replicas_equal_ ? "bitwise equal" : "NOT bitwise equal") + "\n";
+  }
+  out += table() + "  done after " + format_fixed(time_.time_us.p50, 3) + " us";
+  if (time_.repetitions > 1) {
+    out += " (p50; p95 " + format_fixed(time_.time_us.p95, 3) + ", max " +
+           format_fixed(time_.time_us.max, 3) + ", of " + std::to_string(time_.repetitions) +
+           " repetitions with " + slowdown_.text() + ")";
+  }
+  const auto moved = static_cast<double>(bytes_moved_);
+  out += ", " + reports::bytes_text(moved) + " moved\n";
+  for (const std::string& note : notes_) out += "  note: " + printable(note) + "\n";
+  if (session_.no_timing) return out;
+  if (!has_data()) {
+    return out + "  simulated in " + format_fixed(clock_ms_, 1) + " ms, " +
+           std::to_string(time_.simulated_ranks) + " of " + std::to_string(mesh_.size()) +
+           " ranks with a clock of their own\n";
+  }
+  return out + "  simulated in " + format_fixed(run_ms_, 1) + " ms, " +
+         format_fixed(moved / 1e6 / run_ms_, 2) + " GB/s moved and verified\n";
+}
+
+void Simulation::write_reports() const {
+  const nlohmann::json printed = json(nlohmann::json::object());
+  nlohmann::json result = {
+      {"what", what_}, {"stack", stack_.at("name")}, {"steps", nlohmann::json::array()}};
+  for (const char* key : {"mesh", "ranks", "data", "verified", "mismatch", "replicas_bitwise_equal",
+                          "refused", "straggler", "time_us", "bytes_moved", "notes"}) {
+    result[key] = printed.at(key);
+  }
+  for (std::size_t i = 0; i < steps_.size(); ++i) {
+    const nlohmann::json& step = printed.at("steps").at(i);
+    nlohmann::json shown = {{"node", step.contains("node") ? step["node"] : nlohmann::json("")},
+                            {"name", steps_[i].name},
+                            {"change", steps_[i].change}};
+    for (const char* key : {"price_us", "end_us", "wait_us", "bytes_moved", "max_abs_error"}) {
+      shown[key] = step.at(key);
+    }
+    result["steps"].push_back(std::move(shown));
+  }
+  reports::RunHeader header = header_of(session_);
+  header.configuration.topology = topology_.to_json();
+  header.configuration.stacks = {stack_};
+  write_run(session_, {.kind = reports::kSimulateKind,
+                       .header = std::move(header),
+                       .result = std::move(result),
+                       .wall_ms = distribute_ms_ + run_ms_ + clock_ms_});
+}
+
+void Simulation::finish(nlohmann::json document, const std::string& title, Session& session) {
+  if (!is_refused()) run_clocks(title.substr(0, title.find('\n')));
+  if (writes_report(session)) write_reports();
+  if (session.json()) {
+    session.print(json(std::move(document)));
+  } else if (!session.summary) {
+    session.print(text(title) + report_line(session));
+  }
+  if (is_refused() || (has_data() && !verified_)) session.exit_code = kGateSaidNo;
+}
+
+}  // namespace shardlab

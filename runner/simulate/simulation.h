@@ -1,0 +1,126 @@
+// A run on the fake process group, as `simulate` shows it: steps as they are added, what their data
+// came to, their times, and both as JSON and text. A redistribution is one plan; an op is a plan for
+// each input and a kernel; a program is many ops.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "runner/session/cli.h"
+#include "sim/executor.h"
+#include "sim/simulator.h"
+#include "strategies/select/evaluator.h"
+#include "strategies/proof/op_execution.h"
+
+namespace shardlab {
+
+struct SimulationArguments {
+  std::string data = "on";
+  std::string values = "whole";
+  std::string reduction = "ring";
+  bool domains_first = false;
+  std::string memory = "8GiB";
+  std::string straggler = "none";
+  int repetitions = 100;
+  std::string trace;
+  std::int64_t trace_ranks = 64;
+
+  void add_options(CLI::App& command);
+};
+
+class Simulation {
+ public:
+  // Keeps references. Throws TextError: an option that does not parse.
+  Simulation(const SimulationArguments& arguments, const DeviceMesh& mesh, const Topology& topology,
+             const Session& session);
+
+  [[nodiscard]] bool has_data() const { return arguments_.data == "on"; }
+  [[nodiscard]] const DeviceMesh& mesh() const { return mesh_; }
+  [[nodiscard]] Executor executor() const;
+  [[nodiscard]] DataOptions data() const;
+
+  // Why nothing runs, unless empty: what was added before is dropped.
+  void refuse(const std::string& reason);
+  [[nodiscard]] bool is_refused() const { return !refused_.empty(); }
+
+  // The steps of a plan that runs, once `after` is done; `result` is what the executor made of it,
+  // where there is data. `place` (input, node) joins each step's JSON. Returns what a kernel that
+  // needs the tensor waits for.
+  std::vector<int> add(const Plan& plan, const ExecutionResult* result, std::vector<int> after,
+                       const nlohmann::json& place = nlohmann::json::object());
+  // An op's kernel on every rank.
+  int add(const std::string& op, double price_us, const OpExecution* result, std::vector<int> after,
+          const nlohmann::json& place = nlohmann::json::object());
+  // Of a node that runs no kernel: is what it names right?
+  void judge(const std::string& node, const OpExecution& result) {
+    judge(result.verified, result.max_abs_error, node + ": " + result.mismatch);
+  }
+  // Of the result: do ranks that ought to hold the same bytes hold them?
+  void note_replicas(bool equal) { replicas_equal_ = equal; }
+  // What runs, under which stack: for the report.
+  void note_subject(std::string what, nlohmann::json stack) {
+    what_ = std::move(what);
+    stack_ = std::move(stack);
+  }
+  // What a reader of the result should know.
+  void note(std::string text) { notes_.push_back(std::move(text)); }
+  // Wall time that went into data.
+  void note_wall(double distribute_ms, double run_ms);
+
+  // Runs the clocks, writes the trace, prints, and sets the exit code. `document` has the keys that
+  // this kind of run adds, `title` the first lines of the text.
+  void finish(nlohmann::json document, const std::string& title, Session& session);
+
+ private:
+  struct Step {
+    nlohmann::json json;
+    int kernel = 0;
+    std::string name;
+    std::string change;
+    double price_us = 0.0;
+    std::int64_t bytes_moved = 0;
+    std::optional<double> max_abs_error;
+  };
+  void run_clocks(const std::string& title);
+  void write_reports() const;
+  [[nodiscard]] nlohmann::json quantiles_json(const Quantiles& quantiles) const;
+  [[nodiscard]] nlohmann::json json(nlohmann::json document) const;
+  [[nodiscard]] std::string text(const std::string& title) const;
+  [[nodiscard]] std::string table() const;
+  void judge(bool verified, double max_abs_error, const std::string& mismatch);
+
+  const SimulationArguments& arguments_;
+  const DeviceMesh& mesh_;
+  const Topology& topology_;
+  const Session& session_;
+  std::int64_t memory_;
+  Slowdown slowdown_;
+  std::string refused_;
+  Schedule schedule_;
+  std::vector<Step> steps_;
+  std::int64_t bytes_moved_ = 0;
+  bool verified_ = true;
+  double max_abs_error_ = 0.0;
+  std::string mismatch_;
+  bool replicas_equal_ = true;
+  std::vector<std::string> notes_;
+  SimulationResult time_;
+  double distribute_ms_ = 0.0;
+  double run_ms_ = 0.0;
+  double clock_ms_ = 0.0;
+  std::string what_;
+  nlohmann::json stack_;
+};
+
+// Milliseconds since it was made.
+class StopWatch {
+ public:
+  [[nodiscard]] double ms() const;
+
+ private:
+  std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
+};
+
+}  // namespace shardlab

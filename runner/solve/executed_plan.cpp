@@ -1,0 +1,55 @@
+#include "runner/solve/executed_plan.h"
+
+#include <cmath>
+#include <map>
+#include <tuple>
+
+#include "costmodel/base/text.h"
+#include "runner/simulate/chosen_op.h"
+#include "runner/base/terminal.h"
+#include "strategies/programs/program_execution.h"
+
+namespace shardlab {
+
+ExecutedPlan executed_plan(const SolvedProgram& solved, Redistributor& redistributor) {
+  const ProgramStrategies& strategies = solved.strategies;
+  const Assignment& assignment = solved.solution.assignment;
+  ExecutedPlan executed;
+  double us = solved.problem.breakdown(strategies, solved.prices, assignment).compute_us;
+  const auto layout = [&](std::size_t node, std::size_t tensor) {
+    const auto row = static_cast<std::size_t>(assignment[node]);
+    return strategies.layout(strategies.of(node), row, tensor);
+  };
+  std::map<std::tuple<std::uint32_t, LayoutId, LayoutId>, double> known;  // by tensor, from, to
+  for (const PricedEdge& edge : solved.problem.priced) {
+    const std::uint32_t meta = strategies.meta(edge.producer, edge.output);
+    const LayoutId from = layout(edge.producer, edge.output);
+    const LayoutId to = layout(edge.reader, strategies.of(edge.reader).outputs + edge.argument);
+    const auto [price, is_new] = known.try_emplace({meta, from, to}, 0.0);
+    if (is_new) {
+      const Plan plan = plan_move(redistributor, strategies.metas[meta],
+                                  Layout(strategies.layouts[from]), Layout(strategies.layouts[to]));
+      if (!reason_against(plan).empty()) {
+        executed.unexecutable = "node " + solved.program.nodes[edge.reader].name + ", input " +
+                                std::to_string(edge.argument) + ", " + plan.from.text() + " to " +
+                                plan.to.text() + ": " + reason_against(plan);
+        return executed;
+      }
+      price->second = plan.executed_price().total.value();
+    }
+    us += price->second;
+  }
+  executed.us = us;
+  return executed;
+}
+
+std::string executed_text(const ExecutedPlan& executed, const Breakdown& objective) {
+  if (!executed.us) return "  can't run: " + printable(executed.unexecutable) + "\n";
+  const double priced = objective.compute_us + objective.communication_us;
+  if (std::abs(*executed.us - priced) <= 1e-9 * *executed.us) return "";
+  return "  executed " + format_double(*executed.us) +
+         " us: what its kernels and the steps of its moves sum up to; the stack prices moves "
+         "otherwise\n";
+}
+
+}  // namespace shardlab

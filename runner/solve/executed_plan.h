@@ -1,0 +1,28 @@
+// What a solved program costs step by step, as its moves run. A stack may price a move as a whole: then its
+// objective is another sum.
+//
+//   const ExecutedPlan executed = executed_plan(solved, evaluator.on(mesh));
+//   executed.us, executed.unexecutable
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "runner/solve/solved_program.h"
+#include "sim/redistribute.h"
+
+namespace shardlab {
+
+struct ExecutedPlan {
+  // Kernels, and the steps of all moves (merged ones once). Transitions are no steps. None where a move
+  // can't run.
+  std::optional<double> us;
+  std::string unexecutable;  // the first such move, and why
+};
+
+// Plans each kind of move once. Assumes a feasible solution.
+[[nodiscard]] ExecutedPlan executed_plan(const SolvedProgram& solved, Redistributor& redistributor);
+// A line where that is another sum than the objective's; else none.
+[[nodiscard]] std::string executed_text(const ExecutedPlan& executed, const Breakdown& objective);
+
+}  // namespace shardlab

@@ -1,0 +1,70 @@
+#include "runner/solve/solution_report.h"
+
+#include <optional>
+#include <vector>
+
+#include "runner/session/run_reports.h"
+#include "strategies/programs/program_layers.h"
+
+namespace shardlab {
+namespace {
+
+nlohmann::json constraints_json(const std::string& recipe, const ProblemOptions& options) {
+  const auto layout = [](const std::optional<Placements>& placements) {
+    return placements ? nlohmann::json(Layout(*placements).text()) : nlohmann::json(nullptr);
+  };
+  const auto number = [](const std::optional<double>& value) {
+    return value ? nlohmann::json(*value) : nlohmann::json(nullptr);
+  };
+  return {{"recipe", text_or_null(recipe)},
+          {"pins", options.pins.size()},
+          {"pin_inputs", layout(options.pin_inputs)},
+          {"pin_outputs", layout(options.pin_outputs)},
+          {"parameter_budget", number(options.parameter_budget)},
+          {"memory_budget_bytes", number(options.memory_budget_bytes)}};
+}
+
+}  // namespace
+
+void write_solution(const Session& session, const SolutionReport& report) {
+  if (!writes_report(session)) return;
+  nlohmann::json result = {{"stack", report.stack.name},
+                           {"mesh", report.mesh},
+                           {"constraints", constraints_json(report.recipe, report.options)},
+                           {"assignment", nlohmann::json::array()}};
+  for (const char* key :
+       {"program", "nodes", "edges", "strategies", "objective_us", "lower_bound_us", "optimal",
+        "optima", "infeasible", "notes", "breakdown_us"}) {
+    result[key] = report.result.at(key);
+  }
+  const std::vector<std::optional<std::int64_t>> layers = layers_of_nodes(report.program);
+  for (const nlohmann::json& solved : report.result.at("assignment")) {
+    nlohmann::json node = nlohmann::json::object();
+    for (const char* key : {"node", "op", "layout_in", "layout_out", "compute_us",
+                            "communication_us", "transition_us", "moves", "margin_us"}) {
+      node[key] = solved.at(key);
+    }
+    const auto index = report.program.find(solved.at("node").get<std::string>());
+    SHARDLAB_CHECK(index.has_value(), "a solved node that the program lacks");
+    node["kind"] = to_string(report.program.nodes[*index].kind);
+    node["phase"] = to_string(report.program.nodes[*index].phase);
+    node["layer"] = layers[*index] ? nlohmann::json(*layers[*index]) : nlohmann::json(nullptr);
+    result["assignment"].push_back(std::move(node));
+  }
+  for (const char* key : {"executed_us", "unexecutable"}) {
+    if (report.result.contains(key)) result[key] = report.result.at(key);
+  }
+  if (!report.answers.empty()) result["answers"] = report.answers;
+  reports::RunHeader header = header_of(session);
+  header.configuration.topology = report.topology.to_json();
+  header.configuration.stacks = {report.stack.to_json()};
+  header.configuration.program = {.name = report.program.name,
+                                  .nodes = static_cast<std::int64_t>(report.program.nodes.size()),
+                                  .source = report.program.source};
+  write_run(session, {.kind = reports::kSolveKind,
+                      .header = std::move(header),
+                      .result = std::move(result),
+                      .wall_ms = report.wall_ms});
+}
+
+}  // namespace shardlab

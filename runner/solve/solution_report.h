@@ -1,0 +1,28 @@
+// The report of a solved program.
+#pragma once
+
+#include <nlohmann/json.hpp>
+
+#include "runner/session/cli.h"
+#include "strategies/programs/program.h"
+#include "strategies/programs/sharding_problem.h"
+#include "strategies/select/stack.h"
+
+namespace shardlab {
+
+struct SolutionReport {
+  const Program& program;
+  const Stack& stack;
+  const Topology& topology;
+  std::string mesh;
+  std::string recipe;  // its name or path; "": none
+  const ProblemOptions& options;
+  const nlohmann::json& result;  // as solve prints it
+  nlohmann::json answers;        // to what was asked beside the plan (reports/records/solution_answers.h)
+  double wall_ms = 0.0;
+};
+
+// Writes and prints what --out and --summary ask for.
+void write_solution(const Session& session, const SolutionReport& report);
+
+}  // namespace shardlab

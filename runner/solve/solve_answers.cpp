@@ -1,0 +1,282 @@
+#include "runner/solve/solve_answers.h"
+
+#include "costmodel/base/text.h"
+#include "runner/config/read_json.h"
+#include "runner/config/saved_plan.h"
+#include "runner/base/terminal.h"
+#include "strategies/solvers/greedy_walk.h"
+
+namespace shardlab {
+namespace {
+
+std::size_t at(int index) { return static_cast<std::size_t>(index); }
+
+// -- Why not another layout -------------------------------------------------------------------------
+
+// A node that can have the asked layout as its output's.
+struct Available {
+  std::size_t node = 0;
+  double chosen_us = 0.0;         // the node's kernel and what moves to and from it
+  double local_us = kForbidden;   // the same with that layout, all other nodes as chosen
+  double global_us = kForbidden;  // the best total with that layout
+};
+
+// What the node's value costs with all other nodes as chosen: its own cost and its edges'.
+std::vector<double> local_costs(const SolvedProgram& solved, int variable) {
+  const CostNetwork& network = solved.network;
+  std::vector<double> us(network.costs(variable).begin(), network.costs(variable).end());
+  for (const CostEdge& edge : network.edges()) {
+    const CostTable& table = network.tables()[at(edge.table)];
+    const auto value_of = [&](int v) { return solved.solution.assignment[at(v)]; };
+    for (int x = 0; x < network.values(variable); ++x) {
+      if (edge.first == variable) us[at(x)] += table.at(x, value_of(edge.second));
+      if (edge.second == variable) us[at(x)] += table.at(value_of(edge.first), x);
+    }
+  }
+  return us;
+}
+
+std::vector<Available> explain(const SolvedProgram& solved, const std::string& layout,
+                               ExactSolver& solver, const Session& session) {
+  std::vector<Available> found;
+  for (int v = 0; v < solved.network.variables(); ++v) {
+    Restriction restriction{.variable = v, .allowed = {}};
+    for (int x = 0; x < solved.network.values(v); ++x) {
+      if (layouts_of(solved, at(v), at(x)).out == layout) restriction.allowed.push_back(x);
+    }
+    if (restriction.allowed.empty()) continue;
+    Available available{.node = at(v)};
+    const std::vector<double> local = local_costs(solved, v);
+    available.chosen_us = local[at(solved.solution.assignment[at(v)])];
+    for (const int x : restriction.allowed) {
+      available.local_us = std::min(available.local_us, local[at(x)]);
+    }
+    const ExactSolution with = solver.solve({.restrictions = {restriction},
+                                             .jobs = session.threads(),
+                                             .margins = false,
+                                             .best = 1,
+                                             .explain = false});
+    if (with.feasible) available.global_us = with.objective;
+    found.push_back(available);
+  }
+  return found;
+}
+
+nlohmann::json explain_json(const SolvedProgram& solved, std::span<const Available> found) {
+  nlohmann::json nodes = nlohmann::json::array();
+  for (const Available& available : found) {
+    nodes.push_back({{"node", solved.program.nodes[available.node].name},
+                     {"chosen", chosen_layouts(solved, available.node).out},
+                     {"chosen_us", available.chosen_us},
+                     {"local_us", finite_or_null(available.local_us)},
+                     {"global_us", finite_or_null(available.global_us)}});
+  }
+  return nodes;
+}
+
+std::string explain_text(const SolvedProgram& solved, const std::string& layout,
+                         std::span<const Available> found) {
+  TextTable table({layout + " at", "chosen", "us there", "us with it", "best total us"});
+  const auto text = [](double us) { return us < kForbidden ? format_fixed(us, 3) : "can't be"; };
+  for (const Available& available : found) {
+    table.add({solved.program.nodes[available.node].name,
+               chosen_layouts(solved, available.node).out, text(available.chosen_us),
+               text(available.local_us), text(available.global_us)});
+  }
+  return found.empty() ? "  no node can have " + layout + "\n" : table.text();
+}
+
+// -- Another plan ---------------------------------------------------------------------------------
+
+struct Diff {
+  double objective_us = 0.0;
+  std::vector<std::size_t> nodes;  // that differ
+  Assignment assignment;
+};
+
+Diff diff_of(const SolvedProgram& solved, const DeviceMesh& mesh, const std::string& file) {
+  const nlohmann::json json = parse_json(read_text_file(file), file);
+  expect_mesh(read_saved_run(json, {file, ""}), file, mesh);
+  const std::vector<SavedNode> saved = read_saved_plan(json, {file, ""});
+  Diff diff{
+      .objective_us = 0.0, .nodes = {}, .assignment = Assignment(solved.program.nodes.size(), -1)};
+  for (const SavedNode& node : saved) {
+    const auto index = solved.program.find(node.node);
+    if (!index) node.place.fail("found the node \"" + node.node + "\", which the program lacks");
+    if (diff.assignment[*index] >= 0) {
+      node.place.fail("found the node \"" + node.node + "\" a second time");
+    }
+    const auto rows = solved.strategies.of(*index).rows;
+    for (std::size_t row = 0; row < rows; ++row) {
+      const NodeLayouts layouts = layouts_of(solved, *index, row);
+      if (layouts.out == node.out && layouts.in == node.in) {
+        diff.assignment[*index] = static_cast<int>(row);
+      }
+    }
+    if (diff.assignment[*index] < 0) {
+      node.place.fail("found " + node.out + " <- " + join(node.in, ", ") +
+                      ", which is none of the " + std::to_string(rows) + " strategies of " +
+                      node.node);
+    }
+  }
+  for (std::size_t n = 0; n < diff.assignment.size(); ++n) {
+    if (diff.assignment[n] < 0) {
+      JsonPlace{file, ""}.fail("has no node \"" + solved.program.nodes[n].name + "\"");
+    }
+    if (diff.assignment[n] != solved.solution.assignment[n]) diff.nodes.push_back(n);
+  }
+  diff.objective_us = solved.network.cost(diff.assignment);
+  return diff;
+}
+
+nlohmann::json diff_json(const SolvedProgram& solved, const Diff& diff) {
+  nlohmann::json nodes = nlohmann::json::array();
+  for (const std::size_t n : diff.nodes) {
+    nodes.push_back({{"node", solved.program.nodes[n].name},
+                     {"here", chosen_layouts(solved, n).out},
+                     {"there", layouts_of(solved, n, at(diff.assignment[n])).out}});
+  }
+  const double gap = diff.objective_us - solved.solution.objective;
+  return {
+      {"objective_us", finite_or_null(diff.objective_us)},
+      {"gap_us", finite_or_null(gap)},
+      {"gap_percent", percent_json(percent_above(diff.objective_us, solved.solution.objective))},
+      {"nodes", nodes}};
+}
+
+std::string diff_text(const SolvedProgram& solved, const Diff& diff) {
+  const double gap = diff.objective_us - solved.solution.objective;
+  std::string out = diff.objective_us < kForbidden
+                        ? "  the other plan: " + format_double(diff.objective_us) + " us, " +
+                              format_fixed(gap, 3) + " us above the optimum; " +
+                              std::to_string(diff.nodes.size()) + " nodes differ\n"
+                        : "  the other plan breaks a constraint; " +
+                              std::to_string(diff.nodes.size()) + " nodes differ\n";
+  if (diff.nodes.empty()) return out;
+  TextTable table({"node", "here", "there"});
+  for (const std::size_t n : diff.nodes) {
+    table.add({solved.program.nodes[n].name,
+               solved.network.value_name(static_cast<int>(n), solved.solution.assignment[n]),
+               solved.network.value_name(static_cast<int>(n), diff.assignment[n])});
+  }
+  return out + table.text();
+}
+
+// -- A walk that never looks ahead -------------------------------------------------------------------
+
+struct Greedy {
+  GreedyWalk walk;
+  std::optional<GreedyRegret> regret;  // unless the walk is stuck
+  double objective_us = 0.0;           // of the walk, from the network's tables
+};
+
+Greedy greedy_of(const SolvedProgram& solved, ExactSolver& solver) {
+  const Assignment given = sources_of(solved.program, solved.solution.assignment);
+  Greedy greedy{
+      .walk = greedy_walk(solved.network, given), .regret = {}, .objective_us = kForbidden};
+  if (greedy.walk.stuck) return greedy;
+  greedy.objective_us = solved.network.cost(greedy.walk.assignment);
+  greedy.regret = greedy_regret(solved.network, solver, given, greedy.walk.assignment);
+  return greedy;
+}
+
+const std::string& name_of(const SolvedProgram& solved, int node) {
+  return solved.program.nodes[at(node)].name;
+}
+
+nlohmann::json greedy_json(const SolvedProgram& solved, const Greedy& greedy) {
+  const double gap = greedy.objective_us - solved.solution.objective;
+  nlohmann::json json = {
+      {"objective_us", finite_or_null(greedy.objective_us)},
+      {"gap_us", finite_or_null(gap)},
+      {"gap_percent", percent_json(percent_above(greedy.objective_us, solved.solution.objective))},
+      {"stuck_at", greedy.walk.stuck ? nlohmann::json(name_of(solved, *greedy.walk.stuck))
+                                     : nlohmann::json(nullptr)},
+      {"breakdown_us", nullptr},
+      {"layouts", nlohmann::json::object()},
+      {"regret", nlohmann::json::array()},
+      {"other_regret_us", nullptr}};
+  if (!greedy.regret) return json;
+  const Assignment& walk = greedy.walk.assignment;
+  json["breakdown_us"] =
+      breakdown_json(solved.problem.breakdown(solved.strategies, solved.prices, walk));
+  for (std::size_t n = 0; n < walk.size(); ++n) {
+    json["layouts"][solved.program.nodes[n].name] = layouts_of(solved, n, at(walk[n])).out;
+  }
+  for (const ChoiceRegret& choice : greedy.regret->choices) {
+    const bool is_one = choice.first == choice.last;
+    nlohmann::json row = {{"node", name_of(solved, choice.first)},
+                          {"to_node", name_of(solved, choice.last)},
+                          {"regret_us", choice.regret_us}};
+    if (is_one) {
+      row["op"] = solved.program.nodes[at(choice.first)].op;
+      row["chosen"] = solved.network.value_name(choice.first, walk[at(choice.first)]);
+      row["instead"] = solved.network.value_name(choice.first, choice.instead);
+      row["dearer_there_us"] = choice.local_us;
+      row["cheaper_later_us"] = choice.later_us;
+    }
+    json["regret"].push_back(std::move(row));
+  }
+  json["other_regret_us"] = greedy.regret->rest_us;
+  return json;
+}
+
+std::string greedy_text(const SolvedProgram& solved, const Greedy& greedy) {
+  std::string out = "  greedy, node by node from where the optimum has parameters and inputs: ";
+  if (!greedy.regret) {
+    return out + "stuck at " + printable(name_of(solved, *greedy.walk.stuck)) +
+           ", where the constraints leave nothing to take\n";
+  }
+  const double gap = greedy.objective_us - solved.solution.objective;
+  const Assignment& walk = greedy.walk.assignment;
+  out += format_double(greedy.objective_us) + " us, " + format_fixed(gap, 3) + " us (" +
+         percent_text(percent_above(greedy.objective_us, solved.solution.objective), 2) +
+         " %) above the optimum; " +
+         breakdown_text(solved.problem.breakdown(solved.strategies, solved.prices, walk)) + "\n";
+  if (greedy.regret->choices.empty()) return out;
+  TextTable table({"most regretted", "op", "took", "better", "better: more there us",
+                   "less later us", "regret us"});
+  for (const ChoiceRegret& choice : greedy.regret->choices) {
+    const std::string regret = format_fixed(choice.regret_us, 3);
+    if (choice.first != choice.last) {
+      table.add({name_of(solved, choice.first) + " to " + name_of(solved, choice.last), "", "", "",
+                 "", "", regret});
+      continue;
+    }
+    table.add({name_of(solved, choice.first), solved.program.nodes[at(choice.first)].op,
+               solved.network.value_name(choice.first, walk[at(choice.first)]),
+               solved.network.value_name(choice.first, choice.instead),
+               format_fixed(choice.local_us, 3), format_fixed(choice.later_us, 3), regret});
+  }
+  return out + table.text() + "  all other choices: " + format_fixed(greedy.regret->rest_us, 3) +
+         " us\n";
+}
+
+}  // namespace
+
+SolveAnswer explain_answer(const SolvedProgram& solved, const std::string& layout,
+                           ExactSolver& solver, const Session& session) {
+  const std::vector<Available> found = explain(solved, layout, solver, session);
+  SolveAnswer answer{"explain", explain_json(solved, found), explain_text(solved, layout, found)};
+  answer.record = {{"layout", layout}, {"nodes", answer.json}};
+  return answer;
+}
+
+SolveAnswer diff_answer(const SolvedProgram& solved, const DeviceMesh& mesh,
+                        const std::string& file) {
+  const Diff diff = diff_of(solved, mesh, file);
+  SolveAnswer answer{"diff", diff_json(solved, diff), diff_text(solved, diff)};
+  answer.record = answer.json;
+  answer.record["file"] = file;
+  return answer;
+}
+
+SolveAnswer greedy_answer(const SolvedProgram& solved, ExactSolver& solver) {
+  const Greedy greedy = greedy_of(solved, solver);
+  SolveAnswer answer{"greedy", greedy_json(solved, greedy), greedy_text(solved, greedy)};
+  answer.record = answer.json;
+  answer.record.erase("layouts");
+  return answer;
+}
+
+}  // namespace shardlab

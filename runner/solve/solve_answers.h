@@ -1,0 +1,23 @@
+// What `shardlab solve PROGRAM` answers beside the plan: why not another layout, how good another plan is,
+// what a walk that never looks ahead would cost.
+#pragma once
+
+#include <string>
+
+#include "runner/session/cli.h"
+#include "runner/solve/solved_program.h"
+
+namespace shardlab {
+
+// Where the layout (a text such as "S(0)R") is available, and at what local and what best total price.
+[[nodiscard]] SolveAnswer explain_answer(const SolvedProgram& solved, const std::string& layout,
+                                         ExactSolver& solver, const Session& session);
+// The plan in the file (saved_plan.h), priced here. Throws ConfigError where it is not the program's or was made
+// for another mesh.
+[[nodiscard]] SolveAnswer diff_answer(const SolvedProgram& solved, const DeviceMesh& mesh,
+                                      const std::string& file);
+// The greedy walk (strategies/solvers/greedy_walk.h) from the sources' layouts in the optimum, and the choices that it
+// regrets most.
+[[nodiscard]] SolveAnswer greedy_answer(const SolvedProgram& solved, ExactSolver& solver);
+
+}  // namespace shardlab

@@ -1,0 +1,258 @@
+#include "runner/solve/solve_program.h"
+
+#include <algorithm>
+
+#include "costmodel/base/text.h"
+#include "runner/solve/executed_plan.h"
+#include "runner/solve/solve_answers.h"
+#include "runner/solve/solve_curves.h"
+#include "runner/solve/solve_recipes.h"
+#include "runner/solve/solve_sensitivity.h"
+#include "runner/solve/solve_then.h"
+#include "runner/solve/solved_text.h"
+#include "runner/config/in_program.h"
+#include "runner/session/run_reports.h"
+#include "runner/simulate/simulation.h"
+#include "runner/solve/solution_report.h"
+#include "runner/base/write_file.h"
+#include "strategies/programs/sharding_network.h"
+#include "strategies/solvers/cfn.h"
+#include "strategies/solvers/exact.h"
+
+namespace shardlab {
+namespace {
+
+struct Times {
+  double read_ms = 0.0;
+  double enumerate_ms = 0.0;
+  double price_ms = 0.0;
+  double solve_ms = 0.0;
+  double total_ms = 0.0;
+};
+
+Placements placements_of(const std::string& option, std::string_view text, const DeviceMesh& mesh) {
+  return parse_option(option, [&] {
+    const Layout layout = Layout::parse(text, mesh.ndim());
+    return layout.placements;
+  });
+}
+
+// --pin and --then: NAME=LAYOUT.
+NodePin pin_of(const std::string& option, const std::string& text, const DeviceMesh& mesh) {
+  const std::size_t equals = text.rfind('=');
+  if (equals == std::string::npos) {
+    throw InputError(option + ": found \"" + text + "\"; valid: NAME=LAYOUT");
+  }
+  return {text.substr(0, equals), placements_of(option, text.substr(equals + 1), mesh)};
+}
+
+ProblemOptions options_of(const SolveProgramArguments& arguments, const SolveAnswers& answers,
+                          const DeviceMesh& mesh) {
+  ProblemOptions options;
+  for (const std::string& pin : arguments.pins) {
+    options.pins.push_back(pin_of("--pin", pin, mesh));
+  }
+  if (!arguments.pin_inputs.empty()) {
+    options.pin_inputs = placements_of("--pin-inputs", arguments.pin_inputs, mesh);
+  }
+  if (!arguments.pin_outputs.empty()) {
+    options.pin_outputs = placements_of("--pin-outputs", arguments.pin_outputs, mesh);
+  }
+  if (answers.budget_curve && (arguments.parameter_budget || !arguments.memory_budget.empty())) {
+    throw InputError("solve: found --budget-curve, which goes through all budgets, and --" +
+                     std::string(arguments.parameter_budget ? "parameter" : "memory") +
+                     "-budget; valid: one of them");
+  }
+  options.parameter_budget = arguments.parameter_budget;
+  if (!arguments.memory_budget.empty()) {
+    options.memory_budget_bytes =
+        parse_option("--memory-budget", [&] { return parse_bytes(arguments.memory_budget); });
+  }
+  return options;
+}
+
+// What was asked beside the plan, as the record of a report holds it.
+nlohmann::json answers_record(std::span<const SolveAnswer> answers, const nlohmann::json& best) {
+  nlohmann::json record = nlohmann::json::object();
+  if (best.size() > 1) record["best"] = best;
+  for (const SolveAnswer& answer : answers) {
+    record[answer.key] = answer.record.is_null() ? answer.json : answer.record;
+  }
+  return record;
+}
+
+void print_recipes(const RecipeComparison& recipes, const Session& session) {
+  if (session.json()) {
+    session.print(recipes.json);
+  } else {
+    session.print(recipes.text + report_line(session));
+  }
+}
+
+// Whatever --explain, --diff, --budget-curve, --sensitivity, --then and --greedy ask of an optimum.
+std::vector<SolveAnswer> answers_of(const SolvedProgram& solved, const PricedProgram& priced,
+                                    const ProblemOptions& options, const SolveAnswers& asked,
+                                    ExactSolver& solver, const Session& session) {
+  // Read first of all: a layout that makes no sense says so even where there is no optimum.
+  std::string explained;
+  if (!asked.explain.empty()) {
+    explained = Layout(placements_of("--explain", asked.explain, priced.mesh)).text();
+  }
+  std::vector<SolveAnswer> answers;
+  if (!solved.solution.feasible) return answers;
+  if (!explained.empty()) answers.push_back(explain_answer(solved, explained, solver, session));
+  if (!asked.diff.empty()) answers.push_back(diff_answer(solved, priced.mesh, asked.diff));
+  if (asked.budget_curve) {
+    answers.push_back(budget_curve_answer(solved, priced.mesh, *asked.budget_curve));
+  }
+  if (asked.sensitivity) answers.push_back(sensitivity_answer(solved, priced, options));
+  if (!asked.then.empty()) {
+    std::vector<ThenPin> pins;
+    for (const std::string& pin : asked.then) {
+      const NodePin read = pin_of("--then", pin, priced.mesh);
+      pins.push_back({read.node, Layout(read.layout).text()});
+    }
+    answers.push_back(then_answer(solved, pins, solver, session));
+  }
+  if (asked.greedy) answers.push_back(greedy_answer(solved, solver));
+  return answers;
+}
+
+std::vector<std::string> notes_on(const SolvedProgram& solved, const Stack& stack,
+                                  const SolveAnswers& asked) {
+  std::vector<std::string> notes;
+  if (solved.solution.feasible) {
+    const std::string note = note_on_free_kernels(stack, solved.solution.objective);
+    if (!note.empty()) notes.push_back(note);
+  }
+  if (!solved.network.budgets().empty() && (asked.margins || asked.best > 1)) {
+    notes.emplace_back(
+        "a budget ties parameters together: margins, the number of optima and further plans are "
+        "not worked out within it");
+  }
+  return notes;
+}
+
+nlohmann::json to_json(const Times& times) {
+  return {{"read_ms", times.read_ms},
+          {"enumerate_ms", times.enumerate_ms},
+          {"price_ms", times.price_ms},
+          {"solve_ms", times.solve_ms},
+          {"total_ms", times.total_ms}};
+}
+
+std::string text_of(const Times& times) {
+  return "  read " + format_fixed(times.read_ms, 1) + " ms, enumerated " +
+         format_fixed(times.enumerate_ms, 1) + " ms, priced " + format_fixed(times.price_ms, 1) +
+         " ms, solved and checked " + format_fixed(times.solve_ms, 1) + " ms, " +
+         format_fixed(times.total_ms, 1) + " ms in all\n";
+}
+
+}  // namespace
+
+void solve_program(const SolveProgramArguments& arguments, const SolveAnswers& answers,
+                   Session& session) {
+  const StopWatch total;
+  Times times;
+  prepare_out(session);
+  const ConfigStore store = session.store();
+  const DeviceMesh mesh = parse_option("--mesh", [&] { return DeviceMesh::parse(arguments.mesh); });
+  ProblemOptions options = options_of(arguments, answers, mesh);
+  const Stack stack = store.stack(arguments.stack);
+  const Topology topology = store.topology(session.topology);
+  const StopWatch reading;
+  const Program program = store.program(arguments.program);
+  times.read_ms = reading.ms();
+  if (!arguments.recipe.empty()) {
+    options.masks = store.recipe(arguments.recipe).masks(program, mesh);
+  }
+
+  const StopWatch enumerating;
+  const ProgramStrategies strategies = in_program(arguments.program, [&] {
+    return enumerate_strategies(program, mesh,
+                                {.rules = stack.rules, .strided = arguments.strided});
+  });
+  times.enumerate_ms = enumerating.ms();
+
+  const StopWatch pricing;
+  StackEvaluator evaluator(stack, topology);
+  const ProgramPrices prices(program, strategies, evaluator, mesh);
+  times.price_ms = pricing.ms();
+
+  const PricedProgram priced{stack, topology, mesh, program, strategies, prices};
+  std::optional<RecipeComparison> recipes;
+  if (arguments.compare_recipes) {
+    recipes = compare_recipes(priced, options, store);
+    if (!recipes->feasible) session.exit_code = kGateSaidNo;
+    if (!writes_report(session)) {
+      print_recipes(*recipes, session);
+      return;
+    }
+  }
+
+  const StopWatch solving;
+  const ShardingProblem problem = make_problem(program, mesh, strategies, prices, options);
+  const CostNetwork network = network_of(problem);
+  if (!arguments.export_problem.empty()) {
+    write_file(arguments.export_problem, write_cfn(network, program.name));
+  }
+  ExactSolver solver(network);
+  const ExactSolution solution = solver.solve({.restrictions = {},
+                                               .jobs = session.threads(),
+                                               .margins = answers.margins,
+                                               .best = answers.best});
+  times.solve_ms = solving.ms();
+  times.total_ms = total.ms();
+  const SolvedProgram solved{program, strategies, prices, problem, network, solution};
+  std::vector<SolveAnswer> more = answers_of(solved, priced, options, answers, solver, session);
+  if (!solution.feasible || std::ranges::any_of(more, &SolveAnswer::says_no)) {
+    session.exit_code = kGateSaidNo;
+  }
+  nlohmann::json json = solved_json(solved);
+  const ExecutedPlan executed =
+      solution.feasible ? executed_plan(solved, evaluator.on(mesh)) : ExecutedPlan();
+  json["executed_us"] = executed.us ? nlohmann::json(*executed.us) : nlohmann::json(nullptr);
+  json["unexecutable"] = text_or_null(executed.unexecutable);
+  const std::vector<std::string> notes = notes_on(solved, stack, answers);
+  for (const std::string& note : notes) json["notes"].push_back(note);
+  if (writes_report(session)) {
+    nlohmann::json record = answers_record(more, json["best"]);
+    if (recipes) record["recipes"] = recipes->rows;
+    write_solution(session, {.program = program,
+                             .stack = stack,
+                             .topology = topology,
+                             .mesh = mesh.text(),
+                             .recipe = arguments.recipe,
+                             .options = options,
+                             .result = json,
+                             .answers = std::move(record),
+                             .wall_ms = times.total_ms});
+    if (session.summary) return;
+  }
+  if (recipes) {
+    print_recipes(*recipes, session);
+    return;
+  }
+  if (session.json()) {
+    for (SolveAnswer& answer : more) json[answer.key] = std::move(answer.json);
+    json["stack"] = stack.name;
+    json["topology"] = topology.name();
+    json["mesh"] = mesh.text();
+    json["recipe"] = text_or_null(arguments.recipe);
+    if (!session.no_timing) json["timing"] = to_json(times);
+    session.print(json);
+    return;
+  }
+  std::string text = solved_text(
+      solved,
+      solution.feasible
+          ? executed_text(executed, problem.breakdown(strategies, prices, solution.assignment))
+          : "",
+      answers.all_nodes);
+  for (const std::string& note : notes) text += "  note: " + note + "\n";
+  for (const SolveAnswer& answer : more) text += answer.text;
+  if (!session.no_timing) text += text_of(times);
+  session.print(text + report_line(session));
+}
+
+}  // namespace shardlab

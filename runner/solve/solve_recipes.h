@@ -1,0 +1,22 @@
+// `shardlab solve PROGRAM --compare-recipes`: experts' recipes beside the optimum.
+#pragma once
+
+#include "runner/session/cli.h"
+#include "runner/solve/solved_program.h"
+
+namespace shardlab {
+
+struct RecipeComparison {
+  nlohmann::json json;  // as --format json prints it
+  nlohmann::json rows;  // of it, as a record holds them
+  std::string text;
+  bool feasible = false;  // whether anything heeds the options
+};
+
+// A row for the optimum, for the optimum with all parameters cut as far as they go, and for each
+// recipe of the store; all heed the options' pins and budgets.
+[[nodiscard]] RecipeComparison compare_recipes(const PricedProgram& priced,
+                                               const ProblemOptions& options,
+                                               const ConfigStore& store);
+
+}  // namespace shardlab

@@ -1,0 +1,76 @@
+#include "runner/solve/solve_sensitivity.h"
+
+#include "costmodel/base/text.h"
+#include "runner/base/terminal.h"
+#include "strategies/programs/plan_flips.h"
+
+namespace shardlab {
+namespace {
+
+std::size_t at(int index) { return static_cast<std::size_t>(index); }
+
+struct Change {
+  std::string node;
+  std::string here;
+  std::string there;
+};
+std::vector<Change> changes_of(const SolvedProgram& solved, const PlanFlip& flip) {
+  std::vector<Change> changes;
+  for (const int v : flip.nodes) {
+    changes.push_back({solved.network.name(v),
+                       solved.network.value_name(v, solved.solution.assignment[at(v)]),
+                       solved.network.value_name(v, flip.instead[at(v)])});
+  }
+  return changes;
+}
+
+nlohmann::json flip_json(const SolvedProgram& solved, const std::optional<PlanFlip>& flip) {
+  if (!flip) return nullptr;
+  nlohmann::json nodes = nlohmann::json::array();
+  for (const Change& change : changes_of(solved, *flip)) {
+    nodes.push_back({{"node", change.node}, {"here", change.here}, {"there", change.there}});
+  }
+  return {{"factor", flip->factor}, {"objective_us", flip->objective_us}, {"nodes", nodes}};
+}
+
+void add_row(TextTable& table, const SolvedProgram& solved, std::string_view parameter,
+             std::string_view side, const std::optional<PlanFlip>& flip) {
+  std::vector<std::string> cells = {std::string(parameter), std::string(side)};
+  if (!flip) {
+    const double last = side == "below" ? 1.0 / kMostPlanFactor : kMostPlanFactor;
+    cells.insert(cells.end(), {"not to x " + format_double(last), "", "", ""});
+    table.add(std::move(cells));
+    return;
+  }
+  const std::vector<Change> changes = changes_of(solved, *flip);
+  constexpr std::size_t kFew = 2;
+  std::vector<std::string> texts;
+  for (std::size_t i = 0; i < changes.size() && i < kFew; ++i) {
+    texts.push_back(changes[i].node + " " + changes[i].here + " to " + changes[i].there);
+  }
+  if (changes.size() > kFew) texts.emplace_back("...");
+  cells.insert(cells.end(),
+               {"x " + format_fixed(flip->factor, 4), format_fixed(flip->objective_us, 3),
+                std::to_string(changes.size()), join(texts)});
+  table.add(std::move(cells));
+}
+
+}  // namespace
+
+SolveAnswer sensitivity_answer(const SolvedProgram& solved, const PricedProgram& priced,
+                               const ProblemOptions& options) {
+  PlanFlips flips(priced.program, priced.mesh, priced.strategies, options, priced.stack,
+                  priced.topology);
+  nlohmann::json json = nlohmann::json::array();
+  TextTable table({"parameter", "side", "plan changes", "objective us", "nodes", "which"});
+  for (const PlanRange& range : flips.of(solved.solution.assignment)) {
+    json.push_back({{"parameter", range.parameter},
+                    {"below", flip_json(solved, range.below)},
+                    {"above", flip_json(solved, range.above)}});
+    add_row(table, solved, range.parameter, "below", range.below);
+    add_row(table, solved, range.parameter, "above", range.above);
+  }
+  return {"sensitivity", std::move(json), table.text()};
+}
+
+}  // namespace shardlab

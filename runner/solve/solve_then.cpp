@@ -1,0 +1,137 @@
+#include "runner/solve/solve_then.h"
+
+#include <algorithm>
+
+#include "costmodel/base/text.h"
+#include "runner/simulate/simulation.h"
+#include "runner/base/terminal.h"
+#include "strategies/programs/program_graph.h"
+
+namespace shardlab {
+namespace {
+
+struct Step {
+  std::string pin;
+  ExactSolution solution;
+  std::vector<std::size_t> changed;  // nodes that take another strategy than before
+  double above_us = 0.0;             // what the pin costs, beside those before it
+  double ms = 0.0;
+};
+
+std::string text_of(const ThenPin& pin) { return pin.node + "=" + pin.layout; }
+
+Restriction restriction_of(const SolvedProgram& solved, const ThenPin& pin) {
+  const std::optional<std::size_t> node = find_by_name_or_label(solved.program, pin.node);
+  if (!node) {
+    std::vector<std::string_view> names;
+    for (const ProgramNode& each : solved.program.nodes) names.push_back(each.name);
+    throw InputError("--then: the program has no node \"" + pin.node + "\"" +
+                     did_you_mean(pin.node, names));
+  }
+  Restriction restriction{.variable = static_cast<int>(*node), .allowed = {}};
+  std::vector<std::string> valid;
+  for (std::size_t row = 0; row < solved.strategies.of(*node).rows; ++row) {
+    const std::string out = layouts_of(solved, *node, row).out;
+    if (out == pin.layout) restriction.allowed.push_back(static_cast<int>(row));
+    if (std::ranges::find(valid, out) == valid.end()) valid.push_back(out);
+  }
+  if (restriction.allowed.empty()) {
+    throw InputError("--then " + pin.node + ": found " + pin.layout + "; valid: " + join(valid));
+  }
+  return restriction;
+}
+
+std::vector<Step> steps_of(const SolvedProgram& solved, const std::vector<ThenPin>& pins,
+                           ExactSolver& solver, const Session& session,
+                           std::vector<Restriction>& restrictions) {
+  // All of them first: a pin that makes no sense says so before any work.
+  std::vector<Restriction> wanted;
+  for (const ThenPin& pin : pins) wanted.push_back(restriction_of(solved, pin));
+  std::vector<Step> steps;
+  Assignment before = solved.solution.assignment;
+  double objective = solved.solution.objective;
+  for (std::size_t i = 0; i < pins.size(); ++i) {
+    restrictions.push_back(wanted[i]);
+    const StopWatch watch;
+    Step& step = steps.emplace_back();
+    step.pin = text_of(pins[i]);
+    step.solution = solver.solve({.restrictions = restrictions, .jobs = session.threads()});
+    step.ms = watch.ms();
+    if (!step.solution.feasible) break;
+    for (std::size_t n = 0; n < before.size(); ++n) {
+      if (step.solution.assignment[n] != before[n]) step.changed.push_back(n);
+    }
+    step.above_us = step.solution.objective - objective;
+    objective = step.solution.objective;
+    before = step.solution.assignment;
+  }
+  return steps;
+}
+
+// "7: x, y, z, ...".
+std::string changed_text(const SolvedProgram& solved, const Step& step) {
+  constexpr std::size_t kFew = 3;
+  std::vector<std::string> names;
+  for (const std::size_t n : step.changed) {
+    if (names.size() == kFew) {
+      names.emplace_back("...");
+      break;
+    }
+    names.push_back(solved.program.nodes[n].name);
+  }
+  return std::to_string(step.changed.size()) + (names.empty() ? "" : ": ") + join(names);
+}
+
+}  // namespace
+
+SolveAnswer then_answer(const SolvedProgram& solved, const std::vector<ThenPin>& pins,
+                        ExactSolver& solver, const Session& session) {
+  std::vector<Restriction> restrictions;
+  const std::vector<Step> steps = steps_of(solved, pins, solver, session, restrictions);
+  nlohmann::json json = nlohmann::json::array();
+  TextTable table({"then", "objective us", "dearer by us", "other strategies", "proved"});
+  std::string text;
+  for (const Step& step : steps) {
+    nlohmann::json nodes = nlohmann::json::array();
+    for (const std::size_t n : step.changed) nodes.push_back(solved.program.nodes[n].name);
+    const std::vector<std::string> conflict =
+        conflict_of(solved, step.solution.conflict, restrictions);
+    const bool feasible = step.solution.feasible;
+    json.push_back(
+        {{"pin", step.pin},
+         {"tried", true},
+         {"objective_us", feasible ? nlohmann::json(step.solution.objective) : nullptr},
+         {"lower_bound_us", feasible ? nlohmann::json(step.solution.lower_bound) : nullptr},
+         {"optimal", step.solution.optimal},
+         {"dearer_us", feasible ? nlohmann::json(step.above_us) : nullptr},
+         {"changed", nodes},
+         {"conflict", conflict}});
+    if (!session.no_timing) json.back()["timing"] = {{"solve_ms", step.ms}};
+    table.add({step.pin, feasible ? format_fixed(step.solution.objective, 3) : "can't be",
+               feasible ? format_fixed(step.above_us, 3) : "-", changed_text(solved, step),
+               step.solution.optimal ? "optimal" : "-"});
+    if (!feasible) text = "  " + printable(step.pin + " contradicts: " + join(conflict)) + "\n";
+  }
+  std::vector<std::string> not_tried;
+  for (std::size_t i = steps.size(); i < pins.size(); ++i) {
+    not_tried.push_back(text_of(pins[i]));
+    json.push_back({{"pin", not_tried.back()},
+                    {"tried", false},
+                    {"objective_us", nullptr},
+                    {"lower_bound_us", nullptr},
+                    {"optimal", false},
+                    {"dearer_us", nullptr},
+                    {"changed", nlohmann::json::array()},
+                    {"conflict", nlohmann::json::array()}});
+  }
+  if (!not_tried.empty()) text += "  not tried: " + printable(join(not_tried)) + "\n";
+  nlohmann::json record = json;
+  for (nlohmann::json& step : record) step.erase("timing");
+  return {.key = "then",
+          .json = std::move(json),
+          .text = table.text() + text,
+          .record = std::move(record),
+          .says_no = !steps.empty() && !steps.back().solution.feasible};
+}
+
+}  // namespace shardlab

@@ -1,0 +1,201 @@
+#include "runner/solve/solved_program.h"
+
+#include <algorithm>
+
+#include "costmodel/base/text.h"
+#include "runner/base/terminal.h"
+
+namespace shardlab {
+namespace {
+
+std::size_t at(int index) { return static_cast<std::size_t>(index); }
+
+nlohmann::json moves_json(const SolvedProgram& solved, std::span<const NodeMove> moves) {
+  nlohmann::json json = nlohmann::json::array();
+  for (const NodeMove& move : moves) {
+    json.push_back({{"input", move.argument},
+                    {"of", solved.program.nodes[move.producer].name},
+                    {"tensor", move.tensor},
+                    {"from", move.from},
+                    {"to", move.to},
+                    {"us", move.us}});
+  }
+  return json;
+}
+
+nlohmann::json assignment_json(const SolvedProgram& solved) {
+  const std::vector<std::vector<NodeMove>> moves = moves_of(solved);
+  nlohmann::json nodes = nlohmann::json::array();
+  for (std::size_t n = 0; n < solved.program.nodes.size(); ++n) {
+    const NodeLayouts layouts = chosen_layouts(solved, n);
+    const auto compute = solved.prices.compute_us(solved.strategies.class_of[n]);
+    const std::vector<double>& margins = solved.solution.margins;
+    nodes.push_back(
+        {{"node", solved.program.nodes[n].name},
+         {"op", solved.program.nodes[n].op},
+         {"layout_in", layouts.in},
+         {"layout_out", layouts.out},
+         {"compute_us", compute[at(solved.solution.assignment[n])]},
+         {"communication_us", sum_us(moves[n], &NodeMove::communication_us)},
+         {"transition_us", sum_us(moves[n], &NodeMove::transition_us)},
+         {"moves", moves_json(solved, moves[n])},
+         {"margin_us", margins.empty() ? nlohmann::json(nullptr) : finite_or_null(margins[n])}});
+  }
+  return nodes;
+}
+
+}  // namespace
+
+std::string changes_of(const SolvedProgram& solved, const Assignment& assignment) {
+  std::vector<std::string> changes;
+  for (int v = 0; v < solved.network.variables(); ++v) {
+    if (assignment[at(v)] == solved.solution.assignment[at(v)]) continue;
+    changes.push_back(solved.network.name(v) + " " +
+                      solved.network.value_name(v, assignment[at(v)]));
+  }
+  return join(changes, ", ");
+}
+
+std::vector<std::string> conflict_of(const SolvedProgram& solved,
+                                     std::span<const ConflictPart> conflict,
+                                     const std::vector<Restriction>& restrictions) {
+  std::vector<std::string> texts;
+  for (const ConflictPart& part : conflict) {
+    std::string& text = texts.emplace_back(describe(part, solved.network, restrictions));
+    if (part.kind != ConflictPart::Kind::kVariable) continue;
+    const std::vector<std::string>& by = solved.problem.forbidden_by[at(part.index)];
+    if (!by.empty()) text += " (" + join(by) + ")";
+  }
+  return texts;
+}
+std::vector<std::string> conflict_of(const SolvedProgram& solved) {
+  return conflict_of(solved, solved.solution.conflict, {});
+}
+
+NodeLayouts layouts_of(const SolvedProgram& solved, std::size_t node, std::size_t row) {
+  const NodeClass& kind = solved.strategies.of(node);
+  NodeLayouts layouts;
+  for (std::size_t t = 0; t < kind.tensors.size(); ++t) {
+    const LayoutId id = solved.strategies.layout(kind, row, t);
+    const std::string text = Layout(solved.strategies.layouts[id]).text();
+    if (t < kind.outputs) {
+      layouts.out += (layouts.out.empty() ? "" : ", ") + text;
+    } else {
+      layouts.in.push_back(text);
+    }
+  }
+  return layouts;
+}
+NodeLayouts chosen_layouts(const SolvedProgram& solved, std::size_t node) {
+  return layouts_of(solved, node, at(solved.solution.assignment[node]));
+}
+
+std::vector<std::vector<NodeMove>> moves_of(const SolvedProgram& solved) {
+  std::vector<std::vector<NodeMove>> moves(solved.program.nodes.size());
+  const ShardingProblem& problem = solved.problem;
+  const auto layout = [&](std::size_t node, std::size_t tensor) {
+    return solved.strategies.layout(solved.strategies.of(node),
+                                    at(solved.solution.assignment[node]), tensor);
+  };
+  for (std::size_t e = 0; e < problem.priced.size(); ++e) {
+    const PricedEdge& priced = problem.priced[e];
+    const auto row = at(solved.solution.assignment[priced.reader]);
+    const auto column = at(solved.solution.assignment[priced.producer]);
+    const double communication_us = solved.prices.table(priced.table).at(row, column);
+    const LayoutId from = layout(priced.producer, priced.output);
+    const LayoutId to =
+        layout(priced.reader, solved.strategies.of(priced.reader).outputs + priced.argument);
+    const double transition_us = from == to ? 0.0 : solved.prices.transition_us();
+    if (from == to && communication_us <= 0.0) continue;
+    const std::uint32_t meta = solved.strategies.meta(priced.producer, priced.output);
+    moves[priced.reader].push_back({.producer = priced.producer,
+                                    .argument = priced.argument,
+                                    .tensor = solved.strategies.metas[meta].text(),
+                                    .from = Layout(solved.strategies.layouts[from]).text(),
+                                    .to = Layout(solved.strategies.layouts[to]).text(),
+                                    .us = communication_us + transition_us,
+                                    .communication_us = communication_us,
+                                    .transition_us = transition_us});
+  }
+  return moves;
+}
+
+double sum_us(std::span<const NodeMove> moves, double NodeMove::*time) {
+  double us = 0.0;
+  for (const NodeMove& move : moves) us += move.*time;
+  return us;
+}
+
+Assignment sources_of(const Program& program, const Assignment& assignment) {
+  Assignment sources(assignment.size(), -1);
+  for (std::size_t n = 0; n < sources.size(); ++n) {
+    if (program.nodes[n].is_source()) sources[n] = assignment[n];
+  }
+  return sources;
+}
+
+std::optional<double> percent_above(double us, double least_us) {
+  if (!(least_us > 0.0) || !(us < kForbidden)) return std::nullopt;
+  return 100.0 * (us / least_us - 1.0);
+}
+nlohmann::json percent_json(std::optional<double> percent) {
+  return percent ? nlohmann::json(*percent) : nlohmann::json(nullptr);
+}
+std::string percent_text(std::optional<double> percent, int digits) {
+  return percent ? format_fixed(*percent, digits) : "-";
+}
+
+std::string note_on_free_kernels(const Stack& stack, double objective_us) {
+  if (objective_us != 0.0 || stack.compute_model.entry->name != "none") return "";
+  return "this stack prices no kernels: replicating everything is free";
+}
+
+nlohmann::json breakdown_json(const Breakdown& parts) {
+  return {{"compute", parts.compute_us},
+          {"communication", parts.communication_us},
+          {"transition", parts.transition_us}};
+}
+
+std::string breakdown_text(const Breakdown& parts) {
+  return "kernels " + format_fixed(parts.compute_us, 3) + " us, communication " +
+         format_fixed(parts.communication_us, 3) + " us, transitions " +
+         format_fixed(parts.transition_us, 3) + " us";
+}
+
+nlohmann::json solved_json(const SolvedProgram& solved) {
+  const ExactSolution& solution = solved.solution;
+  std::size_t strategies = 0;
+  for (int v = 0; v < solved.network.variables(); ++v) strategies += at(solved.network.values(v));
+  const auto when_solved = [&](double value) {
+    return solution.feasible ? finite_or_null(value) : nlohmann::json(nullptr);
+  };
+  nlohmann::json json = {
+      {"program", solved.program.name},
+      {"nodes", solved.program.nodes.size()},
+      {"edges", solved.problem.priced.size()},
+      {"strategies", strategies},
+      {"objective_us", when_solved(solution.objective)},
+      {"lower_bound_us", when_solved(solution.lower_bound)},
+      {"optimal", solution.optimal},
+      {"optima", solution.optima ? finite_or_null(*solution.optima) : nlohmann::json(nullptr)},
+      {"infeasible", solution.feasible ? nlohmann::json(nullptr)
+                                       : nlohmann::json("no assignment heeds: " +
+                                                        join(conflict_of(solved), "; "))},
+      {"conflict", conflict_of(solved)},
+      {"notes", solved.strategies.notes},
+      {"breakdown_us", nullptr},
+      {"assignment", nlohmann::json::array()},
+      {"best", nlohmann::json::array()}};
+  if (!solution.feasible) return json;
+  const Breakdown parts =
+      solved.problem.breakdown(solved.strategies, solved.prices, solution.assignment);
+  json["breakdown_us"] = breakdown_json(parts);
+  json["assignment"] = assignment_json(solved);
+  for (const RankedAssignment& ranked : solution.best) {
+    json["best"].push_back(
+        {{"objective_us", ranked.objective}, {"changes", changes_of(solved, ranked.assignment)}});
+  }
+  return json;
+}
+
+}  // namespace shardlab

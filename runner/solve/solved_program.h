@@ -1,0 +1,98 @@
+// A solved program as `shardlab solve` prints it, and what its further answers share.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "strategies/programs/program.h"
+#include "strategies/programs/program_prices.h"
+#include "strategies/programs/program_strategies.h"
+#include "strategies/programs/sharding_problem.h"
+#include "strategies/solvers/exact.h"
+#include "strategies/select/stack.h"
+
+namespace shardlab {
+
+// A program on a mesh, as the solver sees it and as its prices were made.
+struct SolvedProgram {
+  const Program& program;
+  const ProgramStrategies& strategies;
+  const ProgramPrices& prices;
+  const ShardingProblem& problem;
+  const CostNetwork& network;
+  const ExactSolution& solution;
+};
+
+// The same before it is solved.
+struct PricedProgram {
+  const Stack& stack;
+  const Topology& topology;
+  const DeviceMesh& mesh;
+  const Program& program;
+  const ProgramStrategies& strategies;
+  const ProgramPrices& prices;
+};
+
+struct NodeLayouts {
+  std::vector<std::string> in;
+  std::string out;  // of several outputs "S(0)R, RR"
+};
+[[nodiscard]] NodeLayouts layouts_of(const SolvedProgram& solved, std::size_t node,
+                                     std::size_t row);
+[[nodiscard]] NodeLayouts chosen_layouts(const SolvedProgram& solved, std::size_t node);
+
+// An input that its reader wants in another layout than its producer gives.
+struct NodeMove {
+  std::size_t producer = 0;  // node
+  std::size_t argument = 0;  // of the reader's tensors
+  std::string tensor;        // "bf16[16,8192,4096]", before it is cut
+  std::string from, to;      // layouts
+  double us = 0.0;           // of both; 0 where it is only cut, on every rank by itself
+  double communication_us = 0.0;
+  double transition_us = 0.0;  // since the layouts differ
+};
+// By reader.
+[[nodiscard]] std::vector<std::vector<NodeMove>> moves_of(const SolvedProgram& solved);
+// The sum over the moves of one of their times.
+[[nodiscard]] double sum_us(std::span<const NodeMove> moves, double NodeMove::*time);
+
+// The values of parameters, buffers, inputs and tangents; -1 of all other nodes.
+[[nodiscard]] Assignment sources_of(const Program& program, const Assignment& assignment);
+
+// How far `us` lies above `least_us` in percent: none where that is nothing.
+[[nodiscard]] std::optional<double> percent_above(double us, double least_us);
+[[nodiscard]] nlohmann::json percent_json(std::optional<double> percent);
+[[nodiscard]] std::string percent_text(std::optional<double> percent, int digits);  // "-" of none
+
+// Why an optimum of 0 us says little, if the stack is why; else empty.
+[[nodiscard]] std::string note_on_free_kernels(const Stack& stack, double objective_us);
+
+[[nodiscard]] nlohmann::json breakdown_json(const Breakdown& parts);
+// "kernels 1.000 us, communication 2.000 us, transitions 3.000 us".
+[[nodiscard]] std::string breakdown_text(const Breakdown& parts);
+
+// Values of an assignment that differ from the optimum's: "node value, node value".
+[[nodiscard]] std::string changes_of(const SolvedProgram& solved, const Assignment& assignment);
+// What no assignment can heed together, within the restrictions of the solve that found it. Forbidden values
+// name who forbids them: `forbidden values of "w" (parameter budget)`.
+[[nodiscard]] std::vector<std::string> conflict_of(const SolvedProgram& solved,
+                                                   std::span<const ConflictPart> conflict,
+                                                   const std::vector<Restriction>& restrictions);
+[[nodiscard]] std::vector<std::string> conflict_of(const SolvedProgram& solved);
+
+[[nodiscard]] nlohmann::json solved_json(const SolvedProgram& solved);
+
+// One more thing that was asked: its key in the JSON, what is printed behind the plan, and what the
+// record of a report holds (reports/records/solution_answers.h) where that is not the JSON.
+struct SolveAnswer {
+  std::string key;
+  nlohmann::json json;
+  std::string text;
+  nlohmann::json record = nullptr;
+  bool says_no = false;  // exit code 1
+};
+
+}  // namespace shardlab

@@ -1,0 +1,188 @@
+#include "runner/solve/solved_text.h"
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+
+#include "costmodel/base/text.h"
+#include "runner/base/terminal.h"
+
+namespace shardlab {
+namespace {
+
+std::size_t at(int index) { return static_cast<std::size_t>(index); }
+
+// "layers.*.attention.wq.weight": a name without its numbers.
+std::string without_numbers(std::string_view name) {
+  std::string text;
+  for (std::size_t i = 0; i < name.size(); ++i) {
+    const bool begins = i == 0 || name[i - 1] == '.' || name[i - 1] == '_';
+    std::size_t end = i;
+    while (begins && end < name.size() && name[end] >= '0' && name[end] <= '9') ++end;
+    const bool is_number = end > i && (end == name.size() || name[end] == '.' || name[end] == '_');
+    text += is_number ? '*' : name[i];
+    if (is_number) i = end - 1;
+  }
+  return text;
+}
+
+// Counts equal rows, in the order of their first.
+template <class Key>
+class Tally {
+ public:
+  struct Group {
+    Key key;
+    std::int64_t count = 0;
+    double us = 0.0;
+  };
+  void add(const Key& key, double us = 0.0) {
+    const auto [it, is_new] = places_.try_emplace(key, groups_.size());
+    if (is_new) groups_.push_back({key});
+    ++groups_[it->second].count;
+    groups_[it->second].us += us;
+  }
+  std::vector<Group>& groups() { return groups_; }
+
+ private:
+  std::map<Key, std::size_t> places_;
+  std::vector<Group> groups_;
+};
+
+std::string sources_text(const SolvedProgram& solved) {
+  using Key = std::tuple<std::string, std::string, std::string>;  // name, tensor, layout
+  Tally<Key> tally;
+  std::map<Key, std::string> whole_names;
+  for (std::size_t n = 0; n < solved.program.nodes.size(); ++n) {
+    const ProgramNode& node = solved.program.nodes[n];
+    if (!node.is_source()) continue;
+    const std::string& name = node.label.empty() ? node.name : node.label;
+    const Key key = {without_numbers(name),
+                     solved.strategies.metas[solved.strategies.meta(n, 0)].text(),
+                     chosen_layouts(solved, n).out};
+    tally.add(key);
+    whole_names.try_emplace(key, name);
+  }
+  TextTable table({"source", "tensor", "layout", "nodes"});
+  for (const auto& [key, count, us] : tally.groups()) {
+    const auto& [name, tensor, layout] = key;
+    table.add({count == 1 ? whole_names.at(key) : name, tensor, layout, std::to_string(count)});
+  }
+  return tally.groups().empty() ? "" : table.text();
+}
+
+std::string moves_text(const SolvedProgram& solved) {
+  using Key = std::tuple<std::string, std::string, std::string, Phase>;  // tensor, from, to, pass
+  Tally<Key> tally;
+  const std::vector<std::vector<NodeMove>> moves = moves_of(solved);
+  for (std::size_t n = 0; n < moves.size(); ++n) {
+    for (const NodeMove& move : moves[n]) {
+      if (move.us <= 0.0) continue;
+      tally.add({move.tensor, move.from, move.to, solved.program.nodes[n].phase}, move.us);
+    }
+  }
+  auto& groups = tally.groups();
+  if (groups.empty()) return "  nothing moves\n";
+  std::ranges::stable_sort(groups, [](const auto& a, const auto& b) { return a.us > b.us; });
+  constexpr std::size_t kMost = 20;
+  TextTable table({"moved", "from", "to", "pass", "moves", "us"});
+  std::int64_t other_count = 0;
+  double other_us = 0.0;
+  for (std::size_t i = 0; i < groups.size(); ++i) {
+    if (i >= kMost) {
+      other_count += groups[i].count;
+      other_us += groups[i].us;
+      continue;
+    }
+    const auto& [tensor, from, to, phase] = groups[i].key;
+    table.add({tensor, from, to, std::string(to_string(phase)), std::to_string(groups[i].count),
+               format_fixed(groups[i].us, 3)});
+  }
+  if (other_count > 0) {
+    table.add({"all others", "", "", "", std::to_string(other_count), format_fixed(other_us, 3)});
+  }
+  return table.text();
+}
+
+std::string margin_text(double us) {
+  return us < kForbidden ? format_fixed(us, 3) : "no other value";
+}
+
+std::string nodes_text(const SolvedProgram& solved) {
+  const std::vector<double>& margins = solved.solution.margins;
+  std::vector<std::string> header = {"node", "op", "inputs", "outputs", "kernel us", "moves us"};
+  if (!margins.empty()) header.emplace_back("margin us");
+  TextTable table(header);
+  const std::vector<std::vector<NodeMove>> moves = moves_of(solved);
+  for (std::size_t n = 0; n < solved.program.nodes.size(); ++n) {
+    const ProgramNode& node = solved.program.nodes[n];
+    const NodeLayouts layouts = chosen_layouts(solved, n);
+    const auto compute = solved.prices.compute_us(solved.strategies.class_of[n]);
+    std::vector<std::string> row = {node.name,
+                                    node.is_source() ? node.label : node.op,
+                                    join(layouts.in, ", "),
+                                    layouts.out,
+                                    format_fixed(compute[at(solved.solution.assignment[n])], 3),
+                                    format_fixed(sum_us(moves[n], &NodeMove::us), 3)};
+    if (!margins.empty()) row.push_back(margin_text(margins[n]));
+    table.add(std::move(row));
+  }
+  return table.text();
+}
+
+// Choices that matter most when others are barred.
+std::string margins_text(const SolvedProgram& solved) {
+  const std::vector<double>& margins = solved.solution.margins;
+  if (margins.empty()) return "";
+  std::vector<std::size_t> order;
+  int tied = 0;
+  for (std::size_t n = 0; n < margins.size(); ++n) {
+    if (margins[n] < kForbidden) order.push_back(n);
+    tied += margins[n] <= 0.0 ? 1 : 0;
+  }
+  std::ranges::stable_sort(order,
+                           [&](std::size_t a, std::size_t b) { return margins[a] > margins[b]; });
+  constexpr std::size_t kMost = 10;
+  TextTable table({"largest margins", "layout", "margin us"});
+  for (std::size_t i = 0; i < std::min(order.size(), kMost); ++i) {
+    table.add({solved.program.nodes[order[i]].name, chosen_layouts(solved, order[i]).out,
+               margin_text(margins[order[i]])});
+  }
+  return table.text() + "  " + std::to_string(tied) + " of " + std::to_string(margins.size()) +
+         " nodes could have another value at no cost\n";
+}
+
+}  // namespace
+
+std::string solved_text(const SolvedProgram& solved, const std::string& executed, bool all_nodes) {
+  const ExactSolution& solution = solved.solution;
+  std::string out = printable(solved.program.name) + ": " +
+                    std::to_string(solved.program.nodes.size()) + " nodes, " +
+                    std::to_string(solved.problem.priced.size()) + " edges\n";
+  for (const std::string& note : solved.strategies.notes)
+    out += "  note: " + printable(note) + "\n";
+  if (!solution.feasible) {
+    return out +
+           "  infeasible: no assignment heeds: " + printable(join(conflict_of(solved), "; ")) +
+           "\n";
+  }
+  const Breakdown parts =
+      solved.problem.breakdown(solved.strategies, solved.prices, solution.assignment);
+  out += "  objective " + format_double(solution.objective) + " us, lower bound " +
+         format_double(solution.lower_bound) + " us" +
+         (solution.optimal ? ", optimal" : ", not proved optimal") + "\n";
+  out += "  " + breakdown_text(parts) + "\n" + executed;
+  if (solution.optima) out += "  optima " + format_double(*solution.optima) + "\n";
+  if (all_nodes || solved.program.nodes.size() <= kMostNodesInText) {
+    out += nodes_text(solved);
+  } else {
+    out += sources_text(solved) + moves_text(solved) + margins_text(solved) +
+           "  node by node: --nodes, --format json or --out DIR\n";
+  }
+  for (std::size_t i = 1; i < solution.best.size(); ++i) {
+    out += "  number " + std::to_string(i + 1) + ": " + format_double(solution.best[i].objective) +
+           " us, " + printable(changes_of(solved, solution.best[i].assignment)) + "\n";
+  }
+  return out;
+}
+
+}  // namespace shardlab

@@ -1,0 +1,24 @@
+// A solved program as text: the costs, where its sources lie and what moves, or all of its nodes.
+//
+//   llama3-8b: 604 nodes, 836 edges
+//     objective 52259.94 us, lower bound 52259.94 us, optimal
+//     source                        tensor            layout    nodes
+//     layers.*.attention.wq.weight  f32[4096,4096]    S(0)S(0)      2
+//     moved                         from      to      pass      moves        us
+//     bf16[16,8192,4096]            S(0)S(1)  S(0)R   forward       6  2854.590
+#pragma once
+
+#include <string>
+
+#include "runner/solve/solved_program.h"
+
+namespace shardlab {
+
+// Programs of more nodes are summed up unless all_nodes.
+inline constexpr std::size_t kMostNodesInText = 60;
+
+// `executed` stands below the objective: a line of executed_plan.h, or nothing.
+[[nodiscard]] std::string solved_text(const SolvedProgram& solved, const std::string& executed,
+                                      bool all_nodes);
+
+}  // namespace shardlab

@@ -1,0 +1,368 @@
+#include "strategies/cases/case.h"
+
+#include <algorithm>
+#include <array>
+#include <set>
+
+#include "costmodel/base/error.h"
+#include "costmodel/base/text.h"
+#include "strategies/cases/case_checks.h"
+
+namespace shardlab {
+namespace {
+
+using case_checks::AnswerKey;
+using case_checks::Bench;
+using case_checks::CheckKind;
+using case_checks::Match;
+using case_checks::Observation;
+using case_checks::PlannedCheck;
+using case_checks::Scene;
+using case_checks::StackChoice;
+
+constexpr std::array<std::string_view, 4> kStatuses = {"exact", "inferred", "rounded", "built"};
+constexpr std::string_view kDefaultStack = "dtensor-2.13";
+constexpr int kExactDigits = 17;
+
+bool is_case_id(std::string_view id) {
+  const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
+  return id.size() >= 3 && id[0] == 'R' && is_digit(id[1]) && is_digit(id[2]) &&
+         (id.size() == 3 || (id[3] == '-' && id.size() > 4));
+}
+
+std::string read_url(const std::string& text, const JsonPlace& place) {
+  if (!text.starts_with("https://")) place.fail("found \"" + text + "\"; valid: an https URL");
+  return text;
+}
+
+const CheckKind& kind_of(const nlohmann::json& check, const JsonPlace& place) {
+  std::vector<std::string_view> valid;
+  const CheckKind* found = nullptr;
+  for (const CheckKind& kind : case_checks::all_check_kinds()) {
+    valid.push_back(kind.name);
+    if (!check.contains(std::string(kind.name))) continue;
+    if (found != nullptr) {
+      place.fail("found \"" + std::string(found->name) + "\" and \"" + std::string(kind.name) +
+                 "\"; valid: one kind of check");
+    }
+    found = &kind;
+  }
+  if (found != nullptr) return *found;
+  constexpr std::array<std::string_view, 5> kOthers = {"name", "expect", "digits", "error",
+                                                       "warning"};
+  for (const auto& [key, unused] : check.items()) {
+    if (std::find(kOthers.begin(), kOthers.end(), key) != kOthers.end()) continue;
+    place.at(key).fail("unknown kind of check" + did_you_mean(key, valid) +
+                       "; valid: " + join(valid));
+  }
+  place.fail("no kind of check; valid: " + join(valid));
+}
+
+const AnswerKey* answer_key(const CheckKind& kind, std::string_view key) {
+  const auto it = std::find_if(kind.answers.begin(), kind.answers.end(),
+                               [&](const AnswerKey& answer) { return answer.key == key; });
+  return it == kind.answers.end() ? nullptr : &*it;
+}
+
+// A text would never equal a time, and look like it where it is printed.
+void check_expected_us(const nlohmann::json& value, const JsonPlace& place) {
+  if (value.is_array()) {
+    for (std::size_t i = 0; i < value.size(); ++i) check_expected_us(value[i], place.at(i));
+  } else if (!value.is_number() && !value.is_null()) {
+    place.fail("found " + describe_json(value) + "; valid: microseconds, null, or a list of these");
+  }
+}
+
+void check_expected_keys(const CheckKind& kind, const nlohmann::json& expect,
+                         const JsonPlace& place) {
+  std::vector<std::string_view> valid;
+  for (const AnswerKey& answer : kind.answers) valid.push_back(answer.key);
+  for (const auto& [key, value] : expect.items()) {
+    if (answer_key(kind, key) == nullptr) {
+      place.at(key).fail("unknown key" + did_you_mean(key, valid) + "; valid: " + join(valid));
+    }
+    if (key.ends_with("_us")) check_expected_us(value, place.at(key));
+  }
+}
+
+// "error" and "warning" may stand beside or instead of "expect".
+nlohmann::json read_expect(ObjectReader& reader, const CheckKind& kind) {
+  nlohmann::json expect = nlohmann::json::object();
+  if (const nlohmann::json* given = reader.find("expect")) {
+    if (!given->is_object()) {
+      reader.place("expect").fail("found " + describe_json(*given) + "; valid: an object");
+    }
+    expect = *given;
+  }
+  for (const std::string_view key : {"error", "warning"}) {
+    if (reader.find(key) == nullptr) continue;
+    if (answer_key(kind, key) == nullptr) {
+      reader.place(key).fail("a " + std::string(kind.name) + " check has no " + std::string(key));
+    }
+    expect[std::string(key)] = reader.text(key);
+  }
+  check_expected_keys(kind, expect, reader.place("expect"));
+  const bool is_relation = answer_key(kind, "holds") != nullptr;
+  if (is_relation && expect.empty()) expect["holds"] = true;
+  return expect;
+}
+
+std::shared_ptr<const PlannedCheck> read_check(const nlohmann::json& json, const JsonPlace& place,
+                                               const Scene& setup, std::set<std::string>& names) {
+  ObjectReader reader(json, place);
+  const CheckKind& kind = kind_of(json, place);
+  auto planned = std::make_shared<PlannedCheck>();
+  planned->kind = &kind;
+  planned->scene = setup;
+  const nlohmann::json& body = reader.value(kind.name);
+  planned->name = reader.text_or("name", "");
+  if (kind.read == nullptr) {
+    static_cast<void>(reader.find("expect"));
+    reader.finish();
+    return planned;
+  }
+  planned->digits = static_cast<int>(reader.integer_or("digits", kExactDigits, 0, kExactDigits));
+  planned->expect = read_expect(reader, kind);
+  reader.finish();
+  planned->check = kind.read({.json = body,
+                              .place = place.at(kind.name),
+                              .setup = setup,
+                              .names = names,
+                              .scene = planned->scene});
+  if (planned->name.empty()) {
+    if (planned->expect.empty()) place.fail("nothing to compare; valid: \"expect\", or a \"name\"");
+    return planned;
+  }
+  if (!kind.has_price) {
+    reader.place("name").fail("a " + std::string(kind.name) +
+                              " check has no price to name; valid: no \"name\"");
+  }
+  if (planned->scene.stacks.size() > 1) {
+    reader.place("name").fail("a check on several stacks has no one price; valid: no \"name\"");
+  }
+  if (!names.insert(planned->name).second) {
+    reader.place("name").fail("found \"" + planned->name + "\" twice; valid: a new name");
+  }
+  return planned;
+}
+
+// Of an object the keys that were asked for, of a list the elements.
+void show_what_was_asked(Match match, CheckOutcome& outcome) {
+  if (match == Match::kEqual && outcome.got.is_object() && outcome.expected.is_object()) {
+    nlohmann::json asked = nlohmann::json::object();
+    for (const auto& [key, unused] : outcome.expected.items()) {
+      asked[key] = outcome.got.contains(key) ? outcome.got[key] : nlohmann::json(nullptr);
+    }
+    outcome.got = std::move(asked);
+  }
+  if ((match == Match::kIncludes || match == Match::kLacks) && outcome.got.is_array()) {
+    nlohmann::json found = nlohmann::json::array();
+    for (const nlohmann::json& element : outcome.expected) {
+      const bool is_there =
+          std::find(outcome.got.begin(), outcome.got.end(), element) != outcome.got.end();
+      if (is_there) found.push_back(element);
+    }
+    if (match == Match::kLacks) {
+      outcome.key += " " + outcome.expected.dump();
+      outcome.expected = nlohmann::json::array();
+    }
+    outcome.got = std::move(found);
+  }
+}
+
+// Compares what was asked for.
+void compare(const PlannedCheck& planned, const std::string& what, const Observation& seen,
+             std::vector<CheckOutcome>& outcomes) {
+  for (const auto& [key, expected] : planned.expect.items()) {
+    CheckOutcome outcome{.kind = std::string(planned.kind->name),
+                         .check = what,
+                         .key = key,
+                         .expected = expected,
+                         .got = nullptr};
+    if (seen.answers.contains(key)) outcome.got = seen.answers[key];
+    outcome.ok =
+        matches(answer_key(*planned.kind, key)->match, expected, outcome.got, planned.digits);
+    if (!seen.shown_got.empty()) {
+      outcome.key.clear();
+      outcome.expected = seen.shown_expected;
+      outcome.got = seen.shown_got;
+    }
+    show_what_was_asked(answer_key(*planned.kind, key)->match, outcome);
+    outcomes.push_back(std::move(outcome));
+  }
+}
+
+void run_check(const PlannedCheck& planned, Bench& bench, const std::string& what,
+               std::vector<CheckOutcome>& outcomes) {
+  std::set<std::string> asked;
+  for (const auto& [key, unused] : planned.expect.items()) asked.insert(key);
+  Observation seen;
+  try {
+    seen = planned.check->observe(bench, asked);
+    if (asked.contains("error")) seen.answers["error"] = "";
+  } catch (const TextError& error) {
+    seen.answers["error"] = error.what();
+  } catch (const InputError& error) {
+    seen.answers["error"] = error.what();
+  }
+  if (!planned.name.empty() && seen.value) bench.values[planned.name] = *seen.value;
+  if (seen.answers.contains("error") && !asked.contains("error")) {
+    outcomes.push_back({.kind = std::string(planned.kind->name),
+                        .check = what,
+                        .key = "",
+                        .expected = planned.expect,
+                        .got = {{"error", seen.answers["error"]}}});
+    return;
+  }
+  compare(planned, what, seen, outcomes);
+}
+
+}  // namespace
+
+namespace case_checks {
+
+bool matches(Match match, const nlohmann::json& expected, const nlohmann::json& got, int digits) {
+  const auto is_in = [&](const nlohmann::json& element) {
+    return std::any_of(got.begin(), got.end(), [&](const nlohmann::json& other) {
+      return matches(Match::kEqual, element, other, digits);
+    });
+  };
+  switch (match) {
+    case Match::kContains: {
+      if (!expected.is_string() || !got.is_string()) return false;
+      const std::string& wanted = expected.get_ref<const std::string&>();
+      const std::string& found = got.get_ref<const std::string&>();
+      return wanted.empty() ? found.empty() : found.find(wanted) != std::string::npos;
+    }
+    case Match::kIncludes:
+      return expected.is_array() && got.is_array() &&
+             std::all_of(expected.begin(), expected.end(), is_in);
+    case Match::kLacks:
+      return expected.is_array() && got.is_array() &&
+             std::none_of(expected.begin(), expected.end(), is_in);
+    case Match::kEqual:
+      break;
+  }
+  if (expected.is_number() && got.is_number()) {
+    const double a = expected.get<double>();
+    const double b = got.get<double>();
+    return digits == kExactDigits ? a == b : format_fixed(a, digits) == format_fixed(b, digits);
+  }
+  if (expected.is_array() && got.is_array()) {
+    return std::equal(expected.begin(), expected.end(), got.begin(), got.end(),
+                      [&](const nlohmann::json& a, const nlohmann::json& b) {
+                        return matches(Match::kEqual, a, b, digits);
+                      });
+  }
+  if (expected.is_object() && got.is_object()) {
+    return std::all_of(expected.items().begin(), expected.items().end(), [&](const auto& item) {
+      return got.contains(item.key()) &&
+             matches(Match::kEqual, item.value(), got[item.key()], digits);
+    });
+  }
+  return expected == got;
+}
+
+}  // namespace case_checks
+
+std::string_view to_string(CaseStatus status) {
+  switch (status) {
+    case CaseStatus::kPass:
+      return "pass";
+    case CaseStatus::kFail:
+      return "fail";
+  }
+  return "";
+}
+
+Case Case::parse(const nlohmann::json& json, const JsonPlace& place) {
+  ObjectReader reader(json, place);
+  reader.expect_schema("shardlab/case/1");
+  Case result;
+  result.id_ = reader.text("id");
+  if (!is_case_id(result.id_)) {
+    reader.place("id").fail("found \"" + result.id_ + "\"; valid: Rnn or Rnn-suffix, such as R03");
+  }
+  result.title_ = reader.text("title");
+  result.source_ = read_url(reader.text("source"), reader.place("source"));
+  if (const nlohmann::json* see = reader.find("see")) {
+    const JsonPlace at = reader.place("see");
+    const std::vector<std::string> urls = case_checks::read_texts(*see, at);
+    for (std::size_t i = 0; i < urls.size(); ++i) {
+      result.see_.push_back(read_url(urls[i], at.at(i)));
+    }
+  }
+  result.status_ = reader.text("status");
+  if (std::find(kStatuses.begin(), kStatuses.end(), result.status_) == kStatuses.end()) {
+    reader.place("status").fail("found \"" + result.status_ + "\"" +
+                                did_you_mean(result.status_, kStatuses) +
+                                "; valid: " + join(kStatuses));
+  }
+  if (const nlohmann::json* story = reader.find("story")) {
+    result.story_ = case_checks::read_texts(*story, reader.place("story"));
+  }
+  Scene defaults;
+  defaults.stacks = {{std::string(kDefaultStack), place}};
+  ObjectReader setup_reader(reader.value("setup"), reader.place("setup"));
+  auto setup = std::make_shared<Scene>(Scene::read(setup_reader, defaults));
+  setup_reader.finish();
+  setup->pins_stack = false;
+  result.setup_ = setup;
+
+  const nlohmann::json& checks = reader.array("checks");
+  const JsonPlace checks_place = reader.place("checks");
+  reader.finish();
+  if (checks.empty()) checks_place.fail("found an empty array; valid: at least one check");
+  std::set<std::string> names;
+  for (std::size_t i = 0; i < checks.size(); ++i) {
+    result.checks_.push_back(read_check(checks[i], checks_place.at(i), *setup, names));
+  }
+  return result;
+}
+
+bool Case::is_named(std::string_view wanted) const {
+  return id_ == wanted ||
+         (id_.size() > wanted.size() && id_.starts_with(wanted) && id_[wanted.size()] == '-');
+}
+
+std::string Case::setup_text() const {
+  std::string out;
+  const auto add = [&](const std::string& part) { out += (out.empty() ? "" : ", ") + part; };
+  if (setup_->mesh) add("mesh " + setup_->mesh->text());
+  std::string hosts = setup_->topology;
+  if (setup_->devices_per_host) {
+    hosts += " with " + std::to_string(*setup_->devices_per_host) +
+             (*setup_->devices_per_host == 1 ? " device" : " devices") + " a host";
+  }
+  add(hosts);
+  if (setup_->tensor) add(setup_->tensor->text());
+  return out;
+}
+
+CaseReport Case::run(const CaseSources& sources, const std::optional<std::string>& stack) const {
+  CaseReport report;
+  report.id = id_;
+  report.title = title_;
+  Bench bench(sources);
+  for (const auto& planned : checks_) {
+    const std::string what = planned->name.empty() ? planned->check->label() : planned->name;
+    if (!planned->check->uses_stack()) {
+      run_check(*planned, bench, what, report.checks);
+      continue;
+    }
+    std::vector<StackChoice> stacks = planned->scene.stacks;
+    if (stack && !planned->scene.pins_stack) stacks = {{*stack, {"--stack", ""}}};
+    for (const StackChoice& choice : stacks) {
+      bench.use(&bench.evaluator(choice, planned->scene), choice.label());
+      run_check(*planned, bench, what + ", " + choice.label(), report.checks);
+    }
+  }
+  report.selections = std::move(bench.selections);
+  report.plans = std::move(bench.plans);
+  const bool failed = std::any_of(report.checks.begin(), report.checks.end(),
+                                  [](const CheckOutcome& outcome) { return !outcome.ok; });
+  if (failed) report.status = CaseStatus::kFail;
+  return report;
+}
+
+}  // namespace shardlab

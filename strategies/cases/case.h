@@ -1,0 +1,139 @@
+// A case: one small question of DTensor's history with its expected answer (shardlab/case/1).
+//
+//   Case c = Case::parse(json, {"configs/regressions/R03.json", ""});
+//   CaseReport report = c.run(sources);   // pass or fail, and every comparison made
+//
+// A case is a list of checks: {"<kind>": {...}, "expect": {...}, "digits": N}. The kinds are a
+// table (case_checks.h):
+//
+//   plan      a redistribution: path, steps, prices, merges
+//   steps     the same for steps that the case lists
+//   select    candidates, prices and choice of an op, of listed rows or of listed candidates
+//   policy    the choice among listed prices
+//   rules     the rows that an op proposes
+//   relation  two sums of named prices
+//   sweep     a law over all layouts that some placements span, or over a range of extents
+//   mesh      layout algebra of a mesh
+//   layout    text, legality and strided encoding of a layout
+//   local     shapes and rows that each rank holds
+//   chunks    rows of the chunks of an extent
+//   simulate  a redistribution run on virtual ranks: is the data right, are replicas equal
+//   execute   an op run on virtual ranks in given layouts: its value, is it that of the whole
+//   solve     the best plan of a whole program: strategies, prices, optimum, its run on virtual ranks;
+//             with "flaws" as another solver states the problem: what it claims, what its plan costs
+//
+// "error" or "warning" (a part of the text) may stand in place of "expect". Numbers are compared to
+// the digits stated: 17 (the default) is the same double, N below 17 is the same text when printed
+// with N digits after the point.
+//
+// A check that names a "stack" is pinned to it: it records what that version answered. One that
+// does not takes the setup's, which `--stack` replaces: it says what ought to hold.
+//
+// Nothing here reads files: stacks and topologies come through CaseSources.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "costmodel/base/json_reader.h"
+#include "strategies/select/stack.h"
+
+namespace shardlab {
+
+namespace case_checks {
+struct Scene;
+struct PlannedCheck;
+}  // namespace case_checks
+
+struct CaseSources {
+  // A stack as a case names it: a shipped name, or an object with a "base".
+  std::function<Stack(const nlohmann::json& choice, const JsonPlace& place)> stack;
+  // A topology by name, with another number of devices a host if given.
+  std::function<Topology(const std::string& name, std::optional<std::int64_t> devices_per_host)>
+      topology;
+};
+
+enum class CaseStatus : std::uint8_t { kPass, kFail };
+[[nodiscard]] std::string_view to_string(CaseStatus status);
+
+// One comparison.
+struct CheckOutcome {
+  std::string kind;
+  std::string check;  // its name or what it asks, and of which stack
+  std::string key;    // of "expect"; empty where the check is one comparison
+  nlohmann::json expected;
+  nlohmann::json got;
+  bool ok = false;
+
+  [[nodiscard]] std::string what() const { return key.empty() ? check : check + ": " + key; }
+};
+
+// What a select check saw, for eyes: one column of the table of its question.
+struct SelectView {
+  std::string question;  // equal for checks that differ only in stack and order
+  std::string stack;
+  std::string order;
+  std::vector<std::pair<std::string, double>> totals;  // by candidate, as listed
+  std::vector<std::string> ties;
+  std::string chosen;
+};
+
+// What a plan or steps check saw.
+struct PlanView {
+  std::string question;
+  std::string stack;
+  std::string path;
+  double price_us = 0.0;  // infinity: impossible
+};
+
+struct CaseReport {
+  std::string id;
+  std::string title;
+  CaseStatus status = CaseStatus::kPass;
+  std::vector<CheckOutcome> checks;
+  std::vector<SelectView> selections;
+  std::vector<PlanView> plans;
+};
+
+class Case {
+ public:
+  // Throws ConfigError: unknown keys and kinds, texts that do not parse, names that no earlier
+  // check has.
+  [[nodiscard]] static Case parse(const nlohmann::json& json, const JsonPlace& place);
+
+  [[nodiscard]] const std::string& id() const { return id_; }
+  [[nodiscard]] const std::string& title() const { return title_; }
+  [[nodiscard]] const std::string& source() const { return source_; }
+  [[nodiscard]] const std::vector<std::string>& see() const { return see_; }  // further URLs
+  [[nodiscard]] const std::string& status() const { return status_; }
+  [[nodiscard]] const std::vector<std::string>& story() const { return story_; }
+  [[nodiscard]] std::string setup_text() const;
+
+  // "R03" names R03 and R03-anything.
+  [[nodiscard]] bool is_named(std::string_view wanted) const;
+
+  // `stack`: replaces the setup's, a name. Throws ConfigError for stacks and topologies that do not
+  // exist.
+  [[nodiscard]] CaseReport run(const CaseSources& sources,
+                               const std::optional<std::string>& stack = std::nullopt) const;
+
+ private:
+  Case() = default;
+
+  std::string id_;
+  std::string title_;
+  std::string source_;
+  std::vector<std::string> see_;
+  std::string status_;  // of the figures: exact, inferred, rounded, built
+  std::vector<std::string> story_;
+  std::shared_ptr<const case_checks::Scene> setup_;
+  std::vector<std::shared_ptr<const case_checks::PlannedCheck>> checks_;
+};
+
+}  // namespace shardlab

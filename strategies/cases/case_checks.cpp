@@ -1,0 +1,207 @@
+#include "strategies/cases/case_checks.h"
+
+#include <array>
+#include <limits>
+
+#include "costmodel/base/error.h"
+#include "costmodel/base/text.h"
+
+namespace shardlab::case_checks {
+namespace {
+
+// Separators outside parentheses: the comma of _S(0,2) separates nothing.
+std::vector<std::string_view> split(std::string_view text, char separator) {
+  std::vector<std::string_view> parts;
+  std::size_t start = 0;
+  int depth = 0;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    depth += text[i] == '(' ? 1 : text[i] == ')' ? -1 : 0;
+    if (text[i] != separator || depth != 0) continue;
+    parts.push_back(text.substr(start, i - start));
+    start = i + 1;
+  }
+  parts.push_back(text.substr(start));
+  return parts;
+}
+
+std::string_view trim(std::string_view text) {
+  const std::size_t first = text.find_first_not_of(" \t");
+  if (first == std::string_view::npos) return {};
+  return text.substr(first, text.find_last_not_of(" \t") - first + 1);
+}
+
+RowEntry parse_entry(std::string_view text) {
+  text = trim(text);
+  if (text.empty() || text.front() != '?') return Placement::parse(text);
+  TextCursor cursor("row entry", text.substr(1));
+  const auto dim = static_cast<int>(cursor.integer("a tensor dim", 0, kMaxTensorDims - 1));
+  if (!cursor.at_end()) cursor.fail("the end of the row entry");
+  return RowEntry::any_shard(dim);
+}
+
+std::string joined_layouts(const std::vector<Placements>& layouts) {
+  std::string out;
+  for (const Placements& placements : layouts) {
+    out += (out.empty() ? "" : ",") + Layout(placements).text();
+  }
+  return out;
+}
+
+// graph, true, or of a model its name and numbers: v3-rp(replicate_to_partial_us=0.01).
+std::string short_text(const nlohmann::json& value) {
+  if (value.is_string()) return value.get<std::string>();
+  if (!value.is_object() || !value.contains("name")) return value.dump();
+  std::string numbers;
+  for (const auto& [key, inner] : value.items()) {
+    if (!inner.is_number()) continue;
+    numbers += (numbers.empty() ? "" : ", ") + key + "=" + inner.dump();
+  }
+  const std::string name = value["name"].is_string() ? value["name"].get<std::string>() : "";
+  return numbers.empty() ? name : name + "(" + numbers + ")";
+}
+
+DeviceMesh read_mesh(const nlohmann::json& json, const JsonPlace& place) {
+  const std::string text = json_text(json, place);
+  return parse_at(place, [&] { return DeviceMesh::parse(text); });
+}
+
+}  // namespace
+
+std::span<const CheckKind> all_check_kinds() {
+  static const std::array<CheckKind, 14> kinds = {
+      kPlanKind, kStepsKind,  kSelectKind, kPolicyKind, kRulesKind,    kRelationKind, kSweepKind,
+      kMeshKind, kLayoutKind, kLocalKind,  kChunksKind, kSimulateKind, kExecuteKind,  kSolveKind};
+  return kinds;
+}
+
+std::vector<std::string> read_texts(const nlohmann::json& json, const JsonPlace& place) {
+  std::vector<std::string> texts;
+  for (std::size_t i = 0; i < json_array(json, place).size(); ++i) {
+    texts.push_back(json_text(json[i], place.at(i)));
+  }
+  return texts;
+}
+
+std::string StackChoice::label() const {
+  if (json.is_string()) return json.get<std::string>();
+  std::string changes;
+  for (const auto& [key, value] : json.items()) {
+    if (key == "base" || key == "name") continue;
+    changes += (changes.empty() ? "" : ", ") + key + "=" + short_text(value);
+  }
+  const std::string base = json.contains("base") ? short_text(json["base"]) : "stack";
+  return base + "{" + changes + "}";
+}
+
+Scene Scene::read(ObjectReader& reader, const Scene& outer) {
+  Scene scene = outer;
+  scene.pins_stack = false;
+  if (const nlohmann::json* mesh = reader.find("mesh")) {
+    scene.mesh = read_mesh(*mesh, reader.place("mesh"));
+  }
+  if (const nlohmann::json* flatten = reader.find("flatten")) {
+    const JsonPlace place = reader.place("flatten");
+    for (std::size_t i = 0; i < json_array(*flatten, place).size(); ++i) {
+      const std::vector<std::string> axes = read_texts((*flatten)[i], place.at(i));
+      scene.mesh = parse_at(place.at(i), [&] { return mesh_of(scene, place).flatten(axes); });
+    }
+  }
+  if (const nlohmann::json* slice = reader.find("slice")) {
+    const JsonPlace place = reader.place("slice");
+    const std::vector<std::string> axes = read_texts(*slice, place);
+    scene.mesh = parse_at(place, [&] { return mesh_of(scene, place).slice(axes); });
+  }
+  if (const nlohmann::json* tensor = reader.find("tensor")) {
+    const JsonPlace place = reader.place("tensor");
+    const std::string text = json_text(*tensor, place);
+    scene.tensor = parse_at(place, [&] { return TensorMeta::parse(text); });
+  }
+  scene.topology = reader.text_or("topology", scene.topology);
+  if (reader.find("devices_per_host") != nullptr) {
+    scene.devices_per_host = reader.integer("devices_per_host", 1, std::int64_t{1} << 40);
+  }
+  if (const nlohmann::json* stack = reader.find("stack")) {
+    const JsonPlace place = reader.place("stack");
+    const auto add = [&](const nlohmann::json& choice, const JsonPlace& at) {
+      if (!choice.is_string() && !choice.is_object()) {
+        at.fail("found " + describe_json(choice) +
+                "; valid: a stack's name, an object with a \"base\", or an array of them");
+      }
+      scene.stacks.push_back({choice, at});
+    };
+    scene.pins_stack = true;
+    scene.stacks.clear();
+    if (stack->is_array()) {
+      for (std::size_t i = 0; i < stack->size(); ++i) add((*stack)[i], place.at(i));
+      if (stack->empty()) place.fail("found an empty array; valid: at least one stack");
+    } else {
+      add(*stack, place);
+    }
+  }
+  return scene;
+}
+
+const DeviceMesh& mesh_of(const Scene& scene, const JsonPlace& place) {
+  if (!scene.mesh) place.fail("no \"mesh\" here or in the setup");
+  return *scene.mesh;
+}
+
+const TensorMeta& tensor_of(const Scene& scene, const JsonPlace& place) {
+  if (!scene.tensor) place.fail("no \"tensor\" here or in the setup");
+  return *scene.tensor;
+}
+
+StackEvaluator& Bench::evaluator(const StackChoice& stack, const Scene& scene) {
+  const std::string hosts =
+      scene.devices_per_host ? std::to_string(*scene.devices_per_host) : std::string();
+  auto& slot = evaluators_[stack.json.dump() + "\n" + scene.topology + "\n" + hosts];
+  if (!slot) {
+    slot =
+        std::make_unique<StackEvaluator>(sources_.stack(stack.json, stack.place),
+                                         sources_.topology(scene.topology, scene.devices_per_host));
+  }
+  return *slot;
+}
+
+std::pair<std::vector<std::string_view>, std::vector<std::string_view>> split_sides(
+    std::string_view kind, std::string_view text) {
+  const std::vector<std::string_view> sides = split(text, '|');
+  if (sides.size() != 2) throw TextError(kind, text, 0, "outputs, \"|\" and inputs");
+  return {split(sides[0], ','), split(sides[1], ',')};
+}
+
+std::string candidate_text(const std::vector<Placements>& outputs,
+                           const std::vector<Placements>& inputs) {
+  return joined_layouts(outputs) + "|" + joined_layouts(inputs);
+}
+
+FollowCandidate parse_candidate(std::string_view text, int mesh_ndim) {
+  const auto [outputs, inputs] = split_sides("candidate", text);
+  FollowCandidate candidate;
+  for (const std::string_view part : outputs) {
+    candidate.outputs.push_back(Layout::parse(part, mesh_ndim).placements);
+  }
+  for (const std::string_view part : inputs) {
+    candidate.inputs.push_back(Layout::parse(part, mesh_ndim).placements);
+  }
+  return candidate;
+}
+
+RowText parse_row(std::string_view text) {
+  const auto [outputs, inputs] = split_sides("row", text);
+  RowText row{.row = {}, .outputs = outputs.size()};
+  for (const std::string_view part : outputs) row.row.push_back(parse_entry(part));
+  for (const std::string_view part : inputs) row.row.push_back(parse_entry(part));
+  return row;
+}
+
+std::string row_text(const Row& row, std::size_t outputs) {
+  std::string out;
+  for (std::size_t i = 0; i < row.size(); ++i) {
+    if (i > 0) out += i == outputs ? "|" : ",";
+    out += row[i].is_any_shard() ? "?" + std::to_string(row[i].dim()) : row[i].placement().text();
+  }
+  return out;
+}
+
+}  // namespace shardlab::case_checks

@@ -1,0 +1,180 @@
+// The kinds of checks that a case can hold; see case.h. One function reads a kind, one method runs
+// it: a row in all_check_kinds() adds another.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <set>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "costmodel/base/error.h"
+#include "strategies/cases/case.h"
+#include "strategies/select/evaluator.h"
+
+namespace shardlab::case_checks {
+
+// A stack as the file names it.
+struct StackChoice {
+  nlohmann::json json;  // a name, or an object
+  JsonPlace place;
+  [[nodiscard]] std::string label() const;  // dtensor-v3, or dtensor-v3{planner=graph}
+};
+
+// Where a check plays. The setup gives the defaults; every check may name its own.
+struct Scene {
+  std::optional<DeviceMesh> mesh;
+  std::optional<TensorMeta> tensor;
+  std::string topology = "h100";
+  std::optional<std::int64_t> devices_per_host;
+  std::vector<StackChoice> stacks;
+  bool pins_stack = false;
+
+  [[nodiscard]] static Scene read(ObjectReader& reader, const Scene& outer);
+};
+
+// A text form at a place; its TextError becomes a ConfigError.
+template <class Parse>
+auto parse_at(const JsonPlace& place, Parse&& parse) -> decltype(parse()) {
+  try {
+    return parse();
+  } catch (const TextError& error) {
+    place.fail(error.what());
+  } catch (const InputError& error) {
+    place.fail(error.what());
+  }
+}
+[[nodiscard]] std::vector<std::string> read_texts(const nlohmann::json& json,
+                                                  const JsonPlace& place);
+// The mesh of the scene. Throws ConfigError when there is none.
+[[nodiscard]] const DeviceMesh& mesh_of(const Scene& scene, const JsonPlace& place);
+[[nodiscard]] const TensorMeta& tensor_of(const Scene& scene, const JsonPlace& place);
+
+// Answers by key, as far as they were asked for; and the price, when the check has one.
+struct Observation {
+  nlohmann::json answers = nlohmann::json::object();
+  std::optional<double> value;
+  // Shown instead of the compared values, when not empty.
+  std::string shown_expected;
+  std::string shown_got;
+};
+
+// What a check may use while it runs. Evaluators are kept for the whole case, as in one process.
+class Bench {
+ public:
+  explicit Bench(const CaseSources& sources) : sources_(sources) {}
+
+  [[nodiscard]] StackEvaluator& evaluator(const StackChoice& stack, const Scene& scene);
+  [[nodiscard]] StackEvaluator& evaluator() const { return *current_; }
+  void use(StackEvaluator* evaluator, std::string stack) {
+    current_ = evaluator;
+    stack_ = std::move(stack);
+  }
+  [[nodiscard]] const std::string& stack() const { return stack_; }
+
+  std::map<std::string, double, std::less<>> values;  // of named checks
+  std::vector<SelectView> selections;
+  std::vector<PlanView> plans;
+
+ private:
+  const CaseSources& sources_;
+  std::map<std::string, std::unique_ptr<StackEvaluator>> evaluators_;
+  StackEvaluator* current_ = nullptr;
+  std::string stack_;
+};
+
+class Check {
+ public:
+  Check() = default;
+  Check(const Check&) = delete;
+  Check& operator=(const Check&) = delete;
+  virtual ~Check() = default;
+
+  [[nodiscard]] virtual std::string label() const = 0;
+  [[nodiscard]] virtual bool uses_stack() const { return true; }
+  // May throw TextError and InputError: the answer to "error".
+  [[nodiscard]] virtual Observation observe(Bench& bench,
+                                            const std::set<std::string>& asked) const = 0;
+};
+
+enum class Match : std::uint8_t {
+  kEqual,     // numbers to the digits stated; arrays by element; objects by the expected keys
+  kContains,  // a text with the expected one in it; "" is no text at all
+  kIncludes,  // an array with all the expected elements
+  kLacks,     // an array with none of them
+};
+
+struct AnswerKey {
+  std::string_view key;
+  Match match = Match::kEqual;
+};
+
+// What a check is read from; `scene` is where it plays, to be filled in.
+struct CheckSource {
+  const nlohmann::json& json;
+  JsonPlace place;
+  const Scene& setup;
+  const std::set<std::string>& names;  // of the checks before it that have a price
+  Scene& scene;
+};
+
+struct CheckKind {
+  std::string_view name;
+  std::span<const AnswerKey> answers;
+  bool has_price = false;  // may be named in a relation
+  std::unique_ptr<Check> (*read)(const CheckSource& source) = nullptr;
+};
+
+[[nodiscard]] std::span<const CheckKind> all_check_kinds();
+
+// Of case_checks_plan.cpp, _select.cpp, _sweep.cpp, _mesh.cpp, _simulate.cpp, _execute.cpp and
+// _solve.cpp.
+extern const CheckKind kPlanKind;
+extern const CheckKind kStepsKind;
+extern const CheckKind kRelationKind;
+extern const CheckKind kSelectKind;
+extern const CheckKind kPolicyKind;
+extern const CheckKind kRulesKind;
+extern const CheckKind kSweepKind;
+extern const CheckKind kMeshKind;
+extern const CheckKind kSimulateKind;
+extern const CheckKind kExecuteKind;
+extern const CheckKind kSolveKind;
+extern const CheckKind kLayoutKind;
+extern const CheckKind kLocalKind;
+extern const CheckKind kChunksKind;
+
+// One check of a file, ready to run.
+struct PlannedCheck {
+  const CheckKind* kind = nullptr;
+  std::string name;  // empty: its label
+  Scene scene;
+  std::unique_ptr<Check> check;
+  nlohmann::json expect = nlohmann::json::object();
+  int digits = 17;
+};
+
+// Whether an answer is the expected one.
+[[nodiscard]] bool matches(Match match, const nlohmann::json& expected, const nlohmann::json& got,
+                           int digits);
+
+// -- Texts of candidates and rows --------------------------------------------------------
+
+// "S(0)R|S(0)R,RR": outputs | inputs.
+[[nodiscard]] std::string candidate_text(const std::vector<Placements>& outputs,
+                                         const std::vector<Placements>& inputs);
+[[nodiscard]] FollowCandidate parse_candidate(std::string_view text, int mesh_ndim);
+// Its two sides: the texts of the outputs, then of the inputs. Throws TextError.
+[[nodiscard]] std::pair<std::vector<std::string_view>, std::vector<std::string_view>> split_sides(
+    std::string_view kind, std::string_view text);
+struct RowText {
+  Row row;
+  std::size_t outputs = 1;
+};
+// "P(sum)|R,P(sum)" or "?0|?0,R". Throws TextError.
+[[nodiscard]] RowText parse_row(std::string_view text);
+[[nodiscard]] std::string row_text(const Row& row, std::size_t outputs);
+
+}  // namespace shardlab::case_checks

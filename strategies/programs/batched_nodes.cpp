@@ -1,0 +1,126 @@
+#include "strategies/programs/batched_nodes.h"
+
+#include <algorithm>
+
+#include "strategies/programs/program_graph.h"
+
+namespace shardlab {
+namespace {
+
+std::int64_t numel(const Shape& shape) {
+  std::int64_t count = 1;
+  for (const std::int64_t extent : shape) count *= extent;
+  return count;
+}
+
+// Of the program's first input: its sequences, and all its tokens.
+struct BatchRows {
+  std::int64_t sequences = -1;
+  std::int64_t tokens = -1;
+
+  [[nodiscard]] bool has(const Shape& shape) const {
+    return shape.size() > 1 && (shape[0] == sequences || (shape.size() == 2 && shape[0] == tokens));
+  }
+};
+BatchRows rows_of(const Program& program) {
+  for (const ProgramNode& node : program.nodes) {
+    if (node.kind != NodeKind::kInput || node.outputs[0].shape.empty()) continue;
+    return {node.outputs[0].shape[0], numel(node.outputs[0].shape)};
+  }
+  return {};
+}
+
+// Makes each value once, as it is: a copy, a cast, or other dims of the same elements.
+bool only_reshapes(const ProgramNode& node, const std::vector<ValueRef>& values,
+                   const Program& program) {
+  return values.size() == 1 && !node.op.starts_with("aten.sum.") &&
+         !node.op.starts_with("aten.mean.") &&
+         numel(program.nodes[values[0].node].outputs[values[0].output].shape) ==
+             numel(node.outputs[0].shape);
+}
+
+// By node: whether it is a parameter's gradient, or the sum or copy of some, from the op that makes it on.
+std::vector<bool> parameter_gradients(const Program& program) {
+  std::vector<bool> found(program.nodes.size(), false);
+  for (const auto& [source, gradient] : program.pairs) {
+    if (program.nodes[source].kind == NodeKind::kParameter) found[gradient] = true;
+  }
+  for (std::size_t n = program.nodes.size(); n-- > 0;) {
+    const ProgramNode& node = program.nodes[n];
+    if (!found[n] || node.is_source() || node.outputs.empty()) continue;
+    const std::vector<ValueRef> values = values_read(node);
+    const bool adds = node.op == "aten.add.Tensor";
+    if (!adds && !only_reshapes(node, values, program)) continue;
+    for (const ValueRef& value : values) {
+      const ProgramNode& from = program.nodes[value.node];
+      // Of several outputs the first may be an activation's gradient.
+      if (from.is_source() || from.outputs.size() != 1) continue;
+      if (adds && from.outputs[0].shape != node.outputs[0].shape) continue;
+      found[value.node] = true;
+    }
+  }
+  return found;
+}
+
+// Where dim `dim` of a permutation's input ends up; `dim` for other ops.
+int moved_dim(const ProgramNode& node, int dim) {
+  const int ndim = static_cast<int>(node.outputs[0].shape.size());
+  const auto wrapped = [&](const nlohmann::json& json) {
+    const int at = json.get<int>();
+    return at < 0 ? at + ndim : at;
+  };
+  if (node.op == "aten.t.default") return ndim == 2 ? 1 - dim : dim;
+  if (node.op == "aten.permute.default" && !node.args.empty() && node.args[0].is_array()) {
+    const nlohmann::json& order = node.args[0];
+    for (std::size_t i = 0; i < order.size(); ++i) {
+      if (order[i].is_number_integer() && wrapped(order[i]) == dim) return static_cast<int>(i);
+    }
+  }
+  if (node.op == "aten.transpose.int" && node.args.size() == 2 &&
+      node.args[0].is_number_integer() && node.args[1].is_number_integer()) {
+    const int first = wrapped(node.args[0]);
+    const int second = wrapped(node.args[1]);
+    if (dim == first) return second;
+    if (dim == second) return first;
+  }
+  return dim;
+}
+
+constexpr int kNoBatch = -1;
+
+// The dim of the batch in each node's value: of an input the first; an op keeps it unless it permutes.
+// kNoBatch of what only parameters and buffers decide.
+std::vector<int> batch_dims(const Program& program) {
+  std::vector<int> dims(program.nodes.size(), kNoBatch);
+  for (std::size_t n = 0; n < dims.size(); ++n) {
+    const ProgramNode& node = program.nodes[n];
+    if (node.outputs.empty()) continue;
+    if (node.is_source()) {
+      if (node.kind == NodeKind::kInput || node.kind == NodeKind::kTangent) dims[n] = 0;
+      continue;
+    }
+    for (const ValueRef& value : values_read(node)) {
+      const int dim = dims[value.node];
+      if (dim != kNoBatch) dims[n] = dims[n] == kNoBatch ? dim : std::min(dims[n], dim);
+    }
+    if (dims[n] != kNoBatch) dims[n] = moved_dim(node, dims[n]);
+  }
+  return dims;
+}
+
+}  // namespace
+
+std::vector<bool> batched_nodes(const Program& program) {
+  const BatchRows rows = rows_of(program);
+  const std::vector<bool> gradients = parameter_gradients(program);
+  const std::vector<int> dims = batch_dims(program);
+  std::vector<bool> batched(program.nodes.size(), false);
+  for (std::size_t n = 0; n < batched.size(); ++n) {
+    const ProgramNode& node = program.nodes[n];
+    batched[n] = dims[n] == 0 && !gradients[n] && node.kind != NodeKind::kGradient &&
+                 !node.outputs.empty() && rows.has(node.outputs[0].shape);
+  }
+  return batched;
+}
+
+}  // namespace shardlab

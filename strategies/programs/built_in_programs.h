@@ -1,0 +1,86 @@
+// Programs that are written down here as a tracer records them: a training step of a language model,
+// forward and backward.
+//
+//   const BuiltInProgram* program = find_built_in_program("llama3-8b");
+//   Program p = program->make({.layers = 2, .batch = 16, .seqlen = 8192});
+//   Program thin = program->make({.batch = 4, .seqlen = 8, .sizes = {.width = 32, .heads = 8}});
+//
+// Sizes change extents alone: the graph has the same nodes and edges, named alike, so that a plan of the
+// model is one of its thin twin, which virtual ranks can execute.
+// Parameters are f32 and read in bf16, gradients are reduced in f32 (AutoParallel's mixed precision).
+// Source of the graphs: see each generator's file.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string_view>
+
+#include "strategies/programs/program.h"
+
+namespace shardlab {
+
+// How the graph shows the product of activations and weights.
+enum class MatmulForm : std::uint8_t {
+  kEinsum,  // on [batch, rows, k], AutoParallel's default
+  kNative,  // mm on [batch * rows, k], as PyTorch traces it
+};
+
+// Instead of the model's.
+struct ProgramSizes {
+  std::optional<std::int64_t> width = {};  // of the residual stream
+  std::optional<std::int64_t> heads = {};
+  std::optional<std::int64_t> kv_heads = {};
+  std::optional<std::int64_t> ffn = {};
+  std::optional<std::int64_t> vocabulary = {};
+  std::optional<std::int64_t> experts = {};
+  std::optional<std::int64_t> experts_per_token = {};
+};
+
+struct ProgramOptions {
+  std::int64_t layers = 1;
+  std::int64_t batch = 16;
+  std::int64_t seqlen = 8192;
+  MatmulForm matmul = MatmulForm::kEinsum;
+  ProgramSizes sizes = {};
+};
+
+struct BuiltInProgram {
+  std::string_view name;
+  std::string_view summary;
+  std::int64_t layers;  // of the model
+  std::int64_t seqlen;  // likewise
+  // Assumes that all options are at least one. Throws InputError: sizes that the model does not have,
+  // or that do not divide as it divides them.
+  Program (*make)(const ProgramOptions& options);
+};
+
+// Sorted by name.
+[[nodiscard]] std::span<const BuiltInProgram> all_built_in_programs();
+// Null when there is none.
+[[nodiscard]] const BuiltInProgram* find_built_in_program(std::string_view name);
+
+// -- Generators -------------------------------------------------------------------------------
+
+struct LlamaShape {
+  std::string_view name;
+  std::int64_t dim = 0;
+  std::int64_t heads = 0;
+  std::int64_t kv_heads = 0;
+  std::int64_t ffn = 0;
+  std::int64_t vocabulary = 0;
+};
+// With experts each token goes to about `experts_per_token` of them.
+struct GptShape {
+  std::string_view name;
+  std::int64_t dim = 0;
+  std::int64_t heads = 0;
+  std::int64_t ffn = 0;
+  std::int64_t vocabulary = 0;
+  std::int64_t experts = 0;
+  std::int64_t experts_per_token = 0;
+};
+[[nodiscard]] Program make_gpt(const GptShape& shape, const ProgramOptions& options);
+[[nodiscard]] Program make_llama(const LlamaShape& shape, const ProgramOptions& options);
+
+}  // namespace shardlab

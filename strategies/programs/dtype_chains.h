@@ -1,0 +1,28 @@
+// Where mixed precision must not communicate: parameters are gathered after the cast that narrows them,
+// gradients are reduced after the cast that widens them.
+//
+//   const std::vector<bool> silent = silent_nodes(program, {});
+//   silent[node]      // what the node reads must come as it is, or at no cost
+//
+// A node of such a chain reads one tensor. From a parameter the chain goes through nodes with one reader
+// and one tensor up to the first cast, if that one narrows. From a gradient it goes back through nodes
+// that read one tensor; the cast nearest the gradient, if it widens, and what lies before it are silent.
+// Source: meta-pytorch/autoparallel at a54c252 (its constraints fwd_param_dtype and grad_reduce_dtype),
+// restated in autoparallel.md 4.
+#pragma once
+
+#include <vector>
+
+#include "strategies/programs/program.h"
+
+namespace shardlab {
+
+struct DTypeRules {
+  bool forward = true;
+  bool gradient = true;
+};
+
+// By node.
+[[nodiscard]] std::vector<bool> silent_nodes(const Program& program, const DTypeRules& rules);
+
+}  // namespace shardlab

@@ -1,0 +1,47 @@
+#include "strategies/programs/layout_table.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "costmodel/base/error.h"
+
+namespace shardlab {
+
+static_assert(kMaxMeshDims <= 8, "a layout's code has a byte for each mesh dim");
+
+// 1 and up: a code tells how many mesh dims there are.
+std::uint64_t LayoutTable::code(const Placement& placement) {
+  const auto found = std::find(placements_.begin(), placements_.end(), placement);
+  const auto position = static_cast<std::uint64_t>(found - placements_.begin());
+  if (found == placements_.end()) {
+    SHARDLAB_CHECK(placements_.size() < 255, placements_.size(), " placements");
+    placements_.push_back(placement);
+  }
+  return position + 1;
+}
+
+LayoutId LayoutTable::id(const Placements& placements) {
+  std::uint64_t all = 0;
+  for (const Placement& placement : placements) all = all << 8U | code(placement);
+  const auto [it, is_new] = by_code_.try_emplace(all, static_cast<LayoutId>(layouts_.size()));
+  if (is_new) {
+    layouts_.push_back(placements);
+    texts_.push_back(Layout(placements).text());
+  }
+  return it->second;
+}
+
+LayoutListId LayoutTable::list(std::vector<LayoutId> layouts) {
+  std::size_t hash = layouts.size();
+  for (const LayoutId id : layouts) hash = (hash ^ id) * 0x100000001b3ULL;  // FNV-1a
+  const auto [begin, end] = lists_by_hash_.equal_range(hash);
+  for (auto it = begin; it != end; ++it) {
+    if (lists_[it->second] == layouts) return it->second;
+  }
+  const auto id = static_cast<LayoutListId>(lists_.size());
+  lists_by_hash_.emplace(hash, id);
+  lists_.push_back(std::move(layouts));
+  return id;
+}
+
+}  // namespace shardlab

@@ -1,0 +1,247 @@
+#include "strategies/programs/plan_flips.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "costmodel/base/error.h"
+#include "strategies/select/scaled_parameters.h"
+#include "strategies/programs/sharding_network.h"
+#include "strategies/solvers/exact.h"
+
+namespace shardlab {
+namespace {
+
+std::size_t at(int i) { return static_cast<std::size_t>(i); }
+
+// Optima agree to 1e-9 of the sum of all terms.
+constexpr double kEqual = 4e-9;
+// Prices of one plan, summed in one order.
+constexpr double kSameLine = 1e-11;
+
+}  // namespace
+
+// One parameter's factors, the plan's and the optimum's prices at each.
+class PlanFlips::Search {
+ public:
+  Search(PlanFlips& flips, const ScaledParameter& parameter, const Assignment& plan)
+      : flips_(flips), parameter_(parameter), plan_(plan) {}
+
+  // Factors at which kernels leave their floor, ascending; empty: the stack has none.
+  [[nodiscard]] std::vector<double> thresholds() {
+    flips_.evaluator_.forget_thresholds();
+    static_cast<void>(prices_at(1.0));
+    return flips_.evaluator_.take_thresholds();
+  }
+
+  // The first flip on the way from 1 to `end`.
+  [[nodiscard]] std::optional<PlanFlip> flip(double end, const std::vector<double>& thresholds) {
+    std::optional<PlanFlip> found;
+    double begin = 1.0;
+    for (const double stop : stops(end, thresholds)) {
+      found = flip_between(begin, stop);
+      if (found) break;
+      begin = stop;
+    }
+    flips_.factors_ = {};
+    flips_.evaluator_.forget_prices();
+    if (found && parameter_.inverse) found->factor = 1.0 / found->factor;
+    return found;
+  }
+
+ private:
+  // Where to stop on the way: only the launch floor's prices bend at known factors.
+  [[nodiscard]] std::vector<double> stops(double end, const std::vector<double>& thresholds) const {
+    std::vector<double> inside;
+    if (parameter_.factor == &CostFactors::launch) {
+      for (const double threshold : thresholds) {
+        if (threshold > std::min(1.0, end) && threshold < std::max(1.0, end)) {
+          inside.push_back(threshold);
+        }
+      }
+    }
+    std::ranges::sort(inside, {}, [](double f) { return std::abs(std::log(f)); });
+    std::vector<double> kept;
+    for (const double stop : inside) {
+      const double last = kept.empty() ? 1.0 : kept.back();
+      if (std::abs(std::log(stop / last)) >= kFlipTolerance) kept.push_back(stop);
+    }
+    kept.push_back(end);
+    return kept;
+  }
+
+  [[nodiscard]] ProgramPrices prices_at(double f) {
+    flips_.factors_.*parameter_.factor = f;
+    flips_.evaluator_.forget_prices();
+    ProgramPrices prices(flips_.program_, flips_.strategies_, flips_.evaluator_, flips_.mesh_);
+    return prices;
+  }
+  [[nodiscard]] ShardingProblem problem_of(const ProgramPrices& prices) const {
+    return make_problem(flips_.program_, flips_.mesh_, flips_.strategies_, prices, flips_.options_);
+  }
+
+  struct Solved {
+    double plan_us = 0.0;
+    double optimum_us = 0.0;
+    Assignment optimum;
+
+    [[nodiscard]] bool plan_is_optimal() const {
+      return plan_us <= optimum_us + kEqual * std::abs(optimum_us);
+    }
+  };
+  [[nodiscard]] Solved solve_at(double f) {
+    const CostNetwork network = network_of(problem_of(prices_at(f)));
+    ExactSolution best = ExactSolver(network).solve({.explain = false});
+    SHARDLAB_CHECK(best.feasible, "at ", f, " the plan itself is feasible");
+    return {network.cost(plan_), best.objective, std::move(best.assignment)};
+  }
+
+  // The plan's price at f, and by how much another's is less.
+  struct Pair {
+    double plan_us = 0.0;
+    double saved_us = 0.0;
+  };
+  [[nodiscard]] Pair compare_at(double f, const Assignment& other) {
+    const ProgramPrices prices = prices_at(f);
+    // Constraints depend on no factor, so parts of prices are enough.
+    ShardingProblem edges;
+    edges.names.resize(flips_.program_.nodes.size());
+    edges.priced = prices.edges();
+    const double plan_us = edges.breakdown(flips_.strategies_, prices, plan_).total_us();
+    return {plan_us, plan_us - edges.breakdown(flips_.strategies_, prices, other).total_us()};
+  }
+
+  // Where the other plan, cheaper at `cheaper`, becomes so on the way from `dearer`.
+  [[nodiscard]] double crossing(const Assignment& other, double dearer, double cheaper) {
+    double low_us = compare_at(dearer, other).saved_us;
+    double high_us = compare_at(cheaper, other).saved_us;
+    if (low_us >= 0.0) return dearer;
+    constexpr int kMostSteps = 60;
+    for (int step = 0; step < kMostSteps; ++step) {
+      if (std::abs(cheaper / dearer - 1.0) < 1e-9) break;
+      // Where a line would cross; every third time the middle, for what is no line.
+      const double part = step % 3 == 2 ? 0.5 : low_us / (low_us - high_us);
+      const double middle = dearer + part * (cheaper - dearer);
+      const Pair between = compare_at(middle, other);
+      if (std::abs(between.saved_us) <= kSameLine * between.plan_us) return middle;
+      (between.saved_us < 0.0 ? dearer : cheaper) = middle;
+      (between.saved_us < 0.0 ? low_us : high_us) = between.saved_us;
+    }
+    return cheaper;
+  }
+
+  [[nodiscard]] bool is_line(double begin, double end) {
+    const auto plan_us = [&](double f) { return compare_at(f, plan_).plan_us; };
+    const double ends_us = (plan_us(begin) + plan_us(end)) / 2.0;
+    return std::abs(plan_us((begin + end) / 2.0) - ends_us) <= kSameLine * ends_us;
+  }
+
+  // Assumes that the plan is optimal at `begin`.
+  [[nodiscard]] std::optional<PlanFlip> flip_between(double begin, double end) {
+    const Solved solved = solve_at(end);
+    if (!solved.plan_is_optimal()) {
+      const double meet = crossing(solved.optimum, begin, end);
+      if (std::abs(meet / begin - 1.0) > 1e-9 && std::abs(meet / end - 1.0) > 1e-9) {
+        if (std::optional<PlanFlip> nearer = flip_between(begin, meet)) return nearer;
+      }
+      return found(meet, end, solved.optimum);
+    }
+    if (std::abs(std::log(end / begin)) <= kFlipTolerance || is_line(begin, end)) {
+      return std::nullopt;
+    }
+    const double middle = std::sqrt(begin * end);
+    if (std::optional<PlanFlip> nearer = flip_between(begin, middle)) return nearer;
+    return flip_between(middle, end);
+  }
+
+  [[nodiscard]] PlanFlip found(double meet, double beyond, const Assignment& other) {
+    PlanFlip flip{.factor = meet,
+                  .objective_us = compare_at(meet, other).plan_us,
+                  .instead = plan_,
+                  .nodes = {}};
+    const CostNetwork network = network_of(problem_of(prices_at(beyond)));
+    for (const std::vector<int>& group : changed_groups(network, other)) {
+      Assignment with = plan_;
+      for (const int v : group) with[at(v)] = other[at(v)];
+      if (!(cost_at(network, group, with) <
+            cost_at(network, group, plan_) - kSameLine * flip.objective_us)) {
+        continue;
+      }
+      for (const int v : group) flip.instead[at(v)] = other[at(v)];
+      flip.nodes.insert(flip.nodes.end(), group.begin(), group.end());
+    }
+    std::ranges::sort(flip.nodes);
+    return flip;
+  }
+
+  // Nodes that differ from the plan, those with an edge between them together.
+  [[nodiscard]] std::vector<std::vector<int>> changed_groups(const CostNetwork& network,
+                                                             const Assignment& other) const {
+    std::vector<int> root(at(network.variables()));
+    std::iota(root.begin(), root.end(), 0);
+    const auto root_of = [&](int v) {
+      while (root[at(v)] != v) v = root[at(v)] = root[at(root[at(v)])];
+      return v;
+    };
+    const auto differs = [&](int v) { return plan_[at(v)] != other[at(v)]; };
+    for (const CostEdge& edge : network.edges()) {
+      if (differs(edge.first) && differs(edge.second)) {
+        root[at(root_of(edge.first))] = root_of(edge.second);
+      }
+    }
+    std::vector<std::vector<int>> by_root(at(network.variables()));
+    for (int v = 0; v < network.variables(); ++v) {
+      if (differs(v)) by_root[at(root_of(v))].push_back(v);
+    }
+    std::erase_if(by_root, [](const std::vector<int>& group) { return group.empty(); });
+    return by_root;
+  }
+
+  // Of the group's values and all edges that touch them.
+  [[nodiscard]] static double cost_at(const CostNetwork& network, const std::vector<int>& group,
+                                      const Assignment& assignment) {
+    std::vector<bool> is_in(at(network.variables()), false);
+    double cost = 0.0;
+    for (const int v : group) {
+      is_in[at(v)] = true;
+      cost += network.costs(v)[at(assignment[at(v)])];
+    }
+    for (const CostEdge& edge : network.edges()) {
+      if (!is_in[at(edge.first)] && !is_in[at(edge.second)]) continue;
+      cost += network.tables()[at(edge.table)].at(assignment[at(edge.first)],
+                                                  assignment[at(edge.second)]);
+    }
+    return cost;
+  }
+
+  PlanFlips& flips_;
+  const ScaledParameter& parameter_;
+  const Assignment& plan_;
+};
+
+PlanFlips::PlanFlips(const Program& program, const DeviceMesh& mesh,
+                     const ProgramStrategies& strategies, const ProblemOptions& options,
+                     const Stack& stack, const Topology& topology)
+    : program_(program),
+      mesh_(mesh),
+      strategies_(strategies),
+      options_(options),
+      evaluator_(stack, topology, &factors_) {}
+
+std::vector<PlanRange> PlanFlips::of(const Assignment& plan) {
+  std::vector<PlanRange> ranges;
+  for (const ScaledParameter& parameter : kScaledParameters) {
+    Search search(*this, parameter, plan);
+    const std::vector<double> thresholds = search.thresholds();
+    if (parameter.factor == &CostFactors::launch && thresholds.empty()) continue;
+    PlanRange range{.parameter = parameter.name, .below = {}, .above = {}};
+    range.above =
+        search.flip(parameter.inverse ? 1.0 / kMostPlanFactor : kMostPlanFactor, thresholds);
+    range.below =
+        search.flip(parameter.inverse ? kMostPlanFactor : 1.0 / kMostPlanFactor, thresholds);
+    ranges.push_back(std::move(range));
+  }
+  return ranges;
+}
+
+}  // namespace shardlab

@@ -1,0 +1,296 @@
+#include "strategies/programs/program.h"
+
+#include <array>
+#include <charconv>
+#include <unordered_map>
+
+#include "costmodel/base/error.h"
+#include "costmodel/base/text.h"
+
+namespace shardlab {
+namespace {
+
+constexpr std::array<std::string_view, 7> kKinds = {"op",      "parameter", "buffer",  "input",
+                                                    "tangent", "output",    "gradient"};
+constexpr std::array<std::string_view, 2> kPhases = {"forward", "backward"};
+
+template <class Enum>
+Enum read_word(ObjectReader& reader, std::string_view key, std::string_view fallback,
+               std::span<const std::string_view> words) {
+  const std::string word = reader.text_or(key, fallback);
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    if (words[i] == word) return static_cast<Enum>(i);
+  }
+  reader.place(key).fail("found \"" + word + "\"" + did_you_mean(word, words) +
+                         "; valid: " + join(words));
+}
+
+constexpr std::int64_t kMostExtent = std::int64_t{1} << 53U;
+
+// An array of integers in range, of at most a tensor's dims.
+std::optional<Shape> plain_extents(const nlohmann::json& json) {
+  if (!json.is_array() || json.size() > kMaxTensorDims) return std::nullopt;
+  Shape extents;
+  for (const nlohmann::json& value : json) {
+    if (!value.is_number_unsigned() || value.get<std::uint64_t>() > std::uint64_t{kMostExtent}) {
+      return std::nullopt;
+    }
+    extents.push_back(value.get<std::int64_t>());
+  }
+  return extents;
+}
+
+// A tensor written as it should be. Most are; what is not goes to read_meta(), which says what is wrong.
+// It costs a tenth: programs have ten thousands of tensors.
+std::optional<TensorMeta> plain_meta(const nlohmann::json& json) {
+  if (!json.is_object() || json.size() > 3) return std::nullopt;
+  const auto dtype = json.find("dtype");
+  const auto shape = json.find("shape");
+  const auto stride = json.find("stride");
+  const std::size_t known = 2 + (stride != json.end() ? 1U : 0U);
+  if (dtype == json.end() || shape == json.end() || json.size() != known || !dtype->is_string()) {
+    return std::nullopt;
+  }
+  const std::optional<DType> element = dtype_from_name(dtype->get_ref<const std::string&>());
+  const std::optional<Shape> extents = plain_extents(*shape);
+  if (!element || !extents) return std::nullopt;
+  TensorMeta meta{.dtype = *element, .shape = *extents, .strides = {}};
+  if (meta.bytes() > kMaxTensorBytes) return std::nullopt;
+  if (stride != json.end()) {
+    const std::optional<Shape> strides = plain_extents(*stride);
+    if (!strides || strides->size() != extents->size()) return std::nullopt;
+    meta.strides = *strides;
+    if (meta.is_contiguous()) meta.strides.clear();
+  }
+  return meta;
+}
+
+TensorMeta read_meta(const nlohmann::json& json, const JsonPlace& place) {
+  ObjectReader reader(json, place);
+  std::string text = reader.text("dtype") + "[";
+  const nlohmann::json& shape = reader.array("shape");
+  for (std::size_t i = 0; i < shape.size(); ++i) {
+    text += (i > 0 ? "," : "") +
+            std::to_string(json_integer(shape[i], reader.place("shape").at(i), 0, kMostExtent));
+  }
+  TensorMeta meta;
+  try {
+    meta = TensorMeta::parse(text + "]");
+  } catch (const TextError& error) {
+    place.fail(error.what());
+  }
+  if (const nlohmann::json* strides = reader.find("stride")) {
+    const JsonPlace at = reader.place("stride");
+    if (json_array(*strides, at).size() != meta.shape.size()) {
+      at.fail("found " + std::to_string(strides->size()) +
+              " strides; valid: " + std::to_string(meta.shape.size()) + ", one for each dim");
+    }
+    for (std::size_t i = 0; i < strides->size(); ++i) {
+      meta.strides.push_back(json_integer((*strides)[i], at.at(i), 0, kMostExtent));
+    }
+    if (meta.is_contiguous()) meta.strides.clear();
+  }
+  reader.finish();
+  return meta;
+}
+
+// Nodes that stand so far, by name.
+using Names = std::unordered_map<std::string, std::size_t>;
+
+// Whether outputs and gradients may be named: they leave the program, nothing reads them.
+enum class Leaving : std::uint8_t { kNo, kYes };
+
+// `place` is called for messages alone.
+template <class Place>
+ValueRef read_value(const nlohmann::json& json, const Place& place_of, const Names& names,
+                    const std::vector<ProgramNode>& nodes, Leaving may_leave = Leaving::kNo) {
+  if (json.is_string()) {
+    const auto found = names.find(json.get_ref<const std::string&>());
+    if (found != names.end() && (may_leave == Leaving::kYes || !nodes[found->second].leaves()) &&
+        !nodes[found->second].outputs.empty()) {
+      return {found->second, 0};
+    }
+  }
+  const JsonPlace place = place_of();
+  const std::string text = json_text(json, place);
+  ValueRef value;
+  auto found = names.find(text);
+  const std::size_t colon = text.rfind(':');
+  if (found == names.end() && colon != std::string::npos) {
+    const char* end = text.data() + text.size();
+    const auto [stop, error] = std::from_chars(text.data() + colon + 1, end, value.output);
+    if (error == std::errc() && stop == end) {
+      found = names.find(text.substr(0, colon));
+    }
+  }
+  if (found == names.end()) {
+    place.fail("found \"" + text + "\"; valid: the name of an earlier node, or NAME:OUTPUT");
+  }
+  value.node = found->second;
+  const std::size_t outputs = nodes[value.node].outputs.size();
+  if (may_leave == Leaving::kNo && nodes[value.node].leaves()) {
+    place.fail("found \"" + text + "\", of kind " + std::string(to_string(nodes[value.node].kind)) +
+               "; valid: a node that does not leave the program");
+  }
+  if (value.output >= outputs) {
+    place.fail("found \"" + text + "\"; valid: " + nodes[value.node].name + " has " +
+               std::to_string(outputs) + (outputs == 1 ? " output" : " outputs"));
+  }
+  return value;
+}
+
+ProgramNode read_node(const nlohmann::json& json, const JsonPlace& place, const Names& names,
+                      const std::vector<ProgramNode>& nodes) {
+  ObjectReader reader(json, place);
+  ProgramNode node;
+  node.name = reader.text("name");
+  if (node.name.empty()) reader.place("name").fail("found \"\"; valid: a name");
+  if (names.contains(node.name)) {
+    reader.place("name").fail("found \"" + node.name + "\" a second time; valid: a new name");
+  }
+  node.label = reader.text_or("label", "");
+  node.kind = read_word<NodeKind>(reader, "kind", "op", kKinds);
+  node.phase = read_word<Phase>(reader, "phase", "forward", kPhases);
+  if (node.computes()) {
+    node.op = reader.text("op");
+    if (node.op.empty()) reader.place("op").fail("found \"\"; valid: an op");
+  } else if (const nlohmann::json* op = reader.find("op"); op != nullptr && !op->is_null()) {
+    node.op = json_text(*op, reader.place("op"));
+  }
+  if (const nlohmann::json* inputs = reader.find("inputs")) {
+    const JsonPlace at = reader.place("inputs");
+    for (std::size_t i = 0; i < json_array(*inputs, at).size(); ++i) {
+      ProgramInput& input = node.inputs.emplace_back();
+      input.is_list = (*inputs)[i].is_array();
+      if (!input.is_list) {
+        input.values.push_back(read_value((*inputs)[i], [&] { return at.at(i); }, names, nodes));
+        continue;
+      }
+      for (std::size_t j = 0; j < (*inputs)[i].size(); ++j) {
+        input.values.push_back(
+            read_value((*inputs)[i][j], [&] { return at.at(i).at(j); }, names, nodes));
+      }
+    }
+    if (node.is_source() && !node.inputs.empty()) {
+      at.fail("found inputs of a node of kind " + std::string(to_string(node.kind)) +
+              "; valid: none");
+    }
+  }
+  if (const nlohmann::json* args = reader.find("args")) {
+    ObjectReader args_reader(*args, reader.place("args"));
+    if (const nlohmann::json* positional = args_reader.find("positional")) {
+      node.args = json_array(*positional, args_reader.place("positional"));
+    }
+    args_reader.finish();
+  }
+  const nlohmann::json& outputs = reader.array("outputs");
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    std::optional<TensorMeta> meta = plain_meta(outputs[i]);
+    node.outputs.push_back(meta ? *std::move(meta)
+                                : read_meta(outputs[i], reader.place("outputs").at(i)));
+  }
+  if (node.is_source() && node.outputs.size() != 1) {
+    reader.place("outputs").fail("found " + std::to_string(node.outputs.size()) +
+                                 "; valid: 1 of a node of kind " +
+                                 std::string(to_string(node.kind)));
+  }
+  reader.finish();
+  return node;
+}
+
+}  // namespace
+
+std::string_view to_string(NodeKind kind) { return kKinds[static_cast<std::size_t>(kind)]; }
+std::string_view to_string(Phase phase) { return kPhases[static_cast<std::size_t>(phase)]; }
+
+Program Program::from_json(const nlohmann::json& json, const JsonPlace& place) {
+  ObjectReader reader(json, place);
+  reader.expect_schema("shardlab/program/1");
+  Program program;
+  program.name = reader.text("name");
+  program.source = reader.text_or("source", "");
+  const nlohmann::json& nodes = reader.array("nodes");
+  Names names;
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    program.nodes.push_back(read_node(nodes[i], reader.place("nodes").at(i), names, program.nodes));
+    names.emplace(program.nodes.back().name, i);
+  }
+  if (nodes.empty()) reader.place("nodes").fail("found an empty array; valid: at least one node");
+  if (const nlohmann::json* pairs = reader.find("pairs")) {
+    const JsonPlace at = reader.place("pairs");
+    for (std::size_t i = 0; i < json_array(*pairs, at).size(); ++i) {
+      const JsonPlace pair_place = at.at(i);
+      if (json_array((*pairs)[i], pair_place).size() != 2) {
+        pair_place.fail("found " + std::to_string((*pairs)[i].size()) + " names; valid: 2");
+      }
+      const auto node = [&](std::size_t k) {
+        const auto place_of = [&] { return pair_place.at(k); };
+        return read_value((*pairs)[i][k], place_of, names, program.nodes, Leaving::kYes).node;
+      };
+      const auto& [first, second] = program.pairs.emplace_back(node(0), node(1));
+      const TensorMeta& one = program.nodes[first].outputs[0];
+      const TensorMeta& other = program.nodes[second].outputs[0];
+      if (one.shape != other.shape) {
+        pair_place.fail("found " + one.text() + " and " + other.text() +
+                        "; valid: tensors of one shape");
+      }
+    }
+  }
+  reader.finish();
+  return program;
+}
+
+std::string Program::text() const {
+  const auto value = [&](const ValueRef& ref) {
+    const std::string& node = nodes[ref.node].name;
+    return nlohmann::ordered_json(ref.output == 0 ? node : node + ":" + std::to_string(ref.output));
+  };
+  const auto extents = [](const Shape& shape) {
+    return std::vector<std::int64_t>(shape.begin(), shape.end());
+  };
+  std::string text = R"({"schema": "shardlab/program/1",)";
+  text += "\n\"name\": " + nlohmann::json(name).dump();
+  text += ",\n\"source\": " + nlohmann::json(source).dump() + ",\n\"nodes\": [";
+  for (const ProgramNode& node : nodes) {
+    nlohmann::ordered_json json = {{"name", node.name}};
+    if (!node.label.empty()) json["label"] = node.label;
+    if (node.kind != NodeKind::kOp) json["kind"] = to_string(node.kind);
+    if (!node.op.empty()) json["op"] = node.op;
+    if (!node.inputs.empty()) {
+      nlohmann::ordered_json& inputs = json["inputs"] = nlohmann::ordered_json::array();
+      for (const ProgramInput& input : node.inputs) {
+        if (!input.is_list) {
+          inputs.push_back(value(input.values[0]));
+          continue;
+        }
+        nlohmann::ordered_json list = nlohmann::ordered_json::array();
+        for (const ValueRef& ref : input.values) list.push_back(value(ref));
+        inputs.push_back(list);
+      }
+    }
+    if (!node.args.empty()) json["args"] = {{"positional", node.args}};
+    nlohmann::ordered_json& outputs = json["outputs"] = nlohmann::ordered_json::array();
+    for (const TensorMeta& meta : node.outputs) {
+      outputs.push_back({{"dtype", to_string(meta.dtype)},
+                         {"shape", extents(meta.shape)},
+                         {"stride", extents(meta.all_strides())}});
+    }
+    if (node.phase != Phase::kForward) json["phase"] = to_string(node.phase);
+    text += (&node == nodes.data() ? "\n" : ",\n") + json.dump();
+  }
+  text += "],\n\"pairs\": [";
+  for (std::size_t i = 0; i < pairs.size(); ++i) {
+    const nlohmann::json pair = {nodes[pairs[i].first].name, nodes[pairs[i].second].name};
+    text += (i == 0 ? "\n" : ",\n") + pair.dump();
+  }
+  return text + "]}\n";
+}
+
+std::optional<std::size_t> Program::find(std::string_view node) const {
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    if (nodes[i].name == node) return i;
+  }
+  return std::nullopt;
+}
+
+}  // namespace shardlab

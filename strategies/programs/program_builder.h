@@ -1,0 +1,101 @@
+// Builds programs node by node, with PyTorch's names, shapes and strides: the graph that its tracer
+// records of a training step, forward and backward.
+//
+//   ProgramBuilder b("toy", "source");
+//   const Value w = b.source(NodeKind::kParameter, meta_of(DType::kF32, {4096, 4096}));
+//   const Value y = b.mm(b.flat(x), b.permute(b.dtype_cast(w, DType::kBF16), {1, 0}));
+//   b.returns(y, NodeKind::kOutput);
+//   Program program = with_aliases(with_einsums(std::move(b).build()));
+//
+// Nodes are named as torch.fx names them (mul, mul_1, ...; sum_1 where Python has a sum). What the
+// program returns is listed by returns() in the order of its outputs.
+// Source: PyTorch 2.13.0, torch/fx/graph.py (_Namespace), aten's decompositions; AutoParallel at a54c252
+// for the passes.
+#pragma once
+
+#include <cstdint>
+#include <initializer_list>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "strategies/programs/program.h"
+
+namespace shardlab {
+
+using Value = ValueRef;
+
+// A program whose returned values have no nodes of their own yet.
+struct TracedProgram {
+  struct Returned {
+    Value value;
+    NodeKind kind = NodeKind::kOutput;  // or kGradient
+    // The node that must have the same layout: a gradient's parameter, an output's tangent.
+    std::size_t partner = 0;
+  };
+  Program program;
+  std::vector<Returned> returned;
+  std::map<std::string, int, std::less<>> names;  // how many nodes of a base name there are
+};
+
+// Row-major.
+[[nodiscard]] TensorMeta meta_of(DType dtype, Shape shape);
+
+class ProgramBuilder {
+ public:
+  ProgramBuilder(std::string name, std::string source);
+
+  // From here on nodes belong to the backward pass.
+  void begin_backward() { phase_ = Phase::kBackward; }
+  // From here on ops have this label; none: "".
+  void begin_label(std::string label) { label_ = std::move(label); }
+  void set_label(Value value, std::string label);
+  [[nodiscard]] const TensorMeta& meta(Value value) const;
+
+  // "primals_3", "tangents_1".
+  Value source(NodeKind kind, TensorMeta meta, std::string label = "");
+  // Any op; its first output.
+  Value op(std::string_view op, std::vector<Value> inputs, nlohmann::json args,
+           std::vector<TensorMeta> outputs);
+  // Of an op that takes a tensor list, behind one tensor or before another.
+  Value op_on_list(std::string_view op, std::optional<Value> first, std::vector<Value> list,
+                   std::optional<Value> last, nlohmann::json args, TensorMeta output);
+  // The node of one output of several.
+  Value part(Value of, std::size_t output);
+  // Nodes that the tracer made and dropped again: their numbers are taken.
+  void skip(std::string_view base, int count);
+
+  Value dtype_cast(Value x, DType dtype);  // AutoParallel's, of parameters and their gradients
+  Value convert(Value x, DType dtype);
+  Value view(Value x, Shape shape);
+  Value permute(Value x, const std::vector<int>& dims);
+  Value unsqueeze(Value x, int dim);
+  Value squeeze(Value x, int dim);
+  Value expand(Value x, Shape shape);
+  Value mm(Value a, Value b);
+  Value unary(std::string_view op, Value x, nlohmann::json args = nlohmann::json::array());
+  Value binary(std::string_view op, Value a, Value b);
+  Value reduce(std::string_view op, Value x, const std::vector<int>& dims);  // keeps the dims
+  Value clone(Value x);                                                      // row-major
+
+  void returns(Value value, NodeKind kind, Value partner);
+  [[nodiscard]] TracedProgram build() &&;
+
+ private:
+  TracedProgram traced_;
+  Phase phase_ = Phase::kForward;
+  std::string label_;
+};
+
+// x [.., k] seen as a matrix, times [k, n], seen as [.., n] again is one einsum ("abk,kn->abn"), and the
+// product of two such matrices over their rows, transposed, too ("abn,abk->kn"): the passes of
+// AutoParallel's einsum form. Nodes that nobody reads any more go.
+[[nodiscard]] TracedProgram with_einsums(TracedProgram traced);
+// An alias before the first reader of every tensor that has several, and one of every value that the
+// program returns; partners become pairs. An alias has the label of what it names.
+[[nodiscard]] Program with_aliases(TracedProgram traced);
+
+}  // namespace shardlab

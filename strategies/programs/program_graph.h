@@ -1,0 +1,41 @@
+// A program as a graph: who reads what, in both directions.
+//
+//   const ProgramGraph graph = graph_of(program);
+//   users_of(graph, node)                    // the nodes that read it, each once, ascending
+//   boost::in_edges(node, graph)             // what it reads; graph[edge].argument says where
+//
+// Vertices are the program's nodes by position; an edge leads from the node that makes a value to one
+// that reads it, once for every tensor that is read (lists flattened). Immutable; any algorithm of
+// Boost.Graph runs on it.
+#pragma once
+
+#include <boost/graph/compressed_sparse_row_graph.hpp>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "strategies/programs/program.h"
+
+namespace shardlab {
+
+struct ProgramEdge {
+  std::uint32_t argument = 0;  // position among the reader's tensors
+  std::uint32_t output = 0;    // of the node that is read
+};
+
+using ProgramGraph =
+    boost::compressed_sparse_row_graph<boost::bidirectionalS, boost::no_property, ProgramEdge,
+                                       boost::no_property, std::uint32_t, std::uint32_t>;
+
+[[nodiscard]] ProgramGraph graph_of(const Program& program);
+// Each reader once, ascending.
+[[nodiscard]] std::vector<std::uint32_t> users_of(const ProgramGraph& graph, std::uint32_t node);
+// What the node reads, by argument.
+[[nodiscard]] std::vector<ValueRef> values_read(const ProgramNode& node);
+
+// The node of that name, else the one parameter, buffer, input or tangent that has it for its label.
+[[nodiscard]] std::optional<std::size_t> find_by_name_or_label(const Program& program,
+                                                               std::string_view text);
+
+}  // namespace shardlab

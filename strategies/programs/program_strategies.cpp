@@ -1,0 +1,421 @@
+#include "strategies/programs/program_strategies.h"
+
+#include <algorithm>
+#include <array>
+#include <boost/container_hash/hash.hpp>
+#include <set>
+#include <unordered_map>
+#include <utility>
+
+#include "costmodel/base/error.h"
+#include "strategies/programs/program_check.h"
+#include "strategies/programs/program_graph.h"
+#include "strategies/rules/row_expansion.h"
+#include "strategies/rules/view_rule.h"
+
+namespace shardlab {
+namespace {
+
+constexpr std::string_view kAlias = "aten.alias.default";
+// Products that pull request 429 gives strided shards.
+constexpr std::array<std::string_view, 5> kStridedOps = {
+    "aten._scaled_mm.default", "aten.addmm.default", "aten.baddbmm.default", "aten.bmm.default",
+    "aten.mm.default"};
+
+bool is_reshape(std::string_view op) {
+  return op == "aten.view.default" || op == "aten._unsafe_view.default" ||
+         op == "aten.reshape.default";
+}
+
+struct MetaHash {
+  std::size_t operator()(const TensorMeta& meta) const {
+    std::size_t seed = static_cast<std::size_t>(meta.dtype);
+    boost::hash_range(seed, meta.shape.begin(), meta.shape.end());
+    boost::hash_range(seed, meta.strides.begin(), meta.strides.end());
+    return seed;
+  }
+};
+
+using ClassKey = std::vector<std::uint32_t>;
+
+class Enumerator {
+ public:
+  Enumerator(const Program& program, const DeviceMesh& mesh, const StrategyOptions& options)
+      : program_(program),
+        mesh_(mesh),
+        options_(options),
+        alias_(&find_op_rule(kAlias, kAutoParallel)) {}
+
+  ProgramStrategies run() {
+    number_metas();
+    all_.class_of.resize(program_.nodes.size());
+    for (std::size_t n = 0; n < program_.nodes.size(); ++n) {
+      const auto [it, is_new] =
+          class_by_key_.try_emplace(key_of(n), static_cast<std::uint32_t>(all_.classes.size()));
+      all_.class_of[n] = it->second;
+      if (is_new) add_class(n);
+    }
+    return std::move(all_);
+  }
+
+ private:
+  [[nodiscard]] const ProgramNode& node(std::size_t n) const { return program_.nodes[n]; }
+  // Leaves the program, or is an alias within it.
+  [[nodiscard]] bool is_alias(std::size_t n) const {
+    return node(n).op == kAlias || (!node(n).computes() && !node(n).is_source());
+  }
+  [[nodiscard]] std::uint32_t producer_list(const ValueRef& value) const {
+    return all_.of(value.node).tensors[value.output];
+  }
+
+  void number_metas() {
+    std::unordered_map<TensorMeta, std::uint32_t, MetaHash> ids;
+    for (const ProgramNode& n : program_.nodes) {
+      all_.first_output.push_back(static_cast<std::uint32_t>(all_.meta_of.size()));
+      for (const TensorMeta& meta : n.outputs) {
+        const auto [it, is_new] =
+            ids.try_emplace(meta, static_cast<std::uint32_t>(all_.metas.size()));
+        if (is_new) all_.metas.push_back(meta);
+        all_.meta_of.push_back(it->second);
+      }
+    }
+  }
+
+  // -- Classes ----------------------------------------------------------------------------------
+
+  std::uint32_t word_id(std::string word) {
+    return words_.try_emplace(std::move(word), static_cast<std::uint32_t>(words_.size()))
+        .first->second;
+  }
+  const OpRule* rule_of(const std::string& op) {
+    const auto [it, is_new] = rules_.try_emplace(op, nullptr);
+    if (is_new) it->second = find_program_rule(op, options_.rules);
+    return it->second;
+  }
+  // Whether the strategies follow those of what the node reads.
+  [[nodiscard]] bool follows(const ProgramNode& n, const OpRule* rule) const {
+    return n.op == kGetItem || (rule != nullptr && rule->rows == nullptr) ||
+           (options_.strided && takes_strided(n));
+  }
+  [[nodiscard]] static bool takes_strided(const ProgramNode& n) {
+    return std::find(kStridedOps.begin(), kStridedOps.end(), n.op) != kStridedOps.end();
+  }
+
+  ClassKey key_of(std::size_t n) {
+    const ProgramNode& own = node(n);
+    ClassKey key;
+    if (own.is_source()) {
+      key = {0, all_.meta(n, 0)};
+      return key;
+    }
+    const auto outputs = static_cast<std::uint32_t>(own.outputs.size());
+    if (is_alias(n)) {
+      key = {1, outputs};
+      for (std::size_t o = 0; o < outputs; ++o) key.push_back(all_.meta(n, o));
+      for (const ValueRef& value : values_read(own)) {
+        key.push_back(all_.meta(value.node, value.output));
+      }
+      return key;
+    }
+    const OpRule* rule = rule_of(own.op);
+    key = {2, word_id(own.op), own.args.empty() ? 0 : 1 + word_id(own.args.dump()), outputs};
+    for (std::size_t o = 0; o < outputs; ++o) key.push_back(all_.meta(n, o));
+    const bool followed = follows(own, rule);
+    for (const ProgramInput& input : own.inputs) {
+      key.push_back(2 * static_cast<std::uint32_t>(input.values.size()) + (input.is_list ? 1 : 0));
+      for (const ValueRef& value : input.values) {
+        key.push_back(all_.meta(value.node, value.output));
+        if (followed) key.push_back(producer_list(value));
+      }
+    }
+    return key;
+  }
+
+  void add_class(std::size_t n) {
+    try {
+      all_.classes.push_back(class_of_node(n));
+    } catch (const LimitError& error) {
+      throw LimitError("node " + node(n).name + ": " + error.what());
+    } catch (const InputError& error) {
+      throw node_error(program_, n, error);
+    }
+    NodeClass& added = all_.classes.back();
+    added.node = static_cast<std::uint32_t>(n);
+    added.outputs = static_cast<std::uint32_t>(node(n).outputs.size());
+    added.rows = static_cast<std::uint32_t>(all_.layouts.list_at(added.tensors[0]).size());
+  }
+
+  NodeClass class_of_node(std::size_t n) {
+    const ProgramNode& own = node(n);
+    if (own.is_source()) {
+      const LayoutListId list = layouts_without_partials(own.outputs[0]);
+      return {.tensors = {list}};
+    }
+    OpCall call = call_of(program_, n, mesh_.ndim());
+    const OpRule* rule = own.computes() ? rule_of(own.op) : nullptr;
+    if (rule != nullptr) call.op = std::string(rule->op);
+    check_node(own, call, rule);
+    if (own.leaves() && own.outputs.empty()) {
+      throw InputError("found no outputs; valid: the tensor that it names, whose layout is solved");
+    }
+    if (is_alias(n)) return expanded(n, call, *alias_, alias_->rows(call, *alias_));
+    if (own.op == kGetItem) return kept(n);
+    if (rule == nullptr) {
+      all_.notes.push_back(own.op + ": no sharding rule; replicated (" + own.name + ")");
+      return expanded(n, call, OpRule{.op = own.op}, {});
+    }
+    if (rule->rows == nullptr) return followed(n, call, *rule);
+    return expanded(n, call, *rule, rule->rows(call, *rule));
+  }
+
+  // -- Lists ------------------------------------------------------------------------------------
+
+  LayoutListId layouts_without_partials(const TensorMeta& meta) {
+    std::vector<std::vector<Placement>> rows = {{Placement::replicate()}};
+    for (int d = 0; d < meta.ndim(); ++d) rows.push_back({Placement::shard(d)});
+    const std::array<const TensorMeta*, 1> metas = {&meta};
+    return layout_lists(expand_over_mesh(rows, metas, mesh_))[0];
+  }
+
+  // Placeholders become plain shards, and strided ones of these factors; equal rows go.
+  static std::vector<std::vector<Placement>> filled(const Rows& rows,
+                                                    const std::set<int>& factors) {
+    std::vector<std::vector<Placement>> all;
+    for (const Row& row : rows) {
+      const bool has_placeholder = std::any_of(
+          row.begin(), row.end(), [](const RowEntry& entry) { return entry.is_any_shard(); });
+      const auto add = [&](int factor) {
+        std::vector<Placement> plain;
+        for (const RowEntry& entry : row) {
+          plain.push_back(!entry.is_any_shard() ? entry.placement()
+                          : factor == 0         ? Placement::shard(entry.dim())
+                                                : Placement::strided_shard(entry.dim(), factor));
+        }
+        if (std::find(all.begin(), all.end(), plain) == all.end()) all.push_back(std::move(plain));
+      };
+      add(0);
+      if (!has_placeholder) continue;
+      for (const int factor : factors) add(factor);
+    }
+    return all;
+  }
+
+  // Split factors that what the node reads may have.
+  [[nodiscard]] std::set<int> observed_factors(std::size_t n) const {
+    std::set<int> factors;
+    for (const ValueRef& value : values_read(node(n))) {
+      for (const LayoutId id : all_.layouts.list_at(producer_list(value))) {
+        for (const Placement& p : all_.layouts[id]) {
+          if (p.is_strided()) factors.insert(p.split_factor());
+        }
+      }
+    }
+    return factors;
+  }
+
+  std::vector<LayoutListId> layout_lists(const std::vector<std::vector<Placements>>& by_tensor) {
+    std::vector<LayoutListId> lists;
+    for (const std::vector<Placements>& layouts : by_tensor) {
+      std::vector<LayoutId> ids;
+      ids.reserve(layouts.size());
+      for (const Placements& placements : layouts) ids.push_back(all_.layouts.id(placements));
+      lists.push_back(all_.layouts.list(std::move(ids)));
+    }
+    return lists;
+  }
+
+  [[nodiscard]] std::vector<const TensorMeta*> metas_of(std::size_t n) const {
+    std::vector<const TensorMeta*> metas;
+    for (const TensorMeta& meta : node(n).outputs) metas.push_back(&meta);
+    for (const ValueRef& value : values_read(node(n))) {
+      metas.push_back(&program_.nodes[value.node].outputs[value.output]);
+    }
+    return metas;
+  }
+
+  NodeClass expanded(std::size_t n, const OpCall& call, const OpRule& rule, Rows rows) {
+    const std::vector<const TensorMeta*> metas = metas_of(n);
+    for (Row& row : rows) {
+      // A graph may show parts of a random state, which are whole on every rank, as outputs of their own.
+      const std::size_t inputs = metas.size() - node(n).outputs.size();
+      if (rule.kernel == Kernel::kAttention && row.size() < metas.size() && row.size() >= inputs) {
+        const std::size_t outputs = row.size() - inputs;
+        row.insert(row.begin() + static_cast<std::ptrdiff_t>(outputs), metas.size() - row.size(),
+                   RowEntry(Placement::replicate()));
+      }
+      if (row.size() == metas.size()) continue;
+      throw InputError(
+          call.op + ": found " + std::to_string(metas.size()) +
+          " tensors that the node reads and makes; valid: " + std::to_string(row.size()));
+    }
+    Rows whole = {Row(metas.size(), RowEntry(Placement::replicate()))};
+    whole.insert(whole.end(), rows.begin(), rows.end());
+    std::set<int> factors;
+    if (options_.strided && takes_strided(node(n))) factors = observed_factors(n);
+    std::vector<std::vector<Placements>> layouts =
+        expand_over_mesh(filled(whole, factors), metas, mesh_);
+    if (rule.filter != nullptr) apply_filter(call, rule, node(n).outputs.size(), layouts);
+    return {.rule = rule.outputs == nullptr ? nullptr : &rule, .tensors = layout_lists(layouts)};
+  }
+
+  void apply_filter(const OpCall& call, const OpRule& rule, std::size_t outputs,
+                    std::vector<std::vector<Placements>>& layouts) const {
+    std::size_t kept = 0;
+    for (std::size_t row = 0; row < layouts[0].size(); ++row) {
+      std::vector<Placements> inputs;
+      for (std::size_t t = outputs; t < layouts.size(); ++t) inputs.push_back(layouts[t][row]);
+      if (!rule.filter(call, inputs, mesh_)) continue;
+      for (std::vector<Placements>& tensor : layouts) tensor[kept] = tensor[row];
+      ++kept;
+    }
+    for (std::vector<Placements>& tensor : layouts) tensor.resize(kept);
+  }
+
+  // The producer's layouts, each once.
+  [[nodiscard]] std::vector<LayoutId> distinct_of(const ValueRef& value) const {
+    std::vector<LayoutId> ids;
+    std::vector<bool> seen(all_.layouts.size(), false);
+    for (const LayoutId id : all_.layouts.list_at(producer_list(value))) {
+      if (!seen[id]) ids.push_back(id);
+      seen[id] = true;
+    }
+    return ids;
+  }
+
+  NodeClass kept(std::size_t n) {
+    const LayoutListId list = all_.layouts.list(distinct_of(values_read(node(n))[0]));
+    return {.tensors = {list, list}};
+  }
+
+  // One candidate or more for every layout that an input may come in; inputs that can't have it are
+  // replicated then.
+  NodeClass followed(std::size_t n, OpCall call, const OpRule& rule) {
+    const std::vector<const TensorMeta*> metas = metas_of(n);
+    const std::size_t outputs = node(n).outputs.size();
+    const std::vector<ValueRef> values = values_read(node(n));
+    std::vector<LayoutId> from;
+    for (const ValueRef& value : values) {
+      for (const LayoutId id : distinct_of(value)) {
+        if (std::find(from.begin(), from.end(), id) == from.end()) from.push_back(id);
+      }
+    }
+    std::vector<std::vector<Placements>> layouts(metas.size());
+    std::set<std::vector<LayoutId>> seen;
+    const auto add = [&](const FollowCandidate& candidate) {
+      std::vector<Placements> row = candidate.outputs;
+      row.insert(row.end(), candidate.inputs.begin(), candidate.inputs.end());
+      if (row.size() != metas.size()) return;
+      std::vector<LayoutId> ids;
+      for (std::size_t t = 0; t < row.size(); ++t) {
+        if (!is_layout_of(*metas[t], row[t], mesh_)) return;
+        ids.push_back(all_.layouts.id(row[t]));
+      }
+      if (!seen.insert(ids).second) return;
+      for (std::size_t t = 0; t < row.size(); ++t) layouts[t].push_back(row[t]);
+    };
+    const Placements whole(static_cast<std::size_t>(mesh_.ndim()), Placement::replicate());
+    add({.outputs = std::vector<Placements>(outputs, whole),
+         .inputs = std::vector<Placements>(values.size(), whole)});
+    for (const LayoutId id : from) {
+      const Placements placements = all_.layouts[id];
+      std::size_t t = 0;
+      for (TensorArg& arg : call.inputs) {
+        for (TensorSpec& spec : arg.tensors) {
+          const bool fits = is_layout_of(*metas[outputs + t++], placements, mesh_);
+          spec.layout = Layout(fits ? placements : whole);
+        }
+      }
+      for (const FollowCandidate& candidate : candidates_of(rule, call, metas[0]->shape)) {
+        add(candidate);
+      }
+    }
+    return {.rule = &rule, .tensors = layout_lists(layouts)};
+  }
+
+  // A layout that the rule refuses is no candidate; the all-replicate row tells what it can't take.
+  [[nodiscard]] std::vector<FollowCandidate> plain_candidates_of(const OpRule& rule,
+                                                                 const OpCall& call) const {
+    try {
+      return rule.follow(call, mesh_);
+    } catch (const InputError&) {
+      if (call.tensors()[0]->layout.is_replicated()) throw;
+      return {};
+    }
+  }
+
+  // With strided shards a view keeps what it can show without communication, as DTensor's does; else as
+  // the rule says. Both may call a layout what the ranks do not hold: then only what they hold is kept.
+  [[nodiscard]] std::vector<FollowCandidate> candidates_of(const OpRule& rule, const OpCall& call,
+                                                           const Shape& to) const {
+    if (!options_.strided || !is_reshape(rule.op)) return plain_candidates_of(rule, call);
+    std::vector<FollowCandidate> candidates;
+    try {
+      candidates = find_op_rule("aten.view.default", kDTensor213).follow(call, mesh_);
+    } catch (const InputError&) {
+      candidates = plain_candidates_of(rule, call);
+    }
+    const Shape& from = call.tensors()[0]->meta.shape;
+    const auto is_right = [&](const FollowCandidate& candidate) {
+      return shows_alike(from, to, {candidate.inputs[0], candidate.outputs[0]}, mesh_);
+    };
+    if (std::all_of(candidates.begin(), candidates.end(), is_right)) return candidates;
+    return find_op_rule("aten.view.default", kShardlab).follow(call, mesh_);
+  }
+
+  const Program& program_;
+  const DeviceMesh& mesh_;
+  StrategyOptions options_;
+  const OpRule* alias_;
+  ProgramStrategies all_;
+  std::unordered_map<ClassKey, std::uint32_t, boost::hash<ClassKey>> class_by_key_;
+  std::unordered_map<std::string, std::uint32_t> words_;
+  std::unordered_map<std::string, const OpRule*> rules_;
+};
+
+}  // namespace
+
+std::string ProgramStrategies::row_text(const NodeClass& node, std::size_t row) const {
+  const auto texts = [&](std::size_t begin, std::size_t end) {
+    std::string text;
+    for (std::size_t t = begin; t < end; ++t) {
+      text += (t == begin ? "" : ",") + layouts.text(layout(node, row, t));
+    }
+    return text;
+  };
+  const std::string outputs = texts(0, node.outputs);
+  return node.inputs() == 0 ? outputs : outputs + "<-" + texts(node.outputs, node.tensors.size());
+}
+
+std::vector<NodePlacements> placements_of(const ProgramStrategies& strategies,
+                                          std::span<const int> assignment) {
+  SHARDLAB_CHECK(assignment.size() == strategies.class_of.size(), assignment.size(), " rows for ",
+                 strategies.class_of.size(), " nodes");
+  std::vector<NodePlacements> placements(assignment.size());
+  for (std::size_t n = 0; n < assignment.size(); ++n) {
+    const NodeClass& node = strategies.of(n);
+    for (std::size_t t = 0; t < node.tensors.size(); ++t) {
+      const LayoutId id = strategies.layout(node, static_cast<std::size_t>(assignment[n]), t);
+      (t < node.outputs ? placements[n].outputs : placements[n].inputs)
+          .push_back(strategies.layouts[id]);
+    }
+  }
+  return placements;
+}
+
+const OpRule* find_program_rule(std::string_view op, RuleSet rules) {
+  for (const RuleSet set : {rules, kAutoParallel}) {
+    try {
+      return &find_op_rule(op, set);
+    } catch (const InputError&) {
+      continue;
+    }
+  }
+  return nullptr;
+}
+
+ProgramStrategies enumerate_strategies(const Program& program, const DeviceMesh& mesh,
+                                       const StrategyOptions& options) {
+  return Enumerator(program, mesh, options).run();
+}
+
+}  // namespace shardlab

@@ -1,0 +1,210 @@
+#include "strategies/programs/recipe.h"
+
+#include <algorithm>
+#include <array>
+
+#include "costmodel/base/error.h"
+#include "costmodel/base/text.h"
+#include "strategies/programs/batched_nodes.h"
+
+namespace shardlab {
+namespace {
+
+std::vector<std::string> read_texts(const nlohmann::json& json, const JsonPlace& place) {
+  std::vector<std::string> texts;
+  for (std::size_t i = 0; i < json_array(json, place).size(); ++i) {
+    texts.push_back(json_text(json[i], place.at(i)));
+    if (texts.back().empty()) place.at(i).fail("found \"\"; valid: a text");
+  }
+  if (texts.empty()) place.fail("found an empty array; valid: at least one text");
+  return texts;
+}
+
+// The enumerator whose to_string() the value is.
+template <class Enum>
+std::optional<Enum> read_choice(ObjectReader& reader, std::string_view key,
+                                std::initializer_list<Enum> all) {
+  const nlohmann::json* json = reader.find(key);
+  if (json == nullptr) return std::nullopt;
+  const std::string text = json_text(*json, reader.place(key));
+  std::vector<std::string_view> words;
+  for (const Enum each : all) {
+    if (text == to_string(each)) return each;
+    words.push_back(to_string(each));
+  }
+  reader.place(key).fail("found \"" + text + "\"" + did_you_mean(text, words) +
+                         "; valid: " + join(words));
+}
+
+RecipeRule read_rule(const nlohmann::json& json, const JsonPlace& place,
+                     const std::vector<std::string_view>& roles) {
+  ObjectReader reader(json, place);
+  RecipeRule rule;
+  ObjectReader nodes(reader.value("nodes"), reader.place("nodes"));
+  rule.kind = read_choice<NodeKind>(
+      nodes, "kind",
+      {NodeKind::kOp, NodeKind::kParameter, NodeKind::kBuffer, NodeKind::kInput, NodeKind::kTangent,
+       NodeKind::kOutput, NodeKind::kGradient});
+  rule.phase = read_choice<Phase>(nodes, "phase", {Phase::kForward, Phase::kBackward});
+  if (const nlohmann::json* labels = nodes.find("labels")) {
+    rule.labels = read_texts(*labels, nodes.place("labels"));
+  }
+  if (const nlohmann::json* ops = nodes.find("ops")) {
+    rule.ops = read_texts(*ops, nodes.place("ops"));
+  }
+  rule.batched = nodes.boolean_or("batched", false);
+  nodes.finish();
+  if (!rule.kind && !rule.phase && rule.labels.empty() && rule.ops.empty() && !rule.batched) {
+    nodes.place().fail("found nothing to match; valid: kind, phase, labels, ops, batched");
+  }
+  rule.optional = reader.boolean_or("optional", false);
+  const nlohmann::json& where = reader.value("place");
+  const JsonPlace at = reader.place("place");
+  if (!where.is_object() || where.empty()) {
+    at.fail("found " + describe_json(where) + "; valid: an object of a placement for each role");
+  }
+  for (const auto& [role, text] : where.items()) {
+    if (std::find(roles.begin(), roles.end(), role) == roles.end()) {
+      at.at(role).fail("unknown role" + did_you_mean(role, roles) + "; valid: " + join(roles));
+    }
+    try {
+      rule.place.emplace_back(role, Placement::parse(json_text(text, at.at(role))));
+    } catch (const TextError& error) {
+      at.at(role).fail(error.what());
+    }
+  }
+  reader.finish();
+  return rule;
+}
+
+bool matches_any(const std::vector<std::string>& patterns, std::string_view text) {
+  return patterns.empty() || std::ranges::any_of(patterns, [&](const std::string& pattern) {
+           return matches_pattern(pattern, text);
+         });
+}
+
+bool holds_for(const RecipeRule& rule, const ProgramNode& node, bool batched) {
+  return (!rule.kind || *rule.kind == node.kind) && (!rule.phase || *rule.phase == node.phase) &&
+         matches_any(rule.labels, node.label) && matches_any(rule.ops, node.op) &&
+         (!rule.batched || batched) && !node.outputs.empty();
+}
+
+// " (labels a, b, ...)".
+std::string labels_text(std::span<const std::string> labels) {
+  if (labels.empty()) return "";
+  constexpr std::size_t kFew = 2;
+  return " (labels " + join(labels.first(std::min(labels.size(), kFew))) +
+         (labels.size() > kFew ? ", ...)" : ")");
+}
+
+}  // namespace
+
+bool matches_pattern(std::string_view pattern, std::string_view text) {
+  // Where a * may take one more character.
+  std::size_t star = std::string_view::npos;
+  std::size_t from = 0;
+  std::size_t p = 0;
+  std::size_t t = 0;
+  while (t < text.size()) {
+    if (p < pattern.size() && pattern[p] == '*') {
+      star = p++;
+      from = t;
+    } else if (p < pattern.size() && pattern[p] == text[t]) {
+      ++p;
+      ++t;
+    } else if (star != std::string_view::npos) {
+      p = star + 1;
+      t = ++from;
+    } else {
+      return false;
+    }
+  }
+  return pattern.find_first_not_of('*', p) == std::string_view::npos;
+}
+
+Recipe Recipe::from_json(const nlohmann::json& json, const JsonPlace& place) {
+  ObjectReader reader(json, place);
+  reader.expect_schema("shardlab/recipe/1");
+  Recipe recipe;
+  recipe.name = reader.text("name");
+  recipe.title = reader.text_or("title", "");
+  recipe.source = reader.text_or("source", "");
+  const nlohmann::json& meshes = reader.array("meshes");
+  const JsonPlace at = reader.place("meshes");
+  for (std::size_t i = 0; i < meshes.size(); ++i) {
+    recipe.meshes.push_back(read_texts(meshes[i], at.at(i)));
+    const std::size_t ndim = recipe.meshes.back().size();
+    for (std::size_t other = 0; other < i; ++other) {
+      if (recipe.meshes[other].size() != ndim) continue;
+      at.at(i).fail("found a second mesh of " + std::to_string(ndim) + " dims; valid: one of each");
+    }
+  }
+  if (recipe.meshes.empty()) at.fail("found an empty array; valid: at least one mesh");
+  std::vector<std::string_view> roles;
+  for (const std::vector<std::string>& mesh : recipe.meshes) {
+    for (const std::string& role : mesh) {
+      if (std::find(roles.begin(), roles.end(), role) == roles.end()) roles.push_back(role);
+    }
+  }
+  const nlohmann::json& rules = reader.array("rules");
+  for (std::size_t i = 0; i < rules.size(); ++i) {
+    recipe.rules.push_back(read_rule(rules[i], reader.place("rules").at(i), roles));
+  }
+  if (rules.empty()) reader.place("rules").fail("found an empty array; valid: at least one rule");
+  reader.finish();
+  return recipe;
+}
+
+std::vector<LayoutMask> Recipe::masks(const Program& program, const DeviceMesh& mesh) const {
+  const auto roles = std::ranges::find_if(
+      meshes, [&](const auto& each) { return std::ssize(each) == mesh.ndim(); });
+  if (roles == meshes.end()) {
+    std::vector<std::string> valid;
+    for (const std::vector<std::string>& each : meshes) {
+      valid.push_back(std::to_string(each.size()) + " (" + join(each, " x ") + ")");
+    }
+    throw InputError("recipe " + name + ": found a mesh of " + std::to_string(mesh.ndim()) +
+                     (mesh.ndim() == 1 ? " dim" : " dims") + "; valid: " + join(valid));
+  }
+  const std::vector<bool> batched = batched_nodes(program);
+  std::vector<std::optional<LayoutMask>> by_node(program.nodes.size());
+  for (std::size_t r = 0; r < rules.size(); ++r) {
+    const RecipeRule& rule = rules[r];
+    std::vector<std::optional<Placement>> placements(roles->size());
+    bool places = false;
+    for (std::size_t m = 0; m < roles->size(); ++m) {
+      for (const auto& [role, placement] : rule.place) {
+        if (role != (*roles)[m]) continue;
+        placements[m] = placement;
+        places = true;
+      }
+    }
+    bool found = false;
+    for (std::size_t n = 0; n < program.nodes.size(); ++n) {
+      if (!holds_for(rule, program.nodes[n], batched[n])) continue;
+      found = true;
+      if (!places) continue;
+      std::optional<LayoutMask>& mask = by_node[n];
+      if (!mask) {
+        mask = LayoutMask{.node = n,
+                          .placements = std::vector<std::optional<Placement>>(roles->size()),
+                          .by = "recipe " + name};
+      }
+      for (std::size_t m = 0; m < placements.size(); ++m) {
+        if (placements[m]) mask->placements[m] = placements[m];
+      }
+    }
+    if (!found && !rule.optional) {
+      throw InputError("recipe " + name + ": /rules/" + std::to_string(r) +
+                       " matches no node of the program " + program.name +
+                       labels_text(rule.labels));
+    }
+  }
+  std::vector<LayoutMask> masks;
+  for (std::optional<LayoutMask>& mask : by_node) {
+    if (mask) masks.push_back(std::move(*mask));
+  }
+  return masks;
+}
+
+}  // namespace shardlab

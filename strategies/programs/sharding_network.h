@@ -1,0 +1,15 @@
+// A sharding problem as the network that the exact solver takes.
+//
+//   const CostNetwork network = network_of(std::move(problem));
+//   ExactSolver(network).solve().assignment     // a strategy for each node
+#pragma once
+
+#include "strategies/programs/sharding_problem.h"
+#include "strategies/solvers/network.h"
+
+namespace shardlab {
+
+// Variables, values, tables, edges and budgets in the problem's order. Copies the tables.
+[[nodiscard]] CostNetwork network_of(const ShardingProblem& problem);
+
+}  // namespace shardlab

@@ -1,0 +1,78 @@
+#include "strategies/programs/wide_program.h"
+
+#include <algorithm>
+#include <array>
+
+#include "costmodel/base/error.h"
+#include "strategies/programs/program_graph.h"
+
+namespace shardlab {
+namespace {
+
+constexpr std::string_view kCopies = "aten.alias.default";
+// On complex numbers: a kernel that does with pairs what it does with numbers, dims counted from the left
+// or given by the shape of the output.
+constexpr std::array<std::string_view, 7> kPairwise = {
+    "aten._unsafe_view.default", "aten.add.Tensor",   "aten.alias.default",  "aten.clone.default",
+    "aten.detach.default",       "aten.view.default", "aten.reshape.default"};
+
+bool is_complex(const TensorMeta& meta) { return meta.dtype == DType::kC64; }
+
+// The kernel of an op on complex numbers.
+std::string complex_op(const ProgramNode& node, std::size_t complex_inputs, std::size_t inputs) {
+  const std::string& op = node.op;
+  if (op == "aten.view_as_complex.default" || op == "aten.view_as_real.default") {
+    return std::string(kCopies);
+  }
+  if (op == "aten._conj.default") return "shardlab.complex_conjugate";
+  if (op == "aten.mul.Tensor" && inputs == 2 && complex_inputs == 2) {
+    return "shardlab.complex_product";
+  }
+  const bool pairwise = std::find(kPairwise.begin(), kPairwise.end(), op) != kPairwise.end();
+  if (pairwise && complex_inputs == inputs) return op;
+  throw InputError(op + " has no reference kernel for complex numbers, so it can't be executed");
+}
+
+}  // namespace
+
+TensorMeta wide_meta(const TensorMeta& meta) {
+  TensorMeta wide{.dtype = meta.dtype, .shape = meta.shape, .strides = {}};
+  if (is_floating_point(meta.dtype)) wide.dtype = DType::kF64;
+  if (meta.dtype == DType::kU64) wide.dtype = DType::kI64;
+  if (is_complex(meta)) {
+    wide.dtype = DType::kF64;
+    wide.shape.push_back(2);
+  }
+  return wide;
+}
+
+OpCall wide_call(const Program& program, std::size_t node, int mesh_ndim) {
+  const ProgramNode& own = program.nodes[node];
+  OpCall call;
+  call.op = own.computes() && own.op != kGetItem ? own.op : std::string(kCopies);
+  if (call.op != kCopies) call.args = own.args;
+  std::size_t tensors = 0;
+  std::size_t complex_tensors = 0;
+  for (const ProgramInput& input : own.inputs) {
+    TensorArg& arg = call.inputs.emplace_back();
+    arg.is_list = input.is_list;
+    for (const ValueRef& value : input.values) {
+      const TensorMeta& meta = program.nodes[value.node].outputs[value.output];
+      arg.tensors.push_back({wide_meta(meta), Layout::replicated(mesh_ndim)});
+      ++tensors;
+      if (is_complex(meta)) ++complex_tensors;
+    }
+  }
+  const bool makes_complex = std::any_of(own.outputs.begin(), own.outputs.end(), is_complex);
+  if (call.op != kCopies && (complex_tensors > 0 || makes_complex)) {
+    call.op = complex_op(own, complex_tensors, tensors);
+  }
+  for (nlohmann::json& arg : call.args) {
+    if (!arg.is_string()) continue;
+    const std::optional<DType> dtype = dtype_from_name(arg.get_ref<const std::string&>());
+    if (dtype && is_floating_point(*dtype)) arg = "f64";
+  }
+  return call;
+}
+
+}  // namespace shardlab

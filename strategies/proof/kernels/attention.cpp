@@ -1,0 +1,261 @@
+// Scaled-dot-product attention and its gradient: softmax(scale * q k^T + bias) v, row by row. The
+// fused ops differ in what else they return: sums [batch, heads, rows] (efficient: rows in whole 32s;
+// cudnn: one more dim), states of random numbers (zeros: there is no dropout; as many as the outputs'
+// shapes say), the probabilities. Sums are f32, of f64 (which no fused op takes) f64.
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+#include <string>
+
+#include "costmodel/base/error.h"
+#include "sim/tensor_kernels.h"
+#include "strategies/proof/op_kernel.h"
+
+namespace shardlab {
+namespace {
+
+enum class Kind : std::uint8_t { kFlash, kEfficient, kCudnn };
+
+Kind kind_of(const OpCall& call) {
+  if (call.op.find("efficient") != std::string::npos) return Kind::kEfficient;
+  return call.op.find("cudnn") != std::string::npos ? Kind::kCudnn : Kind::kFlash;
+}
+
+// Doubles with a shape.
+struct Block {
+  Shape shape;
+  std::vector<double> values;
+
+  static Block zeros(const Shape& shape) {
+    std::int64_t elements = 1;
+    for (const std::int64_t extent : shape) elements *= extent;
+    return {shape, std::vector<double>(static_cast<std::size_t>(elements), 0.0)};
+  }
+  static Block of(const HostTensor& tensor) { return {tensor.shape(), as_doubles(tensor)}; }
+  // Dims of extent 1 repeat.
+  double& at(std::int64_t b, std::int64_t h, std::int64_t row, std::int64_t column) {
+    std::int64_t place = 0;
+    const std::int64_t index[] = {b, h, row, column};
+    for (std::size_t d = 0; d < shape.size(); ++d) {
+      place = place * shape[d] + (shape[d] == 1 ? 0 : index[d]);
+    }
+    return values[static_cast<std::size_t>(place)];
+  }
+};
+
+// What both directions begin with: operands that fit, and the scores before the softmax.
+struct Scores {
+  Scores(const LocalCall& local, std::size_t first, const HostTensor* bias_tensor, double scale_arg,
+         bool is_causal)
+      : query(Block::of(local.required_tensor(first))),
+        key(Block::of(local.required_tensor(first + 1))),
+        value(Block::of(local.required_tensor(first + 2))),
+        causal(is_causal) {
+    const Shape& q = query.shape;
+    const Shape& k = key.shape;
+    const Shape& v = value.shape;
+    const bool four = q.size() == 4 && k.size() == 4 && v.size() == 4;
+    if (!four || q[0] != k[0] || k[0] != v[0] || q[1] != k[1] || k[1] != v[1] || k[2] != v[2] ||
+        q[3] != k[3] || (kind_of(local.call) == Kind::kFlash && q[3] != v[3])) {
+      throw InputError(local.call.op + ": queries, keys and values that do not fit");
+    }
+    // The depth of the whole: a rank's own must be the same.
+    scale = std::isnan(scale_arg) ? 1.0 / std::sqrt(static_cast<double>(q[3])) : scale_arg;
+    if (bias_tensor != nullptr) {
+      bias = Block::of(*bias_tensor);
+      const std::array<std::int64_t, 4> wanted = {q[0], q[1], q[2], k[2]};
+      bool fits = bias.shape.size() == 4;
+      for (std::size_t d = 0; fits && d < 4; ++d) {
+        fits = bias.shape[d] == 1 || bias.shape[d] == wanted[d];
+      }
+      if (!fits) throw InputError(local.call.op + ": a bias that does not fit the scores");
+    }
+    std::int64_t scores = 1;
+    for (const std::int64_t extent : {q[0], q[1], q[2], k[2]}) {
+      scores = extent == 0 ? 0 : saturating_product(scores, extent);
+    }
+    expect_room(local.call.op, scores, local.memory);
+  }
+
+  [[nodiscard]] std::int64_t keys() const { return key.shape[2]; }
+  [[nodiscard]] bool sees(std::int64_t row, std::int64_t column) const {
+    return !causal || column <= row;
+  }
+  double at(std::int64_t b, std::int64_t h, std::int64_t row, std::int64_t column) {
+    double dot = 0.0;
+    for (std::int64_t d = 0; d < query.shape[3]; ++d) {
+      dot += query.at(b, h, row, d) * key.at(b, h, column, d);
+    }
+    return scale * dot + (bias.shape.empty() ? 0.0 : bias.at(b, h, row, column));
+  }
+  template <class Visit>
+  void for_each_row(Visit&& visit) const {
+    for (std::int64_t b = 0; b < query.shape[0]; ++b) {
+      for (std::int64_t h = 0; h < query.shape[1]; ++h) {
+        for (std::int64_t row = 0; row < query.shape[2]; ++row) visit(b, h, row);
+      }
+    }
+  }
+
+  Block query;
+  Block key;
+  Block value;
+  Block bias;
+  bool causal;
+  double scale = 1.0;
+};
+
+void expect_no_dropout(const LocalCall& local, std::size_t arg) {
+  if (local.call.number_arg(arg, 0.0) == 0.0) return;
+  throw InputError(local.call.op + ": has a reference kernel without dropout only");
+}
+
+constexpr double kDefault = std::numeric_limits<double>::quiet_NaN();
+
+HostTensor tensor_of(const LocalCall& local, DType dtype, const Block& block) {
+  return from_doubles(local.memory, dtype, block.shape, block.values);
+}
+
+LocalResult run_forward(const LocalCall& local, const OpKernel&) {
+  const Kind kind = kind_of(local.call);
+  const bool flash = kind == Kind::kFlash;
+  expect_no_dropout(local, flash ? 0 : 1);
+  const bool with_sums = flash || local.call.boolean_arg(0, false);
+  const bool with_mask = kind != Kind::kEfficient && local.call.boolean_arg(flash ? 2 : 3, false);
+  Scores scores(local, 0, flash ? nullptr : local.tensor(3),
+                local.call.number_arg(kind == Kind::kCudnn ? 4 : 3, kDefault),
+                local.call.boolean_arg(flash ? 1 : 2, false));
+  const Shape& q = scores.query.shape;
+  Block out = Block::zeros({q[0], q[1], q[2], scores.value.shape[3]});
+  Shape sums_shape = {q[0], q[1], q[2]};
+  if (kind == Kind::kEfficient) sums_shape[2] = with_sums ? (q[2] + 31) / 32 * 32 : 0;
+  if (kind == Kind::kCudnn) sums_shape.push_back(1);
+  // Sums that are not computed are as large as their layout has it.
+  if (!with_sums && !local.output_shapes.empty()) sums_shape = local.output_shapes[1];
+  Block sums = Block::zeros(sums_shape);
+  Block mask = Block::zeros({0});
+  if (with_mask) {
+    const std::int64_t block = q[3] > 64 ? 128 : 256;
+    const std::int64_t columns = scores.keys() <= 128   ? 128
+                                 : scores.keys() <= 256 ? 256
+                                                        : (q[2] + block - 1) / block;
+    mask = Block::zeros({q[0], q[1], q[2], columns});
+  }
+  scores.for_each_row([&](std::int64_t b, std::int64_t h, std::int64_t row) {
+    std::vector<double> own;
+    double most = -std::numeric_limits<double>::infinity();
+    for (std::int64_t column = 0; column < scores.keys(); ++column) {
+      own.push_back(scores.sees(row, column) ? scores.at(b, h, row, column)
+                                             : -std::numeric_limits<double>::infinity());
+      most = std::max(most, own.back());
+    }
+    if (own.empty()) return;
+    double total = 0.0;
+    for (double& score : own) total += score = std::exp(score - most);
+    for (std::size_t column = 0; column < own.size(); ++column) {
+      const double share = own[column] / total;
+      const auto at = static_cast<std::int64_t>(column);
+      for (std::int64_t d = 0; d < out.shape[3]; ++d) {
+        out.at(b, h, row, d) += share * scores.value.at(b, h, at, d);
+      }
+      if (with_mask && at < mask.shape[3]) mask.at(b, h, row, at) = share;
+    }
+    if (with_sums) sums.at(b, h, row, 0) = most + std::log(total);
+  });
+  const DType dtype = local.inputs[0].dtype();
+  LocalResult result;
+  result.outputs.push_back(tensor_of(local, dtype, out));
+  result.outputs.push_back(
+      tensor_of(local, dtype == DType::kF64 ? DType::kF64 : DType::kF32, sums));
+  if (flash) result.outputs.push_back(zeros(local.memory, DType::kI64, {2}));
+  for (std::size_t o = 3; flash && o + 1 < local.output_shapes.size(); ++o) {
+    result.outputs.push_back(zeros(local.memory, DType::kI64, local.output_shapes[o]));
+  }
+  if (flash || with_mask) result.outputs.push_back(tensor_of(local, dtype, mask));
+  return result;
+}
+
+LocalResult run_backward(const LocalCall& local, const OpKernel&) {
+  const Kind kind = kind_of(local.call);
+  const bool efficient = kind == Kind::kEfficient;
+  expect_no_dropout(local, efficient ? 0 : 2);
+  const HostTensor* bias = kind == Kind::kFlash ? nullptr : local.tensor(efficient ? 4 : 8);
+  Scores scores(local, 1, bias, local.call.number_arg(efficient ? 3 : 4, kDefault),
+                local.call.boolean_arg(efficient ? 2 : 3, false));
+  const std::size_t out_at = efficient ? 5 : 4;
+  Block grad_out = Block::of(local.required_tensor(0));
+  Block out = Block::of(local.required_tensor(out_at));
+  Block sums = Block::of(local.required_tensor(out_at + 1));
+  const Shape& q = scores.query.shape;
+  Shape wanted = q;
+  wanted[3] = scores.value.shape[3];
+  const bool padded = sums.shape.size() >= 3 && sums.shape[0] == q[0] && sums.shape[1] == q[1];
+  if (grad_out.shape != wanted || out.shape != wanted || !padded ||
+      sums.shape.size() != (kind == Kind::kCudnn ? 4U : 3U) ||
+      (kind == Kind::kCudnn && sums.shape[3] != 1) ||
+      (efficient ? sums.shape[2] != (q[2] + 31) / 32 * 32 : sums.shape[2] != q[2])) {
+    throw InputError(local.call.op + ": gradient, output and logsumexp of the output's shape");
+  }
+  // The states of random numbers, and offsets, are whole on every rank.
+  for (std::size_t i = out_at + 2; i < local.call.inputs.size(); ++i) {
+    const HostTensor* state = local.tensor(i);
+    if (state == nullptr || state == bias) continue;
+    if (state->shape() != local.call.tensor(i)->meta.shape) {
+      throw InputError(local.call.op + ": a part of tensor argument " + std::to_string(i));
+    }
+  }
+  Block grad_query = Block::zeros(q);
+  Block grad_key = Block::zeros(scores.key.shape);
+  Block grad_value = Block::zeros(scores.value.shape);
+  Block grad_bias = Block::zeros(bias == nullptr ? Shape{0} : scores.bias.shape);
+  scores.for_each_row([&](std::int64_t b, std::int64_t h, std::int64_t row) {
+    double both = 0.0;
+    for (std::int64_t d = 0; d < wanted[3]; ++d) {
+      both += grad_out.at(b, h, row, d) * out.at(b, h, row, d);
+    }
+    for (std::int64_t column = 0; column < scores.keys(); ++column) {
+      if (!scores.sees(row, column)) continue;
+      const double share = std::exp(scores.at(b, h, row, column) - sums.at(b, h, row, 0));
+      double grad_share = 0.0;
+      for (std::int64_t d = 0; d < wanted[3]; ++d) {
+        grad_share += grad_out.at(b, h, row, d) * scores.value.at(b, h, column, d);
+        grad_value.at(b, h, column, d) += share * grad_out.at(b, h, row, d);
+      }
+      const double grad_score = share * (grad_share - both);
+      for (std::int64_t d = 0; d < q[3]; ++d) {
+        grad_query.at(b, h, row, d) += scores.scale * grad_score * scores.key.at(b, h, column, d);
+        grad_key.at(b, h, column, d) += scores.scale * grad_score * scores.query.at(b, h, row, d);
+      }
+      if (bias != nullptr) grad_bias.at(b, h, row, column) += grad_score;
+    }
+  });
+  const DType dtype = local.inputs[0].dtype();
+  LocalResult result;
+  for (const Block* grad : {&grad_query, &grad_key, &grad_value}) {
+    result.outputs.push_back(tensor_of(local, dtype, *grad));
+  }
+  if (efficient && bias != nullptr) {
+    result.outputs.push_back(tensor_of(local, bias->dtype(), grad_bias));
+  }
+  return result;
+}
+
+constexpr OpKernel kKernels[] = {
+    {.name = "_scaled_dot_product_cudnn_attention",
+     .run = run_forward,
+     .needs_output_shapes = true},
+    {.name = "_scaled_dot_product_cudnn_attention_backward", .run = run_backward},
+    {.name = "_scaled_dot_product_efficient_attention",
+     .run = run_forward,
+     .needs_output_shapes = true},
+    {.name = "_scaled_dot_product_efficient_attention_backward", .run = run_backward},
+    {.name = "_scaled_dot_product_flash_attention", .run = run_forward},
+    {.name = "_scaled_dot_product_flash_attention_backward", .run = run_backward},
+};
+
+}  // namespace
+
+OP_KERNELS(attention){kKernels};
+
+}  // namespace shardlab

@@ -1,0 +1,77 @@
+// Kernels of complex numbers that are held as pairs of real ones, in a last dim of two (wide_program.h).
+// No op of PyTorch is called so.
+#include "costmodel/base/error.h"
+#include "strategies/proof/op_kernel.h"
+
+namespace shardlab {
+namespace {
+
+void expect_pairs(const LocalCall& local) {
+  for (const HostTensor& input : local.inputs) {
+    if (input.ndim() > 0 && input.shape().back() == 2) continue;
+    throw InputError(local.call.op + ": takes pairs, in a last dim of 2");
+  }
+}
+
+LocalResult run_conjugate(const LocalCall& local, const OpKernel&) {
+  expect_inputs(local, 1, 1);
+  expect_pairs(local);
+  std::vector<double> values = as_doubles(local.inputs[0]);
+  for (std::size_t i = 1; i < values.size(); i += 2) values[i] = -values[i];
+  const HostTensor& input = local.inputs[0];
+  return {{from_doubles(local.memory, input.dtype(), input.shape(), values)}, {}};
+}
+
+// Strides by which a dim of the result walks through an operand: 0 where it repeats.
+Shape broadcast_strides(const LocalCall& local, const Shape& operand, const Shape& result) {
+  const Shape own = row_major_strides(operand);
+  Shape strides(result.size(), 0);
+  const std::size_t added = result.size() - operand.size();
+  for (std::size_t d = 0; d < operand.size(); ++d) {
+    if (operand[d] != 1 && operand[d] != result[added + d]) {
+      throw InputError(local.call.op + ": operands that do not broadcast");
+    }
+    if (operand[d] != 1) strides[added + d] = own[d];
+  }
+  return strides;
+}
+
+// (a + bi) (c + di), broadcast over all dims but the pair's.
+LocalResult run_product(const LocalCall& local, const OpKernel&) {
+  expect_inputs(local, 2, 2);
+  expect_pairs(local);
+  const Shape& a = local.inputs[0].shape();
+  const Shape& b = local.inputs[1].shape();
+  Shape shape = a.size() >= b.size() ? a : b;
+  const Shape& shorter = a.size() >= b.size() ? b : a;
+  for (std::size_t d = 0; d < shorter.size(); ++d) {
+    std::int64_t& extent = shape[shape.size() - shorter.size() + d];
+    if (extent == 1) extent = shorter[d];
+  }
+  const std::vector<double> x = as_doubles(local.inputs[0]);
+  const std::vector<double> y = as_doubles(local.inputs[1]);
+  const Shape x_strides = broadcast_strides(local, a, shape);
+  const Shape y_strides = broadcast_strides(local, b, shape);
+  std::vector<double> out = filled(local, shape);
+  Shape pairs = shape;
+  pairs.back() = 1;
+  for_each_element(pairs, [&](const Shape& index, std::int64_t place) {
+    const auto i = static_cast<std::size_t>(place_of(index, x_strides));
+    const auto j = static_cast<std::size_t>(place_of(index, y_strides));
+    const auto to = static_cast<std::size_t>(2 * place);
+    out[to] = x[i] * y[j] - x[i + 1] * y[j + 1];
+    out[to + 1] = x[i] * y[j + 1] + x[i + 1] * y[j];
+  });
+  return {{from_doubles(local.memory, local.inputs[0].dtype(), shape, out)}, {}};
+}
+
+constexpr OpKernel kKernels[] = {
+    {.name = "shardlab.complex_conjugate", .run = run_conjugate},
+    {.name = "shardlab.complex_product", .run = run_product},
+};
+
+}  // namespace
+
+OP_KERNELS(complex){kKernels};
+
+}  // namespace shardlab

@@ -1,0 +1,184 @@
+// Kernels of copies, casts and factories.
+#include <algorithm>
+#include <cstring>
+
+#include "costmodel/base/error.h"
+#include "strategies/proof/op_kernel.h"
+
+namespace shardlab {
+namespace {
+
+const HostTensor& first_of(const LocalCall& local) {
+  if (local.inputs.empty()) throw InputError(local.call.op + ": takes at least one tensor");
+  return local.inputs[0];
+}
+
+// The dtype at this place of --args, or the fallback.
+DType dtype_at(const LocalCall& local, std::size_t i, DType fallback) {
+  const std::string name = local.call.text_arg(i, "");
+  const std::optional<DType> dtype = name.empty() ? fallback : dtype_from_name(name);
+  if (dtype && holds_data(*dtype)) return *dtype;
+  throw InputError(local.call.op + ": found dtype \"" + name +
+                   "\"; valid: " + std::string(kDTypeNames));
+}
+
+LocalResult run_same(const LocalCall& local, const OpKernel&) { return {{first_of(local)}, {}}; }
+
+HostTensor constant(const LocalCall& local, DType dtype, const Shape& shape, double value) {
+  std::int64_t elements = 1;
+  for (const std::int64_t extent : shape) {
+    elements = extent == 0 ? 0 : saturating_product(elements, extent);
+  }
+  expect_room(local.call.op, elements, local.memory);
+  const std::vector<double> values(static_cast<std::size_t>(elements), value);
+  return from_doubles(local.memory, dtype, shape, values);
+}
+
+// A tensor like the input, of one number: kValue, or where that is not finite the first argument.
+struct Likeness {
+  bool from_args = false;
+  double value = 0.0;
+};
+template <Likeness kOf>
+LocalResult run_like(const LocalCall& local, const OpKernel&) {
+  const HostTensor& input = first_of(local);
+  const DType dtype = dtype_at(local, kOf.from_args ? 1 : 0, input.dtype());
+  const double value = kOf.from_args ? local.call.number_arg(0, 0.0) : kOf.value;
+  return {{constant(local, dtype, input.shape(), value)}, {}};
+}
+
+// A new tensor of the shape that --args begin with, on a rank as the output's layout has it.
+template <Likeness kOf, std::size_t kDTypeArg>
+LocalResult run_new(const LocalCall& local, const OpKernel&) {
+  const HostTensor& input = first_of(local);
+  const auto given = local.call.integers_arg(0);
+  if (!given || given->size() > kMaxTensorDims ||
+      std::any_of(given->begin(), given->end(), [](std::int64_t extent) { return extent < 0; })) {
+    throw InputError(local.call.op + ": --args must begin with the shape");
+  }
+  Shape shape(given->begin(), given->end());
+  if (!local.output_shapes.empty()) shape = local.output_shapes[0];
+  const double value = kOf.from_args ? local.call.number_arg(1, 0.0) : kOf.value;
+  return {{constant(local, dtype_at(local, kDTypeArg, input.dtype()), shape, value)}, {}};
+}
+
+// Made of nothing: of the shape that --args begin with, on a rank as the output's layout has it; then
+// the number.
+LocalResult run_full(const LocalCall& local, const OpKernel&) {
+  expect_inputs(local, 0, 0);
+  Shape shape;
+  if (local.output_shapes.empty()) {
+    const auto given = local.call.integers_arg(0);
+    const auto is_extent = [](std::int64_t extent) { return extent >= 0; };
+    if (!given || given->size() > kMaxTensorDims ||
+        !std::all_of(given->begin(), given->end(), is_extent)) {
+      throw InputError(local.call.op + ": --args must begin with the shape");
+    }
+    shape.assign(given->begin(), given->end());
+  } else {
+    shape = local.output_shapes[0];
+  }
+  const nlohmann::json& args = local.call.args;
+  const bool is_truth = args.size() > 1 && args[1].is_boolean();
+  const double value = is_truth ? (args[1].get<bool>() ? 1.0 : 0.0) : local.call.number_arg(1, 0.0);
+  return {{constant(local, is_truth ? DType::kB8 : DType::kF32, shape, value)}, {}};
+}
+LocalResult run_scalar_tensor(const LocalCall& local, const OpKernel&) {
+  expect_inputs(local, 0, 0);
+  return {{constant(local, DType::kF32, {}, local.call.number_arg(0, 0.0))}, {}};
+}
+// From the first of --args up to the second, in steps of the third. Whole on every rank.
+LocalResult run_arange(const LocalCall& local, const OpKernel&) {
+  expect_inputs(local, 0, 0);
+  const std::int64_t start = local.call.integer_arg(0, 0);
+  const std::int64_t end = local.call.integer_arg(1, 0);
+  const std::int64_t step = local.call.integer_arg(2, 1);
+  if (step < 1 || end < start) {
+    throw InputError(local.call.op + ": --args are a start, an end behind it and a step from 1");
+  }
+  const std::int64_t count = (end - start + step - 1) / step;
+  expect_room(local.call.op, count, local.memory);
+  std::vector<double> values;
+  for (std::int64_t i = 0; i < count; ++i) values.push_back(static_cast<double>(start + i * step));
+  return {{from_doubles(local.memory, DType::kI64, {count}, values)}, {}};
+}
+
+LocalResult run_fill(const LocalCall& local, const OpKernel&) {
+  const HostTensor& input = first_of(local);
+  expect_inputs(local, 1, 2);
+  double value = local.call.number_arg(0, 0.0);
+  if (local.inputs.size() == 2) {
+    if (local.inputs[1].elements() != 1) throw InputError(local.call.op + ": takes one number");
+    value = as_doubles(local.inputs[1])[0];
+  }
+  return {{constant(local, input.dtype(), input.shape(), value)}, {}};
+}
+
+LocalResult run_cast(const LocalCall& local, const OpKernel&) {
+  const HostTensor& input = first_of(local);
+  const DType dtype = dtype_at(local, 0, input.dtype());
+  return {{from_doubles(local.memory, dtype, input.shape(), as_doubles(input))}, {}};
+}
+
+LocalResult run_equal(const LocalCall& local, const OpKernel&) {
+  expect_inputs(local, 2, 2);
+  const bool equal = local.inputs[0].shape() == local.inputs[1].shape() &&
+                     as_doubles(local.inputs[0]) == as_doubles(local.inputs[1]);
+  return {{constant(local, DType::kB8, {}, equal ? 1.0 : 0.0)}, {}};
+}
+LocalResult run_same_size(const LocalCall& local, const OpKernel&) {
+  expect_inputs(local, 2, 2);
+  const bool equal = local.inputs[0].shape() == local.inputs[1].shape();
+  return {{constant(local, DType::kB8, {}, equal ? 1.0 : 0.0)}, {}};
+}
+
+// The bytes of the last dim read as another dtype.
+LocalResult run_retype(const LocalCall& local, const OpKernel&) {
+  const HostTensor& input = first_of(local);
+  const DType dtype = dtype_at(local, 0, input.dtype());
+  Shape shape = input.shape();
+  if (itemsize(dtype) != itemsize(input.dtype())) {
+    const std::int64_t bytes = shape.empty() ? 1 : shape.back() * itemsize(input.dtype());
+    if (shape.empty() || bytes % itemsize(dtype) != 0) {
+      throw InputError(local.call.op + ": the last dim holds no whole elements");
+    }
+    shape.back() = bytes / itemsize(dtype);
+  }
+  HostTensor out = HostTensor::make(local.memory, dtype, shape);
+  if (out.bytes() > 0)
+    std::memcpy(out.writable(), input.data(), static_cast<std::size_t>(out.bytes()));
+  return {{std::move(out)}, {}};
+}
+
+constexpr Likeness kZeros{};
+constexpr Likeness kOnes{.value = 1.0};
+constexpr Likeness kFull{.from_args = true};
+
+constexpr OpKernel kKernels[] = {
+    {.name = "alias", .run = run_same},
+    {.name = "arange.start_step", .run = run_arange},
+    {.name = "contiguous", .run = run_same},
+    {.name = "detach", .run = run_same},
+    {.name = "empty_like", .run = run_like<kZeros>},
+    {.name = "equal", .run = run_equal},
+    {.name = "fill", .run = run_fill},
+    {.name = "full", .run = run_full, .needs_output_shapes = true},
+    {.name = "full_like", .run = run_like<kFull>},
+    {.name = "is_same_size", .run = run_same_size},
+    {.name = "new_empty", .run = run_new<kZeros, 1>, .needs_output_shapes = true},
+    {.name = "new_empty_strided", .run = run_new<kZeros, 2>, .needs_output_shapes = true},
+    {.name = "new_full", .run = run_new<kFull, 2>, .needs_output_shapes = true},
+    {.name = "new_ones", .run = run_new<kOnes, 1>, .needs_output_shapes = true},
+    {.name = "new_zeros", .run = run_new<kZeros, 1>, .needs_output_shapes = true},
+    {.name = "ones_like", .run = run_like<kOnes>},
+    {.name = "scalar_tensor", .run = run_scalar_tensor},
+    {.name = "to", .run = run_cast},
+    {.name = "view.dtype", .run = run_retype},
+    {.name = "zeros_like", .run = run_like<kZeros>},
+};
+
+}  // namespace
+
+OP_KERNELS(copy){kKernels};
+
+}  // namespace shardlab

@@ -1,0 +1,375 @@
+// Matrix products: any einsum equation of one or two inputs, as one batched product; products of
+// scaled matrices and of groups of matrices.
+#include <algorithm>
+#include <array>
+
+#include "costmodel/base/error.h"
+#include "sim/tensor_kernels.h"
+#include "strategies/rules/einsum.h"
+#include "strategies/proof/op_kernel.h"
+
+namespace shardlab {
+namespace {
+
+// Letters and their extents.
+struct Letters {
+  std::string text;
+  Shape extents;
+  [[nodiscard]] std::int64_t product() const {
+    std::int64_t product = 1;
+    for (const std::int64_t extent : extents) {
+      product = extent == 0 ? 0 : saturating_product(product, extent);
+    }
+    return product;
+  }
+};
+
+// The input's elements in row-major order of these letters; a letter that the input lacks repeats
+// them.
+std::vector<double> arranged(const std::vector<double>& values, const std::string& own,
+                             const Shape& shape, const Letters& letters) {
+  const Shape strides = row_major_strides(shape);
+  Shape step(letters.text.size(), 0);
+  for (std::size_t i = 0; i < step.size(); ++i) {
+    const std::size_t at = own.find(letters.text[i]);
+    if (at != std::string::npos) step[i] = strides[at];
+  }
+  std::vector<double> out(static_cast<std::size_t>(letters.product()));
+  for (std::size_t i = 0; i < out.size(); ++i) {
+    auto rest = static_cast<std::int64_t>(i);
+    std::int64_t place = 0;
+    for (std::size_t d = step.size(); d-- > 0;) {
+      place += rest % letters.extents[d] * step[d];
+      rest /= letters.extents[d];
+    }
+    out[i] = values[static_cast<std::size_t>(place)];
+  }
+  return out;
+}
+
+struct Product {
+  Shape shape;
+  std::vector<double> values;
+};
+
+Product multiply(const EinsumEquation& equation, std::span<const HostTensor> inputs,
+                 const OpCall& call, const HostMemory& memory) {
+  std::vector<Shape> shapes;
+  for (const HostTensor& input : inputs) shapes.push_back(input.shape());
+  static_cast<void>(equation.extents(shapes, call.op));
+  const std::string& a = equation.inputs()[0];
+  const std::string b = inputs.size() == 2 ? equation.inputs()[1] : std::string();
+  const auto extent = [&](char letter) {
+    const std::size_t at = a.find(letter);
+    return at != std::string::npos ? shapes[0][at] : shapes[1][b.find(letter)];
+  };
+  Letters batch;
+  Letters rows;
+  Letters columns;
+  Letters contracted;
+  const auto add = [&](Letters& letters, char letter) {
+    letters.text += letter;
+    letters.extents.push_back(extent(letter));
+  };
+  for (const char letter : equation.output()) {
+    const bool in_a = a.find(letter) != std::string::npos;
+    const bool in_b = b.find(letter) != std::string::npos;
+    add(in_a && in_b ? batch : in_a ? rows : columns, letter);
+  }
+  for (const char letter : a + b) {
+    const bool known = equation.output().find(letter) != std::string::npos ||
+                       contracted.text.find(letter) != std::string::npos;
+    if (!known) add(contracted, letter);
+  }
+  const auto join = [](const Letters& x, const Letters& y, const Letters& z) {
+    Letters all{x.text + y.text + z.text, x.extents};
+    all.extents.insert(all.extents.end(), y.extents.begin(), y.extents.end());
+    all.extents.insert(all.extents.end(), z.extents.begin(), z.extents.end());
+    return all;
+  };
+  expect_room(call.op, join(batch, rows, columns).product(), memory);
+  expect_room(call.op, join(batch, rows, contracted).product(), memory);
+  expect_room(call.op, join(batch, contracted, columns).product(), memory);
+  const std::vector<double> left =
+      arranged(as_doubles(inputs[0]), a, shapes[0], join(batch, rows, contracted));
+  const std::vector<double> right =
+      inputs.size() == 2
+          ? arranged(as_doubles(inputs[1]), b, shapes[1], join(batch, contracted, columns))
+          : std::vector<double>(static_cast<std::size_t>(contracted.product()), 1.0);
+  const std::int64_t m = rows.product();
+  const std::int64_t k = contracted.product();
+  const std::int64_t n = columns.product();
+  std::vector<double> result(static_cast<std::size_t>(batch.product() * m * n));
+  for (std::int64_t i = 0; i < batch.product(); ++i) {
+    matrix_product(left.data() + i * m * k, right.data() + (inputs.size() == 2 ? i * k * n : 0),
+                   result.data() + i * m * n, m, k, n);
+  }
+  // From batch, rows, columns to the output's order of letters.
+  const Letters computed = join(batch, rows, columns);
+  Letters wanted;
+  for (const char letter : equation.output()) add(wanted, letter);
+  return {wanted.extents, arranged(result, computed.text, computed.extents, wanted)};
+}
+
+template <std::size_t kSize>
+struct Text {
+  char text[kSize];                               // NOLINT: a literal as a template argument
+  consteval Text(const char (&literal)[kSize]) {  // NOLINT
+    for (std::size_t i = 0; i < kSize; ++i) text[i] = literal[i];
+  }
+};
+
+// The tensors without `out`.
+std::span<const HostTensor> operands(const LocalCall& local, std::size_t count) {
+  const std::size_t more = local.call.op.ends_with("out") ? 1 : 0;
+  expect_inputs(local, count + more, count + more);
+  return local.inputs.first(count);
+}
+
+LocalResult result_of(const LocalCall& local, DType dtype, const Product& product) {
+  return {{from_doubles(local.memory, dtype, product.shape, product.values)}, {}};
+}
+
+template <Text kEquation>
+LocalResult run_product(const LocalCall& local, const OpKernel&) {
+  const EinsumEquation equation = EinsumEquation::parse(kEquation.text);
+  const auto inputs = operands(local, equation.inputs().size());
+  const Product product = multiply(equation, inputs, local.call, local.memory);
+  return result_of(local, inputs[0].dtype(), product);
+}
+
+// The bias is broadcast and added. --args: what the bias and the product are multiplied by.
+template <Text kEquation>
+LocalResult run_biased_product(const LocalCall& local, const OpKernel&) {
+  const auto inputs = operands(local, 3);
+  Product product =
+      multiply(EinsumEquation::parse(kEquation.text), inputs.subspan(1), local.call, local.memory);
+  const double beta = local.call.number_arg(0, 1.0);
+  const double alpha = local.call.number_arg(1, 1.0);
+  const HostTensor& bias = inputs[0];
+  bool broadcasts = bias.shape().size() <= product.shape.size();
+  for (std::size_t d = 0; broadcasts && d < bias.shape().size(); ++d) {
+    const std::int64_t extent = product.shape[product.shape.size() - bias.shape().size() + d];
+    broadcasts = bias.shape()[d] == 1 || bias.shape()[d] == extent;
+  }
+  if (!broadcasts) throw InputError(local.call.op + ": the bias does not broadcast to the product");
+  const std::vector<double> values = as_doubles(bias);
+  const Shape strides = row_major_strides(bias.shape());
+  for (std::size_t i = 0; i < product.values.size(); ++i) {
+    auto rest = static_cast<std::int64_t>(i);
+    std::int64_t place = 0;
+    for (std::size_t d = product.shape.size(); d-- > 0;) {
+      const std::int64_t at = rest % product.shape[d];
+      rest /= product.shape[d];
+      const std::size_t missing = product.shape.size() - bias.shape().size();
+      if (d < missing || bias.shape()[d - missing] == 1) continue;
+      place += at * strides[d - missing];
+    }
+    double& value = product.values[i];
+    value = alpha * value + (beta == 0.0 ? 0.0 : beta * values[static_cast<std::size_t>(place)]);
+  }
+  return result_of(local, bias.dtype(), product);
+}
+
+// -- _scaled_mm -------------------------------------------------------------------------------------
+
+// Which rows of the whole the rank has of a dim.
+std::vector<std::int64_t> rows_of_dim(const LocalCall& local, std::size_t input, int dim) {
+  const auto d = static_cast<std::size_t>(dim);
+  if (!local.input_rows.empty()) {
+    const auto& rows = local.input_rows[input][d];
+    return {rows.begin(), rows.end()};
+  }
+  std::vector<std::int64_t> rows(static_cast<std::size_t>(local.inputs[input].shape()[d]));
+  for (std::size_t i = 0; i < rows.size(); ++i) rows[i] = static_cast<std::int64_t>(i);
+  return rows;
+}
+
+// The matrix times its scales: one number, or of each block. Scales of one dim stand in tiles of 128
+// rows and 4 blocks: 32 rows of 4 groups of 4 blocks.
+std::vector<double> scaled_matrix(const LocalCall& local, std::size_t input) {
+  const HostTensor& data = local.inputs[input];
+  const HostTensor& scale = local.inputs[input + 2];
+  const Shape& whole = local.call.tensors()[input]->meta.shape;
+  const Shape& whole_scale = local.call.tensors()[input + 2]->meta.shape;
+  std::vector<double> values = as_doubles(data);
+  const std::vector<double> scales = as_doubles(scale);
+  const auto refuse = [&](const std::string& what) {
+    throw InputError(local.call.op + ": " + what);
+  };
+  if (data.ndim() != 2 || scale.ndim() > 2) refuse("takes matrices, and scales of at most 2 dims");
+  const bool number = std::all_of(whole_scale.begin(), whole_scale.end(),
+                                  [](std::int64_t extent) { return extent == 1; });
+  if (number) {
+    if (scales.size() != 1) refuse("a scale is missing");
+    for (double& value : values) value *= scales[0];
+    return values;
+  }
+  const std::int64_t columns = data.extent(1);
+  if (scale.ndim() == 2) {
+    // The scale of each local row: by block of the whole.
+    std::array<std::vector<std::int64_t>, 2> place;
+    for (const int d : {0, 1}) {
+      const auto at = static_cast<std::size_t>(d);
+      if (whole_scale[at] == 0) refuse("scales without elements");
+      const std::int64_t block = (whole[at] + whole_scale[at] - 1) / whole_scale[at];
+      const std::vector<std::int64_t> own = rows_of_dim(local, input + 2, d);
+      for (const std::int64_t row : rows_of_dim(local, input, d)) {
+        const auto found = std::find(own.begin(), own.end(), row / block);
+        if (found == own.end()) refuse("a rank lacks the scale of its elements");
+        place[at].push_back(found - own.begin());
+      }
+      std::vector<std::int64_t> used = place[at];
+      used.erase(std::unique(used.begin(), used.end()), used.end());
+      if (used.size() != own.size()) refuse("a rank has scales of elements that it lacks");
+    }
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      const auto row = static_cast<std::size_t>(static_cast<std::int64_t>(i) / columns);
+      const auto column = static_cast<std::size_t>(static_cast<std::int64_t>(i) % columns);
+      values[i] *=
+          scales[static_cast<std::size_t>(place[0][row] * scale.extent(1) + place[1][column])];
+    }
+    return values;
+  }
+  // Tiles of what the rank has.
+  const int contracted = input == 0 ? 1 : 0;
+  const std::int64_t block = scale.dtype() == DType::kF8E4M3 ? 8 : 32;
+  const std::int64_t depth = (data.extent(contracted) + block - 1) / block;
+  const std::int64_t tiles_across = (depth + 3) / 4;
+  const std::int64_t tiles_down = (data.extent(1 - contracted) + 127) / 128;
+  if (std::ssize(scales) != tiles_across * tiles_down * 512) refuse("scales in whole tiles");
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const std::int64_t at[] = {static_cast<std::int64_t>(i) / columns,
+                               static_cast<std::int64_t>(i) % columns};
+    const std::int64_t row = at[1 - contracted];
+    const std::int64_t column = at[contracted] / block;
+    const std::int64_t tile = row / 128 * tiles_across + column / 4;
+    values[i] *= scales[static_cast<std::size_t>(tile * 512 + row % 32 * 16 + row % 128 / 32 * 4 +
+                                                 column % 4)];
+  }
+  return values;
+}
+
+LocalResult run_scaled_product(const LocalCall& local, const OpKernel&) {
+  const auto inputs = operands(local, 4);
+  const std::string name = local.call.text_arg(0, to_string(inputs[0].dtype()));
+  const std::optional<DType> dtype = dtype_from_name(name);
+  if (!dtype || !holds_data(*dtype)) {
+    throw InputError(local.call.op + ": no output of dtype " + name);
+  }
+  std::vector<HostTensor> scaled;
+  for (const std::size_t i : {0U, 1U}) {
+    scaled.push_back(
+        from_doubles(local.memory, DType::kF64, inputs[i].shape(), scaled_matrix(local, i)));
+  }
+  return result_of(local, *dtype,
+                   multiply(EinsumEquation::parse("mk,kn->mn"), scaled, local.call, local.memory));
+}
+
+// -- _grouped_mm ------------------------------------------------------------------------------------
+
+// The part of a tensor that one group multiplies: one of a stack, or rows of `dim`.
+HostTensor part_of(const LocalCall& local, const HostTensor& tensor, int dim, std::int64_t group,
+                   std::int64_t begin, std::int64_t end) {
+  if (tensor.ndim() == 3) {
+    return tensor.narrow_rows(group, 1).reshape({tensor.extent(1), tensor.extent(2)});
+  }
+  return dim < 0 ? tensor : narrow(local.memory, tensor, dim, begin, end - begin);
+}
+
+LocalResult run_grouped_product(const LocalCall& local, const OpKernel&) {
+  expect_inputs(local, 2, 3);
+  const HostTensor& a = local.inputs[0];
+  const HostTensor& b = local.inputs[1];
+  const auto refuse = [&](const std::string& what) {
+    throw InputError(local.call.op + ": " + what);
+  };
+  const bool fits = (a.ndim() == 2 || a.ndim() == 3) && (b.ndim() == 2 || b.ndim() == 3) &&
+                    a.shape().back() == b.shape()[b.shape().size() - 2];
+  if (!fits) refuse("matrices or stacks of them that can be multiplied");
+  for (const HostTensor* matrix : {&a, &b}) {
+    if (matrix->shape().back() * itemsize(matrix->dtype()) % 16 != 0) {
+      refuse("rows of whole 16 bytes");
+    }
+  }
+  const bool lone = a.ndim() == 2 || b.ndim() == 2;
+  if (lone != (local.inputs.size() == 3)) refuse("offsets for a lone matrix, none for two stacks");
+  std::vector<double> ends;
+  if (lone) ends = as_doubles(local.inputs[2]);
+  const std::int64_t groups = a.ndim() == 3   ? a.extent(0)
+                              : b.ndim() == 3 ? b.extent(0)
+                                              : std::ssize(ends);
+  if ((lone && std::ssize(ends) != groups) || (b.ndim() == 3 && b.extent(0) != groups)) {
+    refuse("as many offsets and matrices as groups");
+  }
+  // Which dim of a lone matrix, and of the output, the offsets cut.
+  const bool stacked = a.ndim() == b.ndim();
+  const int cut_a = a.ndim() == 3 ? -1 : b.ndim() == 3 ? 0 : 1;
+  const int cut_b = b.ndim() == 3 ? -1 : a.ndim() == 3 ? 1 : 0;
+  const std::int64_t rows = a.shape()[a.shape().size() - 2];
+  const std::int64_t columns = b.shape().back();
+  Product product;
+  product.shape = {rows, columns};
+  if (stacked) product.shape.insert(product.shape.begin(), groups);
+  std::int64_t elements = 1;
+  for (const std::int64_t extent : product.shape) {
+    elements = extent == 0 ? 0 : saturating_product(elements, extent);
+  }
+  expect_room(local.call.op, elements, local.memory);
+  product.values.assign(static_cast<std::size_t>(elements), 0.0);
+  const std::int64_t most = cut_a == 0 ? rows : cut_b == 1 ? columns : a.shape().back();
+  std::int64_t begin = 0;
+  for (std::int64_t g = 0; g < groups; ++g) {
+    std::int64_t end = 0;
+    if (lone) {
+      const double offset = ends[static_cast<std::size_t>(g)];
+      if (!(offset >= 0.0 && offset <= static_cast<double>(most))) refuse("an offset out of range");
+      end = std::max(begin, static_cast<std::int64_t>(offset));
+    }
+    const HostTensor parts[] = {part_of(local, a, cut_a, g, begin, end),
+                                part_of(local, b, cut_b, g, begin, end)};
+    const Product part =
+        multiply(EinsumEquation::parse("mk,kn->mn"), parts, local.call, local.memory);
+    const std::int64_t first_row = cut_a == 0 ? begin : 0;
+    const std::int64_t first_column = cut_b == 1 ? begin : 0;
+    for (std::int64_t r = 0; r < part.shape[0]; ++r) {
+      for (std::int64_t c = 0; c < part.shape[1]; ++c) {
+        const std::int64_t place =
+            ((stacked ? g * rows : 0) + first_row + r) * columns + first_column + c;
+        product.values[static_cast<std::size_t>(place)] =
+            part.values[static_cast<std::size_t>(r * part.shape[1] + c)];
+      }
+    }
+    begin = end;
+  }
+  return result_of(local, a.dtype(), product);
+}
+
+// --args: the equation.
+LocalResult run_einsum(const LocalCall& local, const OpKernel&) {
+  if (local.call.args.empty() || !local.call.args[0].is_string()) {
+    throw InputError(local.call.op + ": --args must begin with the equation");
+  }
+  const EinsumEquation equation = EinsumEquation::parse(local.call.args[0].get<std::string>());
+  expect_inputs(local, equation.inputs().size(), equation.inputs().size());
+  const Product product = multiply(equation, local.inputs, local.call, local.memory);
+  return {{from_doubles(local.memory, local.inputs[0].dtype(), product.shape, product.values)}, {}};
+}
+
+constexpr OpKernel kKernels[] = {
+    {.name = "_grouped_mm", .run = run_grouped_product},
+    {.name = "_scaled_mm", .run = run_scaled_product},
+    {.name = "addmm", .run = run_biased_product<"mk,kn->mn">},
+    {.name = "baddbmm", .run = run_biased_product<"bmk,bkn->bmn">},
+    {.name = "bmm", .run = run_product<"bmk,bkn->bmn">},
+    {.name = "dot", .run = run_product<"i,i->">},
+    {.name = "einsum", .run = run_einsum},
+    {.name = "mm", .run = run_product<"mk,kn->mn">},
+    {.name = "mv", .run = run_product<"mk,k->m">},
+};
+
+}  // namespace
+
+OP_KERNELS(matmul){kKernels};
+
+}  // namespace shardlab

@@ -1,0 +1,269 @@
+// Layer, rms, batch and group norms and their backwards.
+#include <cmath>
+
+#include "costmodel/base/error.h"
+#include "strategies/rules/norm_args.h"
+#include "strategies/proof/op_kernel.h"
+
+namespace shardlab {
+namespace {
+
+using Kind = NormArgs::Kind;
+
+const HostTensor* at(const LocalCall& local, int position) {
+  return position < 0 ? nullptr : local.tensor(static_cast<std::size_t>(position));
+}
+
+void expect_shape(const LocalCall& local, const HostTensor* tensor, const Shape& shape) {
+  if (tensor == nullptr || tensor->shape() == shape) return;
+  throw InputError(local.call.op + ": shapes of a rank do not fit one another");
+}
+
+// Which elements are normalised together, and where each has its weight.
+struct Groups {
+  Shape statistics;                 // of the result
+  Shape affine;                     // of weight and bias
+  std::vector<std::size_t> group;   // by element
+  std::vector<std::size_t> weight;  // by element
+  std::vector<double> sizes;        // by group
+};
+
+Groups groups_of(const LocalCall& local, const NormArgs& args, const HostTensor& input) {
+  Groups groups;
+  const Shape& shape = input.shape();
+  std::int64_t inner = 1;  // elements that follow one another in a channel
+  if (args.kind == Kind::kLayer || args.kind == Kind::kRms) {
+    const int axis = normalized_axis(local.call);
+    groups.statistics.assign(shape.begin(), shape.begin() + axis);
+    groups.statistics.resize(shape.size(), 1);
+    groups.affine.assign(shape.begin() + axis, shape.end());
+    const Shape& whole =
+        local.call.required_tensor(static_cast<std::size_t>(args.input)).meta.shape;
+    if (groups.affine != Shape(whole.begin() + axis, whole.end())) {
+      throw InputError(local.call.op + ": a part of the normalized dims");
+    }
+    for (const std::int64_t extent : groups.affine) inner *= extent;
+  } else {
+    groups.affine = {shape[1]};
+    for (std::size_t d = 2; d < shape.size(); ++d) inner *= shape[d];
+    groups.statistics = {shape[1]};
+  }
+  std::int64_t count = 1;
+  std::int64_t in_groups = 1;
+  if (args.kind == Kind::kGroup) {
+    in_groups = local.call.integer_arg(3, 1);
+    if (shape[1] != local.call.integer_arg(1, shape[1]) || in_groups < 1 ||
+        shape[1] % in_groups != 0) {
+      throw InputError(local.call.op + ": a part of the channels");
+    }
+    groups.statistics = {shape[0], in_groups};
+  }
+  for (const std::int64_t extent : groups.statistics) count *= extent;
+  groups.sizes.assign(static_cast<std::size_t>(count), 0.0);
+  expect_room(local.call.op, saturating_product(std::max<std::int64_t>(input.elements(), 1), 8),
+              local.memory);
+  for (std::int64_t i = 0; i < input.elements(); ++i) {
+    const std::int64_t outer = i / inner;  // rows, or samples times channels
+    std::int64_t group = outer;
+    std::int64_t weight = i % inner;
+    if (args.kind == Kind::kBatch || args.kind == Kind::kGroup) {
+      weight = outer % shape[1];
+      group = args.kind == Kind::kBatch
+                  ? weight
+                  : outer / shape[1] * in_groups + weight / (shape[1] / in_groups);
+    }
+    groups.group.push_back(static_cast<std::size_t>(group));
+    groups.weight.push_back(static_cast<std::size_t>(weight));
+    groups.sizes[groups.group.back()] += 1.0;
+  }
+  return groups;
+}
+
+// The default of an rms norm is of the call's dtype, whatever holds the values here.
+double epsilon(const LocalCall& local, const NormArgs& args) {
+  const DType dtype = local.call.required_tensor(static_cast<std::size_t>(args.input)).meta.dtype;
+  const double fallback = args.kind == Kind::kRms ? 2.0 * unit_roundoff(dtype) : 1e-5;
+  return args.eps < 0 ? fallback
+                      : local.call.number_arg(static_cast<std::size_t>(args.eps), fallback);
+}
+
+struct Statistics {
+  std::vector<double> mean;  // zeros of an rms norm
+  std::vector<double> rstd;
+};
+
+std::vector<double> averages(const Groups& groups, const std::vector<double>& values) {
+  std::vector<double> sums(groups.sizes.size(), 0.0);
+  for (std::size_t i = 0; i < values.size(); ++i) sums[groups.group[i]] += values[i];
+  for (std::size_t g = 0; g < sums.size(); ++g) sums[g] /= groups.sizes[g];
+  return sums;
+}
+
+// A batch norm that does not train takes the running ones.
+Statistics running(const LocalCall& local, const NormArgs& args) {
+  const HostTensor* mean = at(local, args.running_mean);
+  const HostTensor* var = at(local, args.running_var);
+  if (mean == nullptr || var == nullptr) {
+    throw InputError(local.call.op + ": takes running statistics when it does not train");
+  }
+  Statistics statistics{as_doubles(*mean), as_doubles(*var)};
+  for (double& v : statistics.rstd) v = 1.0 / std::sqrt(v + epsilon(local, args));
+  return statistics;
+}
+
+Statistics measured(const Groups& groups, const NormArgs& args, const std::vector<double>& x,
+                    double eps) {
+  Statistics statistics;
+  statistics.mean =
+      args.kind == Kind::kRms ? std::vector<double>(groups.sizes.size(), 0.0) : averages(groups, x);
+  std::vector<double> squares(x.size());
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    const double off = x[i] - statistics.mean[groups.group[i]];
+    squares[i] = off * off;
+  }
+  statistics.rstd = averages(groups, squares);
+  for (double& v : statistics.rstd) v = 1.0 / std::sqrt(v + eps);
+  return statistics;
+}
+
+bool trains(const LocalCall& local, const NormArgs& args) {
+  return args.kind != Kind::kBatch || is_training(local.call);
+}
+
+const HostTensor& checked_input(const LocalCall& local, const NormArgs& args) {
+  const HostTensor& input = local.required_tensor(static_cast<std::size_t>(args.input));
+  const int least = args.kind == Kind::kBatch || args.kind == Kind::kGroup ? 2 : 1;
+  if (input.ndim() < least || !is_floating_point(input.dtype())) {
+    throw InputError(local.call.op + ": takes a floating point input of at least " +
+                     std::to_string(least) + " dims");
+  }
+  return input;
+}
+
+std::vector<double> values_or(const HostTensor* tensor, const Groups& groups, double fallback) {
+  if (tensor != nullptr) return as_doubles(*tensor);
+  std::int64_t elements = 1;
+  for (const std::int64_t extent : groups.affine) elements *= extent;
+  return std::vector<double>(static_cast<std::size_t>(elements), fallback);
+}
+
+LocalResult run_norm(const LocalCall& local, const OpKernel&) {
+  const NormArgs& args = norm_args(local.call.op);
+  const HostTensor& input = checked_input(local, args);
+  const Groups groups = groups_of(local, args, input);
+  for (const int position : {args.weight, args.bias}) {
+    expect_shape(local, at(local, position), groups.affine);
+  }
+  for (const int position : {args.running_mean, args.running_var}) {
+    expect_shape(local, at(local, position), groups.affine);
+  }
+  const std::vector<double> x = as_doubles(input);
+  const double eps = epsilon(local, args);
+  const Statistics statistics =
+      trains(local, args) ? measured(groups, args, x, eps) : running(local, args);
+  const std::vector<double> weight = values_or(at(local, args.weight), groups, 1.0);
+  const std::vector<double> bias = values_or(at(local, args.bias), groups, 0.0);
+  std::vector<double> out(x.size());
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    const std::size_t g = groups.group[i];
+    const double normal = (x[i] - statistics.mean[g]) * statistics.rstd[g];
+    out[i] = normal * weight[groups.weight[i]] + bias[groups.weight[i]];
+  }
+  const bool half = input.dtype() == DType::kF16 || input.dtype() == DType::kBF16;
+  const DType kept = half && args.kind != Kind::kGroup ? DType::kF32 : input.dtype();
+  LocalResult result;
+  result.outputs = {from_doubles(local.memory, input.dtype(), input.shape(), out)};
+  if (args.kind != Kind::kRms) {
+    result.outputs.push_back(from_doubles(local.memory, kept, groups.statistics, statistics.mean));
+  }
+  result.outputs.push_back(from_doubles(local.memory, kept, groups.statistics, statistics.rstd));
+  if (args.outputs == 4) result.outputs.push_back(HostTensor::make(local.memory, DType::kU8, {0}));
+  return result;
+}
+
+// With n = (x - mean) rstd and h = g weight, where the statistics depend on the input:
+// rstd (h - mean(h) - n mean(h n)); an rms norm lacks mean(h). Else rstd h.
+LocalResult run_backward(const LocalCall& local, const OpKernel&) {
+  const NormArgs& args = norm_args(local.call.op);
+  const HostTensor& input = checked_input(local, args);
+  const Groups groups = groups_of(local, args, input);
+  const HostTensor& gradient = local.required_tensor(static_cast<std::size_t>(args.gradient));
+  expect_shape(local, &gradient, input.shape());
+  for (const int position : {args.weight, args.bias, args.running_mean, args.running_var}) {
+    expect_shape(local, at(local, position), groups.affine);
+  }
+  for (const int position : {args.mean, args.rstd}) {
+    expect_shape(local, at(local, position), groups.statistics);
+  }
+  const bool depends = trains(local, args);
+  Statistics statistics;
+  if (depends) {
+    statistics.rstd = as_doubles(local.required_tensor(static_cast<std::size_t>(args.rstd)));
+    statistics.mean = args.mean < 0
+                          ? std::vector<double>(statistics.rstd.size(), 0.0)
+                          : as_doubles(local.required_tensor(static_cast<std::size_t>(args.mean)));
+  } else {
+    statistics = running(local, args);
+  }
+  const std::vector<double> x = as_doubles(input);
+  const std::vector<double> g = as_doubles(gradient);
+  const std::vector<double> weight = values_or(at(local, args.weight), groups, 1.0);
+  std::vector<double> normal(x.size());
+  std::vector<double> h(x.size());
+  std::vector<double> products(x.size());
+  std::vector<double> weight_gradient(weight.size(), 0.0);
+  std::vector<double> bias_gradient(weight.size(), 0.0);
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    const std::size_t group = groups.group[i];
+    normal[i] = (x[i] - statistics.mean[group]) * statistics.rstd[group];
+    h[i] = g[i] * weight[groups.weight[i]];
+    products[i] = h[i] * normal[i];
+    weight_gradient[groups.weight[i]] += g[i] * normal[i];
+    bias_gradient[groups.weight[i]] += g[i];
+  }
+  std::vector<double> along(groups.sizes.size(), 0.0);
+  std::vector<double> shift(groups.sizes.size(), 0.0);
+  if (depends) along = averages(groups, products);
+  if (depends && args.kind != Kind::kRms) shift = averages(groups, h);
+  std::vector<double> result(x.size());
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    const std::size_t group = groups.group[i];
+    result[i] = statistics.rstd[group] * (h[i] - shift[group] - normal[i] * along[group]);
+  }
+  const std::vector<bool> mask = output_mask(local.call);
+  const bool always = args.kind == Kind::kBatch;
+  const HostTensor* affine = at(local, args.weight);
+  const HostTensor* bias = at(local, args.bias);
+  const DType dtype = affine != nullptr ? affine->dtype() : input.dtype();
+  LocalResult out;
+  if (mask[0]) {
+    out.outputs.push_back(from_doubles(local.memory, input.dtype(), input.shape(), result));
+  }
+  if (mask[1] && (always || affine != nullptr)) {
+    out.outputs.push_back(from_doubles(local.memory, dtype, groups.affine, weight_gradient));
+  }
+  if (mask.size() > 2 && mask[2] && (always || bias != nullptr)) {
+    out.outputs.push_back(from_doubles(local.memory, bias != nullptr ? bias->dtype() : dtype,
+                                       groups.affine, bias_gradient));
+  }
+  return out;
+}
+
+constexpr OpKernel kKernels[] = {
+    {.name = "_batch_norm_with_update", .run = run_norm},
+    {.name = "_fused_rms_norm", .run = run_norm},
+    {.name = "_fused_rms_norm_backward", .run = run_backward},
+    {.name = "_native_batch_norm_legit", .run = run_norm},
+    {.name = "_native_batch_norm_legit_no_training", .run = run_norm},
+    {.name = "native_batch_norm", .run = run_norm},
+    {.name = "native_batch_norm_backward", .run = run_backward},
+    {.name = "native_group_norm", .run = run_norm},
+    {.name = "native_layer_norm", .run = run_norm},
+    {.name = "native_layer_norm_backward", .run = run_backward},
+};
+
+}  // namespace
+
+OP_KERNELS(norm){kKernels};
+
+}  // namespace shardlab

@@ -1,0 +1,311 @@
+// Kernels of pooling and upsampling in two spatial dims.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "costmodel/base/error.h"
+#include "strategies/proof/op_kernel.h"
+#include "strategies/rules/window.h"
+
+namespace shardlab {
+namespace {
+
+constexpr std::size_t kSpatial = 2;
+
+// The spatial dims of an image, and how many planes of them there are.
+struct Planes {
+  std::int64_t count;
+  std::int64_t rows;
+  std::int64_t columns;
+};
+
+Planes planes_of(const LocalCall& local, const HostTensor& image) {
+  if (image.ndim() < 3 || image.ndim() > 4) {
+    throw InputError(local.call.op + ": takes [N,C,H,W] or [C,H,W]");
+  }
+  const int d = image.ndim() - 2;
+  const std::int64_t channels = image.extent(d - 1);
+  return {d == 2 ? image.extent(0) * channels : channels, image.extent(d), image.extent(d + 1)};
+}
+
+Shape resized(const HostTensor& image, std::int64_t rows, std::int64_t columns) {
+  Shape shape = image.shape();
+  shape[shape.size() - 2] = rows;
+  shape[shape.size() - 1] = columns;
+  return shape;
+}
+
+struct PoolWindows {
+  Window rows;
+  Window columns;
+  std::int64_t out_rows;
+  std::int64_t out_columns;
+};
+
+PoolWindows windows_of(const LocalCall& local, const Planes& in, bool dilates) {
+  const OpCall& call = local.call;
+  const auto kernel = by_spatial_dim(call, {0, kSpatial, {}, 1});
+  const auto stride = by_spatial_dim(call, {1, kSpatial, kernel, 1});
+  const auto padding = by_spatial_dim(call, {2, kSpatial, {0}, 0});
+  const auto dilation =
+      dilates ? by_spatial_dim(call, {3, kSpatial, {1}, 1}) : std::vector<std::int64_t>{1, 1};
+  const bool rounds_up = call.boolean_arg(dilates ? 4 : 3, false);
+  PoolWindows windows{{kernel[0], stride[0], padding[0], dilation[0]},
+                      {kernel[1], stride[1], padding[1], dilation[1]},
+                      0,
+                      0};
+  for (const Window& window : {windows.rows, windows.columns}) {
+    if (window.padding * 2 > window.kernel || window.kernel > std::int64_t{1} << 12U) {
+      throw InputError(call.op + ": a kernel of " + std::to_string(window.kernel) +
+                       " with padding " + std::to_string(window.padding) +
+                       "; valid: at most 4096, padding at most half of it");
+    }
+  }
+  windows.out_rows = windows.rows.places(in.rows, rounds_up);
+  windows.out_columns = windows.columns.places(in.columns, rounds_up);
+  if (windows.out_rows < 1 || windows.out_columns < 1) {
+    throw InputError(call.op + ": the window does not fit into " + std::to_string(in.rows) + " x " +
+                     std::to_string(in.columns));
+  }
+  return windows;
+}
+
+// Calls visit(place in the plane) for the elements of the window at (row, column).
+template <class Visit>
+void for_each_in_window(const PoolWindows& w, const Planes& in, std::int64_t row,
+                        std::int64_t column, Visit&& visit) {
+  for (std::int64_t k = 0; k < w.rows.kernel; ++k) {
+    const std::int64_t y = row * w.rows.stride - w.rows.padding + k * w.rows.dilation;
+    if (y < 0 || y >= in.rows) continue;
+    for (std::int64_t l = 0; l < w.columns.kernel; ++l) {
+      const std::int64_t x = column * w.columns.stride - w.columns.padding + l * w.columns.dilation;
+      if (x >= 0 && x < in.columns) visit(y * in.columns + x);
+    }
+  }
+}
+
+// The first maximum, as PyTorch finds it; a NaN is greater than any number.
+LocalResult run_max_pool(const LocalCall& local, const OpKernel&) {
+  expect_inputs(local, 1, 1);
+  const HostTensor& image = local.inputs[0];
+  const Planes in = planes_of(local, image);
+  const PoolWindows w = windows_of(local, in, true);
+  const Shape shape = resized(image, w.out_rows, w.out_columns);
+  const std::vector<double> from = as_doubles(image);
+  std::vector<double> values;
+  std::vector<double> places;
+  for (std::int64_t p = 0; p < in.count; ++p) {
+    for (std::int64_t out = 0; out < w.out_rows * w.out_columns; ++out) {
+      double best = -std::numeric_limits<double>::infinity();
+      std::int64_t place = -1;
+      for_each_in_window(w, in, out / w.out_columns, out % w.out_columns, [&](std::int64_t at) {
+        const double value = from[static_cast<std::size_t>(p * in.rows * in.columns + at)];
+        if (place < 0 || value > best || std::isnan(value)) {
+          best = value;
+          place = at;
+        }
+      });
+      if (place < 0) throw InputError(local.call.op + ": a window that holds no element");
+      values.push_back(best);
+      places.push_back(static_cast<double>(place));
+    }
+  }
+  return {{from_doubles(local.memory, image.dtype(), shape, values),
+           from_doubles(local.memory, DType::kI64, shape, places)},
+          {}};
+}
+
+LocalResult run_avg_pool(const LocalCall& local, const OpKernel&) {
+  expect_inputs(local, 1, 1);
+  const HostTensor& image = local.inputs[0];
+  const Planes in = planes_of(local, image);
+  const PoolWindows w = windows_of(local, in, false);
+  const bool counts_padding = local.call.boolean_arg(4, true);
+  const auto divisor = static_cast<double>(local.call.integer_arg(5, 0));
+  const std::vector<double> from = as_doubles(image);
+  std::vector<double> values;
+  for (std::int64_t p = 0; p < in.count; ++p) {
+    for (std::int64_t out = 0; out < w.out_rows * w.out_columns; ++out) {
+      const std::int64_t row = out / w.out_columns;
+      const std::int64_t column = out % w.out_columns;
+      double sum = 0.0;
+      double count = 0.0;
+      for_each_in_window(w, in, row, column, [&](std::int64_t at) {
+        sum += from[static_cast<std::size_t>(p * in.rows * in.columns + at)];
+        count += 1.0;
+      });
+      if (counts_padding) {  // what lies in the padding, but not past it
+        const auto covered = [](const Window& window, std::int64_t place, std::int64_t extent) {
+          const std::int64_t begin = place * window.stride - window.padding;
+          const std::int64_t end = std::min(begin + window.kernel, extent + window.padding);
+          return static_cast<double>(end - begin);
+        };
+        count = covered(w.rows, row, in.rows) * covered(w.columns, column, in.columns);
+      }
+      values.push_back(sum / (divisor != 0.0 ? divisor : count));
+    }
+  }
+  return {{from_doubles(local.memory, image.dtype(), resized(image, w.out_rows, w.out_columns),
+                        values)},
+          {}};
+}
+
+// The spatial extents that --args begin with; on a rank, those of the output's layout.
+std::vector<std::int64_t> extents_of(const LocalCall& local, const HostTensor& image) {
+  std::vector<std::int64_t> extents = by_spatial_dim(local.call, {0, kSpatial, {}, 1});
+  if (!local.output_shapes.empty()) {
+    const Shape& shape = local.output_shapes[0];
+    if (static_cast<int>(shape.size()) != image.ndim()) {
+      throw InputError(local.call.op + ": an output of another number of dims");
+    }
+    extents.assign(shape.end() - 2, shape.end());
+  }
+  return extents;
+}
+
+// Each output is the average of the rows [begin, end) and columns [begin, end) that it stands for.
+template <class Span>
+LocalResult averaged(const LocalCall& local, Span&& span) {
+  expect_inputs(local, 1, 1);
+  const HostTensor& image = local.inputs[0];
+  const Planes in = planes_of(local, image);
+  const std::vector<std::int64_t> extents = extents_of(local, image);
+  if (in.rows * in.columns == 0 && extents[0] * extents[1] > 0) {
+    throw InputError(local.call.op + ": an image without elements");
+  }
+  std::int64_t elements = in.count;
+  for (const std::int64_t extent : extents) {
+    elements = extent == 0 ? 0 : saturating_product(elements, extent);
+  }
+  expect_room(local.call.op, elements, local.memory);
+  const std::vector<double> from = as_doubles(image);
+  std::vector<double> values;
+  for (std::int64_t p = 0; p < in.count; ++p) {
+    for (std::int64_t row = 0; row < extents[0]; ++row) {
+      for (std::int64_t column = 0; column < extents[1]; ++column) {
+        const auto [top, bottom] = span(row, extents[0], in.rows);
+        const auto [left, right] = span(column, extents[1], in.columns);
+        double sum = 0.0;
+        for (std::int64_t y = top; y < bottom; ++y) {
+          for (std::int64_t x = left; x < right; ++x) {
+            sum += from[static_cast<std::size_t>((p * in.rows + y) * in.columns + x)];
+          }
+        }
+        values.push_back(sum / static_cast<double>((bottom - top) * (right - left)));
+      }
+    }
+  }
+  return {
+      {from_doubles(local.memory, image.dtype(), resized(image, extents[0], extents[1]), values)},
+      {}};
+}
+
+using Range = std::pair<std::int64_t, std::int64_t>;
+
+LocalResult run_adaptive(const LocalCall& local, const OpKernel&) {
+  return averaged(local, [](std::int64_t place, std::int64_t places, std::int64_t extent) {
+    return Range(place * extent / places, ((place + 1) * extent + places - 1) / places);
+  });
+}
+
+LocalResult run_nearest(const LocalCall& local, const OpKernel&) {
+  for (std::size_t i = 1; i < local.call.args.size(); ++i) {
+    if (!local.call.args[i].is_null()) throw InputError(local.call.op + ": no kernel with scales");
+  }
+  return averaged(local, [](std::int64_t place, std::int64_t places, std::int64_t extent) {
+    const std::int64_t nearest = place * extent / places;
+    return Range(nearest, nearest + 1);
+  });
+}
+
+// Between the two nearest rows (columns), by distance.
+LocalResult run_bilinear(const LocalCall& local, const OpKernel&) {
+  expect_inputs(local, 1, 1);
+  for (std::size_t i = 2; i < local.call.args.size(); ++i) {
+    if (!local.call.args[i].is_null()) throw InputError(local.call.op + ": no kernel with scales");
+  }
+  const HostTensor& image = local.inputs[0];
+  const Planes in = planes_of(local, image);
+  const auto extents = by_spatial_dim(local.call, {0, kSpatial, {}, 1});
+  const bool align_corners = local.call.boolean_arg(1, false);
+  const std::int64_t pixels = saturating_product(extents[0], extents[1]);
+  if (in.rows * in.columns == 0) throw InputError(local.call.op + ": an image without pixels");
+  expect_room(local.call.op, in.count == 0 ? 0 : saturating_product(in.count, pixels),
+              local.memory);
+  struct Mix {
+    std::int64_t first;
+    std::int64_t second;
+    double of_second;
+  };
+  const auto mix = [&](std::int64_t place, std::int64_t places, std::int64_t extent) {
+    const auto from = static_cast<double>(extent);
+    const auto to = static_cast<double>(places);
+    double at = 0.0;
+    if (!align_corners) {
+      at = std::max(0.0, (static_cast<double>(place) + 0.5) * from / to - 0.5);
+    } else if (places > 1) {
+      at = static_cast<double>(place) * (from - 1.0) / (to - 1.0);
+    }
+    const std::int64_t first = std::min(static_cast<std::int64_t>(at), extent - 1);
+    return Mix{first, std::min(first + 1, extent - 1), at - static_cast<double>(first)};
+  };
+  const std::vector<double> from = as_doubles(image);
+  std::vector<double> values;
+  for (std::int64_t p = 0; p < in.count; ++p) {
+    const auto pixel = [&](std::int64_t y, std::int64_t x) {
+      return from[static_cast<std::size_t>((p * in.rows + y) * in.columns + x)];
+    };
+    for (std::int64_t out = 0; out < pixels; ++out) {
+      const Mix y = mix(out / extents[1], extents[0], in.rows);
+      const Mix x = mix(out % extents[1], extents[1], in.columns);
+      const auto row = [&](std::int64_t r) {
+        return (1.0 - x.of_second) * pixel(r, x.first) + x.of_second * pixel(r, x.second);
+      };
+      values.push_back((1.0 - y.of_second) * row(y.first) + y.of_second * row(y.second));
+    }
+  }
+  return {
+      {from_doubles(local.memory, image.dtype(), resized(image, extents[0], extents[1]), values)},
+      {}};
+}
+
+LocalResult run_max_pool_backward(const LocalCall& local, const OpKernel&) {
+  expect_inputs(local, 3, 3);
+  const HostTensor& gradient = local.inputs[0];
+  const HostTensor& image = local.inputs[1];
+  const HostTensor& indices = local.inputs[2];
+  const Planes in = planes_of(local, image);
+  const PoolWindows w = windows_of(local, in, true);
+  if (gradient.shape() != resized(image, w.out_rows, w.out_columns) ||
+      indices.shape() != gradient.shape()) {
+    throw InputError(local.call.op + ": gradient and indices have not the output's shape");
+  }
+  const std::vector<double> from = as_doubles(gradient);
+  const std::vector<double> places = as_doubles(indices);
+  const std::int64_t plane = in.rows * in.columns;
+  std::vector<double> values(static_cast<std::size_t>(image.elements()));
+  for (std::size_t i = 0; i < from.size(); ++i) {
+    if (!(places[i] >= 0 && places[i] < static_cast<double>(plane))) {
+      throw InputError(local.call.op + ": an index out of range; valid: 0 to " +
+                       std::to_string(plane - 1));
+    }
+    const std::int64_t p = static_cast<std::int64_t>(i) / (w.out_rows * w.out_columns);
+    values[static_cast<std::size_t>(p * plane + static_cast<std::int64_t>(places[i]))] += from[i];
+  }
+  return {{from_doubles(local.memory, gradient.dtype(), image.shape(), values)}, {}};
+}
+
+constexpr OpKernel kKernels[] = {
+    {.name = "_adaptive_avg_pool2d", .run = run_adaptive, .needs_output_shapes = true},
+    {.name = "avg_pool2d", .run = run_avg_pool},
+    {.name = "max_pool2d_with_indices", .run = run_max_pool},
+    {.name = "max_pool2d_with_indices_backward", .run = run_max_pool_backward},
+    {.name = "upsample_bilinear2d", .run = run_bilinear},
+    {.name = "upsample_nearest2d", .run = run_nearest, .needs_output_shapes = true},
+};
+
+}  // namespace
+
+OP_KERNELS(pooling){kKernels};
+
+}  // namespace shardlab

@@ -1,0 +1,130 @@
+// Scans and sorts along one dim.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "costmodel/base/error.h"
+#include "strategies/proof/kernel_lanes.h"
+#include "strategies/proof/op_kernel.h"
+#include "strategies/rules/reduction_args.h"
+
+namespace shardlab {
+namespace {
+
+// NaN is above and below all numbers, as in PyTorch.
+bool is_less(double a, double b) { return a < b || (std::isnan(b) && !std::isnan(a)); }
+
+using Step = double (*)(double before, double value);
+
+double add(double before, double value) { return before + value; }
+double multiply(double before, double value) { return before * value; }
+double add_logarithms(double before, double value) {
+  const double most = std::max(before, value);
+  if (std::isinf(most) || std::isnan(before) || std::isnan(value)) return before + value;
+  return most + std::log1p(std::exp(std::min(before, value) - most));
+}
+
+template <Step kStep, bool kWidens>
+LocalResult run_scan(const LocalCall& local, const OpKernel&) {
+  expect_inputs(local, 1, 1);
+  const HostTensor& input = local.inputs[0];
+  const Lanes lanes(input.shape(), dim_arg(local.call, 0, input.ndim()));
+  std::vector<double> values = as_doubles(input);
+  for (const std::size_t first : lanes.firsts) {
+    for (std::int64_t i = 1; i < lanes.extent; ++i) {
+      double& value = values[lanes.at(first, i)];
+      value = kStep(values[lanes.at(first, i - 1)], value);
+    }
+  }
+  const DType dtype = kWidens ? accumulated_dtype(local.call, 1, input.dtype()) : input.dtype();
+  return {{from_doubles(local.memory, dtype, input.shape(), values)}, {}};
+}
+
+// Of equal extremes the last one is named.
+template <bool kLargest>
+LocalResult run_extremes(const LocalCall& local, const OpKernel&) {
+  expect_inputs(local, 1, 1);
+  const HostTensor& input = local.inputs[0];
+  const Lanes lanes(input.shape(), dim_arg(local.call, 0, input.ndim()));
+  std::vector<double> values = as_doubles(input);
+  std::vector<double> places(values.size(), 0.0);
+  for (const std::size_t first : lanes.firsts) {
+    for (std::int64_t i = 1; i < lanes.extent; ++i) {
+      const std::size_t at = lanes.at(first, i);
+      const std::size_t before = lanes.at(first, i - 1);
+      const bool keeps = std::isnan(values[before]) ? !std::isnan(values[at])
+                                                    : (kLargest ? values[before] > values[at]
+                                                                : values[before] < values[at]);
+      places[at] = keeps ? places[before] : static_cast<double>(i);
+      if (keeps) values[at] = values[before];
+    }
+  }
+  return {{from_doubles(local.memory, input.dtype(), input.shape(), values),
+           from_doubles(local.memory, DType::kI64, input.shape(), places)},
+          {}};
+}
+
+// The first `count` of each lane in order; equal ones in their own order.
+LocalResult sorted(const LocalCall& local, int dim, bool descending, std::int64_t count) {
+  const HostTensor& input = local.inputs[0];
+  const Lanes lanes(input.shape(), dim);
+  if (count < 0 || count > lanes.extent) {
+    throw InputError(local.call.op + ": " + std::to_string(count) + " of " +
+                     std::to_string(lanes.extent) + " elements");
+  }
+  Shape shape = input.shape();
+  if (!shape.empty()) shape[static_cast<std::size_t>(dim)] = count;
+  const Lanes kept(shape, dim);
+  const std::vector<double> from = as_doubles(input);
+  std::vector<double> values(kept.firsts.size() * static_cast<std::size_t>(count));
+  std::vector<double> places(values.size());
+  for (std::size_t lane = 0; lane < kept.firsts.size(); ++lane) {
+    std::vector<std::int64_t> order(static_cast<std::size_t>(lanes.extent));
+    for (std::size_t i = 0; i < order.size(); ++i) order[i] = static_cast<std::int64_t>(i);
+    const auto value = [&](std::int64_t i) { return from[lanes.at(lanes.firsts[lane], i)]; };
+    std::stable_sort(order.begin(), order.end(), [&](std::int64_t a, std::int64_t b) {
+      return descending ? is_less(value(b), value(a)) : is_less(value(a), value(b));
+    });
+    for (std::int64_t i = 0; i < count; ++i) {
+      const std::int64_t place = order[static_cast<std::size_t>(i)];
+      values[kept.at(kept.firsts[lane], i)] = value(place);
+      places[kept.at(kept.firsts[lane], i)] = static_cast<double>(place);
+    }
+  }
+  return {{from_doubles(local.memory, input.dtype(), shape, values),
+           from_doubles(local.memory, DType::kI64, shape, places)},
+          {}};
+}
+
+// sort.default: dim, descending; sort.stable: stable, dim, descending.
+LocalResult run_sort(const LocalCall& local, const OpKernel&) {
+  expect_inputs(local, 1, 1);
+  const HostTensor& input = local.inputs[0];
+  const std::size_t first = local.call.op.ends_with(".stable") ? 1 : 0;
+  const int dim = dim_arg(local.call, first, input.ndim(), -1);
+  const std::int64_t extent = input.ndim() == 0 ? 1 : input.extent(dim);
+  return sorted(local, dim, local.call.boolean_arg(first + 1, false), extent);
+}
+
+// k, dim, largest.
+LocalResult run_topk(const LocalCall& local, const OpKernel&) {
+  expect_inputs(local, 1, 1);
+  const int dim = dim_arg(local.call, 1, local.inputs[0].ndim(), -1);
+  return sorted(local, dim, local.call.boolean_arg(2, true), local.call.integer_arg(0, -1));
+}
+
+constexpr OpKernel kKernels[] = {
+    {.name = "cummax", .run = run_extremes<true>},
+    {.name = "cummin", .run = run_extremes<false>},
+    {.name = "cumprod", .run = run_scan<multiply, true>},
+    {.name = "cumsum", .run = run_scan<add, true>},
+    {.name = "logcumsumexp", .run = run_scan<add_logarithms, false>},
+    {.name = "sort", .run = run_sort},
+    {.name = "topk", .run = run_topk},
+};
+
+}  // namespace
+
+OP_KERNELS(scan){kKernels};
+
+}  // namespace shardlab

@@ -1,0 +1,115 @@
+// Kernels of joins and casts, and of numbers drawn by their place.
+#include <algorithm>
+
+#include "costmodel/base/error.h"
+#include "sim/counter_hash.h"
+#include "sim/tensor_kernels.h"
+#include "strategies/proof/op_kernel.h"
+
+namespace shardlab {
+namespace {
+
+const HostTensor& first_of(const LocalCall& local) {
+  if (local.inputs.empty()) throw InputError(local.call.op + ": takes at least one tensor");
+  return local.inputs[0];
+}
+
+// One after the other along `dim`.
+HostTensor joined(const LocalCall& local, int dim, const std::vector<HostTensor>& parts) {
+  Shape shape = parts[0].shape();
+  std::int64_t& rows = shape[static_cast<std::size_t>(dim)];
+  rows = 0;
+  for (const HostTensor& part : parts) {
+    bool fits = part.dtype() == parts[0].dtype() && part.ndim() == parts[0].ndim();
+    for (int d = 0; fits && d < part.ndim(); ++d) {
+      fits = d == dim || part.extent(d) == parts[0].extent(d);
+    }
+    if (!fits) {
+      throw InputError(local.call.op + ": tensors of one dtype whose shapes differ in dim " +
+                       std::to_string(dim) + " only");
+    }
+    rows += part.extent(dim);
+  }
+  HostTensor out = HostTensor::make(local.memory, parts[0].dtype(), shape);
+  Shape offset(shape.size(), 0);
+  for (const HostTensor& part : parts) {
+    copy_box(part, Shape(shape.size(), 0), out, offset, part.shape());
+    offset[static_cast<std::size_t>(dim)] += part.extent(dim);
+  }
+  return out;
+}
+
+LocalResult run_cat(const LocalCall& local, const OpKernel&) {
+  const HostTensor& first = first_of(local);
+  const int dim = normalize_dim(local.call.integer_arg(0, 0), first.ndim(), local.call.op);
+  if (first.ndim() == 0) throw InputError(local.call.op + ": tensors of at least one dim");
+  return {{joined(local, dim, {local.inputs.begin(), local.inputs.end()})}, {}};
+}
+
+LocalResult run_stack(const LocalCall& local, const OpKernel&) {
+  const HostTensor& first = first_of(local);
+  const int dim = normalize_dim(local.call.integer_arg(0, 0), first.ndim() + 1, local.call.op);
+  if (first.ndim() == kMaxTensorDims) throw InputError(local.call.op + ": too many dims");
+  std::vector<HostTensor> parts;
+  for (const HostTensor& input : local.inputs) {
+    if (input.shape() != first.shape()) {
+      throw InputError(local.call.op + ": tensors of one shape");
+    }
+    Shape shape = input.shape();
+    shape.insert(shape.begin() + dim, 1);
+    parts.push_back(input.reshape(shape));
+  }
+  return {{joined(local, dim, parts)}, {}};
+}
+
+// Numbers in (0, 1) by their global index, the same whatever the layout. --args: the seed.
+LocalResult run_rand_like(const LocalCall& local, const OpKernel&) {
+  const HostTensor& input = first_of(local);
+  const auto seed = static_cast<std::uint64_t>(local.call.integer_arg(0, 0));
+  const Shape& global = local.call.tensors()[0]->meta.shape;
+  std::vector<double> values(static_cast<std::size_t>(input.elements()));
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    auto rest = static_cast<std::int64_t>(i);
+    std::int64_t place = 0;
+    std::int64_t stride = 1;
+    for (std::size_t d = global.size(); d-- > 0;) {
+      const std::int64_t row = rest % input.shape()[d];
+      rest /= input.shape()[d];
+      const bool known = !local.input_rows.empty();
+      place += stride * (known ? local.input_rows[0][d][static_cast<std::size_t>(row)] : row);
+      stride *= global[d];
+    }
+    const std::uint64_t hash = counter_hash(seed, static_cast<std::uint64_t>(place), 1);
+    values[i] = (static_cast<double>(hash >> 42U) + 0.5) * 0x1p-22;  // exact in f32
+  }
+  return {{from_doubles(local.memory, input.dtype(), input.shape(), values)}, {}};
+}
+
+// To another dtype: the first of --args.
+LocalResult run_to_copy(const LocalCall& local, const OpKernel&) {
+  const HostTensor& input = first_of(local);
+  const std::string name = local.call.args.empty() || !local.call.args[0].is_string()
+                               ? ""
+                               : local.call.args[0].get<std::string>();
+  const std::optional<DType> dtype = dtype_from_name(name);
+  if (!dtype || !holds_data(*dtype)) {
+    throw InputError(local.call.op +
+                     ": --args must begin with a dtype: " + std::string(kDTypeNames));
+  }
+  return {{from_doubles(local.memory, *dtype, input.shape(), as_doubles(input))}, {}};
+}
+
+constexpr OpKernel kKernels[] = {
+    {.name = "_to_copy", .run = run_to_copy},
+    {.name = "autoparallel.dtype_cast.default", .run = run_to_copy},
+    {.name = "cat", .run = run_cat},
+    {.name = "prims.convert_element_type.default", .run = run_to_copy},
+    {.name = "rand_like", .run = run_rand_like},
+    {.name = "stack", .run = run_stack},
+};
+
+}  // namespace
+
+OP_KERNELS(tensor){kKernels};
+
+}  // namespace shardlab

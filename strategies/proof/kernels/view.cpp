@@ -1,0 +1,250 @@
+// Kernels of views: on one rank, the local elements in the local shape.
+#include <algorithm>
+
+#include "costmodel/base/error.h"
+#include "strategies/proof/op_kernel.h"
+
+namespace shardlab {
+namespace {
+
+constexpr std::int64_t kMostExtent = std::int64_t{1} << 53U;
+
+const HostTensor& only_input(const LocalCall& local) {
+  expect_inputs(local, 1, 1);
+  return local.inputs[0];
+}
+
+const Shape& global_shape(const LocalCall& local) {
+  return local.call.required_tensor(0).meta.shape;
+}
+
+void expect_global_rank(const LocalCall& local) {
+  if (only_input(local).ndim() != static_cast<int>(global_shape(local).size())) {
+    throw InputError(local.call.op + ": a local tensor of " +
+                     std::to_string(local.inputs[0].ndim()) + " dims, found " +
+                     std::to_string(global_shape(local).size()) + " of the whole");
+  }
+}
+
+// Elements of a shape. Throws InputError: an extent or a product past 2^53.
+std::int64_t elements_of(const LocalCall& local, const Shape& shape) {
+  std::int64_t elements = 1;
+  std::int64_t capacity = 1;
+  for (const std::int64_t extent : shape) {
+    if (extent < 0 || extent > kMostExtent) {
+      throw InputError(local.call.op + ": found an extent of " + std::to_string(extent) +
+                       "; valid: 0 to 2^53, or one -1");
+    }
+    elements *= extent;
+    capacity = saturating_product(capacity, std::max<std::int64_t>(extent, 1));
+    if (capacity > kMostExtent) throw InputError(local.call.op + ": extents past 2^53 elements");
+  }
+  return elements;
+}
+
+LocalResult shown_as(const LocalCall& local, const Shape& shape) {
+  const HostTensor& input = only_input(local);
+  const std::int64_t elements = elements_of(local, shape);
+  if (elements != input.elements()) {
+    throw InputError(local.call.op + ": a tensor of " + std::to_string(input.elements()) +
+                     " elements can't be seen as one of " + std::to_string(elements));
+  }
+  return {{input.reshape(shape)}, {}};
+}
+
+std::vector<std::int64_t> integers(const LocalCall& local) {
+  const auto found = local.call.integers_arg(0);
+  if (!found || found->size() > static_cast<std::size_t>(kMaxTensorDims)) {
+    throw InputError(local.call.op + ": --args must begin with a list of integers");
+  }
+  return *found;
+}
+
+// The elements in row-major order, in the shape that --args begin with; on a rank, in the shape that
+// the output's layout gives it.
+LocalResult run_view(const LocalCall& local, const OpKernel&) {
+  const HostTensor& input = only_input(local);
+  if (!local.output_shapes.empty()) return shown_as(local, local.output_shapes[0]);
+  const std::vector<std::int64_t> extents = integers(local);
+  Shape shape(extents.begin(), extents.end());
+  // One -1 stands for what the others leave.
+  const auto open = std::find(shape.begin(), shape.end(), -1);
+  if (open != shape.end()) {
+    *open = 1;
+    const std::int64_t others = elements_of(local, shape);
+    *open = others == 0 ? 0 : input.elements() / others;
+  }
+  return shown_as(local, shape);
+}
+
+// Each element of the result is one of the input's: `place` tells where a row of an output dim comes
+// from, as (input dim or -1, row).
+template <class Place>
+LocalResult gathered(const LocalCall& local, const Shape& shape, Place&& place) {
+  const HostTensor& input = only_input(local);
+  const std::int64_t elements = elements_of(local, shape);
+  expect_room(local.call.op, elements + input.elements(), local.memory);
+  const std::vector<double> from = as_doubles(input);
+  const Shape strides = row_major_strides(input.shape());
+  std::vector<double> to(static_cast<std::size_t>(elements));
+  for (std::size_t i = 0; i < to.size(); ++i) {
+    auto rest = static_cast<std::int64_t>(i);
+    std::int64_t source = 0;
+    for (std::size_t d = shape.size(); d-- > 0;) {
+      const auto [dim, row] = place(static_cast<int>(d), rest % shape[d]);
+      rest /= shape[d];
+      if (dim >= 0) source += row * strides[static_cast<std::size_t>(dim)];
+    }
+    to[i] = from[static_cast<std::size_t>(source)];
+  }
+  return {{from_doubles(local.memory, input.dtype(), shape, to)}, {}};
+}
+
+struct Place {
+  int dim;
+  std::int64_t row;
+};
+
+LocalResult permuted(const LocalCall& local, const std::vector<int>& dims) {
+  Shape shape;
+  for (const int d : dims) shape.push_back(only_input(local).extent(d));
+  return gathered(local, shape, [&](int d, std::int64_t row) {
+    return Place{dims[static_cast<std::size_t>(d)], row};
+  });
+}
+
+LocalResult run_permute(const LocalCall& local, const OpKernel&) {
+  expect_global_rank(local);
+  const int ndim = local.inputs[0].ndim();
+  std::vector<int> dims;
+  for (const std::int64_t dim : integers(local)) {
+    const int d = normalize_dim(dim, ndim, local.call.op);
+    if (std::find(dims.begin(), dims.end(), d) == dims.end()) dims.push_back(d);
+  }
+  if (static_cast<int>(dims.size()) != ndim) {
+    throw InputError(local.call.op + ": --args must name each dim once");
+  }
+  return permuted(local, dims);
+}
+
+LocalResult exchanged(const LocalCall& local, int a, int b) {
+  std::vector<int> dims;
+  for (int d = 0; d < local.inputs[0].ndim(); ++d) dims.push_back(d == a ? b : d == b ? a : d);
+  return permuted(local, dims);
+}
+
+LocalResult run_transpose(const LocalCall& local, const OpKernel&) {
+  expect_global_rank(local);
+  const int ndim = local.inputs[0].ndim();
+  if (local.call.args.size() < 2) throw InputError(local.call.op + ": --args are the two dims");
+  return exchanged(local, normalize_dim(local.call.integer_arg(0, 0), ndim, local.call.op),
+                   normalize_dim(local.call.integer_arg(1, 0), ndim, local.call.op));
+}
+
+LocalResult run_t(const LocalCall& local, const OpKernel&) {
+  expect_global_rank(local);
+  if (local.inputs[0].ndim() > 2) throw InputError(local.call.op + ": takes at most 2 dims");
+  return exchanged(local, 0, local.inputs[0].ndim() - 1);
+}
+
+LocalResult run_unsqueeze(const LocalCall& local, const OpKernel&) {
+  expect_global_rank(local);
+  Shape shape = local.inputs[0].shape();
+  if (local.call.args.empty()) throw InputError(local.call.op + ": --args begin with the dim");
+  if (shape.size() == kMaxTensorDims) throw InputError(local.call.op + ": too many dims");
+  const int dim =
+      normalize_dim(local.call.integer_arg(0, 0), local.inputs[0].ndim() + 1, local.call.op);
+  shape.insert(shape.begin() + dim, 1);
+  return shown_as(local, shape);
+}
+
+// The dims whose extent in the whole tensor is 1: a shard of extent 1 stays a dim.
+LocalResult run_squeeze(const LocalCall& local, const OpKernel&) {
+  expect_global_rank(local);
+  const HostTensor& input = local.inputs[0];
+  const Shape& global = global_shape(local);
+  const auto listed = local.call.integers_arg(0);
+  std::vector<bool> asked(global.size(), !listed);
+  for (const std::int64_t dim : listed.value_or(std::vector<std::int64_t>())) {
+    const int d = normalize_dim(dim, input.ndim(), local.call.op);
+    if (input.ndim() > 0) asked[static_cast<std::size_t>(d)] = true;
+  }
+  Shape shape;
+  for (std::size_t d = 0; d < global.size(); ++d) {
+    if (!asked[d] || global[d] != 1) shape.push_back(input.shape()[d]);
+  }
+  return shown_as(local, shape);
+}
+
+// Copies of what has one row; on a rank, as many as the output's layout gives it.
+LocalResult run_expand(const LocalCall& local, const OpKernel&) {
+  expect_global_rank(local);
+  const HostTensor& input = local.inputs[0];
+  const std::vector<std::int64_t> extents = integers(local);
+  const int added = static_cast<int>(extents.size()) - input.ndim();
+  if (added < 0) throw InputError(local.call.op + ": the tensor has more dims than --args");
+  const bool is_local = !local.output_shapes.empty();
+  if (is_local && local.output_shapes[0].size() != extents.size()) {
+    throw InputError(local.call.op + ": another number of dims than --args");
+  }
+  Shape shape;
+  for (int out = 0; out < static_cast<int>(extents.size()); ++out) {
+    const auto o = static_cast<std::size_t>(out);
+    const int d = out - added;
+    const std::int64_t have = d < 0 ? 1 : input.extent(d);
+    const bool keeps = d >= 0 && (extents[o] == -1 ||
+                                  extents[o] == global_shape(local)[static_cast<std::size_t>(d)]);
+    const std::int64_t want = keeps ? have : is_local ? local.output_shapes[0][o] : extents[o];
+    if (have != 1 && have != want) {
+      throw InputError(local.call.op + ": dim " + std::to_string(d) + " of extent " +
+                       std::to_string(have) + " can't be expanded to " + std::to_string(want));
+    }
+    shape.push_back(want);
+  }
+  return gathered(local, shape, [&](int out, std::int64_t row) {
+    const int d = out - added;
+    return Place{d, d >= 0 && input.extent(d) != 1 ? row : 0};
+  });
+}
+
+LocalResult run_repeat(const LocalCall& local, const OpKernel&) {
+  expect_global_rank(local);
+  const HostTensor& input = local.inputs[0];
+  const std::vector<std::int64_t> repeats = integers(local);
+  const int added = static_cast<int>(repeats.size()) - input.ndim();
+  if (added < 0) throw InputError(local.call.op + ": the tensor has more dims than --args");
+  Shape shape;
+  for (int out = 0; out < static_cast<int>(repeats.size()); ++out) {
+    const std::int64_t times = repeats[static_cast<std::size_t>(out)];
+    const std::int64_t have = out < added ? 1 : input.extent(out - added);
+    if (times < 0 || times > kMostExtent) {
+      throw InputError(local.call.op + ": found a repeat of " + std::to_string(times));
+    }
+    shape.push_back(have == 0 || times == 0 ? 0 : saturating_product(have, times));
+  }
+  return gathered(local, shape, [&](int out, std::int64_t row) {
+    const int d = out - added;
+    return Place{d, d >= 0 ? row % input.extent(d) : 0};
+  });
+}
+
+constexpr OpKernel kKernels[] = {
+    {.name = "_unsafe_view", .run = run_view, .needs_output_shapes = true},
+    {.name = "expand", .run = run_expand, .needs_output_shapes = true},
+    {.name = "expand_copy", .run = run_expand, .needs_output_shapes = true},
+    {.name = "permute", .run = run_permute},
+    {.name = "repeat", .run = run_repeat},
+    {.name = "reshape", .run = run_view, .needs_output_shapes = true},
+    {.name = "squeeze", .run = run_squeeze},
+    {.name = "t", .run = run_t},
+    {.name = "transpose", .run = run_transpose},
+    {.name = "unsqueeze", .run = run_unsqueeze},
+    {.name = "view", .run = run_view, .needs_output_shapes = true},
+    {.name = "view_copy", .run = run_view, .needs_output_shapes = true},
+};
+
+}  // namespace
+
+OP_KERNELS(view){kKernels};
+
+}  // namespace shardlab

@@ -1,0 +1,138 @@
+#include "strategies/proof/op_kernel.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <string>
+
+#include "costmodel/base/error.h"
+#include "costmodel/base/text.h"
+#include "sim/tensor_kernels.h"
+
+namespace shardlab {
+namespace {
+
+// Overloads that compute something else than the op of that name.
+constexpr std::array<std::string_view, 7> kOthers = {
+    "all.dims", "any.dims", "max.dim", "max.other", "min.dim", "min.other", "where.ScalarSelf"};
+
+std::string_view without_aten(std::string_view op) {
+  if (op.starts_with("aten.")) op.remove_prefix(5);
+  return op;
+}
+
+// "add" and "List" of "aten._foreach_add_.List".
+struct BaseName {
+  explicit BaseName(std::string_view op) {
+    op = without_aten(op);
+    const std::size_t dot = op.find('.');
+    base = op.substr(0, dot);
+    if (dot != std::string_view::npos) overload = op.substr(dot + 1);
+    constexpr std::string_view kForeach = "_foreach_";
+    if (base.starts_with(kForeach)) base.remove_prefix(kForeach.size());
+    if (base.ends_with('_') && !base.starts_with("__")) base.remove_suffix(1);
+  }
+  // "max.dim" is named by a kernel of that name and, where there is none, by one of the name "max".
+  [[nodiscard]] bool is_named_fully_by(std::string_view kernel) const {
+    return kernel.size() == base.size() + 1 + overload.size() && kernel.starts_with(base) &&
+           kernel[base.size()] == '.' && kernel.ends_with(overload);
+  }
+
+  std::string_view base;
+  std::string_view overload;
+};
+
+}  // namespace
+
+const OpKernel* find_op_kernel(std::string_view op) {
+  const BaseName name(op);
+  const OpKernel* by_base = nullptr;
+  for (const OpKernelFamily* family : all_op_kernels()) {
+    for (const OpKernel& kernel : family->kernels) {
+      if (name.is_named_fully_by(kernel.name)) return &kernel;
+      if (kernel.name == name.base) by_base = &kernel;
+    }
+  }
+  const bool other = std::find(kOthers.begin(), kOthers.end(), without_aten(op)) != kOthers.end();
+  return other ? nullptr : by_base;
+}
+
+const HostTensor* LocalCall::tensor(std::size_t i) const {
+  if (i >= call.inputs.size() || call.inputs[i].tensors.empty()) return nullptr;
+  const std::size_t position = call.position(i);
+  return position < inputs.size() ? &inputs[position] : nullptr;
+}
+
+const HostTensor& LocalCall::required_tensor(std::size_t i) const {
+  const HostTensor* found = tensor(i);
+  if (found == nullptr) {
+    throw InputError(call.op + ": tensor argument " + std::to_string(i) + " is missing");
+  }
+  return *found;
+}
+
+LocalResult run_op_kernel(const LocalCall& call) {
+  const OpKernel* kernel = find_op_kernel(call.call.op);
+  if (kernel == nullptr) {
+    throw InputError(call.call.op + " has no reference kernel, so it can't be executed");
+  }
+  return kernel->run(call, *kernel);
+}
+
+void expect_inputs(const LocalCall& local, std::size_t least, std::size_t most) {
+  if (local.inputs.size() >= least && local.inputs.size() <= most) return;
+  throw InputError(local.call.op + ": takes " + std::to_string(least) +
+                   (least == most ? "" : " or " + std::to_string(most)) + " tensors, found " +
+                   std::to_string(local.inputs.size()));
+}
+
+std::vector<double> as_doubles(const HostTensor& tensor) {
+  std::vector<double> values(static_cast<std::size_t>(tensor.elements()));
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    values[i] = element_as_double(tensor, static_cast<std::int64_t>(i));
+  }
+  return values;
+}
+
+HostTensor from_doubles(HostMemory& memory, DType dtype, const Shape& shape,
+                        std::span<const double> values) {
+  HostTensor tensor = HostTensor::make(memory, dtype, shape);
+  SHARDLAB_CHECK(tensor.elements() == std::ssize(values), tensor.elements(), " elements from ",
+                 values.size());
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    if (!is_floating_point(dtype) && dtype != DType::kB8 && !(std::abs(values[i]) <= 0x1p53)) {
+      throw InputError("a result of " + format_double(values[i]) + " does not fit " +
+                       std::string(to_string(dtype)));
+    }
+    set_element(tensor, static_cast<std::int64_t>(i), values[i]);
+  }
+  return tensor;
+}
+
+std::vector<double> filled(const LocalCall& local, const Shape& shape, double value) {
+  std::int64_t elements = 1;
+  for (const std::int64_t extent : shape) {
+    elements = extent == 0 ? 0 : saturating_product(elements, extent);
+  }
+  expect_room(local.call.op, elements, local.memory);
+  std::vector<double> values(static_cast<std::size_t>(elements), value);
+  return values;
+}
+
+void expect_room(std::string_view op, std::int64_t elements, const HostMemory& memory) {
+  if (elements <= memory.limit_bytes() / 8) return;
+  throw LimitError(std::string(op) + ": its kernel would need " + std::to_string(elements) +
+                   " doubles; valid: smaller tensors, or a limit of more than " +
+                   format_bytes(static_cast<double>(memory.limit_bytes())));
+}
+
+Shape row_major_strides(const Shape& shape) {
+  Shape strides(shape.size(), 1);
+  for (std::size_t d = shape.size(); d-- > 1;) {
+    // A tensor without elements may be huge in its other dims.
+    strides[d - 1] = shape[d] == 0 ? 0 : saturating_product(strides[d], shape[d]);
+  }
+  return strides;
+}
+
+}  // namespace shardlab

@@ -1,0 +1,119 @@
+// Reference kernels: what an op computes from the local tensors of one rank, slow and obvious.
+//
+//   const OpKernel* kernel = find_op_kernel("aten.mm.default");
+//   kernel->run({.call = call, .memory = memory, .inputs = locals}).outputs
+//
+// Kernels compute in double precision and round each result once to its dtype, so that a local
+// result is off by at most one unit roundoff. Integers are exact below 2^53 and refused beyond, and
+// keep their dtype where PyTorch promotes; sums and products of them widen to i64 as there. An op's in-place, out and
+// foreach forms share a kernel: it is found by the name without them ("add" for aten.add.Tensor,
+// aten.add_.Tensor, aten.add.out and a child of aten._foreach_add.List).
+//
+// To add a kernel: one row in op_kernels/<family>.cpp. Semantics: PyTorch 2.13.0, torch.<op>.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "sim/host_tensor.h"
+#include "strategies/rules/op_call.h"
+
+namespace shardlab {
+
+struct LocalCall {
+  const OpCall& call;  // the op, its arguments that are not tensors, the global shapes
+  HostMemory& memory;
+  std::span<const HostTensor> inputs;         // local; tensor lists flattened; with `out`, if any
+  std::span<const RowLists> input_rows = {};  // by input: global indices of its rows
+  std::span<const Shape> output_shapes = {};  // local, as the outputs' layouts have them
+
+  // The i-th tensor argument (a list's first), null where it is not given.
+  [[nodiscard]] const HostTensor* tensor(std::size_t i) const;
+  // Throws InputError where it is not given.
+  [[nodiscard]] const HostTensor& required_tensor(std::size_t i) const;
+};
+
+struct LocalResult {
+  std::vector<HostTensor> outputs;
+  // Of an embedding: b8 in the shape of the indices, true where the row is another rank's. Empty
+  // otherwise.
+  HostTensor mask;
+};
+
+struct OpKernel {
+  // Without "aten.", "_foreach_", a trailing "_" and the overload; with the overload ("max.dim") where
+  // the overloads of that name compute different things.
+  std::string_view name;
+  LocalResult (*run)(const LocalCall& call, const OpKernel& kernel) = nullptr;
+  // Of pointwise kernels: one element from its operands, tensors first, then numbers.
+  double (*element)(std::span<const double> operands) = nullptr;
+  std::size_t operands = 0;
+  std::size_t optional = 0;  // the last so many of them: numbers that may be absent
+  enum class Result : std::uint8_t {
+    kAsFirst,        // the dtype of the first tensor
+    kAsSecond,       // of the second
+    kTruth,          // b8
+    kFloatingPoint,  // of the first, f32 where that is no floating point type
+    kInteger,        // of the first; all must be integers or b8
+    kDouble,         // f64
+  };
+  Result result = Result::kAsFirst;
+  // Its result depends on LocalCall::output_shapes: a view's local extents, say.
+  bool needs_output_shapes = false;
+};
+
+struct OpKernelFamily {
+  std::span<const OpKernel> kernels;
+};
+
+// All families, sorted by file name.
+[[nodiscard]] std::span<const OpKernelFamily* const> all_op_kernels();
+// The kernel of an op, or null.
+[[nodiscard]] const OpKernel* find_op_kernel(std::string_view op);
+// Throws InputError when there is none.
+[[nodiscard]] LocalResult run_op_kernel(const LocalCall& call);
+
+// -- For kernels -----------------------------------------------------------------------------
+
+// Throws InputError for another number of tensors.
+void expect_inputs(const LocalCall& local, std::size_t least, std::size_t most);
+[[nodiscard]] std::vector<double> as_doubles(const HostTensor& tensor);
+// Rounded to the dtype; integers towards zero.
+[[nodiscard]] HostTensor from_doubles(HostMemory& memory, DType dtype, const Shape& shape,
+                                      std::span<const double> values);
+// In elements, row-major.
+[[nodiscard]] Shape row_major_strides(const Shape& shape);
+// Calls work(index, place) for each element of a shape, row-major.
+template <class Work>
+void for_each_element(const Shape& shape, Work&& work) {
+  Shape index(shape.size(), 0);
+  for (const std::int64_t extent : shape) {
+    if (extent == 0) return;
+  }
+  for (std::int64_t place = 0;; ++place) {
+    work(static_cast<const Shape&>(index), place);
+    std::size_t d = shape.size();
+    while (d > 0 && ++index[d - 1] == shape[d - 1]) index[--d] = 0;
+    if (d == 0) return;
+  }
+}
+// The place of an index, its dims weighed by the strides.
+[[nodiscard]] inline std::int64_t place_of(const Shape& index, const Shape& strides) {
+  std::int64_t place = 0;
+  for (std::size_t d = 0; d < index.size(); ++d) place += index[d] * strides[d];
+  return place;
+}
+// Zeros (or another value) of a shape, as doubles. Throws LimitError.
+[[nodiscard]] std::vector<double> filled(const LocalCall& local, const Shape& shape,
+                                         double value = 0.0);
+// Kernels work on doubles beside the tensors' own memory. Throws LimitError when so many of them
+// pass its limit.
+void expect_room(std::string_view op, std::int64_t elements, const HostMemory& memory);
+
+}  // namespace shardlab
+
+#define OP_KERNELS(id)                         \
+  extern const OpKernelFamily op_kernels_##id; \
+  constinit const OpKernelFamily op_kernels_##id

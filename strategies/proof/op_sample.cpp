@@ -1,0 +1,205 @@
+#include "strategies/proof/op_sample.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "costmodel/base/error.h"
+#include "costmodel/base/text.h"
+#include "strategies/proof/op_kernel.h"
+#include "strategies/rules/op_rule.h"
+#include "strategies/rules/pointwise.h"
+
+namespace shardlab {
+namespace {
+
+struct ValuesName {
+  std::string_view name;
+  SampleValues kind;
+  bool has_limit;
+};
+constexpr std::array<ValuesName, 6> kValuesNames = {{
+    {"below", SampleValues::kBelow, true},
+    {"unique", SampleValues::kUnique, true},
+    {"distinct", SampleValues::kDistinct, false},
+    {"few", SampleValues::kFew, false},
+    {"positive", SampleValues::kPositive, false},
+    {"unit", SampleValues::kUnit, false},
+}};
+
+std::string_view trimmed(std::string_view text) {
+  while (text.starts_with(' ')) text.remove_prefix(1);
+  while (text.ends_with(' ')) text.remove_suffix(1);
+  return text;
+}
+
+// The text up to a separator, which is taken away too.
+std::string_view take_until(std::string_view& text, char separator) {
+  const std::size_t end = text.find(separator);
+  const std::string_view part = text.substr(0, end);
+  text = end == std::string_view::npos ? std::string_view() : text.substr(end + 1);
+  return trimmed(part);
+}
+
+class SampleReader {
+ public:
+  explicit SampleReader(const OpSample& sample, int mesh_ndim)
+      : sample_(sample), layout_(Layout::replicated(mesh_ndim)) {}
+
+  SampleCall read() {
+    SampleCall result;
+    result.call.op = sample_.op;
+    result.call.args = nlohmann::json::parse(sample_.args);
+    std::string_view rest = sample_.inputs;
+    while (!rest.empty()) {
+      std::string_view text = take_until(rest, '|');
+      TensorArg& arg = result.call.inputs.emplace_back();
+      arg.is_list = text.starts_with('[');
+      if (arg.is_list) {
+        if (!text.ends_with(']')) fail("a list ends with ]");
+        text = text.substr(1, text.size() - 2);
+        while (!text.empty()) {
+          arg.given.push_back(add(arg, take_until(text, ';'), result));
+        }
+        if (arg.tensors.size() == arg.given.size()) arg.given.clear();
+      } else {
+        add(arg, text, result);
+      }
+    }
+    return result;
+  }
+
+ private:
+  [[noreturn]] void fail(std::string_view what) const {
+    throw InputError("sample of " + std::string(sample_.op) + " \"" + std::string(sample_.inputs) +
+                     "\": " + std::string(what));
+  }
+
+  // Whether the tensor is given.
+  bool add(TensorArg& arg, std::string_view text, SampleCall& result) const {
+    if (text == "none") return false;
+    const std::size_t end = text.find(']');
+    if (end == std::string_view::npos) fail("a tensor ends with ]");
+    arg.tensors.push_back({TensorMeta::parse(text.substr(0, end + 1)), layout_});
+    std::string_view words = trimmed(text.substr(end + 1));
+    SampleCall::Values& values = result.values.emplace_back();
+    if (words.empty()) return true;
+    const std::string_view word = take_until(words, ' ');
+    for (const ValuesName& row : kValuesNames) {
+      if (row.name != word) continue;
+      values.kind = row.kind;
+      if (row.has_limit) {
+        TextCursor cursor("sample", words);
+        values.limit = cursor.integer("a limit", 1, 1 << 20);
+      } else if (!words.empty()) {
+        fail("nothing follows " + std::string(word));
+      }
+      return true;
+    }
+    fail("values are below N, unique N, distinct, few, positive or unit");
+  }
+
+  const OpSample& sample_;
+  Layout layout_;
+};
+
+// Operands of pointwise ops, by their number; some are broadcast.
+constexpr std::array<std::array<std::string_view, 3>, 3> kOperands = {{
+    {"f32[4,6]", "f32[5]", "f32[]"},
+    {"f32[4,6] | f32[4,6]", "f32[6,5] | f32[5]", "f32[4,1] | f32[4,6]"},
+    {"f32[4,6] | f32[4,6] | f32[4,6]", "f32[6,4] | f32[1,4] | f32[6,1]", "f32[5] | f32[5] | f32[]"},
+}};
+
+Shape shape_of(const OpCall& call, std::string_view op) {
+  const auto tensors = call.tensors();
+  return broadcast_shape({tensors.data(), tensors.size()}, op);
+}
+
+// Whether the op's rule takes the call: that of the set shardlab, or else of another.
+bool is_taken(const OpCall& call) {
+  const OpRule* taker = nullptr;
+  for (const OpRuleFamily* family : all_op_rules()) {
+    for (const OpRule& rule : family->rules) {
+      if (rule.op == call.op && (taker == nullptr || (rule.sets & kShardlab) != 0)) taker = &rule;
+    }
+  }
+  if (taker == nullptr) return false;
+  try {
+    static_cast<void>(taker->outputs(call));
+    return true;
+  } catch (const InputError&) {
+    return false;
+  }
+}
+
+// A pointwise op's kernel says how many operands it has: tensors first, as many as its rule takes,
+// then numbers.
+std::vector<SampleCall> pointwise_calls(std::string_view op, const OpKernel& kernel,
+                                        int mesh_ndim) {
+  const OpRule named{.op = op};
+  std::vector<SampleCall> calls;
+  for (std::size_t tensors = std::min<std::size_t>(kernel.operands, 3); tensors > 0; --tensors) {
+    for (const std::string_view operands : kOperands[tensors - 1]) {
+      for (const double number : {2.0, -1.5}) {
+        SampleCall sample = read_sample({op, operands}, mesh_ndim);
+        std::vector<TensorArg>& inputs = sample.call.inputs;
+        const Shape common = shape_of(sample.call, op);
+        const bool whole = kernel.result == OpKernel::Result::kInteger;
+        for (TensorArg& input : inputs) {
+          if (whole) input.tensors[0].meta.dtype = DType::kI32;
+          if (named.is_foreach()) input.is_list = true;
+        }
+        if (kernel.result == OpKernel::Result::kAsSecond) {
+          inputs[0].tensors[0].meta.dtype = DType::kB8;
+        }
+        if (kernel.name == "masked_fill") inputs.back().tensors[0].meta.dtype = DType::kB8;
+        if (named.is_in_place() && inputs[0].tensors[0].meta.shape != common) continue;
+        if (out_tensors_of(op) > 0) {
+          TensorArg out = inputs[0];
+          out.tensors[0].meta.shape = common;
+          if (kernel.result == OpKernel::Result::kTruth) {
+            out.tensors[0].meta.dtype = DType::kB8;
+          }
+          if (kernel.result == OpKernel::Result::kDouble) {
+            out.tensors[0].meta.dtype = DType::kF64;
+          }
+          inputs.push_back(out);
+          sample.values.emplace_back();
+        }
+        if (kernel.result == OpKernel::Result::kTruth) {
+          for (SampleCall::Values& values : sample.values) values.kind = SampleValues::kFew;
+        }
+        for (std::size_t i = tensors; i < kernel.operands; ++i) {
+          double each = number + 2.5 * static_cast<double>(i - tensors);
+          if (kernel.result == OpKernel::Result::kTruth) each = number > 0.0 ? 1.0 : 0.0;
+          sample.call.args.push_back(whole ? std::abs(std::round(each)) : each);
+        }
+        if (!is_taken(sample.call)) continue;
+        calls.push_back(std::move(sample));
+        if (tensors == kernel.operands) break;  // no number to vary
+      }
+    }
+    if (!calls.empty()) break;
+  }
+  return calls;
+}
+
+}  // namespace
+
+SampleCall read_sample(const OpSample& sample, int mesh_ndim) {
+  return SampleReader(sample, mesh_ndim).read();
+}
+
+std::vector<SampleCall> sample_calls_of(std::string_view op, int mesh_ndim) {
+  std::vector<SampleCall> calls;
+  for (const OpSampleFamily* family : all_op_samples()) {
+    for (const OpSample& sample : family->samples) {
+      if (sample.op == op) calls.push_back(read_sample(sample, mesh_ndim));
+    }
+  }
+  const OpKernel* kernel = find_op_kernel(op);
+  if (!calls.empty() || kernel == nullptr || kernel->element == nullptr) return calls;
+  return pointwise_calls(op, *kernel, mesh_ndim);
+}
+
+}  // namespace shardlab

@@ -1,0 +1,255 @@
+#include "strategies/rules/decomposition.h"
+
+#include <algorithm>
+
+#include "costmodel/base/error.h"
+#include "sim/tensor_kernels.h"
+#include "strategies/rules/expansion.h"
+
+namespace shardlab {
+namespace {
+
+// Propagation happens on one rank, where every extent divides evenly.
+const DeviceMesh& one_rank() {
+  static const DeviceMesh mesh = DeviceMesh::parse("1");
+  return mesh;
+}
+
+// The placements to try: what occurs among the inputs, a shard on every dim that some input has.
+std::vector<Placement> placements_to_try(const OpCall& call) {
+  std::vector<Placement> all = {Placement::replicate()};
+  int ndim = 0;
+  for (const TensorSpec* tensor : call.tensors()) ndim = std::max(ndim, tensor->meta.ndim());
+  for (const TensorSpec* tensor : call.tensors()) {
+    for (const Placement& p : tensor->layout.placements) {
+      if (!p.is_shard_like()) all.push_back(p);
+      for (int d = 0; p.is_shard_like() && d < ndim; ++d) all.push_back(p.with_dim(d));
+    }
+  }
+  std::sort(all.begin(), all.end());
+  all.erase(std::unique(all.begin(), all.end()), all.end());
+  return all;
+}
+
+}  // namespace
+
+Decomposition::Decomposition(const OpCall& call) : call_(call) {
+  const auto entries = all_decompositions();
+  const auto entry =
+      std::find_if(entries.begin(), entries.end(),
+                   [&](const DecompositionEntry& each) { return each.op == call.op; });
+  if (entry == entries.end()) throw InputError(call.op + " has no decomposition");
+  for (const TensorSpec* tensor : call.tensors()) {
+    metas_.push_back(tensor->meta);
+    metas_.back().strides.clear();
+  }
+  for (const TensorArg& arg : call.inputs) {
+    if (arg.is_list) throw InputError(call.op + ": takes no tensor list");
+  }
+  entry->write(*this);
+  known_.resize(steps_.size());
+}
+
+Decomposition::Value Decomposition::input(std::size_t argument) const {
+  static_cast<void>(call_.required_tensor(argument));
+  return call_.position(argument);
+}
+
+Decomposition::Value Decomposition::run(std::string_view op, std::initializer_list<Value> tensors,
+                                        nlohmann::json args) {
+  OpCall call{.op = std::string(op), .inputs = {}, .args = std::move(args)};
+  for (const Value value : tensors) {
+    call.inputs.push_back({.tensors = {{metas_[value], Layout::replicated(1)}}});
+  }
+  return add(std::move(call), tensors);
+}
+
+Decomposition::Value Decomposition::run_list(std::string_view op, std::vector<Value> tensors,
+                                             nlohmann::json args) {
+  OpCall call{.op = std::string(op), .inputs = {{.tensors = {}, .is_list = true}}};
+  call.args = std::move(args);
+  for (const Value value : tensors) {
+    call.inputs[0].tensors.push_back({metas_[value], Layout::replicated(1)});
+  }
+  return add(std::move(call), std::move(tensors));
+}
+
+Decomposition::Value Decomposition::constant(double value, DType dtype) {
+  Step& step = steps_.emplace_back();
+  step.result = metas_.size();
+  step.constant = value;
+  metas_.push_back({.dtype = dtype, .shape = {}, .strides = {}});
+  return step.result;
+}
+
+Decomposition::Value Decomposition::cast(Value value, DType dtype) {
+  if (metas_[value].dtype == dtype) return value;
+  if (!is_floating_point(dtype) || !is_floating_point(metas_[value].dtype)) {
+    throw InputError(call_.op + ": found " + metas_[value].text() + "; valid: floating point");
+  }
+  Step& step = steps_.emplace_back();
+  step.inputs = {value};
+  step.result = metas_.size();
+  const TensorMeta from = metas_[value];
+  metas_.push_back({.dtype = dtype, .shape = from.shape, .strides = {}});
+  return step.result;
+}
+
+Decomposition::Value Decomposition::add(OpCall call, std::vector<Value> inputs) {
+  Step& step = steps_.emplace_back();
+  step.rule = &find_op_rule(call.op, kDTensor213);
+  step.result = metas_.size();
+  step.inputs = std::move(inputs);
+  step.call = std::move(call);
+  for (TensorMeta& meta : step.rule->outputs(step.call)) {
+    meta.strides.clear();
+    metas_.push_back(std::move(meta));
+  }
+  step.results = metas_.size() - step.result;
+  return step.result;
+}
+
+std::vector<TensorMeta> Decomposition::outputs() const {
+  std::vector<TensorMeta> metas;
+  for (const Value value : results_) metas.push_back(metas_[value]);
+  return metas;
+}
+
+// A step whose inputs stay costs nothing; of several such candidates PyTorch takes the last.
+std::optional<std::vector<Placement>> Decomposition::propagate_step(
+    const Step& step, std::span<const Placement> inputs) {
+  OpCall call = step.call;
+  std::size_t next = 0;
+  for (TensorArg& arg : call.inputs) {
+    for (TensorSpec& tensor : arg.tensors) tensor.layout = Layout({inputs[next++]});
+  }
+  const Expansion expansion = expand(*step.rule, call, one_rank());
+  for (std::size_t c = expansion.size(); c-- > 0;) {
+    if (!expansion.keeps_inputs(c)) continue;
+    std::vector<Placement> outputs;
+    for (std::size_t o = 0; o < expansion.outputs(); ++o) {
+      outputs.push_back(expansion.output(c, o)[0]);
+    }
+    return outputs;
+  }
+  return std::nullopt;
+}
+
+std::optional<std::vector<Placement>> Decomposition::propagate(std::span<const Placement> inputs) {
+  std::vector<Placement> placements(metas_.size());
+  std::copy(inputs.begin(), inputs.end(), placements.begin());
+  for (std::size_t s = 0; s < steps_.size(); ++s) {
+    const Step& step = steps_[s];
+    if (step.rule == nullptr) {  // a constant is replicated
+      if (!step.inputs.empty()) placements[step.result] = placements[step.inputs[0]];
+      continue;
+    }
+    std::vector<Placement> own;
+    for (const Value value : step.inputs) own.push_back(placements[value]);
+    const auto [found, is_new] = known_[s].try_emplace(own);
+    if (is_new) {
+      try {
+        found->second = propagate_step(step, own);
+      } catch (const InputError&) {
+        found->second = std::nullopt;  // refused: a view that would have to move its input
+      }
+    }
+    if (!found->second) return std::nullopt;
+    std::copy(found->second->begin(), found->second->end(),
+              placements.begin() + static_cast<std::ptrdiff_t>(step.result));
+  }
+  std::vector<Placement> outputs;
+  for (const Value value : results_) outputs.push_back(placements[value]);
+  return outputs;
+}
+
+// In double precision, rounded once at the end.
+std::vector<HostTensor> Decomposition::execute(const LocalCall& local) const {
+  const auto in_dtype = [&](const HostTensor& tensor, DType dtype) {
+    if (!is_floating_point(tensor.dtype()) || tensor.dtype() == dtype) return tensor;
+    return from_doubles(local.memory, dtype, tensor.shape(), as_doubles(tensor));
+  };
+  std::vector<HostTensor> values;
+  for (const HostTensor& input : local.inputs) values.push_back(in_dtype(input, DType::kF64));
+  for (const Step& step : steps_) {
+    if (step.rule == nullptr && !step.inputs.empty()) {
+      values.push_back(values[step.inputs[0]]);
+      continue;
+    }
+    if (step.rule == nullptr) {
+      values.push_back(from_doubles(local.memory, DType::kF64, {}, {&step.constant, 1}));
+      continue;
+    }
+    std::vector<HostTensor> inputs;
+    OpCall call = step.call;
+    for (const Value value : step.inputs) inputs.push_back(values[value]);
+    std::size_t next = 0;
+    for (TensorArg& arg : call.inputs) {
+      for (TensorSpec& tensor : arg.tensors) tensor.meta.dtype = inputs[next++].dtype();
+    }
+    LocalResult result = run_op_kernel({.call = call, .memory = local.memory, .inputs = inputs});
+    if (result.outputs.size() != step.results) {
+      throw InputError(local.call.op + ": its step " + call.op + " has " +
+                       std::to_string(result.outputs.size()) +
+                       " results; valid: " + std::to_string(step.results));
+    }
+    for (HostTensor& output : result.outputs) values.push_back(std::move(output));
+  }
+  std::vector<HostTensor> results;
+  for (const Value value : results_) {
+    results.push_back(in_dtype(values[value], local.inputs[0].dtype()));
+  }
+  return results;
+}
+
+std::vector<TensorMeta> decomposed_outputs(const OpCall& call) {
+  return Decomposition(call).outputs();
+}
+
+Rows decomposed_rows(const OpCall& call, const OpRule&) {
+  Decomposition program(call);
+  const auto tensors = call.tensors();
+  const std::vector<Placement> all = placements_to_try(call);
+  std::vector<std::vector<Placement>> own(tensors.size());
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    for (const Placement& p : all) {
+      const bool fits = !p.is_shard_like() || p.dim() < tensors[i]->meta.ndim();
+      if (fits) own[i].push_back(p);
+    }
+  }
+  Rows rows;
+  std::vector<std::size_t> at(tensors.size(), 0);
+  std::vector<Placement> inputs(tensors.size());
+  for (bool more = !tensors.empty(); more;) {
+    for (std::size_t i = 0; i < at.size(); ++i) inputs[i] = own[i][at[i]];
+    if (const auto outputs = program.propagate(inputs)) {
+      Row row(outputs->begin(), outputs->end());
+      row.insert(row.end(), inputs.begin(), inputs.end());
+      rows.push_back(row);
+    }
+    // The next combination, the last input fastest.
+    more = false;
+    for (std::size_t i = at.size(); i-- > 0 && !more;) {
+      more = ++at[i] < own[i].size();
+      if (!more) at[i] = 0;
+    }
+  }
+  return rows;
+}
+
+LocalResult run_decomposed(const LocalCall& local, const OpKernel&) {
+  OpCall call = local.call;
+  const auto tensors = call.tensors();
+  if (tensors.size() != local.inputs.size()) {
+    throw InputError(call.op + ": takes " + std::to_string(tensors.size()) + " tensors, found " +
+                     std::to_string(local.inputs.size()));
+  }
+  // A rank runs the op on what it has: extents that the program counts with are the local ones.
+  std::size_t next = 0;
+  for (TensorArg& arg : call.inputs) {
+    for (TensorSpec& tensor : arg.tensors) tensor.meta.shape = local.inputs[next++].shape();
+  }
+  return {Decomposition(call).execute(local), {}};
+}
+
+}  // namespace shardlab

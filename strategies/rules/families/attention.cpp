@@ -1,0 +1,403 @@
+// Fused scaled-dot-product attention of queries, keys and values [batch, heads, rows, depth], and its
+// gradient. PyTorch 2.13.0 shards heads and batch; the rule set shardlab also the rows of the queries
+// (where no causal mask counts them) and the depth of the values, and sums of what the result is
+// linear in. Random states are replicated; outputs that are no tensors, or absent, have no entry.
+// Source: PyTorch 2.13.0, _ops/_matrix_ops.py (the functions of the ops' names), shapes:
+// torch/_meta_registrations.py.
+#include <algorithm>
+#include <string>
+
+#include "costmodel/base/error.h"
+#include "strategies/rules/rule_rows.h"
+
+namespace shardlab {
+namespace {
+
+using rows::kAvg;
+using rows::kR;
+using rows::kSum;
+
+enum class Kind : std::uint8_t { kFlash, kEfficient, kCudnn };
+
+Kind kind_of(const OpCall& call) {
+  if (call.op.find("efficient") != std::string::npos) return Kind::kEfficient;
+  return call.op.find("cudnn") != std::string::npos ? Kind::kCudnn : Kind::kFlash;
+}
+
+[[noreturn]] void fail(const OpCall& call, const std::string& what) {
+  throw InputError(call.op + ": " + what);
+}
+
+const TensorMeta& of_four_dims(const OpCall& call, std::size_t i) {
+  const TensorMeta& meta = call.required_tensor(i).meta;
+  if (meta.ndim() != 4) {
+    fail(call, "found " + meta.text() + "; valid: [batch, heads, rows, depth]");
+  }
+  return meta;
+}
+
+// Queries, keys and values, from argument `first` on.
+struct Operands {
+  Operands(const OpCall& call, std::size_t first)
+      : query(of_four_dims(call, first)),
+        key(of_four_dims(call, first + 1)),
+        value(of_four_dims(call, first + 2)) {
+    const bool same_batch = query.shape[0] == key.shape[0] && key.shape[0] == value.shape[0];
+    const bool same_heads = query.shape[1] == key.shape[1] && key.shape[1] == value.shape[1];
+    const bool fits = query.shape[3] == key.shape[3] && key.shape[2] == value.shape[2];
+    if (!same_batch || !same_heads || !fits) {
+      fail(call, "queries, keys and values that do not fit: " + query.text() + ", " + key.text() +
+                     ", " + value.text());
+    }
+    if (kind_of(call) == Kind::kFlash && value.shape[3] != query.shape[3]) {
+      fail(call, "values of another depth than the queries: " + value.text());
+    }
+  }
+  const TensorMeta& query;
+  const TensorMeta& key;
+  const TensorMeta& value;
+};
+
+std::int64_t rounded_up(std::int64_t value, std::int64_t to) { return (value + to - 1) / to * to; }
+
+void expect_at_most(const OpCall& call, std::size_t tensors) {
+  if (call.inputs.size() > tensors) {
+    fail(call, "takes at most " + std::to_string(tensors) + " tensor arguments, found " +
+                   std::to_string(call.inputs.size()));
+  }
+}
+
+// -- Forward -----------------------------------------------------------------------------------
+// Tensors: queries, keys, values, and but for flash a bias. --args: flash: dropout, causal, whether
+// to return the mask; the others: whether to compute logsumexp, dropout, causal, and cudnn's whether
+// to return the mask.
+
+struct Forward {
+  explicit Forward(const OpCall& call)
+      : kind(kind_of(call)),
+        bias(kind != Kind::kFlash && call.tensor(3) != nullptr),
+        computes_sums(kind == Kind::kFlash || call.boolean_arg(0, false)),
+        causal(call.boolean_arg(kind == Kind::kFlash ? 1 : 2, false)),
+        returns_mask(kind != Kind::kEfficient &&
+                     call.boolean_arg(kind == Kind::kFlash ? 2 : 3, false)) {}
+  Kind kind;
+  bool bias;
+  bool computes_sums;
+  bool causal;
+  bool returns_mask;
+
+  // Which outputs there are: the result, logsumexp, flash's random state, the mask.
+  [[nodiscard]] bool has_mask() const { return kind == Kind::kFlash || returns_mask; }
+
+  [[nodiscard]] Row row(const RowEntry& out, const RowEntry& sums, const RowEntry& mask,
+                        const std::array<RowEntry, 3>& inputs, const RowEntry& bias_entry) const {
+    Row row = {out, computes_sums ? sums : RowEntry(kR)};
+    if (kind == Kind::kFlash) row.push_back(kR);
+    if (has_mask()) row.push_back(returns_mask ? mask : RowEntry(kR));
+    row.insert(row.end(), inputs.begin(), inputs.end());
+    if (bias) row.push_back(bias_entry);
+    return row;
+  }
+  [[nodiscard]] Row alike(const RowEntry& entry) const {
+    return row(entry, entry, entry, {entry, entry, entry}, entry);
+  }
+};
+
+std::vector<TensorMeta> forward_outputs(const OpCall& call) {
+  expect_at_most(call, 4);
+  const Forward forward(call);
+  const Operands operands(call, 0);
+  const Shape& query = operands.query.shape;
+  TensorMeta out = operands.query;
+  out.strides.clear();
+  out.shape[3] = operands.value.shape[3];
+  if (forward.bias) {
+    const TensorMeta& bias = call.required_tensor(3).meta;
+    const Shape scores = {query[0], query[1], query[2], operands.key.shape[2]};
+    const TensorSpec whole{{.dtype = bias.dtype, .shape = scores, .strides = {}}, Layout()};
+    const std::array<const TensorSpec*, 2> both = {call.tensor(3), &whole};
+    if (broadcast_shape(both, call.op) != scores) {
+      fail(call, "a bias " + bias.text() + " for scores " + whole.meta.text());
+    }
+  }
+  TensorMeta sums{.dtype = DType::kF32, .shape = {query[0], query[1], query[2]}, .strides = {}};
+  if (forward.kind == Kind::kEfficient) {
+    sums.shape[2] = forward.computes_sums ? rounded_up(query[2], 32) : 0;
+  } else if (forward.kind == Kind::kCudnn) {
+    sums.shape.push_back(1);
+  }
+  std::vector<TensorMeta> outputs = {out, sums};
+  if (forward.kind == Kind::kFlash) {
+    outputs.push_back({.dtype = DType::kI64, .shape = {2}, .strides = {}});
+  }
+  if (!forward.has_mask()) return outputs;
+  TensorMeta mask{.dtype = operands.query.dtype, .shape = {0}, .strides = {}};
+  if (forward.returns_mask) {
+    const std::int64_t keys = operands.key.shape[2];
+    const std::int64_t block = query[3] > 64 ? 128 : 256;
+    const std::int64_t columns = keys <= 128   ? 128
+                                 : keys <= 256 ? 256
+                                               : (query[2] + block - 1) / block;
+    mask.shape = {query[0], query[1], query[2], columns};
+  }
+  outputs.push_back(mask);
+  return outputs;
+}
+
+Rows forward_rows(const OpCall& call, const OpRule&) {
+  const Forward forward(call);
+  // Its rows of shards leave out the bias, so that no layout fits.
+  if (forward.kind == Kind::kCudnn && forward.bias) {
+    fail(call, "PyTorch 2.13.0 refuses a bias here");
+  }
+  return {forward.alike(kR), forward.alike(Placement::shard(1)),
+          forward.alike(Placement::shard(0))};
+}
+
+// A bias has the shard of its scores, unless it repeats that dim.
+RowEntry bias_shard(const OpCall& call, int dim) {
+  if (call.tensor(3) == nullptr) return kR;
+  const Shape& shape = call.required_tensor(3).meta.shape;
+  const int own = dim - (4 - static_cast<int>(shape.size()));
+  return rows::shard_or_replicate(own < 0 || shape[static_cast<std::size_t>(own)] == 1 ? -1 : own);
+}
+
+Rows all_forward_rows(const OpCall& call, const OpRule&) {
+  const Forward forward(call);
+  const auto shard = [](int dim) { return RowEntry::any_shard(dim); };
+  Rows all;
+  for (const int dim : {1, 0}) {
+    const RowEntry s = shard(dim);
+    all.push_back(forward.row(s, s, s, {s, s, s}, bias_shard(call, dim)));
+  }
+  // Rows of the queries. A causal mask counts them; efficient attention pads its sums.
+  const bool padded = forward.kind == Kind::kEfficient && forward.computes_sums;
+  if (!forward.causal && !padded) {
+    all.push_back(
+        forward.row(shard(2), shard(2), shard(2), {shard(2), kR, kR}, bias_shard(call, 2)));
+  }
+  if (forward.kind != Kind::kFlash) {
+    all.push_back(forward.row(shard(3), kR, kR, {kR, kR, shard(3)}, kR));
+  }
+  for (const Placement& p : {kSum, kAvg}) all.push_back(forward.row(p, kR, kR, {kR, kR, p}, kR));
+  return all;
+}
+
+// -- Backward ----------------------------------------------------------------------------------
+// Tensors: gradient of the output, queries, keys, values; efficient: bias; output, logsumexp; flash:
+// offsets of the sequences, random state; efficient: random state; cudnn: random state, bias, offsets
+// of the sequences. Gradients of queries, keys, values and, of efficient, of the bias. --args: flash
+// and cudnn: rows of queries and keys, dropout, causal; efficient: dropout, which gradients, causal.
+
+struct Backward {
+  explicit Backward(const OpCall& call)
+      : kind(kind_of(call)),
+        bias_at(kind == Kind::kEfficient ? 4
+                : kind == Kind::kCudnn   ? 8
+                                         : kNone),
+        out_at(kind == Kind::kEfficient ? 5 : 4),
+        bias(bias_at != kNone && call.tensor(bias_at) != nullptr),
+        causal(call.boolean_arg(kind == Kind::kEfficient ? 2 : 3, false)) {}
+  static constexpr std::size_t kNone = 99;
+  Kind kind;
+  std::size_t bias_at;
+  std::size_t out_at;
+  bool bias;
+  bool causal;
+
+  // Gradients, then by argument: what the row says of each; R for what it leaves out.
+  struct Entries {
+    std::array<RowEntry, 3> gradients;
+    RowEntry bias_gradient = kR;
+    RowEntry grad_out = kR;
+    std::array<RowEntry, 3> operands = {kR, kR, kR};
+    RowEntry bias = kR;
+    RowEntry out = kR;
+    RowEntry sums = kR;
+  };
+  [[nodiscard]] Row row(const OpCall& call, const Entries& entries) const {
+    Row row(entries.gradients.begin(), entries.gradients.end());
+    if (kind == Kind::kEfficient && bias) row.push_back(entries.bias_gradient);
+    for (std::size_t i = 0; i < call.inputs.size(); ++i) {
+      if (call.tensor(i) == nullptr) continue;
+      row.push_back(i == 0            ? entries.grad_out
+                    : i <= 3          ? entries.operands[i - 1]
+                    : i == bias_at    ? entries.bias
+                    : i == out_at     ? entries.out
+                    : i == out_at + 1 ? entries.sums
+                                      : RowEntry(kR));
+    }
+    return row;
+  }
+  [[nodiscard]] Row alike(const OpCall& call, const RowEntry& entry) const {
+    return row(call, {.gradients = {entry, entry, entry},
+                      .bias_gradient = entry,
+                      .grad_out = entry,
+                      .operands = {entry, entry, entry},
+                      .bias = entry,
+                      .out = entry,
+                      .sums = entry});
+  }
+};
+
+std::vector<TensorMeta> backward_outputs(const OpCall& call) {
+  const Backward backward(call);
+  expect_at_most(call, backward.kind == Kind::kFlash ? 10 : backward.kind == Kind::kCudnn ? 11 : 9);
+  const Operands operands(call, 1);
+  Shape out = operands.query.shape;
+  out[3] = operands.value.shape[3];
+  for (const std::size_t i : {std::size_t{0}, backward.out_at}) {
+    if (call.required_tensor(i).meta.shape == out) continue;
+    fail(call, "found " + call.required_tensor(i).meta.text() + "; valid: the output's shape");
+  }
+  const Shape& sums = call.required_tensor(backward.out_at + 1).meta.shape;
+  const std::size_t sums_ndim = backward.kind == Kind::kCudnn ? 4 : 3;
+  if (sums.size() != sums_ndim || sums[0] != out[0] || sums[1] != out[1] || sums[2] < out[2]) {
+    fail(call, "found logsumexp " + call.required_tensor(backward.out_at + 1).meta.text() +
+                   "; valid: one a row of the queries");
+  }
+  std::vector<TensorMeta> outputs = {operands.query, operands.key, operands.value};
+  if (backward.kind == Kind::kEfficient && backward.bias) {
+    outputs.push_back(call.required_tensor(backward.bias_at).meta);
+  }
+  if (backward.bias && call.required_tensor(backward.bias_at).meta.ndim() != 4) {
+    fail(call, "a bias of 4 dims");
+  }
+  for (TensorMeta& meta : outputs) meta.strides.clear();
+  return outputs;
+}
+
+Rows backward_rows(const OpCall& call, const OpRule&) {
+  const Backward backward(call);
+  const auto expect = [&](std::initializer_list<std::size_t> arguments, bool given) {
+    for (const std::size_t i : arguments) {
+      if ((call.tensor(i) != nullptr) == given) continue;
+      fail(call, "PyTorch 2.13.0 refuses it " + std::string(given ? "without" : "with") +
+                     " tensor argument " + std::to_string(i));
+    }
+  };
+  if (backward.kind == Kind::kEfficient) expect({7, 8}, true);
+  if (backward.kind == Kind::kCudnn) expect({6, 7}, true);
+  if (backward.kind == Kind::kCudnn) expect({9, 10}, false);
+  return {backward.alike(call, kR), backward.alike(call, Placement::shard(1)),
+          backward.alike(call, Placement::shard(0))};
+}
+
+Rows all_backward_rows(const OpCall& call, const OpRule&) {
+  const Backward backward(call);
+  const auto shard = [](int dim) { return RowEntry::any_shard(dim); };
+  const Shape* bias = backward.bias ? &call.required_tensor(backward.bias_at).meta.shape : nullptr;
+  const auto repeats = [&](std::size_t dim) { return bias != nullptr && (*bias)[dim] == 1; };
+  Rows all;
+  for (const int dim : {1, 0}) {
+    // A bias that is repeated gets the sum of its gradients.
+    Backward::Entries entries;
+    entries.gradients = {shard(dim), shard(dim), shard(dim)};
+    entries.grad_out = shard(dim);
+    entries.operands = entries.gradients;
+    entries.out = shard(dim);
+    entries.sums = shard(dim);
+    const bool repeated = repeats(static_cast<std::size_t>(dim));
+    entries.bias = repeated ? RowEntry(kR) : shard(dim);
+    entries.bias_gradient = repeated ? RowEntry(kSum) : shard(dim);
+    all.push_back(backward.row(call, entries));
+  }
+  if (!backward.causal && backward.kind != Kind::kEfficient) {
+    all.push_back(backward.row(call, {.gradients = {shard(2), kSum, kSum},
+                                      .grad_out = shard(2),
+                                      .operands = {shard(2), kR, kR},
+                                      .bias = repeats(2) ? RowEntry(kR) : shard(2),
+                                      .out = shard(2),
+                                      .sums = shard(2)}));
+  }
+  // Rows of the keys and values: each has a part of every query's gradient.
+  if (!backward.causal) {
+    const RowEntry bias_entry = repeats(3) ? RowEntry(kR) : shard(3);
+    all.push_back(backward.row(call, {.gradients = {kSum, shard(2), shard(2)},
+                                      .bias_gradient = repeats(3) ? RowEntry(kSum) : shard(3),
+                                      .operands = {kR, shard(2), shard(2)},
+                                      .bias = bias_entry}));
+  }
+  if (backward.kind != Kind::kFlash) {
+    all.push_back(backward.row(call, {.gradients = {kSum, kSum, shard(3)},
+                                      .bias_gradient = kSum,
+                                      .grad_out = shard(3),
+                                      .operands = {kR, kR, shard(3)},
+                                      .out = shard(3)}));
+  }
+  for (const Placement& p : {kSum, kAvg}) {
+    all.push_back(backward.row(call, {.gradients = {p, p, p}, .bias_gradient = p, .grad_out = p}));
+    // The other gradients are linear in values and output together.
+    all.push_back(backward.row(
+        call, {.gradients = {p, p, kR}, .bias_gradient = p, .operands = {kR, kR, p}, .out = p}));
+  }
+  all.push_back(backward.row(
+      call, {.gradients = {kAvg, kAvg, kR}, .bias_gradient = kAvg, .operands = {kR, kR, kAvg}}));
+  all.push_back(
+      backward.row(call, {.gradients = {kAvg, kAvg, kR}, .bias_gradient = kAvg, .out = kAvg}));
+  return all;
+}
+
+// Two products, of queries with keys and of scores with values; twice as many and one more backward.
+double products_flops(std::span<const Shape> local, std::size_t first, double products) {
+  if (local.size() < first + 3 || local[first].size() != 4 || local[first + 1].size() != 4) {
+    return 0.0;
+  }
+  double flops = 2.0 * products * static_cast<double>(local[first + 1][2]);
+  for (const std::int64_t extent : local[first]) flops *= static_cast<double>(extent);
+  return flops;
+}
+double forward_flops(std::span<const Shape> local, const OpCall&) {
+  return products_flops(local, 0, 2.0);
+}
+double backward_flops(std::span<const Shape> local, const OpCall&) {
+  return products_flops(local, 1, 5.0);
+}
+
+constexpr OpRule forward(std::string_view op, unsigned sets, RowsOf rows) {
+  return {.op = op,
+          .sets = sets,
+          .outputs = forward_outputs,
+          .rows = rows,
+          .kernel = Kernel::kAttention,
+          .flops = forward_flops};
+}
+constexpr OpRule backward(std::string_view op, unsigned sets, RowsOf rows) {
+  return {.op = op,
+          .sets = sets,
+          .outputs = backward_outputs,
+          .rows = rows,
+          .kernel = Kernel::kAttention,
+          .flops = backward_flops};
+}
+
+constexpr std::string_view kFlash = "aten._scaled_dot_product_flash_attention.default";
+constexpr std::string_view kFlashBackward =
+    "aten._scaled_dot_product_flash_attention_backward.default";
+constexpr std::string_view kEfficient = "aten._scaled_dot_product_efficient_attention.default";
+constexpr std::string_view kEfficientBackward =
+    "aten._scaled_dot_product_efficient_attention_backward.default";
+constexpr std::string_view kCudnn = "aten._scaled_dot_product_cudnn_attention.default";
+constexpr std::string_view kCudnnBackward =
+    "aten._scaled_dot_product_cudnn_attention_backward.default";
+
+constexpr OpRule kRules[] = {
+    forward(kCudnn, kDTensor213, forward_rows),
+    forward(kCudnn, kShardlab, all_forward_rows),
+    backward(kCudnnBackward, kDTensor213, backward_rows),
+    backward(kCudnnBackward, kShardlab, all_backward_rows),
+    forward(kEfficient, kDTensor213, forward_rows),
+    forward(kEfficient, kShardlab, all_forward_rows),
+    backward(kEfficientBackward, kDTensor213, backward_rows),
+    backward(kEfficientBackward, kShardlab, all_backward_rows),
+    forward(kFlash, kDTensor213, forward_rows),
+    forward(kFlash, kShardlab, all_forward_rows),
+    backward(kFlashBackward, kDTensor213, backward_rows),
+    backward(kFlashBackward, kShardlab, all_backward_rows),
+};
+
+}  // namespace
+
+OP_RULES(attention){kRules};
+
+}  // namespace shardlab

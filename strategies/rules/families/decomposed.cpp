@@ -1,0 +1,346 @@
+// Ops that PyTorch 2.13.0 has no rule for: it shards them through their decomposition
+// (decomposition.h), which finds less than holds and, where the program counts elements, more: the
+// divisor of a mean's gradient is the global count there, a rank's own count when the op runs on its
+// shard. The rule set shardlab has them as rows. Source: PyTorch 2.13.0, _decompositions.py.
+#include <algorithm>
+
+#include "costmodel/base/error.h"
+#include "strategies/rules/decomposition.h"
+#include "strategies/rules/pointwise.h"
+#include "strategies/rules/reduction_args.h"
+#include "strategies/rules/rule_rows.h"
+
+namespace shardlab {
+namespace {
+
+using rows::kAvg;
+using rows::kMax;
+using rows::kMin;
+using rows::kR;
+using rows::kSum;
+
+constexpr Placement kProduct = Placement::partial(ReduceOp::kProduct);
+
+Shape common_shape(const OpCall& call) {
+  const auto tensors = call.tensors();
+  return broadcast_shape({tensors.data(), tensors.size()}, call.op);
+}
+
+// -- Rows of the rule set shardlab ----------------------------------------------------------------
+
+void add_partials(Rows& all, const OpCall& call, std::span<const PartialRow> partials) {
+  for (const PartialRow& partial : partials) {
+    if (partial.size != 1 + call.tensors().size()) continue;
+    all.emplace_back(partial.entries.begin(), partial.entries.begin() + partial.size);
+  }
+}
+
+// Shards of every dim of the common shape; `output` is what the output is where dim `d` is sharded.
+template <class Output>
+void add_shards(Rows& all, const OpCall& call, std::size_t outputs, Output&& output) {
+  const Shape common = common_shape(call);
+  for (int d = 0; d < static_cast<int>(common.size()); ++d) {
+    Row row(outputs, output(d));
+    for (const TensorSpec* tensor : call.tensors()) {
+      row.push_back(rows::shard_or_replicate(operand_dim(tensor->meta.shape, common, d)));
+    }
+    all.push_back(row);
+  }
+}
+
+Rows elementwise_rows(const OpCall& call, const OpRule& rule) {
+  Rows all;
+  add_shards(all, call, rule.outputs(call).size(), &RowEntry::any_shard);
+  add_partials(all, call, rule.partial_rows);
+  return all;
+}
+
+enum Reduction : std::int64_t { kNone = 0, kMean = 1 };
+
+// A loss reduces over its shards: --args begin with the reduction.
+template <std::size_t kReductionArg>
+Rows loss_rows(const OpCall& call, const OpRule& rule) {
+  const std::int64_t reduction = call.integer_arg(kReductionArg, kMean);
+  Rows all;
+  add_shards(all, call, 1, [&](int dim) {
+    if (reduction == kNone) return RowEntry::any_shard(dim);
+    return RowEntry(reduction == kMean ? kAvg : kSum);
+  });
+  add_partials(all, call, rule.partial_rows);
+  return all;
+}
+
+// An average of local averages is the average only where every shard has as many rows.
+template <std::size_t kReductionArg>
+bool mean_is_even(const OpCall& call, std::span<const Placements> inputs, const DeviceMesh& mesh) {
+  if (call.integer_arg(kReductionArg, kMean) != kMean) return true;
+  const auto tensors = call.tensors();
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    for (int d = 0; d < tensors[i]->meta.ndim(); ++d) {
+      if (!is_evenly_shardable_on_dim(tensors[i]->meta.shape, inputs[i], mesh, d)) return false;
+    }
+  }
+  return true;
+}
+
+// A rank would divide a mean's gradient by its own count, so nothing is sharded there.
+template <std::size_t kReductionArg>
+Rows gradient_rows(const OpCall& call, const OpRule& rule) {
+  Rows all;
+  if (call.integer_arg(kReductionArg, kMean) != kMean) {
+    add_shards(all, call, 1, &RowEntry::any_shard);
+  }
+  add_partials(all, call, rule.partial_rows);
+  return all;
+}
+
+// A factor of the gradient that is nowhere negative keeps maxima and minima.
+void add_extremes(Rows& all) {
+  all.push_back({kMax, kMax, kR});
+  all.push_back({kMin, kMin, kR});
+}
+
+Rows softplus_rows(const OpCall& call, const OpRule& rule) {
+  Rows all = elementwise_rows(call, rule);
+  add_extremes(all);
+  return all;
+}
+
+Rows leaky_relu_rows(const OpCall& call, const OpRule& rule) {
+  Rows all = elementwise_rows(call, rule);
+  if (call.number_arg(0, 0.01) >= 0.0) add_extremes(all);
+  return all;
+}
+
+Rows elu_rows(const OpCall& call, const OpRule& rule) {
+  Rows all = elementwise_rows(call, rule);
+  const double scale = call.number_arg(1, 1.0);
+  const double below = call.number_arg(0, 1.0) * scale * call.number_arg(2, 1.0);
+  const bool by_result = call.boolean_arg(3, false);  // its factor is of any sign
+  if (scale >= 0.0 && below >= 0.0 && !by_result) add_extremes(all);
+  return all;
+}
+
+Rows rsub_rows(const OpCall& call, const OpRule& rule) {
+  Rows all = elementwise_rows(call, rule);
+  const bool falls = call.number_arg(0, 1.0) >= 0.0;
+  all.push_back({kMax, falls ? kMin : kMax, kR});
+  all.push_back({kMin, falls ? kMax : kMin, kR});
+  return all;
+}
+
+// Averages, and where the op is `linear` in it sums, of one tensor argument beside replicas.
+void add_linear(Rows& all, const OpCall& call, std::size_t argument, bool linear) {
+  if (call.tensor(argument) == nullptr) return;
+  for (const Placement& partial : {kSum, kAvg}) {
+    if (partial == kSum && !linear) continue;
+    Row row(1 + call.tensors().size(), kR);
+    row[0] = partial;
+    row[1 + call.position(argument)] = partial;
+    all.push_back(row);
+  }
+}
+
+std::string_view cross_entropy_excuse(const OpCall&, const Row& row) {
+  const Placement& out = row[0].placement();
+  const bool extreme = out == kMax || out == kMin;
+  return extreme ? "whether it rises with the target depends on the values of self" : "";
+}
+
+// Of self, target and weight.
+Rows cross_entropy_rows(const OpCall& call, const OpRule& rule) {
+  Rows all = loss_rows<0>(call, rule);
+  add_linear(all, call, 1, false);
+  add_linear(all, call, 2, true);
+  return all;
+}
+
+// Of the gradient, self, target and weight.
+Rows cross_entropy_gradient_rows(const OpCall& call, const OpRule& rule) {
+  Rows all = gradient_rows<0>(call, rule);
+  add_linear(all, call, 0, true);
+  add_linear(all, call, 2, false);
+  add_linear(all, call, 3, true);
+  return all;
+}
+
+// Of self, target, weight and the weight of positives.
+Rows logits_rows(const OpCall& call, const OpRule& rule) {
+  Rows all = cross_entropy_rows(call, rule);
+  add_linear(all, call, 3, false);
+  return all;
+}
+
+// --args: the dim, keepdim.
+Rows aminmax_rows(const OpCall& call, const OpRule&) {
+  const TensorMeta& meta = call.required_tensor(0).meta;
+  const ReducedDims reduction = reduced_dims(call, meta.ndim());
+  Rows all;
+  for (int d = 0; d < meta.ndim(); ++d) {
+    const RowEntry shard = RowEntry::any_shard(d);
+    if (reduction.reduced[static_cast<std::size_t>(d)]) {
+      all.push_back({kMin, kMax, shard});
+    } else {
+      const RowEntry kept = RowEntry::any_shard(reduction.output_dim(d));
+      all.push_back({kept, kept, shard});
+    }
+  }
+  return all;
+}
+
+// A shard without rows has neither a minimum nor a maximum.
+bool every_shard_has_rows(const OpCall& call, std::span<const Placements> inputs,
+                          const DeviceMesh& mesh) {
+  const Shape& shape = call.tensors()[0]->meta.shape;
+  const ReducedDims reduction = reduced_dims(call, static_cast<int>(shape.size()));
+  for (std::size_t d = 0; d < shape.size(); ++d) {
+    const int dim = static_cast<int>(d);
+    const bool empty = local_extents(shape, dim, Layout(inputs[0]), mesh).front() == 0;
+    if (reduction.reduced[d] && empty) return false;
+  }
+  return true;
+}
+
+// -- Partials: output | inputs ----------------------------------------------------------------------
+
+// In the first input (the gradient of the output).
+constexpr PartialRow kLinearInFirst[] = {{{kSum, kSum, kR}, 3},
+                                         {{kAvg, kAvg, kR}, 3},
+                                         {{kSum, kSum, kR, kR}, 4},
+                                         {{kAvg, kAvg, kR, kR}, 4}};
+// In the slope below zero: affine, and falling where the input is negative.
+constexpr PartialRow kSlope[] = {
+    {{kAvg, kR, kAvg}, 3}, {{kMax, kR, kMin}, 3}, {{kMin, kR, kMax}, 3}};
+// Twice the difference of the last two, times the gradient.
+constexpr PartialRow kSquaredGradient[] = {{{kSum, kSum, kR, kR}, 4},   {{kAvg, kAvg, kR, kR}, 4},
+                                           {{kSum, kR, kSum, kSum}, 4}, {{kAvg, kR, kAvg, kAvg}, 4},
+                                           {{kAvg, kR, kAvg, kR}, 4},   {{kAvg, kR, kR, kAvg}, 4}};
+constexpr PartialRow kNonDecreasing[] = {{{kMax, kMax}, 2}, {{kMin, kMin}, 2}};
+constexpr PartialRow kDifference[] = {{{kSum, kSum, kSum}, 3}, {{kAvg, kAvg, kAvg}, 3},
+                                      {{kAvg, kAvg, kR}, 3},   {{kAvg, kR, kAvg}, 3},
+                                      {{kMax, kR, kMax}, 3},   {{kMin, kR, kMin}, 3}};
+// Each element is one of the first and the last input's.
+constexpr PartialRow kEither[] = {{{kSum, kSum, kR, kSum}, 4},
+                                  {{kAvg, kAvg, kR, kAvg}, 4},
+                                  {{kMax, kMax, kR, kMax}, 4},
+                                  {{kMin, kMin, kR, kMin}, 4},
+                                  {{kProduct, kProduct, kR, kProduct}, 4},
+                                  {{kAvg, kAvg, kR, kR}, 4},
+                                  {{kAvg, kR, kR, kAvg}, 4},
+                                  {{kMax, kMax, kR, kR}, 4},
+                                  {{kMax, kR, kR, kMax}, 4},
+                                  {{kMin, kMin, kR, kR}, 4},
+                                  {{kMin, kR, kR, kMin}, 4}};
+
+// PyTorch's program of this loss knows no other reduction by its number.
+Rows mean_alone_rows(const OpCall& call, const OpRule& rule) {
+  if (call.integer_arg(1, kMean) != kMean) {
+    throw InputError(call.op + ": PyTorch 2.13.0 refuses a reduction other than 1 (mean)");
+  }
+  return decomposed_rows(call, rule);
+}
+
+// -- Rules --------------------------------------------------------------------------------------
+
+constexpr OpRule decomposed(std::string_view op) {
+  return {.op = op,
+          .sets = kDTensor213,
+          .outputs = decomposed_outputs,
+          .rows = decomposed_rows,
+          .flops = pointwise_flops};
+}
+
+constexpr OpRule as_rows(std::string_view op, RowsOf rows,
+                         std::span<const PartialRow> partials = {}) {
+  return {.op = op,
+          .sets = kShardlab,
+          .outputs = decomposed_outputs,
+          .rows = rows,
+          .partial_rows = partials,
+          .flops = pointwise_flops};
+}
+
+template <std::size_t kReductionArg = 0>
+constexpr OpRule loss(std::string_view op, std::span<const PartialRow> partials = {}) {
+  OpRule rule = as_rows(op, loss_rows<kReductionArg>, partials);
+  rule.filter = mean_is_even<kReductionArg>;
+  return rule;
+}
+
+template <std::size_t kReductionArg = 0>
+constexpr OpRule gradient(std::string_view op, std::span<const PartialRow> partials) {
+  return as_rows(op, gradient_rows<kReductionArg>, partials);
+}
+
+constexpr OpRule with_excuse(OpRule rule, std::string_view (*excuse)(const OpCall&, const Row&)) {
+  rule.excuse = excuse;
+  return rule;
+}
+
+constexpr OpRule with_filter(OpRule rule, bool (*filter)(const OpCall&, std::span<const Placements>,
+                                                         const DeviceMesh&)) {
+  rule.filter = filter;
+  return rule;
+}
+
+constexpr OpRule kRules[] = {
+    decomposed("aten._prelu_kernel.default"),
+    as_rows("aten._prelu_kernel.default", elementwise_rows, kSlope),
+    decomposed("aten.aminmax.default"),
+    with_filter(as_rows("aten.aminmax.default", aminmax_rows), every_shard_has_rows),
+    decomposed("aten.binary_cross_entropy.default"),
+    with_excuse(with_filter(as_rows("aten.binary_cross_entropy.default", cross_entropy_rows),
+                            mean_is_even<0>),
+                cross_entropy_excuse),
+    decomposed("aten.binary_cross_entropy_backward.default"),
+    as_rows("aten.binary_cross_entropy_backward.default", cross_entropy_gradient_rows),
+    decomposed("aten.binary_cross_entropy_with_logits.default"),
+    with_filter(as_rows("aten.binary_cross_entropy_with_logits.default", logits_rows),
+                mean_is_even<0>),
+    decomposed("aten.elu_backward.default"),
+    as_rows("aten.elu_backward.default", elu_rows, kLinearInFirst),
+    decomposed("aten.hardswish.default"),
+    as_rows("aten.hardswish.default", elementwise_rows),
+    decomposed("aten.huber_loss.default"),
+    loss("aten.huber_loss.default"),
+    decomposed("aten.huber_loss_backward.default"),
+    gradient("aten.huber_loss_backward.default", kLinearInFirst),
+    decomposed("aten.l1_loss.default"),
+    loss("aten.l1_loss.default"),
+    decomposed("aten.leaky_relu_backward.default"),
+    as_rows("aten.leaky_relu_backward.default", leaky_relu_rows, kLinearInFirst),
+    decomposed("aten.log_sigmoid_forward.default"),
+    as_rows("aten.log_sigmoid_forward.default", elementwise_rows),
+    {.op = "aten.margin_ranking_loss.default",
+     .sets = kDTensor213,
+     .outputs = decomposed_outputs,
+     .rows = mean_alone_rows,
+     .flops = pointwise_flops},
+    loss<1>("aten.margin_ranking_loss.default"),
+    decomposed("aten.masked_fill.Tensor"),
+    as_rows("aten.masked_fill.Tensor", elementwise_rows, kEither),
+    decomposed("aten.mse_loss.default"),
+    loss("aten.mse_loss.default"),
+    decomposed("aten.mse_loss_backward.default"),
+    gradient("aten.mse_loss_backward.default", kSquaredGradient),
+    decomposed("aten.rsub.Tensor"),
+    as_rows("aten.rsub.Tensor", rsub_rows, kDifference),
+    decomposed("aten.smooth_l1_loss.default"),
+    loss("aten.smooth_l1_loss.default"),
+    decomposed("aten.smooth_l1_loss_backward.default"),
+    gradient("aten.smooth_l1_loss_backward.default", kLinearInFirst),
+    decomposed("aten.soft_margin_loss.default"),
+    loss("aten.soft_margin_loss.default"),
+    decomposed("aten.soft_margin_loss_backward.default"),
+    gradient("aten.soft_margin_loss_backward.default", kLinearInFirst),
+    decomposed("aten.softplus_backward.default"),
+    as_rows("aten.softplus_backward.default", softplus_rows, kLinearInFirst),
+    decomposed("aten.special_ndtr.default"),
+    as_rows("aten.special_ndtr.default", elementwise_rows, kNonDecreasing),
+};
+
+}  // namespace
+
+OP_RULES(decomposed){kRules};
+
+}  // namespace shardlab

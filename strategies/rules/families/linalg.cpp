@@ -1,0 +1,225 @@
+// Linear algebra: matrices are the last two dims and stay whole, the dims before them are a batch;
+// solutions are linear in what is solved for. Of svd, qr and eigh PyTorch names one output, of eig
+// it has complex numbers: they are not here. Source: PyTorch 2.13.0, _ops/_math_ops.py
+// (linalg_batch_dim_strategy, linalg_cross_strategy).
+#include <map>
+
+#include "costmodel/base/error.h"
+#include "strategies/rules/rule_rows.h"
+#include "strategies/rules/tensor_args.h"
+
+namespace shardlab {
+namespace {
+
+using rows::kAvg;
+using rows::kR;
+using rows::kSum;
+
+// Matrix dims of each tensor after the batch, as letters: "nn,nc" are a square matrix and one of as
+// many rows. k is the smaller of m and n; # marks i32.
+struct Matrices {
+  std::string_view op;
+  std::string_view inputs;
+  std::string_view outputs;
+  int linear = -1;  // the input that the first output is linear in
+};
+constexpr std::array<Matrices, 13> kMatrices = {{
+    {"aten._linalg_det.default", "nn", ",nn,n#"},
+    {"aten._linalg_slogdet.default", "nn", ",,nn,n#"},
+    {"aten._linalg_solve_ex.default", "nn,rc", "rc,nn,n#,#", 1},
+    {"aten.cholesky.default", "nn", "nn"},
+    {"aten.cholesky_inverse.default", "nn", "nn"},
+    {"aten.cholesky_solve.default", "rc,nn", "rc", 0},
+    {"aten.linalg_cholesky_ex.default", "nn", "nn,#"},
+    {"aten.linalg_inv_ex.default", "nn", "nn,#"},
+    {"aten.linalg_lu.default", "mn", "mm,mk,kn"},
+    {"aten.linalg_lu_factor_ex.default", "mn", "mn,k#,#"},
+    {"aten.linalg_matrix_exp.default", "nn", "nn"},
+    {"aten.linalg_solve_triangular.default", "nn,rc", "rc", 1},
+    {"aten.triangular_solve.default", "rc,nn", "rc,nn", 0},
+}};
+
+const Matrices& matrices_of(const OpCall& call) {
+  for (const Matrices& row : kMatrices) {
+    if (row.op == call.op) return row;
+  }
+  SHARDLAB_CHECK(false, "no matrices of ", call.op);
+}
+
+std::vector<std::string> split(std::string_view text) {
+  std::vector<std::string> parts(1);
+  for (const char c : text) {
+    if (c == ',') {
+      parts.emplace_back();
+    } else {
+      parts.back() += c;
+    }
+  }
+  return parts;
+}
+
+std::vector<TensorMeta> outputs(const OpCall& call) {
+  const Matrices& matrices = matrices_of(call);
+  const std::vector<std::string> inputs = split(matrices.inputs);
+  expect_tensors(call, inputs.size());
+  const auto tensors = call.tensors();
+  std::map<char, std::int64_t> extents;
+  const auto letters = [](const std::string& part) {
+    return part.ends_with('#') ? part.substr(0, part.size() - 1) : part;
+  };
+  const std::size_t first = letters(inputs[0]).size();
+  Shape batch = tensors[0]->meta.shape;
+  bool fits = batch.size() >= first;
+  if (fits) batch.resize(batch.size() - first);
+  for (std::size_t i = 0; fits && i < inputs.size(); ++i) {
+    const Shape& shape = tensors[i]->meta.shape;
+    const std::string own = letters(inputs[i]);
+    fits = shape.size() == batch.size() + own.size() &&
+           std::equal(batch.begin(), batch.end(), shape.begin());
+    for (std::size_t d = 0; fits && d < own.size(); ++d) {
+      const auto [extent, is_new] = extents.emplace(own[d], shape[batch.size() + d]);
+      fits = is_new || extent->second == shape[batch.size() + d];
+    }
+    if (i == 0 && fits && extents.contains('m')) {
+      extents['k'] = std::min(extents['m'], extents['n']);
+    }
+    if (fits && !inputs[i].ends_with('#')) fits = is_floating_point(tensors[i]->meta.dtype);
+  }
+  if (!fits) {
+    std::string found;
+    for (const TensorSpec* tensor : tensors) {
+      found += (found.empty() ? "" : ", ") + tensor->meta.text();
+    }
+    throw InputError(call.op + ": found " + found + "; valid: a batch, then " +
+                     std::string(matrices.inputs));
+  }
+  std::vector<TensorMeta> result;
+  for (const std::string& part : split(matrices.outputs)) {
+    TensorMeta& meta = result.emplace_back();
+    meta.dtype = part.ends_with('#') ? DType::kI32 : tensors[0]->meta.dtype;
+    meta.shape = batch;
+    for (const char letter : letters(part)) meta.shape.push_back(extents.at(letter));
+    if (meta.bytes() > kMaxTensorBytes) {  // a square one beside a flat matrix
+      throw InputError(call.op + ": a result would have " + meta.text() +
+                       "; valid: up to 2^53 bytes");
+    }
+  }
+  return result;
+}
+
+// Whether the unknowns of a solution stand to the right of the matrix: then columns are apart.
+bool is_left(const OpCall& call) {
+  if (call.op == "aten.linalg_solve_triangular.default") return call.boolean_arg(1, true);
+  if (call.op == "aten._linalg_solve_ex.default") return call.boolean_arg(0, true);
+  return true;
+}
+
+Rows batch_rows(const OpCall& call, const OpRule& rule) {
+  const Matrices& matrices = matrices_of(call);
+  const std::size_t results = split(matrices.outputs).size();
+  const std::size_t tensors = results + call.tensors().size();
+  const int ndim = call.tensors()[0]->meta.ndim();
+  Rows rows;
+  for (int d = 0; d < ndim - 2; ++d) {
+    rows.push_back(rows::all_alike(tensors, RowEntry::any_shard(d)));
+  }
+  if (matrices.linear < 0) return rows;
+  const auto alone = [&](const RowEntry& entry) {
+    Row row(tensors, kR);
+    row[0] = row[results + static_cast<std::size_t>(matrices.linear)] = entry;
+    rows.push_back(row);
+  };
+  if ((rule.sets & kShardlab) != 0) {
+    alone(kSum);
+    alone(kAvg);
+    alone(RowEntry::any_shard(is_left(call) ? ndim - 1 : ndim - 2));
+  } else if (call.op == "aten.linalg_solve_triangular.default") {
+    alone(kSum);
+    alone(kAvg);
+    for (int d = 0; d < ndim - 2; ++d) alone(RowEntry::any_shard(d));
+  } else if (call.op != "aten.triangular_solve.default") {
+    alone(kSum);
+  }
+  return rows;
+}
+
+std::string_view excuse_one_element(const OpCall& call, const Row&) {
+  const bool one = call.tensors()[0]->meta.shape.back() == 1;
+  return one ? "the factor of one element is its root, which is monotone" : "";
+}
+
+// linalg_cross(self, other, dim)
+int cross_dim(const OpCall& call) {
+  expect_tensors(call, 2);
+  return dim_of(call, 0, -1, call.required_tensor(0).meta.ndim());
+}
+
+std::vector<TensorMeta> cross_outputs(const OpCall& call) {
+  const int dim = cross_dim(call);
+  const TensorMeta& self = call.required_tensor(0).meta;
+  const TensorMeta& other = call.required_tensor(1).meta;
+  if (self.shape != other.shape || self.shape[static_cast<std::size_t>(dim)] != 3) {
+    throw InputError(call.op + ": found " + self.text() + " and " + other.text() +
+                     "; valid: equal shapes with 3 in dim " + std::to_string(dim));
+  }
+  return {TensorMeta{.dtype = self.dtype, .shape = self.shape, .strides = {}}};
+}
+
+Rows cross_rows(const OpCall& call, const OpRule& rule) {
+  const int dim = cross_dim(call);
+  Rows rows;
+  for (int d = 0; d < call.required_tensor(0).meta.ndim(); ++d) {
+    if (d != dim) rows.push_back(rows::all_alike(3, RowEntry::any_shard(d)));
+  }
+  if ((rule.sets & kShardlab) == 0) return rows;
+  for (const Placement& partial : {kSum, kAvg}) {
+    rows.push_back({partial, partial, kR});
+    rows.push_back({partial, kR, partial});
+  }
+  return rows;
+}
+
+constexpr OpRule ruled(std::string_view op, unsigned sets) {
+  return {.op = op, .sets = sets, .outputs = outputs, .rows = batch_rows};
+}
+constexpr OpRule factor(std::string_view op) {
+  OpRule rule = ruled(op, kDTensor213 | kShardlab);
+  rule.excuse = excuse_one_element;
+  return rule;
+}
+
+constexpr unsigned kBoth = kDTensor213 | kShardlab;
+
+constexpr OpRule kRules[] = {
+    ruled("aten._linalg_det.default", kBoth),
+    ruled("aten._linalg_slogdet.default", kBoth),
+    ruled("aten._linalg_solve_ex.default", kDTensor213),
+    ruled("aten._linalg_solve_ex.default", kShardlab),
+    factor("aten.cholesky.default"),
+    ruled("aten.cholesky_inverse.default", kBoth),
+    ruled("aten.cholesky_solve.default", kDTensor213),
+    ruled("aten.cholesky_solve.default", kShardlab),
+    factor("aten.linalg_cholesky_ex.default"),
+    {.op = "aten.linalg_cross.default",
+     .sets = kDTensor213,
+     .outputs = cross_outputs,
+     .rows = cross_rows},
+    {.op = "aten.linalg_cross.default",
+     .sets = kShardlab,
+     .outputs = cross_outputs,
+     .rows = cross_rows},
+    ruled("aten.linalg_inv_ex.default", kBoth),
+    ruled("aten.linalg_lu.default", kBoth),
+    ruled("aten.linalg_lu_factor_ex.default", kBoth),
+    ruled("aten.linalg_matrix_exp.default", kBoth),
+    ruled("aten.linalg_solve_triangular.default", kDTensor213),
+    ruled("aten.linalg_solve_triangular.default", kShardlab),
+    ruled("aten.triangular_solve.default", kDTensor213),
+    ruled("aten.triangular_solve.default", kShardlab),
+};
+
+}  // namespace
+
+OP_RULES(linalg){kRules};
+
+}  // namespace shardlab

@@ -1,0 +1,341 @@
+// Layer, rms, batch and group norms and their backwards: the dims that are not normalised may be
+// sharded, of a batch norm the channels. The rule set shardlab adds what is linear: outputs in weight
+// and bias, gradients in the output's gradient; and any dim of a batch norm that does not train.
+// Source: PyTorch 2.13.0, _ops/_math_ops.py (layer_norm_single_dim_strategy and its neighbours,
+// batch_norm_strategy, batch_norm_backward_strategy, group_norm_strategy).
+#include <algorithm>
+#include <utility>
+
+#include "costmodel/base/error.h"
+#include "strategies/rules/norm_args.h"
+#include "strategies/rules/op_rule.h"
+#include "strategies/rules/rule_rows.h"
+
+namespace shardlab {
+namespace {
+
+using namespace rows;
+using Kind = NormArgs::Kind;
+
+// A row by the roles of its tensors; those that the call lacks are left out of it.
+struct NormRow {
+  RowEntry output = kR;      // or the gradient of the input
+  RowEntry statistics = kR;  // mean and rstd, out or in
+  RowEntry affine_gradient = kR;
+  RowEntry bias_gradient = kR;
+  RowEntry gradient = kR;
+  RowEntry input = kR;
+  RowEntry weight = kR;
+  RowEntry bias = kR;
+  RowEntry running = kR;
+};
+
+const TensorSpec* at(const OpCall& call, int position) {
+  return position < 0 ? nullptr : call.tensor(static_cast<std::size_t>(position));
+}
+
+// Which of a backward's three (two) gradients there are. Layer and rms norms have none for a weight
+// or bias that is not given.
+std::array<bool, 3> gradients_of(const OpCall& call) {
+  const NormArgs& args = norm_args(call.op);
+  const std::vector<bool> mask = output_mask(call);
+  std::array<bool, 3> there = {mask[0], mask[1], mask.size() > 2 && mask[2]};
+  if (args.kind != Kind::kBatch) {
+    there[1] = there[1] && at(call, args.weight) != nullptr;
+    there[2] = there[2] && at(call, args.bias) != nullptr;
+  }
+  return there;
+}
+
+Row row_of(const OpCall& call, const NormRow& norm) {
+  const NormArgs& args = norm_args(call.op);
+  Row row;
+  if (args.gradient >= 0) {
+    const auto there = gradients_of(call);
+    if (there[0]) row.push_back(norm.output);
+    if (there[1]) row.push_back(norm.affine_gradient);
+    if (there[2]) row.push_back(norm.bias_gradient);
+  } else {
+    row.push_back(norm.output);
+    for (int i = 1; i < std::min(args.outputs, 3); ++i) row.push_back(norm.statistics);
+    if (args.outputs == 4) row.push_back(kR);
+  }
+  for (int position = 0; position < args.tensors; ++position) {
+    if (at(call, position) == nullptr) continue;
+    row.push_back(position == args.input                           ? norm.input
+                  : position == args.gradient                      ? norm.gradient
+                  : position == args.weight                        ? norm.weight
+                  : position == args.bias                          ? norm.bias
+                  : position == args.mean || position == args.rstd ? norm.statistics
+                                                                   : norm.running);
+  }
+  return row;
+}
+
+// Statistics of halves are kept in f32; those of a group norm are not.
+DType statistics_dtype(const NormArgs& args, DType input) {
+  const bool half = input == DType::kF16 || input == DType::kBF16;
+  return half && args.kind != Kind::kGroup ? DType::kF32 : input;
+}
+
+Shape statistics_shape(const OpCall& call, const Shape& input) {
+  switch (norm_args(call.op).kind) {
+    case Kind::kLayer:
+    case Kind::kRms: {
+      Shape shape(input.begin(), input.begin() + normalized_axis(call));
+      shape.resize(input.size(), 1);
+      return shape;
+    }
+    case Kind::kBatch:
+      return {input[1]};
+    case Kind::kGroup:
+      break;
+  }
+  return {input[0], call.integer_arg(3, 1)};
+}
+
+std::vector<TensorMeta> backward_outputs(const OpCall& call, const TensorMeta& input) {
+  const NormArgs& args = norm_args(call.op);
+  const auto there = gradients_of(call);
+  std::vector<TensorMeta> outputs;
+  if (there[0]) outputs.push_back({.dtype = input.dtype, .shape = input.shape, .strides = {}});
+  Shape affine = {input.shape.size() > 1 ? input.shape[1] : 0};
+  if (args.kind != Kind::kBatch) {
+    affine.assign(input.shape.begin() + normalized_axis(call), input.shape.end());
+  }
+  const TensorSpec* weight = at(call, args.weight);
+  const TensorSpec* bias = at(call, args.bias);
+  const DType dtype = weight != nullptr ? weight->meta.dtype : input.dtype;
+  if (there[1]) outputs.push_back({.dtype = dtype, .shape = affine, .strides = {}});
+  if (there[2]) {
+    const DType own = bias != nullptr ? bias->meta.dtype : dtype;
+    outputs.push_back({.dtype = own, .shape = affine, .strides = {}});
+  }
+  if (outputs.empty()) throw InputError(call.op + ": the output mask leaves no output");
+  return outputs;
+}
+
+std::vector<TensorMeta> norm_outputs(const OpCall& call) {
+  check_norm(call);
+  const NormArgs& args = norm_args(call.op);
+  const TensorMeta& input = call.required_tensor(static_cast<std::size_t>(args.input)).meta;
+  if (args.gradient >= 0) return backward_outputs(call, input);
+  const TensorMeta out{.dtype = input.dtype, .shape = input.shape, .strides = {}};
+  const TensorMeta statistics{.dtype = statistics_dtype(args, input.dtype),
+                              .shape = statistics_shape(call, input.shape),
+                              .strides = {}};
+  std::vector<TensorMeta> outputs = {out, statistics};
+  if (args.outputs > 2) outputs.push_back(statistics);
+  // What cuDNN keeps for its backward; empty without it.
+  if (args.outputs == 4) outputs.push_back({.dtype = DType::kU8, .shape = {0}, .strides = {}});
+  return outputs;
+}
+
+// The rows that PyTorch has too.
+Rows rows_of_dims(const OpCall& call) {
+  const NormArgs& args = norm_args(call.op);
+  Rows rows;
+  if (args.kind == Kind::kBatch) {
+    const RowEntry data = RowEntry::any_shard(1);
+    const RowEntry channels = RowEntry::any_shard(0);
+    rows.push_back(row_of(call, {.output = data,
+                                 .statistics = channels,
+                                 .affine_gradient = channels,
+                                 .bias_gradient = channels,
+                                 .gradient = data,
+                                 .input = data,
+                                 .weight = channels,
+                                 .bias = channels,
+                                 .running = channels}));
+    return rows;
+  }
+  const int dims = args.kind == Kind::kGroup ? 1 : normalized_axis(call);
+  for (int d = 0; d < dims; ++d) {
+    const RowEntry shard = RowEntry::any_shard(d);
+    rows.push_back(row_of(call, {.output = shard,
+                                 .statistics = shard,
+                                 .affine_gradient = kSum,
+                                 .bias_gradient = kSum,
+                                 .gradient = shard,
+                                 .input = shard}));
+  }
+  return rows;
+}
+
+// The output is the normalised input times the weight, plus the bias.
+void add_affine_rows(Rows& rows, const OpCall& call) {
+  const NormArgs& args = norm_args(call.op);
+  const bool weighs = at(call, args.weight) != nullptr;
+  const bool biased = at(call, args.bias) != nullptr;
+  if (weighs) {
+    rows.push_back(row_of(call, {.output = kSum, .weight = kSum, .bias = kSum}));
+    rows.push_back(row_of(call, {.output = kAvg, .weight = kAvg, .bias = kAvg}));
+    if (biased) rows.push_back(row_of(call, {.output = kAvg, .weight = kAvg}));
+  }
+  if (!biased) return;
+  for (const Placement& p : {kAvg, kMax, kMin}) {
+    rows.push_back(row_of(call, {.output = p, .bias = p}));
+  }
+}
+
+void add_gradient_rows(Rows& rows, const OpCall& call) {
+  const bool weighs = at(call, norm_args(call.op).weight) != nullptr;
+  for (const Placement& p : {kSum, kAvg}) {
+    rows.push_back(
+        row_of(call, {.output = p, .affine_gradient = p, .bias_gradient = p, .gradient = p}));
+    // Only the gradient of the input has the weight as a factor.
+    if (weighs && gradients_of(call)[0]) {
+      rows.push_back(row_of(call, {.output = p, .weight = p}));
+    }
+  }
+}
+
+void set_input(Row& row, const OpCall& call, int position, const Placement& p) {
+  const std::size_t outputs = row.size() - call.tensors().size();
+  row[outputs + call.position(static_cast<std::size_t>(position))] = p;
+}
+
+// A batch norm that does not train is linear in the input, the running mean and the bias at once; an
+// average of some of them leaves the others as they are. The running mean is the saved one.
+void add_applied_rows(Rows& rows, const OpCall& call) {
+  const NormArgs& args = norm_args(call.op);
+  const bool biased = at(call, args.bias) != nullptr;
+  const auto add = [&](const Placement& p, bool input, bool mean, bool bias) {
+    Row row = row_of(call, {.output = p});
+    if (input) set_input(row, call, args.input, p);
+    if (mean) set_input(row, call, args.running_mean, p);
+    if (mean) row[1] = p;
+    if (bias) set_input(row, call, args.bias, p);
+    rows.push_back(std::move(row));
+  };
+  add(kSum, true, true, biased);
+  for (const bool bias : {false, true}) {
+    if (bias && !biased) continue;
+    add(kAvg, true, true, bias);
+    add(kAvg, true, false, bias);
+    add(kAvg, false, true, bias);
+  }
+  if (at(call, args.weight) != nullptr) return;
+  // Without a weight of unknown sign it grows with the input and falls with the running mean.
+  add(kMax, true, false, false);
+  add(kMin, true, false, false);
+  for (const auto& [out, mean] : {std::pair(kMax, kMin), std::pair(kMin, kMax)}) {
+    Row row = row_of(call, {.output = out});
+    set_input(row, call, args.running_mean, mean);
+    row[1] = mean;
+    rows.push_back(std::move(row));
+  }
+}
+
+// The gradient of the weight is linear in the input and the running mean at once.
+void add_applied_gradient_rows(Rows& rows, const OpCall& call) {
+  const NormArgs& args = norm_args(call.op);
+  if (!gradients_of(call)[1]) return;
+  const bool weighs = gradients_of(call)[0] && at(call, args.weight) != nullptr;
+  for (const Placement& p : {kSum, kAvg}) {
+    for (const bool weight : {false, true}) {
+      if (weight && !weighs) continue;
+      Row row = row_of(
+          call,
+          {.output = weight ? p : kR, .affine_gradient = p, .input = p, .weight = weight ? p : kR});
+      set_input(row, call, args.running_mean, p);
+      rows.push_back(std::move(row));
+    }
+  }
+}
+
+std::string_view excuse(const OpCall& call, const Row& row) {
+  const NormArgs& args = norm_args(call.op);
+  const std::size_t outputs = row.size() - call.tensors().size();
+  const auto is_moved = [&](int position) {
+    if (at(call, position) == nullptr) return false;
+    return row[outputs + call.position(static_cast<std::size_t>(position))] != RowEntry(kR);
+  };
+  const bool running = is_moved(args.running_mean) || is_moved(args.running_var);
+  if (args.kind == Kind::kBatch && is_training(call) && running) {
+    return "running statistics are not read when it trains";
+  }
+  if (args.gradient < 0) return "";
+  const bool saved = is_moved(args.mean) || is_moved(args.rstd);
+  if (args.kind == Kind::kBatch && !is_training(call) && saved) {
+    return "saved statistics are not read when it does not train";
+  }
+  if (is_moved(args.bias)) return "the bias is there for its shape alone";
+  if (!gradients_of(call)[0]) return "more is linear where the input's gradient is masked off";
+  return "";
+}
+
+Rows pytorch_rows(const OpCall& call, const OpRule&) {
+  check_norm(call);
+  return rows_of_dims(call);
+}
+
+Rows norm_rows(const OpCall& call, const OpRule&) {
+  check_norm(call);
+  const NormArgs& args = norm_args(call.op);
+  Rows rows = rows_of_dims(call);
+  if (args.kind == Kind::kBatch && !is_training(call)) {
+    const int ndim = call.required_tensor(static_cast<std::size_t>(args.input)).meta.ndim();
+    for (int d = 0; d < ndim; ++d) {
+      if (d == 1) continue;
+      const RowEntry shard = RowEntry::any_shard(d);
+      rows.push_back(row_of(call, {.output = shard,
+                                   .affine_gradient = kSum,
+                                   .bias_gradient = kSum,
+                                   .gradient = shard,
+                                   .input = shard}));
+    }
+    if (args.gradient < 0) {
+      add_applied_rows(rows, call);
+    } else {
+      add_applied_gradient_rows(rows, call);
+    }
+  }
+  if (args.gradient >= 0) {
+    add_gradient_rows(rows, call);
+  } else {
+    add_affine_rows(rows, call);
+  }
+  return rows;
+}
+
+constexpr OpRule norm(std::string_view op, unsigned set) {
+  return {.op = op,
+          .sets = set,
+          .outputs = norm_outputs,
+          .rows = set == kShardlab ? norm_rows : pytorch_rows,
+          .excuse = excuse,
+          .kernel = Kernel::kReduction,
+          .flops = first_input_flops};
+}
+
+constexpr OpRule kRules[] = {
+    norm("aten._batch_norm_with_update.default", kDTensor213),
+    norm("aten._batch_norm_with_update.default", kShardlab),
+    norm("aten._fused_rms_norm.default", kDTensor213),
+    norm("aten._fused_rms_norm.default", kShardlab),
+    norm("aten._fused_rms_norm_backward.default", kDTensor213),
+    norm("aten._fused_rms_norm_backward.default", kShardlab),
+    norm("aten._native_batch_norm_legit.default", kDTensor213),
+    norm("aten._native_batch_norm_legit.default", kShardlab),
+    norm("aten._native_batch_norm_legit.no_stats", kDTensor213),
+    norm("aten._native_batch_norm_legit.no_stats", kShardlab),
+    norm("aten._native_batch_norm_legit_no_training.default", kDTensor213),
+    norm("aten._native_batch_norm_legit_no_training.default", kShardlab),
+    norm("aten.native_batch_norm.default", kDTensor213),
+    norm("aten.native_batch_norm.default", kShardlab),
+    norm("aten.native_batch_norm_backward.default", kDTensor213),
+    norm("aten.native_batch_norm_backward.default", kShardlab),
+    norm("aten.native_group_norm.default", kDTensor213),
+    norm("aten.native_group_norm.default", kShardlab),
+    norm("aten.native_layer_norm.default", kDTensor213),
+    norm("aten.native_layer_norm.default", kShardlab),
+    norm("aten.native_layer_norm_backward.default", kDTensor213),
+    norm("aten.native_layer_norm_backward.default", kShardlab),
+};
+
+}  // namespace
+
+OP_RULES(norm){kRules};
+
+}  // namespace shardlab

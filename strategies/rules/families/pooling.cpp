@@ -1,0 +1,295 @@
+// Pooling and upsampling in two spatial dims: batch and channels come through, and partials where the
+// op is linear. The rule set shardlab adds rows (and columns) where they are cut between windows.
+// Source: PyTorch 2.13.0, _ops/_math_ops.py (pooling_strategy, pool_backward_strategy,
+// interp_upsample_1out_1in_strategy).
+#include <algorithm>
+
+#include "costmodel/base/error.h"
+#include "strategies/rules/op_rule.h"
+#include "strategies/rules/rule_rows.h"
+#include "strategies/rules/tensor_args.h"
+#include "strategies/rules/window.h"
+
+namespace shardlab {
+namespace {
+
+using rows::kAvg;
+using rows::kMax;
+using rows::kMin;
+using rows::kR;
+using rows::kSum;
+
+constexpr std::size_t kSpatial = 2;
+
+const TensorMeta& image(const OpCall& call, std::size_t tensor, bool may_lack_batch) {
+  const TensorMeta& in = call.required_tensor(tensor).meta;
+  if (in.ndim() != 4 && (in.ndim() != 3 || !may_lack_batch)) {
+    throw InputError(call.op + ": takes [N,C,H,W]" + (may_lack_batch ? " or [C,H,W]" : "") +
+                     ", found " + in.text());
+  }
+  return in;
+}
+
+const TensorMeta& only_image(const OpCall& call, bool may_lack_batch) {
+  expect_tensors(call, 1);
+  return image(call, 0, may_lack_batch);
+}
+
+// The image with other spatial extents.
+Shape resized(const OpCall& call, const TensorMeta& in, const std::vector<std::int64_t>& extents) {
+  Shape shape = in.shape;
+  for (std::size_t i = 0; i < kSpatial; ++i) {
+    if (extents[i] < 1) {
+      throw InputError(call.op + ": the window does not fit into " + in.text());
+    }
+    shape[shape.size() - kSpatial + i] = extents[i];
+  }
+  std::int64_t elements = 1;
+  for (const std::int64_t extent : shape) {
+    elements = saturating_product(elements, std::max<std::int64_t>(extent, 1));
+  }
+  if (elements > std::int64_t{1} << 53U)
+    throw InputError(call.op + ": a result past 2^53 elements");
+  return shape;
+}
+
+// Rows of the input that make rows of the output, and nothing else: so many of the one, of the other.
+struct Blocks {
+  std::int64_t in = 0;  // 0: there are no such blocks
+  std::int64_t out = 1;
+};
+
+struct Pooled {
+  Shape output;
+  Blocks blocks[kSpatial];
+};
+
+// -- Windows: --args are kernel, stride (empty: the kernel), padding, then dilation (max) and
+// whether a last window may reach past the end ---------------------------------------------------
+
+Pooled pooled(const OpCall& call, const TensorMeta& in, bool dilates) {
+  const auto kernel = by_spatial_dim(call, {0, kSpatial, {}, 1});
+  const auto stride = by_spatial_dim(call, {1, kSpatial, kernel, 1});
+  const auto padding = by_spatial_dim(call, {2, kSpatial, {0}, 0});
+  const auto dilation =
+      dilates ? by_spatial_dim(call, {3, kSpatial, {1}, 1}) : std::vector<std::int64_t>{1, 1};
+  const bool rounds_up = call.boolean_arg(dilates ? 4 : 3, false);
+  Pooled result;
+  std::vector<std::int64_t> extents;
+  for (std::size_t i = 0; i < kSpatial; ++i) {
+    const Window window{kernel[i], stride[i], padding[i], dilation[i]};
+    if (window.padding * 2 > window.kernel) {
+      throw InputError(call.op + ": padding " + std::to_string(window.padding) +
+                       "; valid: at most half of the kernel, " + std::to_string(window.kernel));
+    }
+    extents.push_back(window.places(in.shape[in.shape.size() - kSpatial + i], rounds_up));
+    if (window.lies_within_stride()) result.blocks[i] = {window.stride, 1};
+  }
+  result.output = resized(call, in, extents);
+  return result;
+}
+
+Pooled max_pooled(const OpCall& call) { return pooled(call, only_image(call, true), true); }
+Pooled avg_pooled(const OpCall& call) { return pooled(call, only_image(call, true), false); }
+
+// -- To given extents: --args begin with them ----------------------------------------------------
+
+Pooled adapted(const OpCall& call) {
+  const TensorMeta& in = only_image(call, true);
+  const auto extents = by_spatial_dim(call, {0, kSpatial, {}, 1});
+  Pooled result{.output = resized(call, in, extents), .blocks = {}};
+  for (std::size_t i = 0; i < kSpatial; ++i) {
+    const std::int64_t have = in.shape[in.shape.size() - kSpatial + i];
+    if (have > 0 && have % extents[i] == 0) result.blocks[i] = {have / extents[i], 1};
+  }
+  return result;
+}
+
+Pooled nearest(const OpCall& call) {
+  const TensorMeta& in = only_image(call, false);
+  const auto extents = by_spatial_dim(call, {0, kSpatial, {}, 1});
+  Pooled result{.output = resized(call, in, extents), .blocks = {}};
+  for (std::size_t i = 0; i < kSpatial; ++i) {
+    const std::int64_t have = in.shape[in.shape.size() - kSpatial + i];
+    const bool scales = call.args.size() > 1 + i && !call.args[1 + i].is_null();
+    if (have > 0 && extents[i] % have == 0 && !scales) result.blocks[i] = {1, extents[i] / have};
+  }
+  return result;
+}
+
+// A pixel is mixed from its neighbours: no blocks.
+Pooled bilinear(const OpCall& call) {
+  const TensorMeta& in = only_image(call, false);
+  return {.output = resized(call, in, by_spatial_dim(call, {0, kSpatial, {}, 1})), .blocks = {}};
+}
+
+// -- Rules -----------------------------------------------------------------------------------
+
+using Pool = Pooled (*)(const OpCall&);
+
+template <Pool pool, bool indexed>
+std::vector<TensorMeta> pool_outputs(const OpCall& call) {
+  const TensorMeta out{
+      .dtype = call.required_tensor(0).meta.dtype, .shape = pool(call).output, .strides = {}};
+  if (!indexed) return {out};
+  return {out, {.dtype = DType::kI64, .shape = out.shape, .strides = {}}};
+}
+
+// Concrete shards, batch first, channels of a batch last.
+template <std::size_t tensors>
+Rows pooling_rows(const OpCall& call, const OpRule& rule) {
+  static_cast<void>(rule.outputs(call));
+  Rows all = {rows::all_alike(tensors, Placement::shard(0))};
+  if (tensors == 2) {  // an average is linear
+    for (const Placement& p : {kSum, kAvg}) all.push_back(rows::all_alike(tensors, p));
+  }
+  if (call.required_tensor(0).meta.ndim() == 4) {
+    all.push_back(rows::all_alike(tensors, Placement::shard(1)));
+  }
+  return all;
+}
+
+Rows upsample_rows(const OpCall& call, const OpRule& rule) {
+  static_cast<void>(rule.outputs(call));
+  Rows all;
+  for (const RowEntry& entry :
+       {RowEntry::any_shard(0), RowEntry::any_shard(1), RowEntry(kSum), RowEntry(kAvg)}) {
+    all.push_back(rows::all_alike(2, entry));
+  }
+  return all;
+}
+
+enum class Linear : std::uint8_t { kNo, kSums, kCopies };
+
+template <Pool pool, Linear linear>
+Rows block_rows(const OpCall& call, const OpRule& rule) {
+  const std::size_t tensors = rule.outputs(call).size() + 1;
+  const int ndim = call.required_tensor(0).meta.ndim();
+  Rows all;
+  for (int d = 0; d < ndim - 2; ++d) {
+    all.push_back(rows::all_alike(tensors, RowEntry::any_shard(d)));
+  }
+  if (linear == Linear::kNo) return all;  // and indices are of the whole image
+  const Pooled pooled = pool(call);
+  for (int i = 0; i < 2; ++i) {
+    if (pooled.blocks[i].in == 0) continue;
+    all.push_back(rows::all_alike(tensors, RowEntry::any_shard(ndim - 2 + i)));
+  }
+  for (const Placement& p : {kSum, kAvg}) all.push_back(rows::all_alike(tensors, p));
+  if (linear == Linear::kCopies) {
+    for (const Placement& p : {kMin, kMax}) all.push_back(rows::all_alike(tensors, p));
+  }
+  return all;
+}
+
+// A shard of a spatial dim holds whole blocks, as many on each rank.
+template <Pool pool>
+bool blocks_are_whole(const OpCall& call, std::span<const Placements> inputs,
+                      const DeviceMesh& mesh) {
+  const Pooled pooled = pool(call);
+  const Shape& shape = call.required_tensor(0).meta.shape;
+  for (std::size_t i = 0; i < kSpatial; ++i) {
+    const std::size_t d = shape.size() - kSpatial + i;
+    const Blocks& block = pooled.blocks[i];
+    const bool is_sharded = std::any_of(
+        inputs[0].begin(), inputs[0].end(),
+        [&](const Placement& p) { return p.is_shard_like() && p.dim() == static_cast<int>(d); });
+    if (!is_sharded || (block.in == 1 && block.out == 1)) continue;
+    if (block.in == 0 || shape[d] % block.in != 0) return false;
+    Shape blocks = shape;
+    blocks[d] /= block.in;
+    if (!is_evenly_shardable_on_dim(blocks, inputs[0], mesh, static_cast<int>(d))) return false;
+  }
+  return true;
+}
+
+// -- max_pool2d_with_indices_backward: gradient, input, indices ----------------------------------
+
+std::vector<TensorMeta> backward_outputs(const OpCall& call) {
+  if (call.inputs.size() != 3) {
+    throw InputError(call.op + ": takes the output's gradient, an input and indices, found " +
+                     std::to_string(call.inputs.size()) + " tensors");
+  }
+  const TensorMeta& in = image(call, 1, true);
+  const Shape output = pooled(call, in, true).output;
+  for (const std::size_t tensor : {std::size_t{0}, std::size_t{2}}) {
+    if (call.required_tensor(tensor).meta.shape == output) continue;
+    throw InputError(call.op + ": " + call.required_tensor(tensor).meta.text() +
+                     " has not the output's shape, " +
+                     TensorMeta{.dtype = in.dtype, .shape = output, .strides = {}}.text());
+  }
+  return {TensorMeta{.dtype = in.dtype, .shape = in.shape, .strides = {}}};
+}
+
+Rows backward_rows(const OpCall& call, const OpRule& rule) {
+  static_cast<void>(rule.outputs(call));
+  Rows all = {rows::all_alike(4, RowEntry::any_shard(0))};
+  if (call.required_tensor(0).meta.ndim() == 4) {
+    all.push_back(rows::all_alike(4, RowEntry::any_shard(1)));
+  }
+  for (const Placement& p : {kSum, kAvg}) all.push_back({p, p, kR, kR});
+  return all;
+}
+
+std::string_view unread_input(const OpCall&, const Row& row) {
+  return row[2].placement().is_partial() ? "an input of which only the shape is needed" : "";
+}
+
+template <Pool pool>
+constexpr OpRule averaging(std::string_view op, unsigned sets) {
+  OpRule rule{.op = op,
+              .sets = sets,
+              .outputs = pool_outputs<pool, false>,
+              .rows = pooling_rows<2>,
+              .kernel = Kernel::kElementwise};
+  if (sets == kShardlab) {
+    rule.rows = block_rows<pool, Linear::kSums>;
+    rule.filter = blocks_are_whole<pool>;
+  }
+  return rule;
+}
+
+constexpr OpRule kRules[] = {
+    averaging<adapted>("aten._adaptive_avg_pool2d.default", kDTensor213),
+    averaging<adapted>("aten._adaptive_avg_pool2d.default", kShardlab),
+    averaging<avg_pooled>("aten.avg_pool2d.default", kDTensor213),
+    averaging<avg_pooled>("aten.avg_pool2d.default", kShardlab),
+    {.op = "aten.max_pool2d_with_indices.default",
+     .sets = kDTensor213,
+     .outputs = pool_outputs<max_pooled, true>,
+     .rows = pooling_rows<3>,
+     .kernel = Kernel::kElementwise},
+    {.op = "aten.max_pool2d_with_indices.default",
+     .sets = kShardlab,
+     .outputs = pool_outputs<max_pooled, true>,
+     .rows = block_rows<max_pooled, Linear::kNo>,
+     .kernel = Kernel::kElementwise},
+    {.op = "aten.max_pool2d_with_indices_backward.default",
+     .sets = kDTensor213 | kShardlab,
+     .outputs = backward_outputs,
+     .rows = backward_rows,
+     .excuse = unread_input,
+     .kernel = Kernel::kElementwise},
+    {.op = "aten.upsample_bilinear2d.default",
+     .sets = kDTensor213 | kShardlab,
+     .outputs = pool_outputs<bilinear, false>,
+     .rows = upsample_rows,
+     .kernel = Kernel::kElementwise},
+    {.op = "aten.upsample_nearest2d.default",
+     .sets = kDTensor213,
+     .outputs = pool_outputs<nearest, false>,
+     .rows = upsample_rows,
+     .kernel = Kernel::kElementwise},
+    {.op = "aten.upsample_nearest2d.default",
+     .sets = kShardlab,
+     .outputs = pool_outputs<nearest, false>,
+     .rows = block_rows<nearest, Linear::kCopies>,
+     .filter = blocks_are_whole<nearest>,
+     .kernel = Kernel::kElementwise},
+};
+
+}  // namespace
+
+OP_RULES(pooling){kRules};
+
+}  // namespace shardlab

@@ -1,0 +1,158 @@
+// Scans and sorts: any dim but the one they run along may be sharded. PyTorch 2.13.0 lets the sums
+// and products follow their input's layout. Source: PyTorch 2.13.0, _ops/_math_ops.py
+// (scan_strategy, sort_strategy and its callers).
+#include "costmodel/base/error.h"
+#include "strategies/rules/op_rule.h"
+#include "strategies/rules/reduction_args.h"
+#include "strategies/rules/rule_rows.h"
+#include "strategies/rules/tensor_args.h"
+
+namespace shardlab {
+namespace {
+
+using namespace rows;
+
+// Where --args have the dim, and whether they may leave it out.
+struct ScanArgs {
+  std::string_view op;
+  std::size_t dim;
+  bool has_default;
+};
+constexpr std::array<ScanArgs, 8> kScans = {{
+    {"aten.cummax.default", 0, false},
+    {"aten.cummin.default", 0, false},
+    {"aten.cumprod.default", 0, false},
+    {"aten.cumsum.default", 0, false},
+    {"aten.logcumsumexp.default", 0, false},
+    {"aten.sort.default", 0, true},
+    {"aten.sort.stable", 1, true},
+    {"aten.topk.default", 1, true},
+}};
+
+std::size_t position_of_dim(const OpCall& call, bool& has_default) {
+  for (const ScanArgs& row : kScans) {
+    if (row.op != call.op) continue;
+    has_default = row.has_default;
+    return row.dim;
+  }
+  SHARDLAB_CHECK(false, "no scan ", call.op);
+}
+
+int scan_dim(const OpCall& call) {
+  bool has_default = false;
+  const std::size_t position = position_of_dim(call, has_default);
+  const int ndim = only_tensor(call).meta.ndim();
+  return has_default ? dim_arg(call, position, ndim, -1) : dim_arg(call, position, ndim);
+}
+
+std::vector<TensorMeta> scan_outputs(const OpCall& call) {
+  TensorMeta out = only_tensor(call).meta;
+  static_cast<void>(scan_dim(call));
+  out.strides.clear();
+  if (call.op != "aten.logcumsumexp.default") out.dtype = accumulated_dtype(call, 1, out.dtype);
+  return {out};
+}
+
+// Values and where they were.
+std::vector<TensorMeta> indexed_outputs(const OpCall& call) {
+  TensorMeta values = only_tensor(call).meta;
+  const int dim = scan_dim(call);
+  values.strides.clear();
+  if (call.op == "aten.topk.default") {
+    const std::int64_t k = required_integer(call, 0);
+    const std::int64_t extent =
+        values.shape.empty() ? 1 : values.shape[static_cast<std::size_t>(dim)];
+    if (k < 0 || k > extent) {
+      throw InputError(call.op + ": k " + std::to_string(k) + " of " + std::to_string(extent) +
+                       " elements; valid: 0 to " + std::to_string(extent));
+    }
+    if (!values.shape.empty()) values.shape[static_cast<std::size_t>(dim)] = k;
+  }
+  TensorMeta indices = values;
+  indices.dtype = DType::kI64;
+  return {values, indices};
+}
+
+// A fault of PyTorch 2.13.0: it gathers a shard of the dim only where the dim is not counted from
+// the end.
+std::vector<FollowCandidate> follow_scan(const OpCall& call, const DeviceMesh&) {
+  static_cast<void>(scan_dim(call));
+  const std::int64_t dim = call.integer_arg(0, 0);
+  const Placements kept =
+      replicated_where(only_tensor(call).layout.placements, [dim](int d) { return d == dim; });
+  return {FollowCandidate{.outputs = {kept}, .inputs = {kept}}};
+}
+
+Rows scan_rows(const OpCall& call, const OpRule&) {
+  Rows rows;
+  add_shards_besides(rows, only_tensor(call).meta.ndim(), scan_dim(call), 2);
+  if (call.op == "aten.cumsum.default") {
+    rows.push_back({kSum, kSum});
+    rows.push_back({kAvg, kAvg});
+  }
+  return rows;
+}
+
+// PyTorch proposes plain shards whatever the input has.
+Rows sort_rows(const OpCall& call, const OpRule& rule) {
+  const int dim = scan_dim(call);
+  Rows rows;
+  if ((rule.sets & kDTensor213) == 0) {
+    add_shards_besides(rows, only_tensor(call).meta.ndim(), dim, 3);
+    return rows;
+  }
+  for (int d = 0; d < only_tensor(call).meta.ndim(); ++d) {
+    if (d != dim) rows.push_back(all_alike(3, Placement::shard(d)));
+  }
+  return rows;
+}
+
+constexpr OpRule followed(std::string_view op) {
+  return {.op = op,
+          .sets = kDTensor213,
+          .outputs = scan_outputs,
+          .follow = follow_scan,
+          .kernel = Kernel::kReduction,
+          .flops = first_input_flops};
+}
+constexpr OpRule as_rows(std::string_view op) {
+  return {.op = op,
+          .sets = kShardlab,
+          .outputs = scan_outputs,
+          .rows = scan_rows,
+          .kernel = Kernel::kReduction,
+          .flops = first_input_flops};
+}
+constexpr OpRule sorted(std::string_view op, unsigned set) {
+  return {.op = op,
+          .sets = set,
+          .outputs = indexed_outputs,
+          .rows = sort_rows,
+          .kernel = Kernel::kReduction,
+          .flops = first_input_flops};
+}
+
+constexpr OpRule kRules[] = {
+    sorted("aten.cummax.default", kDTensor213),
+    sorted("aten.cummax.default", kShardlab),
+    sorted("aten.cummin.default", kDTensor213),
+    sorted("aten.cummin.default", kShardlab),
+    followed("aten.cumprod.default"),
+    as_rows("aten.cumprod.default"),
+    followed("aten.cumsum.default"),
+    as_rows("aten.cumsum.default"),
+    followed("aten.logcumsumexp.default"),
+    as_rows("aten.logcumsumexp.default"),
+    sorted("aten.sort.default", kDTensor213),
+    sorted("aten.sort.default", kShardlab),
+    sorted("aten.sort.stable", kDTensor213),
+    sorted("aten.sort.stable", kShardlab),
+    sorted("aten.topk.default", kDTensor213),
+    sorted("aten.topk.default", kShardlab),
+};
+
+}  // namespace
+
+OP_RULES(scan){kRules};
+
+}  // namespace shardlab

@@ -1,0 +1,780 @@
+// Ops that join, cut and move elements. In PyTorch 2.13.0 most derive one layout from their
+// inputs'; the rule set shardlab has them all as rows, with the partials that pass through. chunk
+// is split by the time DTensor sees it. Source: PyTorch 2.13.0, _ops/_tensor_ops.py (cat_strategy,
+// stack_strategy, split_strategy, gen_unbind_strategy, gen_slice_strategy, slice_backward_rules,
+// gen_slice_scatter_strategy, select_int_strategy, select_backward_strategy and the single-dim
+// strategies of roll, flip, bucketize, select_scatter, diagonal_scatter), _ops/_matrix_ops.py
+// (constant_pad_nd_single_dim_strategy), _ops/_math_ops.py (linalg_replicate_strategy).
+#include <algorithm>
+
+#include "costmodel/base/error.h"
+#include "strategies/rules/rule_rows.h"
+#include "strategies/rules/tensor_args.h"
+
+namespace shardlab {
+namespace {
+
+using rows::copy_out_rule;
+using rows::copy_rule;
+using rows::kPassThrough;
+using rows::kR;
+
+// The tensor list, and the dim that comes first in --args (default 0) among `extra` more dims than
+// the tensors have.
+struct Joined {
+  boost::container::small_vector<const TensorSpec*, 4> tensors;
+  int ndim;
+  int dim;
+};
+
+Joined joined(const OpCall& call, int extra) {
+  Joined join{call.tensors(), 0, 0};
+  if (join.tensors.empty() || call.inputs.size() != 1 || !call.inputs[0].is_list) {
+    throw InputError(call.op + ": takes one tensor list, such as \"[f32[8,8] R; f32[8,8] S(0)]\"");
+  }
+  join.ndim = join.tensors[0]->meta.ndim();
+  for (const TensorSpec* tensor : join.tensors) {
+    if (tensor->meta.ndim() != join.ndim) {
+      throw InputError(call.op + ": tensors of one rank, found " + join.tensors[0]->meta.text() +
+                       " and " + tensor->meta.text());
+    }
+  }
+  join.dim = normalize_dim(call.integer_arg(0, 0), join.ndim + extra, call.op);
+  return join;
+}
+
+void expect_equal_besides(const Joined& join, int dim, const OpCall& call) {
+  for (const TensorSpec* tensor : join.tensors) {
+    for (int d = 0; d < join.ndim; ++d) {
+      const auto i = static_cast<std::size_t>(d);
+      if (d != dim && tensor->meta.shape[i] != join.tensors[0]->meta.shape[i]) {
+        throw InputError(call.op + ": shapes differ outside dim " + std::to_string(dim) + ": " +
+                         join.tensors[0]->meta.text() + " and " + tensor->meta.text());
+      }
+    }
+  }
+}
+
+std::vector<TensorMeta> cat_outputs(const OpCall& call) {
+  const Joined join = joined(call, 0);
+  expect_equal_besides(join, join.dim, call);
+  TensorMeta out = join.tensors[0]->meta;
+  if (join.ndim == 0) throw InputError(call.op + ": tensors of at least one dim");
+  for (std::size_t i = 1; i < join.tensors.size(); ++i) {
+    out.shape[static_cast<std::size_t>(join.dim)] +=
+        join.tensors[i]->meta.shape[static_cast<std::size_t>(join.dim)];
+  }
+  return {out};
+}
+
+// Every input's layout, without shards of the joined dim, is a candidate for all; duplicates once.
+std::vector<FollowCandidate> follow_cat(const OpCall& call, const DeviceMesh&) {
+  const Joined join = joined(call, 0);
+  std::vector<FollowCandidate> candidates;
+  for (const TensorSpec* exemplar : join.tensors) {
+    Placements placements = exemplar->layout.placements;
+    for (Placement& p : placements) {
+      if (p.is_shard_like() && p.dim() == join.dim) p = Placement::replicate();
+    }
+    const bool known =
+        std::any_of(candidates.begin(), candidates.end(),
+                    [&](const FollowCandidate& c) { return c.outputs[0] == placements; });
+    if (known) continue;
+    candidates.push_back({.outputs = {placements},
+                          .inputs = std::vector<Placements>(join.tensors.size(), placements)});
+  }
+  return candidates;
+}
+
+Rows cat_rows(const OpCall& call, const OpRule&) {
+  const Joined join = joined(call, 0);
+  Rows rows;
+  for (int d = 0; d < join.ndim; ++d) {
+    if (d != join.dim) rows.emplace_back(1 + join.tensors.size(), RowEntry::any_shard(d));
+  }
+  rows::add_alike(rows, 1 + join.tensors.size(), kPassThrough);
+  return rows;
+}
+
+std::vector<TensorMeta> stack_outputs(const OpCall& call) {
+  const Joined join = joined(call, 1);
+  expect_equal_besides(join, -1, call);
+  if (join.ndim == kMaxTensorDims) throw InputError(call.op + ": too many dims");
+  TensorMeta out = join.tensors[0]->meta;
+  out.shape.insert(out.shape.begin() + join.dim, static_cast<std::int64_t>(join.tensors.size()));
+  out.strides.clear();
+  return {out};
+}
+
+// Priority partial, shard, replicate; two different partials or shards make R.
+Placement merged(const Placement& a, const Placement& b) {
+  if (a == b || b.is_replicate()) return a;
+  if (a.is_replicate()) return b;
+  if (a.is_partial()) return b.is_shard_like() ? b : Placement::replicate();
+  return b.is_shard_like() ? Placement::replicate() : a;
+}
+
+std::vector<FollowCandidate> follow_stack(const OpCall& call, const DeviceMesh& mesh) {
+  const Joined join = joined(call, 1);
+  Placements input = join.tensors[0]->layout.placements;
+  for (const TensorSpec* tensor : join.tensors) {
+    for (int m = 0; m < mesh.ndim(); ++m) {
+      auto& p = input[static_cast<std::size_t>(m)];
+      p = merged(p, tensor->layout[m]);
+    }
+  }
+  Placements output = input;
+  for (Placement& p : output) {
+    if (p.is_shard_like() && p.dim() >= join.dim) p = p.with_dim(p.dim() + 1);
+  }
+  return {FollowCandidate{.outputs = {output},
+                          .inputs = std::vector<Placements>(join.tensors.size(), input)}};
+}
+
+Rows stack_rows(const OpCall& call, const OpRule&) {
+  const Joined join = joined(call, 1);
+  Rows rows;
+  for (int d = 0; d < join.ndim; ++d) {
+    Row row(1 + join.tensors.size(), RowEntry::any_shard(d));
+    row[0] = RowEntry::any_shard(d >= join.dim ? d + 1 : d);
+    rows.push_back(row);
+  }
+  rows::add_alike(rows, 1 + join.tensors.size(), kPassThrough);
+  return rows;
+}
+
+// -- What the ops below share
+// ---------------------------------------------------------------------------------------------
+
+bool is_shardlab(const OpRule& rule) { return (rule.sets & kShardlab) != 0; }
+
+TensorMeta like(const TensorSpec& input, const Shape& shape) {
+  std::int64_t capacity = 1;
+  for (const std::int64_t extent : shape) {
+    capacity = saturating_product(capacity, std::max<std::int64_t>(extent, 1));
+  }
+  if (capacity > (std::int64_t{1} << 50U)) throw InputError("a result of more than 2^50 elements");
+  return {.dtype = input.meta.dtype, .shape = shape, .strides = {}};
+}
+
+// One candidate: every input so, every output so.
+std::vector<FollowCandidate> followed(const OpCall& call, const Placements& inputs,
+                                      std::size_t outputs, const Placements& output) {
+  FollowCandidate candidate;
+  candidate.outputs.assign(outputs, output);
+  candidate.inputs.assign(call.tensors().size(), inputs);
+  return {candidate};
+}
+
+Placements without_shards_of(Placements placements, std::int64_t dim) {
+  for (Placement& p : placements) {
+    if (p.is_shard_like() && p.dim() == dim) p = kR;
+  }
+  return placements;
+}
+
+// Shards of later dims name one dim less, or one more.
+Placements after_removal(Placements placements, int dim) {
+  for (Placement& p : placements) {
+    if (p.is_shard_like() && p.dim() > dim) p = p.with_dim(p.dim() - 1);
+  }
+  return placements;
+}
+Placements after_insertion(Placements placements, std::int64_t dim) {
+  for (Placement& p : placements) {
+    if (p.is_shard_like() && p.dim() >= dim) p = p.with_dim(p.dim() + 1);
+  }
+  return placements;
+}
+
+// Rows of an op on one tensor: each of its dims sharded where output_dim says what it becomes (-1:
+// it may not be), then partials.
+template <class OutputDim>
+Rows moving_rows(int ndim, std::size_t outputs, OutputDim&& output_dim,
+                 std::span<const Placement> partials) {
+  Rows rows;
+  for (int d = 0; d < ndim; ++d) {
+    const int out = output_dim(d);
+    if (out < 0) continue;
+    Row row(outputs, RowEntry::any_shard(out));
+    row.push_back(RowEntry::any_shard(d));
+    rows.push_back(row);
+  }
+  rows::add_alike(rows, outputs + 1, partials);
+  return rows;
+}
+
+// Rows of an op that writes a source into part of a tensor: each dim of the tensor sharded where
+// source_dim says which dim of the source goes with it.
+template <class SourceDim>
+Rows writing_rows(int ndim, SourceDim&& source_dim, std::span<const Placement> partials) {
+  Rows rows;
+  for (int d = 0; d < ndim; ++d) {
+    const int source = source_dim(d);
+    if (source < 0) continue;
+    rows.push_back({RowEntry::any_shard(d), RowEntry::any_shard(d), RowEntry::any_shard(source)});
+  }
+  rows::add_alike(rows, 3, partials);
+  return rows;
+}
+
+void expect_source(const OpCall& call, const Shape& wanted) {
+  expect_tensors(call, 2);
+  const TensorSpec& source = call.required_tensor(1);
+  if (source.meta.shape == wanted && source.meta.dtype == call.required_tensor(0).meta.dtype)
+    return;
+  throw InputError(call.op + ": found a source " + source.meta.text() +
+                   "; valid: " + like(call.required_tensor(0), wanted).text());
+}
+
+// -- split, unbind
+// -------------------------------------------------------------------------------------------------
+
+int split_dim(const OpCall& call) { return dim_of(call, 1, 0, only_tensor(call).meta.ndim()); }
+
+std::vector<TensorMeta> split_outputs(const OpCall& call) {
+  const TensorSpec& in = only_tensor(call);
+  const int dim = split_dim(call);
+  const std::int64_t extent = in.meta.shape[static_cast<std::size_t>(dim)];
+  std::vector<TensorMeta> outputs;
+  for (const std::int64_t size : split_sizes(call, extent)) {
+    Shape shape = in.meta.shape;
+    shape[static_cast<std::size_t>(dim)] = size;
+    outputs.push_back(like(in, shape));
+  }
+  return outputs;
+}
+
+std::vector<FollowCandidate> follow_split(const OpCall& call, const DeviceMesh&) {
+  const Placements kept = without_shards_of(only_tensor(call).layout.placements, split_dim(call));
+  return followed(call, kept, split_outputs(call).size(), kept);
+}
+
+Rows split_rows(const OpCall& call, const OpRule&) {
+  const int dim = split_dim(call);
+  const std::size_t parts = split_outputs(call).size();
+  // One part of at least the extent is the whole, on every rank.
+  const bool whole = parts == 1 && call.op == "aten.split.Tensor";
+  return moving_rows(
+      only_tensor(call).meta.ndim(), parts, [&](int d) { return d == dim && !whole ? -1 : d; },
+      kPassThrough);
+}
+
+int unbind_dim(const OpCall& call) { return dim_of(call, 0, 0, only_tensor(call).meta.ndim()); }
+
+std::vector<TensorMeta> unbind_outputs(const OpCall& call) {
+  const TensorSpec& in = only_tensor(call);
+  const int dim = unbind_dim(call);
+  Shape shape = in.meta.shape;
+  const std::int64_t parts = shape[static_cast<std::size_t>(dim)];
+  shape.erase(shape.begin() + dim);
+  if (parts == 0 || parts > kMostParts) {
+    throw InputError(call.op + ": found an extent of " + std::to_string(parts) + "; valid: 1 to " +
+                     std::to_string(kMostParts));
+  }
+  return std::vector<TensorMeta>(static_cast<std::size_t>(parts), like(in, shape));
+}
+
+std::vector<FollowCandidate> follow_unbind(const OpCall& call, const DeviceMesh&) {
+  const int dim = unbind_dim(call);
+  const Placements& placements = only_tensor(call).layout.placements;
+  if (without_shards_of(placements, dim) != placements) {
+    throw InputError(call.op + ": dim " + std::to_string(dim) + " is sharded, " +
+                     only_tensor(call).text() + "; valid: a dim that is not");
+  }
+  return followed(call, placements, unbind_outputs(call).size(), after_removal(placements, dim));
+}
+
+// Where a dim stands when another is removed; -1 of that one.
+int dim_after_removal(int dim, int removed) {
+  if (dim == removed) return -1;
+  return dim > removed ? dim - 1 : dim;
+}
+
+Rows unbind_rows(const OpCall& call, const OpRule&) {
+  const int dim = unbind_dim(call);
+  return moving_rows(
+      only_tensor(call).meta.ndim(), unbind_outputs(call).size(),
+      [&](int d) { return dim_after_removal(d, dim); }, kPassThrough);
+}
+
+// -- slice and what goes with it
+// -----------------------------------------------------------------------------------
+
+std::int64_t extent_of(const TensorSpec& tensor, int dim) {
+  return tensor.meta.shape[static_cast<std::size_t>(dim)];
+}
+
+std::vector<TensorMeta> slice_outputs(const OpCall& call) {
+  const TensorSpec& in = only_tensor(call);
+  const int dim = dim_of(call, 0, 0, in.meta.ndim());
+  Shape shape = in.meta.shape;
+  shape[static_cast<std::size_t>(dim)] = SliceRange::of(call, 1, extent_of(in, dim)).count;
+  return {like(in, shape)};
+}
+
+// PyTorch sees that a slice is the whole dim where start and end, negative ones counted from the
+// end once, are exactly that: a start before the first row hides it.
+bool follows_whole_slice(const OpCall& call, std::int64_t extent) {
+  const auto from_end = [&](std::int64_t place) { return place < 0 ? place + extent : place; };
+  const std::int64_t end = std::min(call.integer_arg(2, extent), extent);
+  return from_end(call.integer_arg(1, 0)) == 0 && from_end(end) == extent &&
+         call.integer_arg(3, 1) == 1;
+}
+
+std::vector<FollowCandidate> follow_slice(const OpCall& call, const DeviceMesh&) {
+  const TensorSpec& in = only_tensor(call);
+  const int dim = dim_of(call, 0, 0, in.meta.ndim());
+  const Placements kept = follows_whole_slice(call, extent_of(in, dim))
+                              ? in.layout.placements
+                              : without_shards_of(in.layout.placements, dim);
+  return followed(call, kept, 1, kept);
+}
+
+Rows slice_rows(const OpCall& call, const OpRule&) {
+  const TensorSpec& in = only_tensor(call);
+  const int dim = dim_of(call, 0, 0, in.meta.ndim());
+  const std::int64_t extent = extent_of(in, dim);
+  const bool whole = SliceRange::of(call, 1, extent).is_whole(extent);
+  return moving_rows(
+      in.meta.ndim(), 1, [&](int d) { return d == dim && !whole ? -1 : d; }, kPassThrough);
+}
+
+// The slice's dim is `dim_arg` of --args, its bounds follow.
+std::string_view excuse_slice_of(const OpCall& call, const Row& row, std::size_t dim_arg) {
+  const Placement& p = row.back().placement();
+  const int ndim = call.required_tensor(0).meta.ndim();
+  const bool sliced = p.is_shard_like() && p.dim() == dim_of(call, dim_arg, 0, ndim);
+  const bool steps = call.integer_arg(dim_arg + 3, 1) > 1;
+  return sliced && steps ? "steps that divide every chunk: a matter of the mesh, not of the op"
+                         : "";
+}
+
+std::string_view excuse_slice(const OpCall& call, const Row& row) {
+  return excuse_slice_of(call, row, 0);
+}
+
+std::string_view excuse_slice_backward(const OpCall& call, const Row& row) {
+  return excuse_slice_of(call, row, 1);
+}
+
+// slice_backward(grad, input_sizes, dim, start, end, step): zeros around the gradient.
+int slice_backward_dim(const OpCall& call) {
+  return dim_of(call, 1, 0, only_tensor(call).meta.ndim());
+}
+
+std::vector<TensorMeta> slice_backward_outputs(const OpCall& call) {
+  const TensorSpec& in = only_tensor(call);
+  const int dim = slice_backward_dim(call);
+  const Shape shape = required_shape(call, 0);
+  Shape sliced = shape;
+  if (shape.size() == in.meta.shape.size()) {
+    std::int64_t& extent = sliced[static_cast<std::size_t>(dim)];
+    extent = SliceRange::of(call, 2, extent).count;
+  }
+  if (sliced != in.meta.shape) {
+    throw InputError(call.op + ": found a gradient " + in.meta.text() +
+                     "; valid: " + like(in, sliced).text());
+  }
+  return {like(in, shape)};
+}
+
+// PyTorch compares with the dim as it was given: counted from the end, it is never found.
+std::vector<FollowCandidate> follow_slice_backward(const OpCall& call, const DeviceMesh&) {
+  const Placements kept =
+      without_shards_of(only_tensor(call).layout.placements, call.integer_arg(1, 0));
+  return followed(call, kept, 1, kept);
+}
+
+Rows slice_backward_rows(const OpCall& call, const OpRule&) {
+  const TensorSpec& in = only_tensor(call);
+  const int dim = slice_backward_dim(call);
+  const std::int64_t extent = required_shape(call, 0)[static_cast<std::size_t>(dim)];
+  const bool whole = SliceRange::of(call, 2, extent).is_whole(extent);
+  return moving_rows(
+      in.meta.ndim(), 1, [&](int d) { return d == dim && !whole ? -1 : d; }, kPassThrough);
+}
+
+// slice_scatter(self, src, dim, start, end, step)
+int slice_scatter_dim(const OpCall& call) {
+  expect_tensors(call, 2);
+  return dim_of(call, 0, 0, call.required_tensor(0).meta.ndim());
+}
+
+std::vector<TensorMeta> slice_scatter_outputs(const OpCall& call) {
+  const int dim = slice_scatter_dim(call);
+  const TensorSpec& self = call.required_tensor(0);
+  Shape sliced = self.meta.shape;
+  sliced[static_cast<std::size_t>(dim)] = SliceRange::of(call, 1, extent_of(self, dim)).count;
+  expect_source(call, sliced);
+  return {like(self, self.meta.shape)};
+}
+
+// Both follow self; where it is a partial or sharded on that dim, it is gathered first.
+std::vector<FollowCandidate> follow_slice_scatter(const OpCall& call, const DeviceMesh&) {
+  Placements kept =
+      without_shards_of(call.required_tensor(0).layout.placements, slice_scatter_dim(call));
+  for (Placement& p : kept) {
+    if (p.is_partial()) p = kR;
+  }
+  return followed(call, kept, 1, kept);
+}
+
+Rows slice_scatter_rows(const OpCall& call, const OpRule&) {
+  const int dim = slice_scatter_dim(call);
+  const TensorSpec& self = call.required_tensor(0);
+  const std::int64_t extent = extent_of(self, dim);
+  const bool whole = SliceRange::of(call, 1, extent).is_whole(extent);
+  return writing_rows(
+      self.meta.ndim(), [&](int d) { return d == dim && !whole ? -1 : d; }, kPassThrough);
+}
+
+// -- select and what goes with it
+// ------------------------------------------------------------------------------------
+
+int select_dim(const OpCall& call) { return dim_of(call, 0, 0, only_tensor(call).meta.ndim()); }
+
+std::vector<TensorMeta> select_outputs(const OpCall& call) {
+  const TensorSpec& in = only_tensor(call);
+  const int dim = select_dim(call);
+  static_cast<void>(index_in(call.integer_arg(1, 0), extent_of(in, dim), call.op));
+  Shape shape = in.meta.shape;
+  shape.erase(shape.begin() + dim);
+  return {like(in, shape)};
+}
+
+std::vector<FollowCandidate> follow_select(const OpCall& call, const DeviceMesh&) {
+  const int dim = select_dim(call);
+  const Placements kept = without_shards_of(only_tensor(call).layout.placements, dim);
+  return followed(call, kept, 1, after_removal(kept, dim));
+}
+
+Rows select_rows(const OpCall& call, const OpRule&) {
+  const int dim = select_dim(call);
+  return moving_rows(
+      only_tensor(call).meta.ndim(), 1, [&](int d) { return dim_after_removal(d, dim); },
+      kPassThrough);
+}
+
+// select_backward(grad, input_sizes, dim, index)
+struct SelectBackward {
+  Shape shape;
+  int dim = 0;
+
+  static SelectBackward of(const OpCall& call) {
+    const TensorSpec& in = only_tensor(call);
+    SelectBackward backward;
+    backward.shape = required_shape(call, 0);
+    backward.dim = dim_of(call, 1, 0, static_cast<int>(backward.shape.size()));
+    Shape selected = backward.shape;
+    selected.erase(selected.begin() + backward.dim);
+    if (selected != in.meta.shape) {
+      throw InputError(call.op + ": found a gradient " + in.meta.text() +
+                       "; valid: " + like(in, selected).text());
+    }
+    static_cast<void>(index_in(call.integer_arg(2, 0),
+                               backward.shape[static_cast<std::size_t>(backward.dim)], call.op));
+    return backward;
+  }
+};
+
+std::vector<TensorMeta> select_backward_outputs(const OpCall& call) {
+  return {like(only_tensor(call), SelectBackward::of(call).shape)};
+}
+
+// PyTorch takes the dim as it was given: counted from the end, it is before every shard.
+std::vector<FollowCandidate> follow_select_backward(const OpCall& call, const DeviceMesh&) {
+  const Placements& placements = only_tensor(call).layout.placements;
+  return followed(call, placements, 1, after_insertion(placements, call.integer_arg(1, 0)));
+}
+
+Rows select_backward_rows(const OpCall& call, const OpRule&) {
+  const int dim = SelectBackward::of(call).dim;
+  return moving_rows(
+      only_tensor(call).meta.ndim(), 1, [&](int d) { return d >= dim ? d + 1 : d; }, kPassThrough);
+}
+
+// select_scatter(self, src, dim, index)
+int select_scatter_dim(const OpCall& call) {
+  return dim_of(call, 0, 0, call.required_tensor(0).meta.ndim());
+}
+
+std::vector<TensorMeta> select_scatter_outputs(const OpCall& call) {
+  const TensorSpec& self = call.required_tensor(0);
+  const int dim = select_scatter_dim(call);
+  static_cast<void>(index_in(call.integer_arg(1, 0), extent_of(self, dim), call.op));
+  Shape selected = self.meta.shape;
+  selected.erase(selected.begin() + dim);
+  expect_source(call, selected);
+  return {like(self, self.meta.shape)};
+}
+
+Rows select_scatter_rows(const OpCall& call, const OpRule& rule) {
+  const int dim = select_scatter_dim(call);
+  return writing_rows(
+      call.required_tensor(0).meta.ndim(), [&](int d) { return dim_after_removal(d, dim); },
+      is_shardlab(rule) ? std::span<const Placement>(kPassThrough) : std::span<const Placement>());
+}
+
+// -- Diagonals and triangles
+// ---------------------------------------------------------------------------------------
+
+// diagonal_scatter(self, src, offset, dim1, dim2)
+std::vector<TensorMeta> diagonal_scatter_outputs(const OpCall& call) {
+  const TensorSpec& self = call.required_tensor(0);
+  const Diagonal diagonal = Diagonal::of(call, self.meta.ndim());
+  expect_source(call, diagonal_shape(diagonal, self.meta.shape));
+  return {like(self, self.meta.shape)};
+}
+
+Rows diagonal_scatter_rows(const OpCall& call, const OpRule& rule) {
+  const TensorSpec& self = call.required_tensor(0);
+  const Diagonal diagonal = Diagonal::of(call, self.meta.ndim());
+  return writing_rows(
+      self.meta.ndim(), [&](int d) { return diagonal.dim_without(d); },
+      is_shardlab(rule) ? std::span<const Placement>(kPassThrough) : std::span<const Placement>());
+}
+
+std::vector<TensorMeta> diagonal_outputs(const OpCall& call) {
+  const TensorSpec& in = only_tensor(call);
+  return {like(in, diagonal_shape(Diagonal::of(call, in.meta.ndim()), in.meta.shape))};
+}
+
+Rows diagonal_rows(const OpCall& call, const OpRule&) {
+  const TensorSpec& in = only_tensor(call);
+  const Diagonal diagonal = Diagonal::of(call, in.meta.ndim());
+  return moving_rows(
+      in.meta.ndim(), 1, [&](int d) { return diagonal.dim_without(d); }, kPassThrough);
+}
+
+// diag_embed(self, offset, dim1, dim2): the dims are the output's.
+std::vector<TensorMeta> diag_embed_outputs(const OpCall& call) {
+  const TensorSpec& in = only_tensor(call);
+  return {like(in, embedded_shape(embedded_diagonal(call, in.meta.ndim()), in.meta.shape))};
+}
+
+Rows diag_embed_rows(const OpCall& call, const OpRule&) {
+  const int ndim = only_tensor(call).meta.ndim();
+  const Diagonal diagonal = embedded_diagonal(call, ndim);
+  const auto output_dim = [&](int d) {
+    for (int out = 0; out < ndim + 1; ++out) {
+      if (d < ndim - 1 && diagonal.dim_without(out) == d) return out;
+    }
+    return -1;
+  };
+  return moving_rows(ndim, 1, output_dim, kPassThrough);
+}
+
+// diag(self, diagonal): of a matrix its diagonal, of a vector the matrix that has it.
+std::vector<TensorMeta> diag_outputs(const OpCall& call) {
+  const TensorSpec& in = only_tensor(call);
+  return {like(in, diag_shape(call, in.meta.shape))};
+}
+
+Rows diag_rows(const OpCall& call, const OpRule&) {
+  static_cast<void>(diag_outputs(call));
+  return moving_rows(
+      0, 1, [](int) { return -1; }, kPassThrough);
+}
+
+std::vector<TensorMeta> triangle_outputs(const OpCall& call) {
+  const TensorSpec& in = only_tensor(call);
+  if (in.meta.ndim() < 2) {
+    throw InputError(call.op + ": takes a tensor of at least two dims, found " + in.meta.text());
+  }
+  static_cast<void>(call.integer_arg(0, 0));
+  return {like(in, in.meta.shape)};
+}
+
+Rows triangle_rows(const OpCall& call, const OpRule&) {
+  const int ndim = only_tensor(call).meta.ndim();
+  return moving_rows(
+      ndim, 1, [&](int d) { return d < ndim - 2 ? d : -1; }, kPassThrough);
+}
+
+// PyTorch 2.13.0 gathers whatever these ops are given.
+Rows no_rows(const OpCall&, const OpRule&) { return {}; }
+
+// -- Padding, rolling, flipping, buckets
+// ------------------------------------------------------------------------------
+
+// In the order of these ops in PyTorch.
+constexpr std::array<Placement, 4> kMovedPartials = {rows::kSum, rows::kAvg, rows::kMax,
+                                                     rows::kMin};
+
+std::vector<TensorMeta> pad_outputs(const OpCall& call) {
+  const TensorSpec& in = only_tensor(call);
+  static_cast<void>(call.number_arg(1, 0.0));
+  Shape shape = in.meta.shape;
+  const std::vector<Padding> paddings = paddings_of(call, shape);
+  for (std::size_t d = 0; d < shape.size(); ++d) shape[d] += paddings[d].before + paddings[d].after;
+  return {like(in, shape)};
+}
+
+Rows pad_rows(const OpCall& call, const OpRule& rule) {
+  const TensorSpec& in = only_tensor(call);
+  const std::vector<Padding> paddings = paddings_of(call, in.meta.shape);
+  const auto is_padded = [](const Padding& p) { return p.before != 0 || p.after != 0; };
+  // Of a sum, every rank would add the value: where none is written, or 0, all partials pass.
+  // PyTorch does not tell cutting from padding.
+  const bool writes = std::any_of(paddings.begin(), paddings.end(), [&](const Padding& p) {
+    return is_shardlab(rule) ? p.before > 0 || p.after > 0 : is_padded(p);
+  });
+  const bool keeps_sum = !writes || call.number_arg(1, 0.0) == 0.0;
+  const std::span<const Placement> partials(kMovedPartials);
+  return moving_rows(
+      in.meta.ndim(), 1,
+      [&](int d) { return is_padded(paddings[static_cast<std::size_t>(d)]) ? -1 : d; },
+      keeps_sum ? partials : partials.subspan(1));
+}
+
+// roll(self, shifts, dims): without dims the elements roll as one row.
+std::vector<TensorMeta> roll_outputs(const OpCall& call) {
+  const TensorSpec& in = only_tensor(call);
+  static_cast<void>(roll_shifts(call, in.meta.shape));
+  return {like(in, in.meta.shape)};
+}
+
+Rows roll_rows(const OpCall& call, const OpRule&) {
+  const TensorSpec& in = only_tensor(call);
+  const RollShifts roll = roll_shifts(call, in.meta.shape);
+  std::vector<bool> active(in.meta.shape.size(), roll.flat);
+  for (const auto& [dim, shift] : roll.shifts) active[static_cast<std::size_t>(dim)] = true;
+  return moving_rows(
+      in.meta.ndim(), 1, [&](int d) { return active[static_cast<std::size_t>(d)] ? -1 : d; },
+      kMovedPartials);
+}
+
+std::vector<bool> flipped_dims(const OpCall& call) {
+  const int ndim = only_tensor(call).meta.ndim();
+  std::vector<bool> flipped(static_cast<std::size_t>(ndim), false);
+  for (const std::int64_t dim : required_integers(call, 0)) {
+    const int d = normalize_dim(dim, ndim, call.op);
+    if (ndim == 0) continue;
+    if (flipped[static_cast<std::size_t>(d)]) {
+      throw InputError(call.op + ": dim " + std::to_string(d) + " occurs twice");
+    }
+    flipped[static_cast<std::size_t>(d)] = true;
+  }
+  return flipped;
+}
+
+std::vector<TensorMeta> flip_outputs(const OpCall& call) {
+  static_cast<void>(flipped_dims(call));
+  return {like(only_tensor(call), only_tensor(call).meta.shape)};
+}
+
+Rows flip_rows(const OpCall& call, const OpRule&) {
+  const std::vector<bool> flipped = flipped_dims(call);
+  return moving_rows(
+      only_tensor(call).meta.ndim(), 1,
+      [&](int d) { return flipped[static_cast<std::size_t>(d)] ? -1 : d; }, kMovedPartials);
+}
+
+// bucketize(self, boundaries, out_int32, right): how many boundaries are below each element.
+std::vector<TensorMeta> bucketize_outputs(const OpCall& call) {
+  expect_tensors(call, 2);
+  if (call.required_tensor(1).meta.ndim() != 1) {
+    throw InputError(call.op + ": found boundaries " + call.required_tensor(1).meta.text() +
+                     "; valid: of one dim");
+  }
+  static_cast<void>(call.boolean_arg(1, false));
+  TensorMeta out = like(call.required_tensor(0), call.required_tensor(0).meta.shape);
+  out.dtype = call.boolean_arg(0, false) ? DType::kI32 : DType::kI64;
+  return {out};
+}
+
+Rows bucketize_rows(const OpCall& call, const OpRule&) {
+  Rows rows;
+  for (int d = 0; d < call.required_tensor(0).meta.ndim(); ++d) {
+    rows.push_back({RowEntry::any_shard(d), RowEntry::any_shard(d), kR});
+  }
+  rows.push_back({rows::kSum, kR, RowEntry::any_shard(0)});
+  rows.push_back({rows::kMax, rows::kMax, kR});
+  rows.push_back({rows::kMin, rows::kMin, kR});
+  return rows;
+}
+
+constexpr unsigned kFollow = kDTensor213 | kDTensorLegacy;
+
+constexpr OpRule followed_by(std::string_view op, OutputsOf outputs, FollowOf follow,
+                             unsigned sets = kDTensor213) {
+  return {.op = op,
+          .sets = sets,
+          .outputs = outputs,
+          .follow = follow,
+          .kernel = rows::moving_kernel(op)};
+}
+
+constexpr OpRule kRules[] = {
+    copy_rule("aten.bucketize.Tensor", kDTensor213 | kShardlab, bucketize_outputs, bucketize_rows),
+    followed_by("aten.cat.default", cat_outputs, follow_cat, kFollow),
+    copy_rule("aten.cat.default", kShardlab, cat_outputs, cat_rows),
+    copy_rule("aten.constant_pad_nd.default", kDTensor213, pad_outputs, pad_rows),
+    copy_rule("aten.constant_pad_nd.default", kShardlab, pad_outputs, pad_rows),
+    copy_rule("aten.diag.default", kDTensor213, diag_outputs, no_rows),
+    copy_rule("aten.diag.default", kShardlab, diag_outputs, diag_rows),
+    copy_rule("aten.diag_embed.default", kDTensor213, diag_embed_outputs, no_rows),
+    copy_rule("aten.diag_embed.default", kShardlab, diag_embed_outputs, diag_embed_rows),
+    copy_rule("aten.diagonal.default", kDTensor213, diagonal_outputs, no_rows),
+    copy_rule("aten.diagonal.default", kShardlab, diagonal_outputs, diagonal_rows),
+    copy_rule("aten.diagonal_copy.default", kDTensor213, diagonal_outputs, no_rows),
+    copy_rule("aten.diagonal_copy.default", kShardlab, diagonal_outputs, diagonal_rows),
+    copy_rule("aten.diagonal_scatter.default", kDTensor213, diagonal_scatter_outputs,
+              diagonal_scatter_rows),
+    copy_rule("aten.diagonal_scatter.default", kShardlab, diagonal_scatter_outputs,
+              diagonal_scatter_rows),
+    copy_rule("aten.flip.default", kDTensor213 | kShardlab, flip_outputs, flip_rows),
+    copy_rule("aten.roll.default", kDTensor213 | kShardlab, roll_outputs, roll_rows),
+    followed_by("aten.select.int", select_outputs, follow_select),
+    copy_rule("aten.select.int", kShardlab, select_outputs, select_rows),
+    followed_by("aten.select_backward.default", select_backward_outputs, follow_select_backward),
+    copy_rule("aten.select_backward.default", kShardlab, select_backward_outputs,
+              select_backward_rows),
+    copy_rule("aten.select_scatter.default", kDTensor213, select_scatter_outputs,
+              select_scatter_rows),
+    copy_rule("aten.select_scatter.default", kShardlab, select_scatter_outputs,
+              select_scatter_rows),
+    followed_by("aten.slice.Tensor", slice_outputs, follow_slice),
+    copy_rule("aten.slice.Tensor", kShardlab, slice_outputs, slice_rows, excuse_slice),
+    followed_by("aten.slice_backward.default", slice_backward_outputs, follow_slice_backward),
+    copy_rule("aten.slice_backward.default", kShardlab, slice_backward_outputs, slice_backward_rows,
+              excuse_slice_backward),
+    followed_by("aten.slice_scatter.default", slice_scatter_outputs, follow_slice_scatter),
+    copy_rule("aten.slice_scatter.default", kShardlab, slice_scatter_outputs, slice_scatter_rows,
+              excuse_slice),
+    followed_by("aten.split.Tensor", split_outputs, follow_split),
+    copy_rule("aten.split.Tensor", kShardlab, split_outputs, split_rows),
+    followed_by("aten.split_with_sizes.default", split_outputs, follow_split),
+    copy_rule("aten.split_with_sizes.default", kShardlab, split_outputs, split_rows),
+    followed_by("aten.split_with_sizes_copy.default", split_outputs, follow_split),
+    copy_rule("aten.split_with_sizes_copy.default", kShardlab, split_outputs, split_rows),
+    followed_by("aten.stack.default", stack_outputs, follow_stack, kFollow),
+    copy_rule("aten.stack.default", kShardlab, stack_outputs, stack_rows),
+    copy_rule("aten.tril.default", kDTensor213, triangle_outputs, no_rows),
+    copy_rule("aten.tril.default", kShardlab, triangle_outputs, triangle_rows),
+    copy_rule("aten.triu.default", kDTensor213, triangle_outputs, no_rows),
+    copy_rule("aten.triu.default", kShardlab, triangle_outputs, triangle_rows),
+    followed_by("aten.unbind.int", unbind_outputs, follow_unbind),
+    copy_rule("aten.unbind.int", kShardlab, unbind_outputs, unbind_rows),
+    copy_out_rule<bucketize_outputs, bucketize_rows>("aten.bucketize.Tensor_out",
+                                                     kDTensor213 | kShardlab),
+    copy_out_rule<flip_outputs, flip_rows>("aten.flip.out", kDTensor213 | kShardlab),
+    copy_out_rule<roll_outputs, roll_rows>("aten.roll.out", kDTensor213 | kShardlab),
+    copy_out_rule<pad_outputs, pad_rows>("aten.constant_pad_nd.out", kDTensor213),
+    copy_out_rule<pad_outputs, pad_rows>("aten.constant_pad_nd.out", kShardlab),
+    copy_out_rule<diagonal_scatter_outputs, diagonal_scatter_rows>("aten.diagonal_scatter.out",
+                                                                   kDTensor213),
+    copy_out_rule<diagonal_scatter_outputs, diagonal_scatter_rows>("aten.diagonal_scatter.out",
+                                                                   kShardlab),
+    copy_out_rule<select_scatter_outputs, select_scatter_rows>("aten.select_scatter.out",
+                                                               kDTensor213),
+    copy_out_rule<select_scatter_outputs, select_scatter_rows>("aten.select_scatter.out",
+                                                               kShardlab),
+};
+
+}  // namespace
+
+OP_RULES(tensor){kRules};
+
+}  // namespace shardlab

@@ -1,0 +1,129 @@
+// Sharding rules: which placements of its inputs an op accepts on one mesh dim, and what its
+// outputs then are.
+//
+// Most ops give rows, written outputs... | inputs..., for one mesh dim; rows are expanded to any
+// mesh (expansion.h). An entry is a placement, or a placeholder ?d: any kind of shard of tensor dim
+// d that occurs among the inputs. The row that replicates everything is implied and comes first. A
+// few ops of PyTorch 2.13.0 still derive whole layouts from their inputs' ("follow" rules): cat,
+// stack, reductions, softmax, dot.
+//
+// To add an op: one row in op_rules/<family>.cpp.
+#pragma once
+
+#include <array>
+#include <boost/container/small_vector.hpp>
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "costmodel/compute_model.h"
+#include "sim/placement.h"
+#include "strategies/rules/op_call.h"
+
+namespace shardlab {
+
+class RowEntry {
+ public:
+  constexpr RowEntry() = default;
+  constexpr RowEntry(Placement placement) : placement_(placement) {}  // NOLINT: rows read as text
+  [[nodiscard]] static constexpr RowEntry any_shard(int dim) {
+    RowEntry entry(Placement::shard(dim));
+    entry.any_shard_ = true;
+    return entry;
+  }
+  [[nodiscard]] constexpr bool is_any_shard() const { return any_shard_; }
+  [[nodiscard]] constexpr const Placement& placement() const { return placement_; }
+  [[nodiscard]] constexpr int dim() const { return placement_.dim(); }
+  friend constexpr bool operator==(const RowEntry&, const RowEntry&) = default;
+
+ private:
+  Placement placement_;
+  bool any_shard_ = false;
+};
+
+// Outputs first, then inputs (tensor arguments in order, lists flattened, `out=` last).
+using Row = boost::container::small_vector<RowEntry, 5>;
+using Rows = boost::container::small_vector<Row, 12>;
+
+// Whole layouts (default shard order) for one candidate of a follow rule.
+struct FollowCandidate {
+  std::vector<Placements> outputs = {};
+  std::vector<Placements> inputs = {};
+  // Inputs that have these placements also keep their shard order.
+  bool keeps_order = false;
+};
+
+// A partial row of a pointwise class, e.g. sum|sum R; used for calls with as many tensors as it has
+// inputs.
+struct PartialRow {
+  std::array<Placement, 4> entries;
+  std::size_t size;
+};
+
+enum RuleSet : unsigned {
+  kDTensor213 = 1U,  // what PyTorch 2.13.0 does, faults included
+  kDTensorLegacy =
+      2U,  // older op-strategy forms: pointwise by followed argument, matmul without linearity
+  kShardlab = 4U,      // one machinery for every op
+  kAutoParallel = 8U,  // what AutoParallel lists for each node of a program
+};
+// Those that have rules of their own for most ops; autoparallel has few and borrows the others.
+inline constexpr unsigned kAllRuleSets = kDTensor213 | kDTensorLegacy | kShardlab;
+[[nodiscard]] std::string_view to_string(RuleSet set);
+[[nodiscard]] std::optional<RuleSet> rule_set_from_name(std::string_view name);
+inline constexpr std::string_view kRuleSetNames =
+    "dtensor-2.13, dtensor-legacy, shardlab, autoparallel";
+
+struct OpRule {
+  std::string_view op;
+  unsigned sets = kAllRuleSets;
+  // Shapes and dtypes of the outputs. Throws InputError when the op can't take the inputs.
+  std::vector<TensorMeta> (*outputs)(const OpCall&) = nullptr;
+  // One of the two.
+  Rows (*rows)(const OpCall&, const OpRule&) = nullptr;
+  std::vector<FollowCandidate> (*follow)(const OpCall&, const DeviceMesh&) = nullptr;
+  // Drops candidates of `rows` that the op's semantics rule out (all layouts of one candidate are
+  // shown).
+  bool (*filter)(const OpCall&, std::span<const Placements> inputs, const DeviceMesh&) = nullptr;
+  std::span<const PartialRow> partial_rows = {};
+  // An input that already has exactly a candidate's placements need not divide into non-empty
+  // shards.
+  bool allow_uneven = false;
+  // Why a combination that computes the op is no row of it; empty when there is no reason. For the
+  // proof (rule_proof.h), which shows rows without placeholders.
+  std::string_view (*excuse)(const OpCall&, const Row&) = nullptr;
+  // How many of the last inputs are tensors to write the outputs to. 0: one of an op whose name ends
+  // in "out", else none.
+  std::size_t out_tensors = 0;
+  // Floating point operations of one rank's local kernel.
+  Kernel kernel = Kernel::kElementwise;
+  double (*flops)(std::span<const Shape> local_inputs, const OpCall&) = nullptr;
+  std::string_view equation = {};  // of the matmul family, e.g. mk,kn->mn
+
+  // By PyTorch's naming: add_, mul.out, _foreach_add.List, _fused_adam_.
+  [[nodiscard]] bool is_in_place() const;
+  [[nodiscard]] bool is_out_variant() const { return written_outputs() > 0; }
+  [[nodiscard]] std::size_t written_outputs() const;  // out_tensors, found out where it is 0
+  [[nodiscard]] bool is_foreach() const;
+};
+
+struct OpRuleFamily {
+  std::span<const OpRule> rules;
+};
+
+// All families, sorted by file name.
+[[nodiscard]] std::span<const OpRuleFamily* const> all_op_rules();
+// The rule of an op in a rule set. `op` may leave out "aten." and the overload ("mm", "aten.mm",
+// "aten::mm"), which then is the first one of that name; "softmax" is read as "_softmax". What
+// autoparallel has no rule of its own for it takes from dtensor-2.13, or from shardlab where only that
+// has rows. Throws InputError: unknown op (the nearest word is named), or no rule in that set.
+[[nodiscard]] const OpRule& find_op_rule(std::string_view op, RuleSet set);
+// Every op that some rule set has, sorted, once.
+[[nodiscard]] std::vector<std::string_view> all_op_names();
+
+}  // namespace shardlab
+
+#define OP_RULES(id)                       \
+  extern const OpRuleFamily op_rules_##id; \
+  constinit const OpRuleFamily op_rules_##id

@@ -1,0 +1,164 @@
+// What families of op rules share: entries of rows, rows that many ops have, and rules of one form.
+#pragma once
+
+#include <array>
+#include <span>
+
+#include "costmodel/base/error.h"
+#include "strategies/rules/op_rule.h"
+
+namespace shardlab {
+
+using OutputsOf = decltype(OpRule::outputs);
+using RowsOf = decltype(OpRule::rows);
+using FollowOf = decltype(OpRule::follow);
+using ExcuseOf = decltype(OpRule::excuse);
+
+}  // namespace shardlab
+
+namespace shardlab::rows {
+
+inline constexpr Placement kR = Placement::replicate();
+inline constexpr Placement kSum = Placement::partial(ReduceOp::kSum);
+inline constexpr Placement kAvg = Placement::partial(ReduceOp::kAvg);
+inline constexpr Placement kMax = Placement::partial(ReduceOp::kMax);
+inline constexpr Placement kMin = Placement::partial(ReduceOp::kMin);
+// The partials that ops which move elements about let pass, in PyTorch's order.
+inline constexpr std::array<Placement, 4> kPassThrough = {kSum, kAvg, kMin, kMax};
+
+// All that PyTorch has, in its order.
+inline constexpr std::array<Placement, 5> kAllPartials = {kSum, kAvg, kMin, kMax,
+                                                          Placement::partial(ReduceOp::kProduct)};
+
+// ?d of a tensor, R where it lacks that dim (dim < 0).
+[[nodiscard]] constexpr RowEntry shard_or_replicate(int dim) {
+  return dim < 0 ? RowEntry(kR) : RowEntry::any_shard(dim);
+}
+
+// A row in which every entry is the same.
+[[nodiscard]] inline Row all_alike(std::size_t tensors, const RowEntry& entry) {
+  return Row(tensors, entry);
+}
+
+// Adds one row for each partial that passes through all tensors alike.
+inline void add_pass_through(Rows& rows, std::size_t tensors) {
+  for (const Placement& partial : kPassThrough) rows.push_back(all_alike(tensors, partial));
+}
+
+// Adds one row for each of these partials, in every tensor.
+inline void add_alike(Rows& rows, std::size_t tensors, std::span<const Placement> partials) {
+  for (const Placement& partial : partials) rows.push_back(all_alike(tensors, partial));
+}
+
+// The partials that pass where every rank writes this value into its own: a sum only with 0.
+[[nodiscard]] inline std::span<const Placement> partials_keeping(double value) {
+  const std::span<const Placement> all(kPassThrough);
+  return value == 0.0 ? all : all.subspan(1);
+}
+
+// -- Variants with an `out` tensor: the op's own rules, and last the tensor that is written to
+
+// The call without `out`, of "aten.flip.default" where it is of "aten.flip.out".
+[[nodiscard]] inline OpCall without_out(const OpCall& call) {
+  OpCall base = call;
+  if (call.inputs.empty() || call.inputs.back().is_list || call.inputs.back().is_absent()) {
+    throw InputError(call.op + ": takes its operands and the out tensor last");
+  }
+  base.inputs.pop_back();
+  base.op.resize(call.op.size() - 3);  // "out"
+  if (base.op.ends_with('_')) base.op.pop_back();
+  if (base.op.ends_with('.')) base.op += "default";
+  return base;
+}
+
+template <auto kOutputs>
+std::vector<TensorMeta> outputs_with_out(const OpCall& call) {
+  std::vector<TensorMeta> outputs = kOutputs(without_out(call));
+  const TensorMeta& out = call.inputs.back().tensors[0].meta;
+  if (out.shape != outputs[0].shape) {
+    throw InputError(call.op + ": out " + out.text() + " has not the result's shape, " +
+                     outputs[0].text());
+  }
+  return outputs;
+}
+
+template <auto kRowsOf>
+Rows rows_with_out(const OpCall& call, const OpRule& rule) {
+  Rows rows = kRowsOf(without_out(call), rule);
+  for (Row& row : rows) row.push_back(RowEntry(row[0]));
+  return rows;
+}
+
+// Ops that work along dim `dim` of tensors of one shape: every other dim may be sharded, on all.
+inline void add_shards_besides(Rows& rows, int ndim, int dim, std::size_t tensors) {
+  for (int d = 0; d < ndim; ++d) {
+    if (d != dim) rows.push_back(all_alike(tensors, RowEntry::any_shard(d)));
+  }
+}
+
+// Every partial of the placements is reduced, and every shard of such a dim gathered.
+template <class IsGathered>
+[[nodiscard]] Placements replicated_where(const Placements& placements, IsGathered&& is_gathered) {
+  Placements result;
+  for (const Placement& p : placements) {
+    const bool lost = p.is_partial() || (p.is_shard_like() && is_gathered(p.dim()));
+    result.push_back(lost ? kR : p);
+  }
+  return result;
+}
+
+// -- Rules ----------------------------------------------------------------------------------------
+
+// One operation an element of the first tensor.
+[[nodiscard]] inline double first_input_flops(std::span<const Shape> local, const OpCall&) {
+  double elements = 1.0;
+  for (const std::int64_t extent : local[0]) elements *= static_cast<double>(extent);
+  return elements;
+}
+
+// Ops that PyTorch's schemas mark as views of their input (native_functions.yaml), and reshape, which
+// is one wherever strides allow it.
+inline constexpr std::array<std::string_view, 19> kViewOps = {"aten.alias.default",
+                                                              "aten.detach.default",
+                                                              "aten.detach_.default",
+                                                              "aten.diagonal.default",
+                                                              "aten.expand.default",
+                                                              "aten.permute.default",
+                                                              "aten.reshape.default",
+                                                              "aten.select.int",
+                                                              "aten.slice.Tensor",
+                                                              "aten.split.Tensor",
+                                                              "aten.split_with_sizes.default",
+                                                              "aten.squeeze.default",
+                                                              "aten.squeeze.dim",
+                                                              "aten.squeeze.dims",
+                                                              "aten.t.default",
+                                                              "aten.transpose.int",
+                                                              "aten.unbind.int",
+                                                              "aten.unsqueeze.default",
+                                                              "aten.view.default"};
+
+// The kernel of an op that computes nothing.
+[[nodiscard]] constexpr Kernel moving_kernel(std::string_view op) {
+  for (const std::string_view view : kViewOps) {
+    if (op == view) return Kernel::kView;
+  }
+  return Kernel::kCopy;
+}
+
+// Of an op that computes nothing, it moves elements; and of its variant with an `out` tensor.
+constexpr OpRule copy_rule(std::string_view op, unsigned sets, OutputsOf outputs, RowsOf rows,
+                           ExcuseOf excuse = nullptr) {
+  return {.op = op,
+          .sets = sets,
+          .outputs = outputs,
+          .rows = rows,
+          .excuse = excuse,
+          .kernel = moving_kernel(op)};
+}
+template <auto kOutputs, auto kRowsOf>
+constexpr OpRule copy_out_rule(std::string_view op, unsigned sets) {
+  return copy_rule(op, sets, outputs_with_out<kOutputs>, rows_with_out<kRowsOf>);
+}
+
+}  // namespace shardlab::rows

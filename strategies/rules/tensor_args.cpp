@@ -1,0 +1,266 @@
+#include "strategies/rules/tensor_args.h"
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "costmodel/base/error.h"
+
+namespace shardlab {
+namespace {
+
+constexpr std::int64_t kMost = std::int64_t{1} << 53U;
+
+std::int64_t bounded(std::int64_t value, const OpCall& call) {
+  if (value >= -kMost && value <= kMost) return value;
+  throw InputError(call.op + ": found " + std::to_string(value) + " in --args; valid: up to 2^53");
+}
+
+}  // namespace
+
+int dim_of(const OpCall& call, std::size_t arg, std::int64_t fallback, int ndim) {
+  if (ndim == 0) throw InputError(call.op + ": takes a tensor of at least one dim");
+  return normalize_dim(call.integer_arg(arg, fallback), ndim, call.op);
+}
+
+std::int64_t index_in(std::int64_t index, std::int64_t extent, std::string_view op) {
+  if (index < -extent || index >= extent) {
+    throw InputError(std::string(op) + ": index " + std::to_string(index) +
+                     " out of range; valid: " + std::to_string(-extent) + " to " +
+                     std::to_string(extent - 1));
+  }
+  return index < 0 ? index + extent : index;
+}
+
+std::vector<std::int64_t> required_integers(const OpCall& call, std::size_t arg) {
+  auto values = call.integers_arg(arg);
+  if (!values) {
+    throw InputError(call.op + ": argument " + std::to_string(arg) +
+                     " of --args is missing; valid: an array of integers");
+  }
+  for (const std::int64_t value : *values) static_cast<void>(bounded(value, call));
+  return *values;
+}
+
+std::int64_t required_integer(const OpCall& call, std::size_t arg) {
+  if (arg < call.args.size() && !call.args[arg].is_null()) return call.integer_arg(arg, 0);
+  throw InputError(call.op + ": argument " + std::to_string(arg) +
+                   " of --args is missing; valid: an integer");
+}
+
+Shape required_shape(const OpCall& call, std::size_t arg) {
+  const std::vector<std::int64_t> extents = required_integers(call, arg);
+  std::int64_t capacity = 1;
+  for (const std::int64_t extent : extents) {
+    capacity = saturating_product(capacity, std::max<std::int64_t>(extent, 1));
+    if (extent >= 0 && extents.size() <= kMaxTensorDims && capacity <= kMost) continue;
+    throw InputError(call.op + ": argument " + std::to_string(arg) + " of --args: found " +
+                     call.args[arg].dump() + "; valid: the shape of a tensor");
+  }
+  return {extents.begin(), extents.end()};
+}
+
+void expect_tensors(const OpCall& call, std::size_t count) {
+  const std::size_t found = call.tensors().size();
+  if (found == count) return;
+  throw InputError(call.op + ": takes " + std::to_string(count) +
+                   (count == 1 ? " tensor, found " : " tensors, found ") + std::to_string(found));
+}
+
+const TensorSpec& only_tensor(const OpCall& call) {
+  expect_tensors(call, 1);
+  return call.required_tensor(0);
+}
+
+std::vector<std::int64_t> split_sizes(const OpCall& call, std::int64_t extent) {
+  std::vector<std::int64_t> sizes;
+  if (call.op.find("with_sizes") != std::string::npos) {
+    sizes = required_integers(call, 0);
+    std::int64_t sum = 0;
+    for (const std::int64_t size : sizes) {
+      if (size < 0 || sum > extent) sum = kMost;
+      sum += size;
+    }
+    if (sizes.empty() || std::ssize(sizes) > kMostParts || sum != extent) {
+      throw InputError(call.op + ": sizes " + call.args[0].dump() + " of an extent of " +
+                       std::to_string(extent) + "; valid: sizes that add up to it");
+    }
+    return sizes;
+  }
+  const std::int64_t size = call.integer_arg(0, 0);
+  if (size < 1 || extent / size >= kMostParts) {
+    throw InputError(call.op + ": parts of " + std::to_string(size) + " of an extent of " +
+                     std::to_string(extent) + "; valid: 1 or more, at most " +
+                     std::to_string(kMostParts) + " parts");
+  }
+  for (std::int64_t rest = extent; rest > 0; rest -= size) sizes.push_back(std::min(size, rest));
+  if (sizes.empty()) sizes.push_back(0);
+  return sizes;
+}
+
+SliceRange SliceRange::of(const OpCall& call, std::size_t first, std::int64_t extent) {
+  const auto within = [&](std::int64_t place) {
+    bounded(place, call);
+    return std::clamp<std::int64_t>(place < 0 ? place + extent : place, 0, extent);
+  };
+  SliceRange range;
+  range.step = bounded(call.integer_arg(first + 2, 1), call);
+  if (range.step < 1) {
+    throw InputError(call.op + ": step " + std::to_string(range.step) + "; valid: 1 or more");
+  }
+  range.start = within(call.integer_arg(first, 0));
+  const std::int64_t end = within(std::min(call.integer_arg(first + 1, extent), kMost));
+  if (end > range.start) range.count = (end - range.start + range.step - 1) / range.step;
+  return range;
+}
+
+Diagonal Diagonal::of(const OpCall& call, int ndim, std::int64_t first, std::int64_t second) {
+  Diagonal diagonal;
+  diagonal.offset = bounded(call.integer_arg(0, 0), call);
+  diagonal.first = dim_of(call, 1, first, ndim);
+  diagonal.second = dim_of(call, 2, second, ndim);
+  if (diagonal.first == diagonal.second) {
+    throw InputError(call.op + ": a diagonal of dim " + std::to_string(diagonal.first) +
+                     " and itself; valid: two dims");
+  }
+  return diagonal;
+}
+
+std::int64_t Diagonal::length(std::int64_t rows, std::int64_t columns) const {
+  return std::max<std::int64_t>(
+      0, offset >= 0 ? std::min(rows, columns - offset) : std::min(rows + offset, columns));
+}
+
+int Diagonal::dim_without(int dim) const {
+  if (dim == first || dim == second) return -1;
+  return dim - (dim > first ? 1 : 0) - (dim > second ? 1 : 0);
+}
+
+Shape diagonal_shape(const Diagonal& diagonal, const Shape& shape) {
+  Shape result;
+  for (int d = 0; d < static_cast<int>(shape.size()); ++d) {
+    if (diagonal.dim_without(d) >= 0) result.push_back(shape[static_cast<std::size_t>(d)]);
+  }
+  result.push_back(diagonal.length(shape[static_cast<std::size_t>(diagonal.first)],
+                                   shape[static_cast<std::size_t>(diagonal.second)]));
+  return result;
+}
+
+Diagonal embedded_diagonal(const OpCall& call, int ndim) {
+  if (ndim == 0 || ndim == kMaxTensorDims) {
+    throw InputError(call.op + ": takes a tensor of 1 to " + std::to_string(kMaxTensorDims - 1) +
+                     " dims");
+  }
+  return Diagonal::of(call, ndim + 1, -2, -1);
+}
+
+Shape embedded_shape(const Diagonal& diagonal, const Shape& shape) {
+  const std::int64_t extent = shape.back() + std::abs(diagonal.offset);
+  Shape result(shape.size() + 1, extent);
+  for (int d = 0; d < static_cast<int>(result.size()); ++d) {
+    const int own = diagonal.dim_without(d);
+    if (own >= 0) result[static_cast<std::size_t>(d)] = shape[static_cast<std::size_t>(own)];
+  }
+  return result;
+}
+
+Shape diag_shape(const OpCall& call, const Shape& shape) {
+  const Diagonal diagonal{.offset = bounded(call.integer_arg(0, 0), call)};
+  if (shape.size() == 2) return {diagonal.length(shape[0], shape[1])};
+  if (shape.size() == 1) return Shape(2, shape[0] + std::abs(diagonal.offset));
+  throw InputError(call.op + ": takes a vector or a matrix, found " + std::to_string(shape.size()) +
+                   " dims");
+}
+
+RollShifts roll_shifts(const OpCall& call, const Shape& shape) {
+  const std::vector<std::int64_t> shifts = required_integers(call, 0);
+  const auto dims = call.integers_arg(1).value_or(std::vector<std::int64_t>());
+  RollShifts roll;
+  roll.flat = dims.empty();
+  if (shifts.size() != (roll.flat ? 1 : dims.size())) {
+    throw InputError(call.op + ": found " + std::to_string(shifts.size()) + " shifts for " +
+                     std::to_string(dims.size()) + " dims; valid: one each, or one without dims");
+  }
+  roll.shift = shifts[0];
+  for (std::size_t i = 0; i < dims.size(); ++i) {
+    const int dim = normalize_dim(dims[i], static_cast<int>(shape.size()), call.op);
+    if (shape.empty()) throw InputError(call.op + ": takes a tensor of at least one dim");
+    roll.shifts.emplace_back(dim, shifts[i]);
+  }
+  return roll;
+}
+
+std::vector<Padding> paddings_of(const OpCall& call, const Shape& shape) {
+  const std::vector<std::int64_t> pad = required_integers(call, 0);
+  if (pad.size() % 2 != 0 || pad.size() > 2 * shape.size()) {
+    throw InputError(call.op + ": found " + std::to_string(pad.size()) +
+                     " paddings; valid: two for each dim, the last dim first, of at most " +
+                     std::to_string(shape.size()) + " dims");
+  }
+  std::vector<Padding> paddings(shape.size());
+  for (std::size_t i = 0; i < pad.size() / 2; ++i) {
+    const std::size_t d = shape.size() - 1 - i;
+    paddings[d] = {pad[2 * i], pad[2 * i + 1]};
+    if (shape[d] + pad[2 * i] + pad[2 * i + 1] >= 0 && shape[d] + pad[2 * i] >= 0 &&
+        shape[d] + pad[2 * i + 1] >= 0) {
+      continue;
+    }
+    throw InputError(call.op + ": paddings " + std::to_string(pad[2 * i]) + " and " +
+                     std::to_string(pad[2 * i + 1]) + " cut more than dim " + std::to_string(d) +
+                     " has");
+  }
+  return paddings;
+}
+
+IndexedDims IndexedDims::of(const OpCall& call, const Shape& self, std::span<const Shape> indices) {
+  if (call.inputs.size() < 2 || !call.inputs[1].is_list) {
+    throw InputError(call.op +
+                     ": takes a tensor and a list of indices, such as \"[none; i64[4] R]\"");
+  }
+  const TensorArg& list = call.inputs[1];
+  const std::size_t count = list.given.empty() ? list.tensors.size() : list.given.size();
+  if (count > self.size() || indices.empty()) {
+    throw InputError(call.op + ": found " + std::to_string(count) + " indices, " +
+                     std::to_string(indices.size()) + " of them given; valid: at least one, for " +
+                     std::to_string(self.size()) + " dims");
+  }
+  IndexedDims indexed;
+  for (int d = 0; d < static_cast<int>(self.size()); ++d) {
+    const auto i = static_cast<std::size_t>(d);
+    const bool given = i < count && (list.given.empty() || list.given[i]);
+    (given ? indexed.dims : indexed.kept).push_back(d);
+  }
+  std::vector<TensorSpec> specs(indices.size());
+  std::vector<const TensorSpec*> shown;
+  for (std::size_t i = 0; i < indices.size(); ++i) {
+    specs[i].meta.shape = indices[i];
+    shown.push_back(&specs[i]);
+  }
+  if (indexed.dims.size() != indices.size()) {
+    throw InputError(call.op + ": " + std::to_string(indices.size()) + " indices for " +
+                     std::to_string(indexed.dims.size()) + " dims");
+  }
+  indexed.broadcast = broadcast_shape(shown, call.op);
+  const bool adjacent = indexed.dims.back() - indexed.dims.front() + 1 == std::ssize(indexed.dims);
+  indexed.insert = adjacent ? indexed.dims.front() : 0;
+  if (indexed.kept.size() + indexed.broadcast.size() > kMaxTensorDims) {
+    throw InputError(call.op + ": too many dims");
+  }
+  for (const int d : indexed.kept) indexed.result.push_back(self[static_cast<std::size_t>(d)]);
+  const auto before = static_cast<std::size_t>(std::count_if(
+      indexed.kept.begin(), indexed.kept.end(), [&](int d) { return d < indexed.insert; }));
+  indexed.result.insert(indexed.result.begin() + static_cast<std::ptrdiff_t>(before),
+                        indexed.broadcast.begin(), indexed.broadcast.end());
+  return indexed;
+}
+
+bool IndexedDims::is_indexed(int dim) const {
+  return std::find(dims.begin(), dims.end(), dim) != dims.end();
+}
+
+int IndexedDims::result_dim(int dim) const {
+  if (dim < insert) return dim;
+  const auto before = std::count_if(dims.begin(), dims.end(), [&](int d) { return d < dim; });
+  return dim + static_cast<int>(broadcast.size()) - static_cast<int>(before);
+}
+
+}  // namespace shardlab

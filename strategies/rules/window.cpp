@@ -1,0 +1,93 @@
+#include "strategies/rules/window.h"
+
+#include <algorithm>
+
+#include "costmodel/base/error.h"
+
+namespace shardlab {
+namespace {
+
+constexpr std::int64_t kMost = std::int64_t{1} << 30U;  // sums and products of two don't overflow
+
+}  // namespace
+
+std::vector<std::int64_t> by_spatial_dim(const OpCall& call, const SpatialArg& spatial) {
+  std::vector<std::int64_t> values =
+      call.integers_arg(spatial.arg).value_or(std::vector<std::int64_t>());
+  if (values.empty()) values = spatial.fallback;
+  if (values.size() == 1) values.resize(spatial.dims, values[0]);
+  if (values.size() != spatial.dims) {
+    throw InputError(call.op + ": argument " + std::to_string(spatial.arg) + " of --args has " +
+                     std::to_string(values.size()) + " numbers; valid: one for each of " +
+                     std::to_string(spatial.dims) + " spatial dims");
+  }
+  for (const std::int64_t value : values) {
+    if (value < spatial.least || value > kMost) {
+      throw InputError(call.op + ": argument " + std::to_string(spatial.arg) + " of --args has " +
+                       std::to_string(value) + "; valid: " + std::to_string(spatial.least) +
+                       " to 2^30");
+    }
+  }
+  return values;
+}
+
+std::int64_t Window::places(std::int64_t extent, bool rounds_up) const {
+  const std::int64_t free = extent + 2 * padding - dilation * (kernel - 1) - 1;
+  if (free < 0) return 0;
+  std::int64_t places = free / stride + 1;
+  // A window may not begin in the padding behind the end.
+  if (rounds_up && free % stride != 0 && places * stride < extent + padding) ++places;
+  return places;
+}
+
+ConvolutionWindow::ConvolutionWindow(const OpCall& call, const TensorMeta& input,
+                                     const TensorMeta& weight, std::size_t first) {
+  if (input.ndim() < 3 || input.ndim() > 5 || weight.ndim() != input.ndim()) {
+    throw InputError(call.op +
+                     ": takes an input [N,C,...] of 1 to 3 spatial dims and a weight of " +
+                     "as many, found " + input.text() + " and " + weight.text());
+  }
+  const auto dims = static_cast<std::size_t>(input.ndim()) - 2;
+  const auto stride = by_spatial_dim(call, {first, dims, {1}, 1});
+  const auto padding = by_spatial_dim(call, {first + 1, dims, {0}, 0});
+  const auto dilation = by_spatial_dim(call, {first + 2, dims, {1}, 1});
+  transposed = call.boolean_arg(first + 3, false);
+  const auto output_padding = by_spatial_dim(call, {first + 4, dims, {0}, 0});
+  groups = call.integer_arg(first + 5, 1);
+  const std::int64_t channels = input.shape[1];
+  const bool fits =
+      groups >= 1 && groups <= kMost && channels % groups == 0 && weight.shape[0] % groups == 0 &&
+      (transposed ? weight.shape[0] == channels : weight.shape[1] == channels / groups);
+  if (!fits) {
+    throw InputError(call.op + ": " + weight.text() + " in " + std::to_string(groups) +
+                     " groups does not fit " + input.text());
+  }
+  output = {input.shape[0],
+            transposed ? saturating_product(groups, std::max<std::int64_t>(weight.shape[1], 1))
+                       : weight.shape[0]};
+  if (transposed && weight.shape[1] == 0) output[1] = 0;
+  for (std::size_t i = 0; i < dims; ++i) {
+    const Window window{weight.shape[i + 2], stride[i], padding[i], dilation[i]};
+    const std::int64_t extent = input.shape[i + 2];
+    std::int64_t places = 0;
+    if (extent >= 1 && extent <= kMost && window.kernel >= 1 && window.kernel <= kMost) {
+      places = transposed ? (extent - 1) * window.stride - 2 * window.padding +
+                                window.dilation * (window.kernel - 1) + output_padding[i] + 1
+                          : window.places(extent);
+    }
+    if (places < 1) {
+      throw InputError(call.op + ": a kernel of extent " + std::to_string(window.kernel) +
+                       " does not fit into " + input.text());
+    }
+    windows.push_back(window);
+    output.push_back(places);
+  }
+  std::int64_t elements = 1;
+  for (const std::int64_t extent : output) {
+    elements = saturating_product(elements, std::max<std::int64_t>(extent, 1));
+  }
+  if (elements > std::int64_t{1} << 53U)
+    throw InputError(call.op + ": a result past 2^53 elements");
+}
+
+}  // namespace shardlab

@@ -1,0 +1,39 @@
+// Decisions of one stack, each computed once.
+//
+//   DecisionCache decisions(evaluator);
+//   const Decision& d = decisions.of(call, mesh);     // the second time a look-up
+//
+// What makes two questions the same is all that an answer depends on: the op, every tensor's dtype,
+// shape, strides and layout, the other arguments, the mesh with its flattened meshes. (PyTorch's cache
+// once left out static arguments, and gave stale answers: #134050, #153603.)
+#pragma once
+
+#include <cstdint>
+#include <unordered_map>
+
+#include "strategies/select/evaluator.h"
+
+namespace shardlab {
+
+class DecisionCache {
+ public:
+  // Keeps a reference. Assumes that the evaluator's prices do not change.
+  explicit DecisionCache(StackEvaluator& evaluator) : evaluator_(evaluator) {}
+
+  // Valid until the next call. Throws what StackEvaluator::select throws; errors are not kept.
+  [[nodiscard]] const Decision& of(const OpCall& call, const DeviceMesh& mesh);
+
+  [[nodiscard]] std::size_t size() const { return entries_.size(); }
+
+ private:
+  struct Entry {
+    OpCall call;
+    DeviceMesh mesh;
+    Decision decision;
+  };
+
+  StackEvaluator& evaluator_;
+  std::unordered_multimap<std::uint64_t, Entry> entries_;  // by hash; emptied when it is full
+};
+
+}  // namespace shardlab

@@ -1,0 +1,726 @@
+#include "strategies/select/evaluator.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <numeric>
+
+#include "costmodel/base/error.h"
+#include "costmodel/base/text.h"
+#include "sim/traffic.h"
+
+namespace shardlab {
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+// Prices of one input's layouts in default shard order under the greedy planner: what
+// Redistributor::cost_us says, but of all layouts at once.
+//
+// The planner changes one mesh dim after another, from the innermost outwards when the source has
+// shards, else inwards, and the price of a step depends on its own change and on the bytes that the
+// steps before it left. Those are few amounts: after each mesh dim they are numbered, and a step is
+// priced once for each. Layouts that agree on the mesh dims that are changed first share the sum of
+// those steps, so sums are kept in a table: the digits of their mesh dims are their number in it.
+class GreedyPrices {
+ public:
+  // Whether this is how the redistributor prices them.
+  static bool apply(const Redistributor& redistributor, const Layout& from,
+                    std::span<const Placement> digits) {
+    const RedistributionOptions& options = redistributor.options();
+    const auto strided = [](const Placement& p) { return p.is_strided(); };
+    return options.planner == PlannerKind::kGreedy && options.rules.follows_plan &&
+           options.merge != MergeMode::kPrice && !digits.empty() && from.has_default_order() &&
+           !from.has_strided() && std::none_of(digits.begin(), digits.end(), strided);
+  }
+
+  GreedyPrices(const Redistributor& redistributor, const TensorSpec& tensor,
+               std::span<const Placement> digits)
+      : pricer_(redistributor.pricer()),
+        ndim_(redistributor.mesh().ndim()),
+        dtype_(tensor.meta.dtype),
+        from_(tensor.layout.placements),
+        digits_(digits.begin(), digits.end()),
+        radix_(static_cast<std::uint32_t>(digits.size())) {
+    const std::int64_t shards = num_shards(from_, redistributor.mesh(), true);
+    outwards_ = shards > 1 && ndim_ > 1;
+    const auto replicate = std::find(digits_.begin(), digits_.end(), Placement::replicate());
+    replicate_ = static_cast<std::uint32_t>(replicate - digits_.begin());
+    if (replicate == digits_.end()) digits_.push_back(Placement::replicate());
+    amounts_.assign(1, tensor.meta.bytes() / static_cast<double>(shards));
+    sums_.assign(1, {});
+    for (int turn = 0; turn + 1 < ndim_; ++turn) {
+      price_steps(turn);
+      sum_up();
+    }
+    price_steps(ndim_ - 1);
+  }
+
+  // Of the layouts behind these codes, ascending.
+  void price(std::span<const std::uint32_t> codes, std::span<double> prices) const {
+    price_group({}, codes, prices);
+  }
+
+ private:
+  struct Step {
+    double price = 0.0;
+    std::uint32_t amount = 0;  // that it leaves, by number
+  };
+  using Sum = Step;  // of several steps
+  // What the digits of a code on the first mesh dims say.
+  struct Head {
+    int mesh_dims = 0;
+    std::uint32_t code = 0;        // the number that they make
+    std::uint32_t sum = 0;         // what they add to the number of the code's sum
+    std::uint32_t last = 0;        // the digit of the mesh dim that is changed last
+    std::uint32_t misaligned = 0;  // tensor dims that one of them shards before or after, not both
+    std::uint32_t detours = 0;     // those of them that are replicated on the way
+  };
+
+  [[nodiscard]] int mesh_dim_at(int turn) const { return outwards_ ? ndim_ - 1 - turn : turn; }
+  // With R, which may be a step on the way, among them.
+  [[nodiscard]] std::uint32_t digit_count() const {
+    return static_cast<std::uint32_t>(digits_.size());
+  }
+  static std::uint32_t power(std::uint32_t base, int exponent) {
+    std::uint32_t product = 1;
+    for (int i = 0; i < exponent; ++i) product *= base;
+    return product;
+  }
+
+  // The steps of the mesh dim whose turn it is, by digit and amount; what they leave is numbered.
+  void price_steps(int turn) {
+    const int m = mesh_dim_at(turn);
+    std::vector<double> left;
+    steps_.clear();
+    for (const Placement& to : digits_) {
+      for (const double bytes : amounts_) {
+        const PricedTransition step =
+            pricer_.price(from_[static_cast<std::size_t>(m)], to, m, bytes, dtype_);
+        const auto known = std::find(left.begin(), left.end(), step.bytes_after);
+        steps_.push_back(
+            {step.price.total.value(), static_cast<std::uint32_t>(known - left.begin())});
+        if (known == left.end()) left.push_back(step.bytes_after);
+      }
+    }
+    amounts_before_ = static_cast<std::uint32_t>(amounts_.size());
+    amounts_ = std::move(left);
+  }
+
+  void sum_up() {
+    std::vector<Sum> sums;
+    sums.reserve(sums_.size() * digits_.size());
+    for (std::uint32_t digit = 0; digit < digit_count(); ++digit) {
+      for (const Sum& before : sums_) sums.push_back(then(before, digit));
+    }
+    sums_ = std::move(sums);
+  }
+
+  [[nodiscard]] Sum then(const Sum& before, std::uint32_t digit) const {
+    const Step& step = steps_[digit * amounts_before_ + before.amount];
+    return {before.price + step.price, step.amount};
+  }
+
+  [[nodiscard]] Head longer(const Head& head, std::uint32_t digit) const {
+    const int m = head.mesh_dims;
+    const Placement& from = from_[static_cast<std::size_t>(m)];
+    const Placement& to = digits_[digit];
+    const auto bit = [](int i) { return 1U << static_cast<unsigned>(i); };
+    Head next = head;
+    ++next.mesh_dims;
+    next.code = head.code * radix_ + digit;
+    if (outwards_) {
+      if (to.is_shard() && (head.misaligned & bit(to.dim())) != 0) {
+        next.detours |= bit(m);
+        digit = replicate_;
+      }
+      if (from.is_shard() && from != to) next.misaligned |= bit(from.dim());
+      if (to.is_shard() && from != to) next.misaligned |= bit(to.dim());
+    }
+    if (m == mesh_dim_at(ndim_ - 1)) {
+      next.last = digit;
+    } else if (outwards_) {
+      next.sum = head.sum * digit_count() + digit;
+    } else {
+      next.sum = head.sum + digit * power(digit_count(), m);
+    }
+    return next;
+  }
+
+  // Of codes that all begin like this.
+  void price_group(const Head& head, std::span<const std::uint32_t> codes,
+                   std::span<double> prices) const {
+    const std::uint32_t weight = power(radix_, ndim_ - 1 - head.mesh_dims);
+    std::size_t begin = 0;
+    for (std::uint32_t digit = 0; begin < codes.size(); ++digit) {
+      const std::uint32_t limit = (head.code * radix_ + digit + 1) * weight;
+      std::size_t end = begin;
+      while (end < codes.size() && codes[end] < limit) ++end;
+      if (end == begin) continue;
+      const Head next = longer(head, digit);
+      if (next.mesh_dims == ndim_) {
+        prices[begin] = price_of(next);
+      } else {
+        price_group(next, codes.subspan(begin, end - begin), prices.subspan(begin, end - begin));
+      }
+      begin = end;
+    }
+  }
+
+  [[nodiscard]] double price_of(const Head& head) const {
+    const Sum sum = then(sums_[head.sum], head.last);
+    // What is left: replicas on the way become shards, which is free unless local work has a price.
+    if (head.detours == 0 || !pricer_.rules().prices_local_work) return sum.price;
+    double price = sum.price;
+    double bytes = amounts_[sum.amount];
+    for (int m = 0; m < ndim_; ++m) {
+      if ((head.detours >> static_cast<unsigned>(m) & 1U) == 0) continue;
+      const std::uint32_t digit = head.code / power(radix_, ndim_ - 1 - m) % radix_;
+      const PricedTransition step =
+          pricer_.price(Placement::replicate(), digits_[digit], m, bytes, dtype_);
+      price += step.price.total.value();
+      bytes = step.bytes_after;
+    }
+    return price;
+  }
+
+  const TransitionPricer& pricer_;
+  int ndim_;
+  DType dtype_;
+  const Placements& from_;
+  std::vector<Placement> digits_;
+  std::uint32_t radix_;  // of the codes: without an R of our own
+  std::uint32_t replicate_ = 0;
+  bool outwards_ = false;
+  std::vector<double> amounts_;       // bytes by number, after the mesh dims that had their turn
+  std::uint32_t amounts_before_ = 0;  // how many there were before the last turn
+  std::vector<Step> steps_;           // of the last turn, by digit and amount before it
+  std::vector<Sum> sums_;             // of all turns but the last
+};
+
+// Prices of one call's local kernels by candidate, for the rank with the largest shards. What a
+// rank holds of a tensor depends on the tensor's code alone, so it is found once for each code.
+class KernelPrices {
+ public:
+  KernelPrices(const OpRule& rule, const OpCall& call, const DeviceMesh& mesh,
+               const Expansion& expansion, const ComputeModel& kernels)
+      : rule_(rule), call_(call), mesh_(mesh), expansion_(expansion), kernels_(kernels) {
+    for (const TensorMeta& meta : rule.outputs(call)) add(meta);
+    for (const TensorSpec* tensor : call.tensors()) add(tensor->meta);
+    input_shapes_.resize(expansion.inputs());
+  }
+
+  double price(std::size_t candidate) {
+    const std::size_t outputs = expansion_.outputs();
+    KernelQuery query{.kind = rule_.kernel, .dtype = tensors_[outputs].meta.dtype};
+    for (std::size_t i = 0; i < expansion_.inputs(); ++i) {
+      const Held& held = held_by(outputs + i, candidate);
+      input_shapes_[i] = held.shape;
+      query.bytes += held.bytes;
+    }
+    for (std::size_t o = 0; o < outputs; ++o) query.bytes += held_by(o, candidate).bytes;
+    if (rule_.flops != nullptr) query.flops = rule_.flops(input_shapes_, call_);
+    return kernels_.price(query).total.value();
+  }
+
+ private:
+  struct Held {
+    Shape shape;
+    double bytes = 0.0;
+  };
+  struct Tensor {
+    TensorMeta meta;
+    Expansion::CodesOf codes;
+    std::vector<std::uint32_t> where;  // code -> 1 + position in `held`; 0 is unknown
+    std::vector<Held> held;
+  };
+
+  void add(const TensorMeta& meta) {
+    const std::size_t t = tensors_.size();
+    tensors_.push_back({meta,
+                        expansion_.codes_of_tensor(t),
+                        std::vector<std::uint32_t>(expansion_.tensor_codes(t), 0U),
+                        {}});
+  }
+
+  const Held& held_by(std::size_t t, std::size_t candidate) {
+    Tensor& tensor = tensors_[t];
+    const std::uint32_t code = tensor.codes[candidate];
+    if (tensor.where[code] == 0) {
+      const Shape shape =
+          largest_local_shape(tensor.meta.shape, expansion_.tensor_layout(t, code), mesh_);
+      tensor.held.push_back({shape, element_count(shape) * itemsize(tensor.meta.dtype)});
+      tensor.where[code] = static_cast<std::uint32_t>(tensor.held.size());
+    }
+    return tensor.held[tensor.where[code] - 1];
+  }
+
+  const OpRule& rule_;
+  const OpCall& call_;
+  const DeviceMesh& mesh_;
+  const Expansion& expansion_;
+  const ComputeModel& kernels_;
+  std::vector<Tensor> tensors_;  // outputs, then inputs
+  std::vector<Shape> input_shapes_;
+};
+
+// The candidates that compete for the least total, and the best of the others.
+//
+// Totals are read once: their least by blocks. Only a block whose least is near the least of all is
+// read again.
+class Leaders {
+ public:
+  explicit Leaders(std::span<const double> totals) {
+    std::vector<double> block_least;
+    for (std::size_t begin = 0; begin < totals.size(); begin += kBlock) {
+      block_least.push_back(
+          least_of(totals.subspan(begin, std::min(kBlock, totals.size() - begin))));
+    }
+    least_ = least_of(block_least);
+    // A little more than what ties: ties_at_minimum() decides.
+    const double near = least_ + kNear * std::abs(least_);
+    for (std::size_t b = 0; b < block_least.size(); ++b) {
+      if (block_least[b] > near) {
+        others_ = std::min(others_, block_least[b]);
+        continue;
+      }
+      for (std::size_t i = b * kBlock; i < std::min(totals.size(), (b + 1) * kBlock); ++i) {
+        if (totals[i] <= near) {
+          indices_.push_back(i);
+        } else {
+          others_ = std::min(others_, totals[i]);
+        }
+      }
+    }
+  }
+
+  [[nodiscard]] const std::vector<std::size_t>& indices() const { return indices_; }  // ascending
+  [[nodiscard]] double others() const { return others_; }
+
+ private:
+  static constexpr std::size_t kBlock = 64;
+  static constexpr double kNear = 1e-11;
+
+  // Four minima side by side: one would wait for itself at every total.
+  static double least_of(std::span<const double> values) {
+    std::array<double, 4> least;
+    least.fill(kInfinity);
+    std::size_t i = 0;
+    for (; i + 4 <= values.size(); i += 4) {
+      for (std::size_t lane = 0; lane < 4; ++lane) {
+        least[lane] = values[i + lane] < least[lane] ? values[i + lane] : least[lane];
+      }
+    }
+    for (; i < values.size(); ++i) least[0] = std::min(least[0], values[i]);
+    return std::min(std::min(least[0], least[1]), std::min(least[2], least[3]));
+  }
+
+  std::vector<std::size_t> indices_;
+  double least_ = kInfinity;
+  double others_ = kInfinity;
+};
+
+// What policies ask about candidates that tie. What an input's plan says is found once for each of its
+// layouts.
+class ExpansionTies final : public TieBreaker {
+ public:
+  // `seen`: the candidates by position.
+  ExpansionTies(const StackEvaluator& evaluator, Redistributor& redistributor,
+                const Expansion& expansion, const OpRule* rule, const OpCall& call,
+                std::span<const std::size_t> seen)
+      : evaluator_(evaluator),
+        redistributor_(redistributor),
+        expansion_(expansion),
+        rule_(rule),
+        call_(call),
+        seen_(seen),
+        moves_(expansion.inputs()) {}
+
+  double collectives(std::size_t candidate) override {
+    return sum(candidate, [](const Moves& moves) { return moves.collectives; });
+  }
+  double bytes(std::size_t candidate) override {
+    return sum(candidate, [](const Moves& moves) { return moves.bytes; });
+  }
+  double compute_us(std::size_t candidate) override {
+    if (rule_ == nullptr) return 0.0;
+    std::vector<Placements> inputs;
+    std::vector<Placements> outputs;
+    for (std::size_t i = 0; i < expansion_.inputs(); ++i) {
+      inputs.push_back(expansion_.input(seen_[candidate], i));
+    }
+    for (std::size_t o = 0; o < expansion_.outputs(); ++o) {
+      outputs.push_back(expansion_.output(seen_[candidate], o));
+    }
+    return evaluator_.kernel_us(*rule_, call_, redistributor_.mesh(), inputs, outputs);
+  }
+  std::string text(std::size_t candidate) override {
+    std::string text;
+    for (std::size_t i = 0; i < expansion_.inputs(); ++i) {
+      text += Layout(expansion_.input(seen_[candidate], i)).text() + " ";
+    }
+    for (std::size_t o = 0; o < expansion_.outputs(); ++o) {
+      text += Layout(expansion_.output(seen_[candidate], o)).text() + " ";
+    }
+    return text;
+  }
+
+ private:
+  struct Moves {
+    double collectives = 0.0;
+    double bytes = 0.0;
+  };
+
+  template <class Part>
+  double sum(std::size_t candidate, Part&& part) {
+    double total = 0.0;
+    for (std::size_t i = 0; i < expansion_.inputs(); ++i) {
+      total += part(moves_of(i, expansion_.code(seen_[candidate], i)));
+    }
+    return total;
+  }
+
+  const Moves& moves_of(std::size_t input, std::uint32_t code) {
+    const auto [slot, is_new] = moves_[input].try_emplace(code);
+    if (!is_new) return slot->second;
+    const TensorSpec& tensor = *call_.tensors()[input];
+    const Layout to(expansion_.input_layout(input, code));
+    const Plan plan = redistributor_.plan(tensor.meta, tensor.layout, to);
+    Layout before = plan.start;
+    for (const PlanStep& step : plan.steps) {
+      if (step.collective != Collective::kLocal) {
+        slot->second.collectives += 1.0;
+        slot->second.bytes +=
+            static_cast<double>(bytes_moved(step, before, tensor.meta, redistributor_.mesh()));
+      }
+      before = step.after;
+    }
+    return slot->second;
+  }
+
+  const StackEvaluator& evaluator_;
+  Redistributor& redistributor_;
+  const Expansion& expansion_;
+  const OpRule* rule_;
+  const OpCall& call_;
+  std::span<const std::size_t> seen_;
+  std::vector<std::map<std::uint32_t, Moves>> moves_;  // by input and code
+};
+
+// What it costs to bring one input into the layouts behind these codes (ascending).
+void price_codes(Redistributor& redistributor, const Expansion& expansion, std::size_t input,
+                 const TensorSpec& tensor, std::span<const std::uint32_t> codes,
+                 std::span<double> prices) {
+  if (redistributor.options().rules.replicated_source_is_free && tensor.layout.is_replicated())
+    return;
+  if (GreedyPrices::apply(redistributor, tensor.layout, expansion.digits(input))) {
+    GreedyPrices(redistributor, tensor, expansion.digits(input)).price(codes, prices);
+    const auto kept = std::lower_bound(codes.begin(), codes.end(), expansion.current_code(input));
+    if (kept != codes.end() && *kept == expansion.current_code(input)) {
+      prices[static_cast<std::size_t>(kept - codes.begin())] = 0.0;
+    }
+    return;
+  }
+  std::vector<Layout> layouts;
+  for (const std::uint32_t code : codes) layouts.emplace_back(expansion.input_layout(input, code));
+  redistributor.costs_us(tensor.meta, tensor.layout, layouts, prices);
+}
+
+}  // namespace
+
+StackEvaluator::StackEvaluator(const Stack& stack, const Topology& topology,
+                               const CostFactors* factors)
+    : stack_(stack), topology_(topology) {
+  std::unique_ptr<CostModel> collectives =
+      make_collective_model(stack_.collective_model, topology_);
+  if (factors == nullptr) {
+    kernels_ = make_compute_model(stack_.compute_model, topology_);
+  } else {
+    collectives = with_factors(std::move(collectives), *factors);
+    auto floored = std::make_unique<FlooredKernels>(stack_.compute_model, topology_, *factors);
+    floored_ = floored.get();
+    kernels_ = std::move(floored);
+  }
+  collectives_ = stack_.straggler.decorate(std::move(collectives));
+  if (prices_kernels() || stack_.policy != Policy::kComputeTime) return;
+  roofline_ = make_compute_model(read_model_choice("roofline", {"policy", ""}), topology_);
+}
+
+std::vector<double> StackEvaluator::take_thresholds() {
+  return floored_ == nullptr ? std::vector<double>() : floored_->take_thresholds();
+}
+
+bool StackEvaluator::prices_kernels() const { return stack_.compute_model.entry->name != "none"; }
+
+Redistributor& StackEvaluator::on(const DeviceMesh& mesh) {
+  // Flattened meshes belong to the key too: text() alone does not show them.
+  const std::string key = mesh.text();
+  auto& slot = redistributors_[key];
+  if (!slot || !(slot->mesh() == mesh) || !slot->mesh().same_registry(mesh)) {
+    slot = std::make_unique<Redistributor>(mesh, topology_, stack_.redistribution, *collectives_,
+                                           *kernels_);
+  }
+  return *slot;
+}
+
+double StackEvaluator::compute_us(const OpRule& rule, const OpCall& call, const DeviceMesh& mesh,
+                                  std::span<const Placements> inputs,
+                                  std::span<const Placements> outputs) const {
+  return kernel_us_under(*kernels_, rule, call, mesh, inputs, outputs);
+}
+
+double StackEvaluator::kernel_us(const OpRule& rule, const OpCall& call, const DeviceMesh& mesh,
+                                 std::span<const Placements> inputs,
+                                 std::span<const Placements> outputs) const {
+  return kernel_us_under(roofline_ ? *roofline_ : *kernels_, rule, call, mesh, inputs, outputs);
+}
+
+double StackEvaluator::kernel_us_under(const ComputeModel& kernels, const OpRule& rule,
+                                       const OpCall& call, const DeviceMesh& mesh,
+                                       std::span<const Placements> inputs,
+                                       std::span<const Placements> outputs) const {
+  const auto tensors = call.tensors();
+  std::vector<Shape> shapes;
+  KernelQuery query{.kind = rule.kernel, .dtype = tensors[0]->meta.dtype};
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    shapes.push_back(largest_local_shape(tensors[i]->meta.shape, inputs[i], mesh));
+    query.bytes += element_count(shapes.back()) * itemsize(tensors[i]->meta.dtype);
+  }
+  const std::vector<TensorMeta> out = rule.outputs(call);
+  for (std::size_t o = 0; o < out.size(); ++o) {
+    query.bytes +=
+        element_count(largest_local_shape(out[o].shape, outputs[o], mesh)) * itemsize(out[o].dtype);
+  }
+  if (rule.flops != nullptr) query.flops = rule.flops(shapes, call);
+  return kernels.price(query).total.value();
+}
+
+Pricing StackEvaluator::price(const Expansion& expansion, const OpRule* rule, const OpCall& call,
+                              const DeviceMesh& mesh) {
+  const auto tensors = call.tensors();
+  Redistributor& redistributor = on(mesh);
+  Pricing pricing;
+  pricing.by_code.resize(expansion.inputs());
+  pricing.totals.resize(expansion.size());
+  std::vector<double> prices;
+  for (std::size_t i = 0; i < expansion.inputs(); ++i) {
+    const std::vector<std::uint32_t> codes = expansion.used_codes(i);
+    prices.assign(codes.size(), 0.0);
+    price_codes(redistributor, expansion, i, *tensors[i], codes, prices);
+    std::vector<double>& by_code = pricing.by_code[i];
+    by_code.assign(expansion.codes(i), std::numeric_limits<double>::quiet_NaN());
+    for (std::size_t c = 0; c < codes.size(); ++c) {
+      const bool moves = codes[c] != expansion.current_code(i);
+      by_code[codes[c]] = prices[c] + (moves ? stack_.transition_us : 0.0);
+    }
+    const Expansion::CodesOf code_of = expansion.codes_of(i);
+    for (std::size_t c = 0; c < code_of.size(); ++c) pricing.totals[c] += by_code[code_of[c]];
+  }
+  if (rule == nullptr || !prices_kernels()) return pricing;
+  pricing.compute_us.resize(expansion.size());
+  KernelPrices kernel_prices(*rule, call, mesh, expansion, *kernels_);
+  for (std::size_t c = 0; c < expansion.size(); ++c) {
+    if (!(pricing.totals[c] < kInfinity)) continue;
+    pricing.compute_us[c] = kernel_prices.price(c);
+    pricing.totals[c] += pricing.compute_us[c];
+  }
+  return pricing;
+}
+
+Candidate StackEvaluator::candidate(const Expansion& expansion, const Pricing& pricing,
+                                    std::size_t index) const {
+  Candidate candidate;
+  for (std::size_t i = 0; i < expansion.inputs(); ++i) {
+    candidate.inputs.push_back(expansion.input(index, i));
+    candidate.redistribute_us.push_back(pricing.by_code[i][expansion.code(index, i)]);
+  }
+  for (std::size_t o = 0; o < expansion.outputs(); ++o) {
+    candidate.outputs.push_back(expansion.output(index, o));
+  }
+  if (!pricing.compute_us.empty()) candidate.compute_us = pricing.compute_us[index];
+  candidate.total_us = pricing.totals[index];
+  return candidate;
+}
+
+// PyTorch selects the elements of a tensor list without looking at what their inputs are now.
+Policy StackEvaluator::policy_for(const OpCall& call) const {
+  const bool foreach = call.op.find("_foreach_") != std::string::npos;
+  return foreach ? Policy::kFirstListed : stack_.policy;
+}
+
+// Policies, ties and flips look at nothing but the candidates at the minimum.
+Decision StackEvaluator::decide(const Expansion& expansion, const Pricing& pricing,
+                                const OpRule* rule, const OpCall& call, const DeviceMesh& mesh) {
+  SHARDLAB_CHECK(expansion.size() > 0, "no candidate for ", call.op);
+  const Leaders leaders(pricing.totals);
+  std::vector<std::size_t> seen = leaders.indices();
+  if (stack_.order.kind != CandidateOrder::Kind::kListed) {
+    std::vector<std::uint8_t> leads(expansion.size(), 0);
+    for (const std::size_t c : seen) leads[c] = 1;
+    seen.clear();
+    for (const std::size_t c : stack_.order.permutation(expansion.size())) {
+      if (leads[c] != 0) seen.push_back(c);
+    }
+  }
+  std::vector<double> totals;
+  std::vector<std::uint8_t> keeps;
+  for (const std::size_t c : seen) {
+    totals.push_back(pricing.totals[c]);
+    keeps.push_back(expansion.keeps_inputs(c) ? 1 : 0);
+  }
+  const Policy policy = policy_for(call);
+  ExpansionTies breaker(*this, on(mesh), expansion, rule, call, seen);
+  const PricedCandidates by_policy{totals, keeps, &breaker};
+  Decision decision;
+  decision.choice = candidate(expansion, pricing, seen[shardlab::select(policy, by_policy)]);
+  decision.candidates = expansion.size();
+  decision.ties = ties_at_minimum(totals).size();
+  decision.flips_with_order = shardlab::flips_with_order(policy, by_policy);
+  if (leaders.others() < kInfinity) totals.push_back(leaders.others());
+  decision.margin_us = margin_us(totals);
+  return decision;
+}
+
+Selection StackEvaluator::select_from(const Expansion& expansion, const OpRule* rule,
+                                      const OpCall& call, const DeviceMesh& mesh,
+                                      const SelectOptions& options) {
+  if (!expansion.in_place_error().empty()) throw InputError(expansion.in_place_error());
+  if (expansion.size() == 0) {
+    throw InputError(call.op + ": no sharding candidate is left for " + call.text());
+  }
+  return select_priced(expansion, price(expansion, rule, call, mesh), rule, call, mesh,
+                       options.order.value_or(stack_.order));
+}
+
+Selection StackEvaluator::select_priced(const Expansion& expansion, const Pricing& pricing,
+                                        const OpRule* rule, const OpCall& call,
+                                        const DeviceMesh& mesh, const CandidateOrder& order) {
+  const std::vector<std::size_t> seen = order.permutation(expansion.size());
+  Selection selection;
+  std::vector<double> totals;
+  std::vector<std::uint8_t> keeps;
+  for (const std::size_t i : seen) {
+    selection.candidates.push_back(candidate(expansion, pricing, i));
+    totals.push_back(pricing.totals[i]);
+    keeps.push_back(expansion.keeps_inputs(i) ? 1 : 0);
+  }
+  ExpansionTies breaker(*this, on(mesh), expansion, rule, call, seen);
+  const PricedCandidates by_policy{totals, keeps, &breaker};
+  const Policy policy = policy_for(call);
+  selection.selected = shardlab::select(policy, by_policy);
+  selection.choice = selection.candidates[selection.selected];
+  selection.ties = ties_at_minimum(totals);
+  selection.margin_us = margin_us(totals);
+  selection.flips_with_order = shardlab::flips_with_order(policy, by_policy);
+  return selection;
+}
+
+// The candidates at the minimum, as a list of their own, under the prices that the search gave them.
+Selection StackEvaluator::select_by_bounds(const OpRule& rule, const OpCall& call,
+                                           const DeviceMesh& mesh, const CandidateOrder& order,
+                                           BoundSearchOrder search) {
+  const Expansion space = prepare_expansion(rule, call, mesh);
+  const auto tensors = call.tensors();
+  std::vector<std::vector<double>> by_code;
+  for (std::size_t i = 0; i < space.inputs(); ++i) {
+    // What no candidate may ask for is not priced: the planner would look for it everywhere.
+    std::vector<std::uint32_t> codes;
+    for (std::uint32_t code = 0; code < space.codes(i); ++code) {
+      const Placements placements = space.input_layout(i, code).placements;
+      const bool allowed =
+          is_shardable(tensors[i]->meta.shape, placements, mesh) && !has_mixed_partials(placements);
+      if (allowed || code == space.current_code(i)) codes.push_back(code);
+    }
+    std::vector<double> own(codes.size());
+    price_codes(on(mesh), space, i, *tensors[i], codes, own);
+    std::vector<double>& prices =
+        by_code.emplace_back(space.codes(i), std::numeric_limits<double>::infinity());
+    for (std::size_t k = 0; k < codes.size(); ++k) {
+      prices[codes[k]] = own[k] + (codes[k] == space.current_code(i) ? 0.0 : stack_.transition_us);
+    }
+  }
+  BoundSearchInput input{.rule = rule,
+                         .call = call,
+                         .mesh = mesh,
+                         .space = space,
+                         .by_code = by_code,
+                         .compute_us = {}};
+  if (prices_kernels()) {
+    input.compute_us = [&](std::span<const Placements> inputs,
+                           std::span<const Placements> outputs) {
+      return compute_us(rule, call, mesh, inputs, outputs);
+    };
+  }
+  const BoundSearchResult found = bound_search(input, search);
+  if (found.tied.empty()) return select_from(expand(rule, call, mesh), &rule, call, mesh);
+  std::vector<FollowCandidate> candidates;
+  for (const BoundSearchResult::Found& tied : found.tied) {
+    candidates.push_back({.outputs = tied.outputs, .inputs = tied.inputs});
+  }
+  const Expansion tied = expand_candidates(candidates, call, mesh);
+  Pricing pricing;
+  for (std::size_t i = 0; i < tied.inputs(); ++i) {
+    pricing.by_code.emplace_back(tied.codes(i), std::numeric_limits<double>::quiet_NaN());
+  }
+  for (std::size_t c = 0; c < found.tied.size(); ++c) {
+    for (std::size_t i = 0; i < tied.inputs(); ++i) {
+      pricing.by_code[i][tied.code(c, i)] = found.tied[c].redistribute_us[i];
+    }
+    pricing.compute_us.push_back(found.tied[c].compute_us);
+    pricing.totals.push_back(found.tied[c].total_us);
+  }
+  Selection selection = select_priced(tied, pricing, &rule, call, mesh, order);
+  selection.margin_us = found.margin_us;
+  return selection;
+}
+
+Selection StackEvaluator::select_by_steps(const OpRule& rule, const OpCall& call,
+                                          const DeviceMesh& mesh, const SearchResult& found) const {
+  Selection selection;
+  selection.choice = {.inputs = found.inputs,
+                      .outputs = found.outputs,
+                      .redistribute_us = found.input_us,
+                      .compute_us = 0.0,
+                      .total_us = found.total_us};
+  if (prices_kernels()) {
+    // The search minimises redistribution alone; its answer's kernel is priced as everywhere.
+    selection.choice.compute_us =
+        compute_us(rule, call, mesh, selection.choice.inputs, selection.choice.outputs);
+    selection.choice.total_us += selection.choice.compute_us;
+  }
+  selection.candidates = {selection.choice};
+  selection.ties = {0};
+  return selection;
+}
+
+Selection StackEvaluator::select(const OpCall& call, const DeviceMesh& mesh,
+                                 const SelectOptions& options) {
+  const OpRule& rule =
+      options.rule != nullptr ? *options.rule : find_op_rule(call.op, stack_.rules);
+  const SearchKind search = options.search.value_or(stack_.search);
+  const CandidateOrder order = options.order.value_or(stack_.order);
+  std::string note;
+  if (search == SearchKind::kDijkstra && stack_.redistribution.planner == PlannerKind::kGreedy) {
+    const SearchOutcome outcome =
+        search_rows(rule, call, mesh, on(mesh).pricer(), {.nesting_guard = options.nesting_guard});
+    if (outcome.result) return select_by_steps(rule, call, mesh, *outcome.result);
+    note = outcome.fallback;
+  } else if (search != SearchKind::kFull) {
+    if (rule.rows == nullptr) {
+      note = "the op has no rows";
+    } else if (order.kind == CandidateOrder::Kind::kShuffled) {
+      note = "a shuffled order is one of all candidates";
+    } else {
+      const bool exact = search == SearchKind::kExact;
+      return select_by_bounds(rule, call, mesh, order,
+                              exact ? BoundSearchOrder::kDepthFirst : BoundSearchOrder::kBestFirst);
+    }
+  }
+  Selection selection = select_from(expand(rule, call, mesh), &rule, call, mesh, options);
+  selection.search_note = note;
+  return selection;
+}
+
+}  // namespace shardlab

@@ -1,0 +1,144 @@
+// Answers questions under one stack: the price of every candidate, the choice, its ties and margin.
+//
+//   StackEvaluator evaluator(stack, topology);
+//   Selection choice = evaluator.select(call, mesh);        // candidates, prices, choice, ties
+//   Plan plan = evaluator.on(mesh).plan(meta, from, to);    // one redistribution
+//
+// An evaluator holds the models and caches: one a thread. Prices are in microseconds.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "costmodel/cost_factors.h"
+#include "sim/redistribute.h"
+#include "strategies/select/exact_search.h"
+#include "strategies/rules/expansion.h"
+#include "strategies/rules/op_rule.h"
+#include "strategies/select/search.h"
+#include "strategies/select/selection.h"
+#include "strategies/select/stack.h"
+
+namespace shardlab {
+
+// Prices of an expansion's candidates under one stack.
+struct Pricing {
+  std::vector<std::vector<double>>
+      by_code;                     // input -> code -> redistribution in us (NaN: not asked)
+  std::vector<double> compute_us;  // by candidate; empty when kernels are free
+  std::vector<double> totals;      // by candidate; infinity is impossible
+};
+
+// One candidate, spelled out.
+struct Candidate {
+  std::vector<Placements> inputs;
+  std::vector<Placements> outputs;
+  std::vector<double> redistribute_us;
+  double compute_us = 0.0;
+  double total_us = 0.0;
+};
+
+struct Selection {
+  // In the order in which the policy saw them. After a search that does not enumerate: those at the
+  // minimum.
+  std::vector<Candidate> candidates;
+  std::size_t selected = 0;
+  Candidate choice;
+  std::vector<std::size_t> ties;
+  std::optional<double> margin_us;
+  bool flips_with_order = false;
+  std::string search_note;  // why a search fell back to full enumeration
+};
+
+struct SelectOptions {
+  std::optional<SearchKind> search = {};
+  std::optional<CandidateOrder> order = {};
+  bool nesting_guard = true;
+  const OpRule* rule = nullptr;  // instead of the one that the stack's rule set has for the op
+};
+
+// A choice without its alternatives, for thousands of questions.
+struct Decision {
+  Candidate choice;
+  std::size_t candidates = 0;
+  std::size_t ties = 0;
+  std::optional<double> margin_us;
+  bool flips_with_order = false;
+};
+
+class StackEvaluator {
+ public:
+  // `factors`, if any, scale the models' prices; they are kept by reference and may change, if
+  // forget_prices() follows.
+  StackEvaluator(const Stack& stack, const Topology& topology,
+                 const CostFactors* factors = nullptr);
+  StackEvaluator(const StackEvaluator&) = delete;
+  StackEvaluator& operator=(const StackEvaluator&) = delete;
+
+  [[nodiscard]] const Stack& stack() const { return stack_; }
+  [[nodiscard]] const Topology& topology() const { return topology_; }
+  [[nodiscard]] Redistributor& on(const DeviceMesh& mesh);
+  [[nodiscard]] const CostModel& collective_model() const { return *collectives_; }
+  [[nodiscard]] const ComputeModel& compute_model() const { return *kernels_; }
+  // Once factors have changed: planners remember prices.
+  void forget_prices() { redistributors_.clear(); }
+  // With factors: those of the launch floor at which kernels priced since then leave it.
+  void forget_thresholds() { static_cast<void>(take_thresholds()); }
+  [[nodiscard]] std::vector<double> take_thresholds();
+
+  // Throws InputError: unknown op, inputs that it can't take, an in-place op whose input would have
+  // to move.
+  [[nodiscard]] Selection select(const OpCall& call, const DeviceMesh& mesh,
+                                 const SelectOptions& options = {});
+  // The same for candidates that the caller lists or expands.
+  [[nodiscard]] Selection select_from(const Expansion& expansion, const OpRule* rule,
+                                      const OpCall& call, const DeviceMesh& mesh,
+                                      const SelectOptions& options = {});
+  // The choice alone, from an expansion under this stack's rules.
+  [[nodiscard]] Decision decide(const Expansion& expansion, const Pricing& pricing,
+                                const OpRule* rule, const OpCall& call, const DeviceMesh& mesh);
+
+  [[nodiscard]] Pricing price(const Expansion& expansion, const OpRule* rule, const OpCall& call,
+                              const DeviceMesh& mesh);
+  [[nodiscard]] Candidate candidate(const Expansion& expansion, const Pricing& pricing,
+                                    std::size_t index) const;
+  // The local kernel of an op in these layouts, for the rank with the largest shards; under a roofline
+  // where the stack takes kernels to be free (what the policy compute-time looks at).
+  [[nodiscard]] double kernel_us(const OpRule& rule, const OpCall& call, const DeviceMesh& mesh,
+                                 std::span<const Placements> inputs,
+                                 std::span<const Placements> outputs) const;
+  // The same as the stack prices it.
+  [[nodiscard]] double compute_us(const OpRule& rule, const OpCall& call, const DeviceMesh& mesh,
+                                  std::span<const Placements> inputs,
+                                  std::span<const Placements> outputs) const;
+
+ private:
+  [[nodiscard]] Policy policy_for(const OpCall& call) const;
+  [[nodiscard]] bool prices_kernels() const;
+  [[nodiscard]] Selection select_priced(const Expansion& expansion, const Pricing& pricing,
+                                        const OpRule* rule, const OpCall& call,
+                                        const DeviceMesh& mesh, const CandidateOrder& order);
+  [[nodiscard]] Selection select_by_bounds(const OpRule& rule, const OpCall& call,
+                                           const DeviceMesh& mesh, const CandidateOrder& order,
+                                           BoundSearchOrder search);
+  [[nodiscard]] Selection select_by_steps(const OpRule& rule, const OpCall& call,
+                                          const DeviceMesh& mesh, const SearchResult& found) const;
+  [[nodiscard]] double kernel_us_under(const ComputeModel& kernels, const OpRule& rule,
+                                       const OpCall& call, const DeviceMesh& mesh,
+                                       std::span<const Placements> inputs,
+                                       std::span<const Placements> outputs) const;
+
+  Stack stack_;
+  Topology topology_;
+  std::unique_ptr<CostModel> collectives_;
+  std::unique_ptr<ComputeModel> kernels_;
+  FlooredKernels* floored_ = nullptr;       // kernels_, where there are factors
+  std::unique_ptr<ComputeModel> roofline_;  // for kernel_us(), where kernels_ are free
+  std::map<std::string, std::unique_ptr<Redistributor>> redistributors_;
+};
+
+}  // namespace shardlab

@@ -1,0 +1,270 @@
+#include "strategies/select/price_flips.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+
+#include "costmodel/base/error.h"
+#include "strategies/select/questionnaire.h"
+#include "strategies/select/scaled_parameters.h"
+
+namespace shardlab {
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+constexpr double kEqual = 1e-12;
+constexpr int kMostSteps = 64;
+
+double most_of(const ScaledParameter& parameter) {
+  return parameter.factor == &CostFactors::launch ? kMostLaunchFactor : kMostFactor;
+}
+
+// Every parameter's largest factor is one of them.
+constexpr std::array<double, 4> kBands = {2.0, kMostLaunchFactor, 128.0, kMostFactor};
+
+bool has_value(const std::optional<PriceFlip>& flip) { return flip.has_value(); }
+
+}  // namespace
+
+// The envelope of one question's prices.
+class PriceFlips::Search {
+ public:
+  Search(StackEvaluator& evaluator, CostFactors& factors, const OpRule& rule, const OpCall& call,
+         const DeviceMesh& mesh)
+      : evaluator_(evaluator),
+        factors_(factors),
+        rule_(rule),
+        call_(call),
+        mesh_(mesh),
+        tensors_(call.tensors()),
+        expansion_(expand(rule, call, mesh)) {
+    reset();
+    if (expansion_.size() == 0) return;
+    evaluator_.forget_thresholds();
+    const Pricing pricing = evaluator_.price(expansion_, &rule, call, mesh);
+    thresholds_ = evaluator_.take_thresholds();
+    const Decision decision = evaluator_.decide(expansion_, pricing, &rule, call, mesh);
+    if (!(decision.choice.total_us < kInfinity)) return;
+    for (std::size_t c = 0; c < expansion_.size(); ++c) {
+      const Candidate candidate = evaluator_.candidate(expansion_, pricing, c);
+      if (candidate.inputs == decision.choice.inputs &&
+          candidate.outputs == decision.choice.outputs) {
+        chosen_ = c;
+        break;
+      }
+    }
+  }
+
+  // The first flip when the parameter goes from `begin` to `end`, both on one side of 1, if nothing
+  // flips from 1 to `begin`.
+  [[nodiscard]] std::optional<PriceFlip> flip(const ScaledParameter& parameter, double begin,
+                                              double end) {
+    if (!chosen_ || expansion_.size() < 2) return std::nullopt;
+    parameter_ = &parameter;
+    std::optional<PriceFlip> first = first_flip(begin, end);
+    reset();
+    if (first && parameter.inverse) first->factor = 1.0 / first->factor;
+    return first;
+  }
+
+ private:
+  // A candidate's price near one factor.
+  struct Line {
+    std::size_t candidate;
+    double at;
+    double value;
+    double slope;
+    [[nodiscard]] double operator()(double f) const { return value + slope * (f - at); }
+  };
+
+  void reset() {
+    factors_ = {};
+    evaluator_.forget_prices();
+  }
+
+  void set(double f) {
+    if (factors_.*(parameter_->factor) == f) return;
+    factors_.*(parameter_->factor) = f;
+    evaluator_.forget_prices();
+  }
+
+  [[nodiscard]] double price_of(std::size_t candidate, double f) {
+    set(f);
+    Redistributor& redistributor = evaluator_.on(mesh_);
+    double total = 0.0;
+    std::vector<Placements> inputs;
+    for (std::size_t i = 0; i < tensors_.size(); ++i) {
+      inputs.push_back(expansion_.input(candidate, i));
+      if (expansion_.code(candidate, i) == expansion_.current_code(i)) continue;
+      total += redistributor.cost_us(tensors_[i]->meta, tensors_[i]->layout, Layout(inputs[i])) +
+               evaluator_.stack().transition_us;
+    }
+    if (evaluator_.stack().compute_model.entry->name == "none") return total;
+    std::vector<Placements> outputs;
+    for (std::size_t o = 0; o < expansion_.outputs(); ++o) {
+      outputs.push_back(expansion_.output(candidate, o));
+    }
+    return total + evaluator_.compute_us(rule_, call_, mesh_, inputs, outputs);
+  }
+
+  // The line that its price follows from `f` towards `towards`.
+  [[nodiscard]] Line line_of(std::size_t candidate, double f, double towards) {
+    const double step = (towards > f ? f : -f) * 0x1p-20;
+    const double value = price_of(candidate, f);
+    return {candidate, f, value, (price_of(candidate, f + step) - value) / step};
+  }
+
+  // The cheapest candidate at `f`: the chosen one wherever it is as cheap as any.
+  [[nodiscard]] std::size_t cheapest_at(double f, double& least) {
+    set(f);
+    const Pricing pricing = evaluator_.price(expansion_, &rule_, call_, mesh_);
+    const auto first = std::min_element(pricing.totals.begin(), pricing.totals.end());
+    least = *first;
+    if (pricing.totals[*chosen_] <= least * (1.0 + kEqual)) {
+      least = pricing.totals[*chosen_];
+      return *chosen_;
+    }
+    return static_cast<std::size_t>(first - pricing.totals.begin());
+  }
+
+  [[nodiscard]] std::optional<PriceFlip> first_flip(double begin, double end) {
+    if (parameter_->factor != &CostFactors::launch) return flip_between(begin, end);
+    if (thresholds_.empty()) return std::nullopt;
+    std::vector<Ends> knots = {ends_at(begin)};
+    for (const double threshold : thresholds_) {
+      if (threshold > std::min(begin, end) && threshold < std::max(begin, end)) {
+        knots.push_back({threshold});
+      }
+    }
+    if (end < begin) std::reverse(knots.begin() + 1, knots.end());
+    knots.push_back(ends_at(end));
+    return flip_among(knots, 0, knots.size() - 1);
+  }
+
+  // The choice's price and the least of all others at a factor of the launch floor.
+  struct Ends {
+    double f;
+    double chosen = kInfinity;
+    double others = kInfinity;
+  };
+  [[nodiscard]] Ends ends_at(double f) {
+    set(f);
+    const Pricing pricing = evaluator_.price(expansion_, &rule_, call_, mesh_);
+    Ends ends{f, pricing.totals[*chosen_], kInfinity};
+    for (std::size_t c = 0; c < pricing.totals.size(); ++c) {
+      if (c != *chosen_) ends.others = std::min(ends.others, pricing.totals[c]);
+    }
+    return ends;
+  }
+
+  // The first flip from knot `begin` to knot `end`, whose prices are known. No price falls as the
+  // floor rises: between two knots the choice costs at most what it does at the higher one, the
+  // others at least what they do at the lower one.
+  [[nodiscard]] std::optional<PriceFlip> flip_among(std::vector<Ends>& knots, std::size_t begin,
+                                                    std::size_t end) {
+    const bool rising = knots[begin].f < knots[end].f;
+    const Ends& lower = knots[rising ? begin : end];
+    const Ends& higher = knots[rising ? end : begin];
+    if (higher.chosen <= lower.others) return std::nullopt;
+    if (end == begin + 1) return flip_between(knots[begin].f, knots[end].f);
+    const std::size_t middle = begin + (end - begin) / 2;
+    knots[middle] = ends_at(knots[middle].f);
+    if (auto found = flip_among(knots, begin, middle)) return found;
+    return flip_among(knots, middle, end);
+  }
+
+  // Assumes that the chosen candidate is cheapest at `begin`.
+  [[nodiscard]] std::optional<PriceFlip> flip_between(double begin, double end) {
+    Line chosen = line_of(*chosen_, begin, end);
+    double least = 0.0;
+    std::size_t winner = cheapest_at(end, least);
+    Line other = line_of(winner, end, begin);
+    for (int step = 0; step < kMostSteps; ++step) {
+      if (least >= chosen(other.at) * (1.0 - 1e-9) || chosen.slope == other.slope) {
+        return std::nullopt;  // the chosen candidate's line is the envelope all the way
+      }
+      const double meet =
+          other.at + (chosen(other.at) - other.value) / (other.slope - chosen.slope);
+      const bool between = meet > std::min(begin, other.at) && meet < std::max(begin, other.at);
+      const double at = between ? meet : begin;
+      if (!between && other.candidate != *chosen_) return found(other.candidate, at);
+      winner = cheapest_at(at, least);
+      if (least < chosen(at) * (1.0 - 1e-9)) {
+        other = line_of(winner, at, begin);
+        continue;
+      }
+      if (other.candidate != *chosen_) return found(other.candidate, at);
+      // The chosen candidate goes on, along another path.
+      begin = at;
+      chosen = other;
+      winner = cheapest_at(end, least);
+      other = line_of(winner, end, begin);
+    }
+    return std::nullopt;
+  }
+
+  [[nodiscard]] PriceFlip found(std::size_t candidate, double f) const {
+    std::vector<Placements> inputs;
+    std::vector<Placements> outputs;
+    for (std::size_t i = 0; i < expansion_.inputs(); ++i) {
+      inputs.push_back(expansion_.input(candidate, i));
+    }
+    for (std::size_t o = 0; o < expansion_.outputs(); ++o) {
+      outputs.push_back(expansion_.output(candidate, o));
+    }
+    return {parameter_->name, f, choice_text(inputs, outputs)};
+  }
+
+  StackEvaluator& evaluator_;
+  CostFactors& factors_;
+  const OpRule& rule_;
+  const OpCall& call_;
+  const DeviceMesh& mesh_;
+  boost::container::small_vector<const TensorSpec*, 4> tensors_;
+  Expansion expansion_;
+  std::optional<std::size_t> chosen_;
+  std::vector<double> thresholds_;
+  const ScaledParameter* parameter_ = nullptr;
+};
+
+PriceFlips::PriceFlips(const Stack& stack, const Topology& topology)
+    : evaluator_(stack, topology, &factors_) {}
+
+std::vector<PriceFlip> PriceFlips::of(const OpCall& call, const DeviceMesh& mesh) {
+  return nearest(call, mesh, /*only_first=*/false);
+}
+
+std::optional<PriceFlip> PriceFlips::first_of(const OpCall& call, const DeviceMesh& mesh) {
+  std::vector<PriceFlip> flips = nearest(call, mesh, /*only_first=*/true);
+  if (flips.empty()) return std::nullopt;
+  return std::move(flips.front());
+}
+
+// From band to band away from 1, as prices far from the stack's own take longer to find.
+std::vector<PriceFlip> PriceFlips::nearest(const OpCall& call, const DeviceMesh& mesh,
+                                           bool only_first) {
+  Search search(evaluator_, factors_, find_op_rule(call.op, evaluator_.stack().rules), call, mesh);
+  std::array<std::optional<PriceFlip>, kScaledParameters.size()> found;
+  double begin = 1.0;
+  for (const double end : kBands) {
+    for (std::size_t p = 0; p < kScaledParameters.size(); ++p) {
+      if (found[p] || begin >= most_of(kScaledParameters[p])) continue;
+      std::optional<PriceFlip> above = search.flip(kScaledParameters[p], begin, end);
+      std::optional<PriceFlip> below = search.flip(kScaledParameters[p], 1.0 / begin, 1.0 / end);
+      found[p] = below && (!above || below->distance() < above->distance()) ? below : above;
+    }
+    if (only_first && std::any_of(found.begin(), found.end(), has_value)) break;
+    begin = end;
+  }
+  std::vector<PriceFlip> flips;
+  for (std::optional<PriceFlip>& flip : found) {
+    if (flip) flips.push_back(std::move(*flip));
+  }
+  std::stable_sort(flips.begin(), flips.end(), [](const PriceFlip& a, const PriceFlip& b) {
+    return a.distance() < b.distance();
+  });
+  return flips;
+}
+
+}  // namespace shardlab

@@ -1,0 +1,63 @@
+// What would flip a choice: how far must latency, bandwidth or the launch floor of kernels change
+// until another candidate is cheaper?
+//
+//   PriceFlips flips(stack, topology);
+//   for (const PriceFlip& flip : flips.of(call, mesh)) flip.parameter, flip.factor, flip.to
+//
+// Scaling all latencies (or all transfer times) by f makes the price of a path a line in f, the
+// price of a candidate the least over its paths, and the least price over all candidates the lower
+// envelope of their lines. The first point where the envelope leaves the chosen candidate is found
+// from its lines: two of them meet somewhere; either nothing is cheaper there, and that is the point,
+// or what is cheaper gives the next line (Eisner and Severance 1976, "Mathematical techniques for
+// efficient record segmentation"). Nothing is sampled, so nothing is overlooked; slopes are taken
+// from two prices of one candidate, which leaves a relative error of about 1e-9. Prices bend the
+// other way where a kernel leaves its launch floor: the same is done from one such point to the next.
+#pragma once
+
+#include <cmath>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "costmodel/cost_factors.h"
+#include "strategies/select/evaluator.h"
+
+namespace shardlab {
+
+// Factors from 1/1024 to 1024 are looked at; of the launch floor, from 1/16 to 16.
+inline constexpr double kMostFactor = 1024.0;
+inline constexpr double kMostLaunchFactor = 16.0;
+
+struct PriceFlip {
+  std::string_view parameter;  // latency, bandwidth, launch_floor
+  double factor = 1.0;         // times this, another candidate is as cheap, and cheaper beyond
+  std::string to;              // its layouts
+
+  [[nodiscard]] double distance() const { return std::abs(std::log(factor)); }
+};
+
+class PriceFlips {
+ public:
+  PriceFlips(const Stack& stack, const Topology& topology);
+
+  // One flip for each parameter that has one, on the side of 1 that is nearer; the first one to
+  // happen comes first (least |ln factor|, then the order of the parameters). Empty: nothing in
+  // range flips the choice. Throws InputError as StackEvaluator::select does.
+  [[nodiscard]] std::vector<PriceFlip> of(const OpCall& call, const DeviceMesh& mesh);
+
+  // The first element of `of`, sooner: no parameter is looked at far beyond the nearest flip.
+  [[nodiscard]] std::optional<PriceFlip> first_of(const OpCall& call, const DeviceMesh& mesh);
+
+ private:
+  class Search;
+
+  [[nodiscard]] std::vector<PriceFlip> nearest(const OpCall& call, const DeviceMesh& mesh,
+                                               bool only_first);
+
+  CostFactors factors_;
+  StackEvaluator evaluator_;
+};
+
+}  // namespace shardlab

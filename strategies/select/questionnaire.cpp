@@ -1,0 +1,295 @@
+#include "strategies/select/questionnaire.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "costmodel/base/error.h"
+
+namespace shardlab {
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+std::string joined(const std::vector<Placements>& layouts) {
+  std::string text;
+  for (const Placements& placements : layouts) {
+    text += (text.empty() ? "" : ", ") + Layout(placements).text();
+  }
+  return text;
+}
+
+void set_reference(Answer& answer, double us, const std::string& reason) {
+  if (us < kInfinity) {
+    answer.reference_us = us;
+  } else {
+    answer.reference_impossible = reason;
+  }
+}
+
+// The cheapest of all choices that the reference can price; whether this one is it.
+bool keep_best(QuestionResult& result, const std::string& choice, std::optional<double> us) {
+  if (!us || (result.best_us && *us >= *result.best_us)) return false;
+  result.best_us = us;
+  result.best_choice = choice;
+  result.best_reason.clear();
+  return true;
+}
+
+bool keep_best(QuestionResult& result, const Answer& answer) {
+  return answer.cannot_run.empty() && keep_best(result, answer.choice, answer.reference_us);
+}
+
+// Of a sum of prices: known where both are.
+void add_basis(std::optional<PriceBasis>& sum, const std::optional<PriceBasis>& more) {
+  if (sum && more) {
+    sum->add(*more);
+  } else {
+    sum.reset();
+  }
+}
+
+std::int64_t collectives_of(const Plan& plan) {
+  return std::count_if(plan.steps.begin(), plan.steps.end(),
+                       [](const auto& step) { return step.collective != Collective::kLocal; });
+}
+
+}  // namespace
+
+std::string choice_text(const std::vector<Placements>& inputs,
+                        const std::vector<Placements>& outputs) {
+  return joined(inputs) + " -> " + joined(outputs);
+}
+
+Questionnaire::Questionnaire(const std::vector<Stack>& stacks, const Stack& reference,
+                             const Topology& topology)
+    : reference_(std::make_unique<StackEvaluator>(reference, topology)),
+      measured_(reference_->collective_model().measured()) {
+  for (const Stack& stack : stacks) {
+    stacks_.push_back(std::make_unique<StackEvaluator>(stack, topology));
+  }
+}
+
+QuestionResult Questionnaire::ask(const Question& question) {
+  QuestionResult result;
+  result.best_reason = "the reference finds nothing possible";
+  if (question.kind == Question::Kind::kPlan) {
+    ask_plan(question, result);
+    return result;
+  }
+  try {
+    if (question.call.op.find("_foreach_") != std::string::npos) {
+      ask_foreach(question.call, question.mesh, result);
+    } else {
+      ask_select(question.call, question.mesh, result);
+    }
+  } catch (const InputError& error) {
+    result.answers.clear();
+    result.error = error.what();
+  }
+  return result;
+}
+
+void Questionnaire::ask_plan(const Question& question, QuestionResult& result) {
+  Redistributor& reference = reference_->on(question.mesh);
+  const Plan best = reference.plan(question.tensor, question.from, question.to);
+  const auto basis_of = [&](const Plan& repriced) {
+    std::optional<PriceBasis> basis;
+    if (!measured_.empty()) basis.emplace().add(repriced, reference, measured_);
+    return basis;
+  };
+  if (best.impossible.empty() && best.unexecutable.empty()) {
+    keep_best(result, best.path(), best.price.total.value());
+    result.best_basis = basis_of(best);
+  }
+  for (const auto& stack : stacks_) {
+    const Plan plan = stack->on(question.mesh).plan(question.tensor, question.from, question.to);
+    Answer answer;
+    answer.choice = plan.path();
+    answer.path = {plan.path()};
+    answer.collectives = collectives_of(plan);
+    answer.price_us = plan.impossible.empty() ? plan.price.total.value() : kInfinity;
+    answer.impossible = plan.impossible;
+    answer.cannot_run = plan.unexecutable;
+    const bool planned = !plan.steps.empty() || plan.impossible.empty();
+    const Plan repriced = reference.repriced(plan);
+    const Price judged = planned ? repriced.executed_price() : Price::make_impossible("no plan");
+    set_reference(answer, judged.total.value(), std::string(judged.impossible));
+    if (answer.reference_us) answer.basis = basis_of(repriced);
+    if (keep_best(result, answer)) result.best_basis = answer.basis;
+    result.answers.push_back(std::move(answer));
+  }
+}
+
+Answer Questionnaire::select_answer(StackEvaluator& stack, const Expansion& expansion,
+                                    const OpRule& rule, const OpCall& call,
+                                    const DeviceMesh& mesh) {
+  const Pricing pricing = stack.price(expansion, &rule, call, mesh);
+  const Decision decision = stack.decide(expansion, pricing, &rule, call, mesh);
+  Answer answer;
+  answer.choice = choice_text(decision.choice.inputs, decision.choice.outputs);
+  answer.price_us = decision.choice.total_us;
+  answer.candidates = decision.candidates;
+  answer.ties = decision.ties;
+  answer.margin_us = decision.margin_us;
+  answer.flips_with_order = decision.flips_with_order;
+  answer.totals = pricing.totals;
+
+  // The plans that the stack would run, priced by the reference.
+  Redistributor& own = stack.on(mesh);
+  Redistributor& reference = reference_->on(mesh);
+  const auto tensors = call.tensors();
+  double judged = 0.0;
+  std::string reason;
+  if (!measured_.empty()) answer.basis.emplace();
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    const Layout to(decision.choice.inputs[i]);
+    const bool moves = to.placements != tensors[i]->layout.placements;
+    if (!moves) continue;
+    const Plan plan = own.plan(tensors[i]->meta, tensors[i]->layout, to);
+    answer.path.push_back("input " + std::to_string(i) + ": " + plan.path());
+    answer.collectives += collectives_of(plan);
+    if (answer.impossible.empty() && !plan.impossible.empty()) {
+      answer.impossible = "input " + std::to_string(i) + ": " + plan.impossible;
+    }
+    if (answer.cannot_run.empty() && !plan.unexecutable.empty()) {
+      answer.cannot_run = "input " + std::to_string(i) + ": " + plan.unexecutable;
+    }
+    // A plan without steps and without a reason keeps the data where it is (a strided shard of
+    // factor 1 is a shard).
+    const bool planned = !plan.steps.empty() || plan.impossible.empty();
+    const Plan repriced = reference.repriced(plan);
+    const Price price = planned ? repriced.executed_price() : Price::make_impossible("no plan");
+    if (answer.basis) answer.basis->add(repriced, reference, measured_);
+    judged += price.total.value() + reference_->stack().transition_us;
+    if (!price.is_possible() && reason.empty()) {
+      reason = "input " + std::to_string(i) + ": " + std::string(price.impossible);
+    }
+  }
+  if (answer.price_us < kInfinity) answer.impossible.clear();
+  judged +=
+      reference_->compute_us(rule, call, mesh, decision.choice.inputs, decision.choice.outputs);
+  set_reference(answer, judged, reason);
+  if (!answer.reference_us) answer.basis.reset();
+  return answer;
+}
+
+bool Questionnaire::best_runs(const Candidate& best, const OpCall& call, const DeviceMesh& mesh) {
+  Redistributor& reference = reference_->on(mesh);
+  const auto tensors = call.tensors();
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    const Layout to(best.inputs[i]);
+    if (to.placements == tensors[i]->layout.placements) continue;
+    if (!reference.plan(tensors[i]->meta, tensors[i]->layout, to).unexecutable.empty()) {
+      return false;
+    }
+  }
+  return true;
+}
+
+// The steps by which the reference itself would bring the inputs there.
+std::optional<PriceBasis> Questionnaire::basis_of_best(const Candidate& best, const OpCall& call,
+                                                       const DeviceMesh& mesh) {
+  if (measured_.empty()) return std::nullopt;
+  PriceBasis basis;
+  Redistributor& reference = reference_->on(mesh);
+  const auto tensors = call.tensors();
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    const Layout to(best.inputs[i]);
+    if (to.placements == tensors[i]->layout.placements) continue;
+    basis.add(reference.plan(tensors[i]->meta, tensors[i]->layout, to), reference, measured_);
+  }
+  return basis;
+}
+
+void Questionnaire::ask_select(const OpCall& call, const DeviceMesh& mesh, QuestionResult& result) {
+  // Stacks of one rule set share their candidates.
+  struct Expanded {
+    RuleSet set;
+    const OpRule* rule;
+    Expansion expansion;
+    Pricing reference;
+  };
+  std::vector<std::unique_ptr<Expanded>> shared;
+  const auto expanded = [&](RuleSet set) -> Expanded& {
+    for (const auto& known : shared) {
+      if (known->set == set) return *known;
+    }
+    const OpRule& rule = find_op_rule(call.op, set);
+    auto made = std::make_unique<Expanded>(Expanded{set, &rule, expand(rule, call, mesh), {}});
+    if (!made->expansion.in_place_error().empty()) {
+      throw InputError(made->expansion.in_place_error());
+    }
+    if (made->expansion.size() == 0) throw InputError(call.op + ": no sharding candidate is left");
+    made->reference = reference_->price(made->expansion, &rule, call, mesh);
+    shared.push_back(std::move(made));
+    return *shared.back();
+  };
+
+  const Expanded& own = expanded(reference_->stack().rules);
+  const auto least = std::min_element(own.reference.totals.begin(), own.reference.totals.end());
+  if (*least < kInfinity) {
+    const Candidate best =
+        reference_->candidate(own.expansion, own.reference,
+                              static_cast<std::size_t>(least - own.reference.totals.begin()));
+    if (best_runs(best, call, mesh)) {
+      keep_best(result, choice_text(best.inputs, best.outputs), best.total_us);
+      result.best_basis = basis_of_best(best, call, mesh);
+    }
+  }
+  for (const auto& stack : stacks_) {
+    const Expanded& candidates = expanded(stack->stack().rules);
+    Answer answer = select_answer(*stack, candidates.expansion, *candidates.rule, call, mesh);
+    answer.reference_totals = candidates.reference.totals;
+    if (keep_best(result, answer)) result.best_basis = answer.basis;
+    result.answers.push_back(std::move(answer));
+  }
+}
+
+// The elements of a tensor list are independent questions: choices are listed, prices added.
+void Questionnaire::ask_foreach(const OpCall& call, const DeviceMesh& mesh,
+                                QuestionResult& result) {
+  const std::size_t elements = foreach_size(call);
+  for (std::size_t i = 0; i < elements; ++i) {
+    QuestionResult child;
+    child.best_reason = result.best_reason;
+    ask_select(foreach_child(call, i), mesh, child);
+    if (i == 0) {
+      result = std::move(child);
+      continue;
+    }
+    for (std::size_t s = 0; s < result.answers.size(); ++s) {
+      Answer& sum = result.answers[s];
+      Answer& more = child.answers[s];
+      sum.choice += "; " + more.choice;
+      for (std::string& step : more.path) {
+        sum.path.push_back("element " + std::to_string(i) + ", " + step);
+      }
+      sum.collectives += more.collectives;
+      sum.price_us += more.price_us;
+      if (sum.impossible.empty()) sum.impossible = more.impossible;
+      sum.reference_us = sum.reference_us && more.reference_us
+                             ? std::optional(*sum.reference_us + *more.reference_us)
+                             : std::nullopt;
+      if (sum.reference_impossible.empty()) sum.reference_impossible = more.reference_impossible;
+      if (sum.cannot_run.empty()) sum.cannot_run = more.cannot_run;
+      add_basis(sum.basis, more.basis);
+      sum.candidates = std::max(sum.candidates, more.candidates);
+      sum.ties = std::max(sum.ties, more.ties);
+      if (!sum.margin_us || (more.margin_us && *more.margin_us < *sum.margin_us)) {
+        sum.margin_us = more.margin_us;
+      }
+      sum.flips_with_order = sum.flips_with_order || more.flips_with_order;
+    }
+    result.best_us = result.best_us && child.best_us
+                         ? std::optional(*result.best_us + *child.best_us)
+                         : std::nullopt;
+    add_basis(result.best_basis, child.best_basis);
+    result.best_choice += "; " + child.best_choice;
+    if (!result.best_us) {
+      result.best_choice.clear();
+      result.best_reason = child.best_reason;
+    }
+  }
+}
+
+}  // namespace shardlab

@@ -1,0 +1,82 @@
+// One question put to several stacks and judged by a reference.
+//
+//   Questionnaire questionnaire(stacks, reference, topology);
+//   QuestionResult result = questionnaire.ask(question);    // one answer per stack, in order
+//
+// An answer is a choice and what it costs: the placements that an op takes (with the plans that
+// bring its inputs there), or the plan of a redistribution. The reference prices the very steps
+// that the stack would run, with its own models; the best choice is the cheapest over the
+// reference's own candidates and plans and over all the stacks' choices. An op is judged on its
+// own: what its output costs later is not counted. Where the reference's collective model has
+// measured rows, each choice says how far its price rests on them (strategies/select/price_basis.h). One
+// questionnaire a thread.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "strategies/select/evaluator.h"
+#include "strategies/select/price_basis.h"
+#include "strategies/select/stack.h"
+#include "strategies/select/suite.h"
+
+namespace shardlab {
+
+struct Answer {
+  std::string choice;             // "S(0)R, R -> S(0)R", or a plan's path
+  std::vector<std::string> path;  // one redistribution a line
+  std::int64_t collectives = 0;   // steps of these that move data between ranks
+  double price_us = 0.0;          // infinity when impossible
+  std::string impossible;
+  std::optional<double> reference_us;  // none: the reference can't price it
+  std::string reference_impossible;
+  std::string cannot_run;           // a step that no collective does, else ""
+  std::optional<PriceBasis> basis;  // of reference_us, where the reference has measured rows
+  std::size_t candidates = 1;
+  std::size_t ties = 1;
+  std::optional<double> margin_us;
+  bool flips_with_order = false;
+  // Prices of the same candidates by this stack and by the reference, for rank correlation.
+  std::vector<double> totals;
+  std::vector<double> reference_totals;
+};
+
+struct QuestionResult {
+  std::vector<Answer> answers;  // one per stack
+  std::string best_choice;
+  std::optional<double> best_us;
+  std::string best_reason;               // why there is none
+  std::optional<PriceBasis> best_basis;  // of best_us, where the reference has measured rows
+  std::string error;  // why the question can't be asked at all (then there are no answers)
+};
+
+class Questionnaire {
+ public:
+  Questionnaire(const std::vector<Stack>& stacks, const Stack& reference, const Topology& topology);
+
+  [[nodiscard]] QuestionResult ask(const Question& question);
+
+ private:
+  struct Best;
+  void ask_plan(const Question& question, QuestionResult& result);
+  void ask_select(const OpCall& call, const DeviceMesh& mesh, QuestionResult& result);
+  void ask_foreach(const OpCall& call, const DeviceMesh& mesh, QuestionResult& result);
+  [[nodiscard]] Answer select_answer(StackEvaluator& stack, const Expansion& expansion,
+                                     const OpRule& rule, const OpCall& call,
+                                     const DeviceMesh& mesh);
+  [[nodiscard]] bool best_runs(const Candidate& best, const OpCall& call, const DeviceMesh& mesh);
+  [[nodiscard]] std::optional<PriceBasis> basis_of_best(const Candidate& best, const OpCall& call,
+                                                        const DeviceMesh& mesh);
+
+  std::vector<std::unique_ptr<StackEvaluator>> stacks_;
+  std::unique_ptr<StackEvaluator> reference_;
+  MeasuredRanges measured_;  // rows of the reference's collective model
+};
+
+// "S(0)R, R -> S(0)R": inputs, then outputs.
+[[nodiscard]] std::string choice_text(const std::vector<Placements>& inputs,
+                                      const std::vector<Placements>& outputs);
+
+}  // namespace shardlab

@@ -1,0 +1,50 @@
+// The thing under evaluation: rules, transitions, planner, models, order, policy and search under
+// one name.
+//
+//   Stack stack = Stack::from_json(json, place, load_base);
+//   StackEvaluator evaluator(stack, topology);              // strategies/select/evaluator.h
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "costmodel/registry.h"
+#include "costmodel/straggler.h"
+#include "sim/redistribute.h"
+#include "strategies/rules/op_rule.h"
+#include "strategies/select/selection.h"
+
+namespace shardlab {
+
+enum class SearchKind : std::uint8_t { kFull, kDijkstra, kExact };
+[[nodiscard]] std::string_view to_string(SearchKind search);
+[[nodiscard]] std::optional<SearchKind> search_from_name(std::string_view name);
+
+struct Stack {
+  std::string name;
+  std::string title;
+  std::string source;
+  RuleSet rules = kDTensor213;
+  RedistributionOptions redistribution;
+  ModelChoice collective_model;
+  ModelChoice compute_model;
+  Straggler straggler;
+  CandidateOrder order;
+  Policy policy = Policy::kKeepInput;
+  SearchKind search = SearchKind::kFull;
+  // Added to every redistribution of an input that changes its placements.
+  double transition_us = 0.0;
+
+  // Reads "base" through the callback, which returns the JSON of a named stack. Throws ConfigError.
+  using LoadBase = std::function<nlohmann::json(const std::string& name)>;
+  [[nodiscard]] static Stack from_json(const nlohmann::json& json, const JsonPlace& place,
+                                       const LoadBase& load_base = {});
+  // The effective configuration: every key, defaults filled in.
+  [[nodiscard]] nlohmann::json to_json() const;
+};
+
+}  // namespace shardlab

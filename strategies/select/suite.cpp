@@ -1,0 +1,126 @@
+#include "strategies/select/suite.h"
+
+#include <algorithm>
+#include <set>
+
+#include "costmodel/base/error.h"
+#include "strategies/rules/op_rule.h"
+
+namespace shardlab {
+namespace {
+
+// Text forms inside a file: their errors name the place.
+template <class Parse>
+auto parse_at(const JsonPlace& place, Parse&& parse) -> decltype(parse()) {
+  try {
+    return parse();
+  } catch (const TextError& error) {
+    place.fail(error.what());
+  } catch (const InputError& error) {
+    place.fail(error.what());
+  }
+}
+
+Question read_question(const nlohmann::json& json, const JsonPlace& place) {
+  ObjectReader reader(json, place);
+  Question question;
+  question.id = reader.text("id");
+  const std::string kind = reader.text("kind");
+  const std::string mesh = reader.text("mesh");
+  question.mesh = parse_at(reader.place("mesh"), [&] { return DeviceMesh::parse(mesh); });
+  const int ndim = question.mesh.ndim();
+  question.count = reader.integer_or("count", 1, 1, std::int64_t{1} << 53);
+  static_cast<void>(reader.text_or("where", ""));  // the line that asked first; for readers only
+  if (kind == "plan") {
+    question.kind = Question::Kind::kPlan;
+    const std::string tensor = reader.text("tensor");
+    question.tensor = parse_at(reader.place("tensor"), [&] { return TensorMeta::parse(tensor); });
+    const std::string from = reader.text("from");
+    const std::string to = reader.text("to");
+    question.from =
+        parse_at(reader.place("from"), [&] { return parse_layout(from, ndim, question.tensor); });
+    question.to =
+        parse_at(reader.place("to"), [&] { return parse_layout(to, ndim, question.tensor); });
+  } else if (kind == "select") {
+    question.call.op = reader.text("op");
+    const nlohmann::json& inputs = reader.array("inputs");
+    for (std::size_t i = 0; i < inputs.size(); ++i) {
+      const JsonPlace input_place = reader.place("inputs").at(i);
+      const std::string text = json_text(inputs[i], input_place);
+      question.call.inputs.push_back(
+          parse_at(input_place, [&] { return OpCall::parse_input(text, ndim); }));
+    }
+    if (const nlohmann::json* args = reader.find("args")) {
+      question.call.args = json_array(*args, reader.place("args"));
+    }
+    // One spelling per op, whatever the file uses.
+    question.call.op = parse_at(reader.place("op"), [&] {
+      for (const RuleSet set : {kDTensor213, kShardlab}) {
+        try {
+          return std::string(find_op_rule(question.call.op, set).op);
+        } catch (const InputError&) {
+          if (set == kShardlab) throw;
+        }
+      }
+      return question.call.op;
+    });
+  } else {
+    reader.place("kind").fail("found \"" + kind + "\"; valid: select, plan");
+  }
+  reader.finish();
+  return question;
+}
+
+}  // namespace
+
+Bytes Question::bytes() const {
+  if (kind == Kind::kPlan) return tensor.bytes();
+  Bytes most = 0;
+  for (const TensorSpec* spec : call.tensors()) most = std::max(most, spec->meta.bytes());
+  return most;
+}
+
+std::vector<std::string> Question::inputs() const {
+  if (kind == Kind::kPlan) return {tensor.text() + " " + from.text() + " to " + to.text()};
+  std::vector<std::string> texts;
+  for (const TensorArg& arg : call.inputs) {
+    texts.push_back(arg.text());
+  }
+  for (const nlohmann::json& arg : call.args) texts.push_back(arg.dump());
+  return texts;
+}
+
+Suite Suite::from_json(const nlohmann::json& json, const JsonPlace& place) {
+  ObjectReader reader(json, place);
+  reader.expect_schema("shardlab/suite/1");
+  Suite suite;
+  suite.name = reader.text("name");
+  suite.title = reader.text_or("title", "");
+  suite.source = reader.text_or("source", "");
+  // Ops of the recorded program that no rule covers yet, with their counts; for readers only.
+  if (const nlohmann::json* skipped = reader.find("skipped")) {
+    ObjectReader(*skipped, reader.place("skipped"));
+  }
+  const nlohmann::json* generate = reader.find("generate");
+  const nlohmann::json* questions = reader.find("questions");
+  if ((generate == nullptr) == (questions == nullptr)) {
+    place.fail("valid: either \"questions\" or \"generate\"");
+  }
+  if (generate != nullptr) {
+    suite.questions = generate_questions(*generate, reader.place("generate"));
+  } else {
+    static_cast<void>(json_array(*questions, reader.place("questions")));
+    std::set<std::string> ids;
+    for (std::size_t i = 0; i < questions->size(); ++i) {
+      const JsonPlace question_place = reader.place("questions").at(i);
+      suite.questions.push_back(read_question((*questions)[i], question_place));
+      if (!ids.insert(suite.questions.back().id).second) {
+        question_place.at("id").fail("found \"" + suite.questions.back().id + "\" twice");
+      }
+    }
+  }
+  reader.finish();
+  return suite;
+}
+
+}  // namespace shardlab

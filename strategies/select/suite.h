@@ -1,0 +1,51 @@
+// Suites: many questions without expected answers, for comparing stacks.
+//
+//   {"schema": "shardlab/suite/1", "name": ...,
+//    "questions": [{"id", "kind": "select", "op", "mesh", "inputs", "args"},
+//                  {"id", "kind": "plan", "mesh", "tensor", "from", "to"}]}
+// or, instead of "questions", "generate": ops x meshes x sizes x random layouts, the same for the
+// same seed anywhere.
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "costmodel/base/json_reader.h"
+#include "strategies/rules/op_call.h"
+
+namespace shardlab {
+
+struct Question {
+  enum class Kind : std::uint8_t { kSelect, kPlan };
+
+  std::string id;
+  Kind kind = Kind::kSelect;
+  DeviceMesh mesh;
+  OpCall call;        // of kSelect
+  TensorMeta tensor;  // of kPlan
+  Layout from;
+  Layout to;
+  std::int64_t count = 1;  // how often the recorded program asks it
+
+  [[nodiscard]] std::string op() const { return kind == Kind::kSelect ? call.op : "redistribute"; }
+  [[nodiscard]] Bytes bytes() const;                      // of the largest tensor
+  [[nodiscard]] std::vector<std::string> inputs() const;  // texts
+};
+
+struct Suite {
+  std::string name;
+  std::string title;
+  std::string source;
+  std::vector<Question> questions;
+
+  // Throws ConfigError with the JSON pointer, also for texts that do not parse.
+  [[nodiscard]] static Suite from_json(const nlohmann::json& json, const JsonPlace& place);
+};
+
+// {"seed", "ops", "meshes", "sizes_bytes", "layouts_per_case", "redistributions_per_case"}.
+[[nodiscard]] std::vector<Question> generate_questions(const nlohmann::json& json,
+                                                       const JsonPlace& place);
+
+}  // namespace shardlab

@@ -1,0 +1,178 @@
+#include "strategies/solvers/budget_curve.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <optional>
+
+#include "costmodel/base/error.h"
+
+namespace shardlab {
+namespace {
+
+std::size_t at(int i) { return static_cast<std::size_t>(i); }
+
+class CurveSearch {
+ public:
+  CurveSearch(const CostNetwork& network, const Budget& budget)
+      : network_(network), budget_(budget) {}
+
+  BudgetCurve run(const CurveOptions& options) {
+    const std::optional<CurvePoint> cheapest = solve_charged(0.0);
+    if (!cheapest) return {};
+    CurvePoint light = lightest(*cheapest);
+    CurvePoint heavy = *cheapest;
+    // Of the optima the lightest.
+    while (heavy.weight > light.weight) {
+      std::optional<CurvePoint> lighter = search_within(heavy.weight - 1);
+      if (!lighter || lighter->objective_us > heavy.objective_us * (1.0 + kEqual)) break;
+      heavy = *std::move(lighter);
+    }
+    heavy.on_hull = light.on_hull = true;
+    if (light.weight < heavy.weight) {
+      curve_.points.push_back(heavy);
+      add_hull(heavy, light);
+    }
+    curve_.points.push_back(light);
+    add_steps(options);
+    return std::move(curve_);
+  }
+
+ private:
+  // Prices of equal assignments in another order of summation.
+  static constexpr double kEqual = 1e-9;
+
+  [[nodiscard]] CurvePoint point_of(ExactSolution solution) const {
+    CurvePoint point;
+    point.weight = network_.weight(budget_, solution.assignment);
+    point.objective_us = network_.cost(solution.assignment);
+    point.assignment = std::move(solution.assignment);
+    return point;
+  }
+
+  // The optimum when each unit of weight costs that much more.
+  [[nodiscard]] std::optional<CurvePoint> solve_charged(double charge_us) const {
+    CostNetwork charged = network_;
+    for (const Budget::Weights& weights : budget_.weights) {
+      for (int x = 0; x < network_.values(weights.variable); ++x) {
+        charged.add_cost(weights.variable, x,
+                         charge_us * static_cast<double>(weights.of_value[at(x)]));
+      }
+    }
+    ExactSolution best = ExactSolver(charged).solve({.explain = false});
+    if (!best.feasible) return std::nullopt;
+    return point_of(std::move(best));
+  }
+
+  [[nodiscard]] std::optional<CurvePoint> solve_within(std::int64_t limit) const {
+    CostNetwork limited = network_;
+    Budget budget = budget_;
+    budget.limit = limit;
+    limited.add_budget(std::move(budget));
+    ExactSolution best = ExactSolver(limited).solve({.explain = false});
+    if (!best.feasible) return std::nullopt;
+    SHARDLAB_CHECK(best.optimal, "a budget of ", limit, ": ", best.objective, " is not proved");
+    return point_of(std::move(best));
+  }
+
+  // None where it takes too long.
+  [[nodiscard]] std::optional<CurvePoint> search_within(std::int64_t limit) {
+    try {
+      return solve_within(limit);
+    } catch (const LimitError&) {
+      curve_.given_up = true;
+      return std::nullopt;
+    }
+  }
+
+  // What no assignment undercuts: the lightest value of each variable.
+  [[nodiscard]] std::int64_t least_weight() const {
+    std::int64_t sum = 0;
+    for (const Budget::Weights& weights : budget_.weights) {
+      std::optional<std::int64_t> least;
+      for (int x = 0; x < network_.values(weights.variable); ++x) {
+        if (network_.costs(weights.variable)[at(x)] == kForbidden) continue;
+        const std::int64_t weight = weights.of_value[at(x)];
+        least = std::min(weight, least.value_or(weight));
+      }
+      sum += least.value_or(0);
+    }
+    return sum;
+  }
+
+  // Charges that grow until the optimum weighs no more than anything can, or no charge makes it lighter.
+  [[nodiscard]] CurvePoint lightest(const CurvePoint& heavy) const {
+    const std::int64_t least = least_weight();
+    CurvePoint light = heavy;
+    double charge_us = 0.01 * std::max(std::abs(heavy.objective_us), 1.0) /
+                       std::max(static_cast<double>(heavy.weight), 1.0);
+    constexpr int kGrowths = 16;
+    for (int i = 0; i < kGrowths && light.weight > least; ++i, charge_us *= 4.0) {
+      CurvePoint point = *solve_charged(charge_us);
+      if (point.weight < light.weight) light = std::move(point);
+    }
+    light.is_next_known = light.weight == least;
+    return light;
+  }
+
+  // The corners below the line from one to another.
+  void add_hull(const CurvePoint& heavy, const CurvePoint& light) {
+    const double charge_us = (light.objective_us - heavy.objective_us) /
+                             static_cast<double>(heavy.weight - light.weight);
+    std::optional<CurvePoint> corner = solve_charged(charge_us);
+    const auto height = [&](const CurvePoint& point) {
+      return point.objective_us + charge_us * static_cast<double>(point.weight);
+    };
+    if (!corner || height(*corner) >= height(heavy) * (1.0 - kEqual)) return;
+    if (corner->weight >= heavy.weight || corner->weight <= light.weight) return;
+    corner->on_hull = true;
+    add_hull(heavy, *corner);
+    curve_.points.push_back(*corner);
+    add_hull(*corner, light);
+  }
+
+  // The optimum within one unit less than a point is the next one; where the cost rises most at first.
+  void add_steps(const CurveOptions& options) {
+    std::vector<CurvePoint>& points = curve_.points;
+    if (!points.back().is_next_known) {
+      // Charges make nothing lighter; a search proves it.
+      points.back().is_next_known = !search_within(points.back().weight - 1) && !curve_.given_up;
+    }
+    while (points.size() < options.points && !curve_.given_up) {
+      std::optional<std::size_t> widest;
+      double step_us = -1.0;
+      for (std::size_t i = 0; i + 1 < points.size(); ++i) {
+        const double own_us = points[i + 1].objective_us - points[i].objective_us;
+        if (points[i].is_next_known || own_us <= step_us) continue;
+        widest = i;
+        step_us = own_us;
+      }
+      if (!widest) return;
+      std::optional<CurvePoint> next = search_within(points[*widest].weight - 1);
+      if (curve_.given_up) return;
+      SHARDLAB_CHECK(next.has_value(), "the next point is one");
+      points[*widest].is_next_known = true;
+      CurvePoint& after = points[*widest + 1];
+      if (next->objective_us < after.objective_us * (1.0 - kEqual)) {
+        points.insert(points.begin() + static_cast<std::ptrdiff_t>(*widest) + 1, *std::move(next));
+      }
+    }
+  }
+
+  const CostNetwork& network_;
+  const Budget& budget_;
+  BudgetCurve curve_;
+};
+
+}  // namespace
+
+bool BudgetCurve::is_complete() const {
+  return std::ranges::all_of(points, &CurvePoint::is_next_known);
+}
+
+BudgetCurve budget_curve(const CostNetwork& network, const Budget& budget,
+                         const CurveOptions& options) {
+  return CurveSearch(network, budget).run(options);
+}
+
+}  // namespace shardlab

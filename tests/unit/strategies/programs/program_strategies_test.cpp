@@ -1,0 +1,171 @@
+// Strategies of a program's nodes: what each kind of node lists, in which order, and what nodes share.
+#include "strategies/programs/program_strategies.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "costmodel/base/error.h"
+#include "strategies/programs/built_in_programs.h"
+#include "strategies/programs/program_builder.h"
+#include "tests/support/reference_messages.h"
+
+namespace shardlab {
+namespace {
+
+using testing_support::message_of;
+using Texts = std::vector<std::string>;
+
+Value input(ProgramBuilder& b, Shape shape) {
+  return b.source(NodeKind::kInput, meta_of(DType::kBF16, std::move(shape)));
+}
+// Rows of the last node of a program.
+Texts rows_of(ProgramBuilder b, const char* mesh, const StrategyOptions& options = {}) {
+  const Program program = std::move(b).build().program;
+  const ProgramStrategies all = enumerate_strategies(program, DeviceMesh::parse(mesh), options);
+  const NodeClass& last = all.of(program.nodes.size() - 1);
+  Texts rows;
+  for (std::size_t row = 0; row < last.rows; ++row) rows.push_back(all.row_text(last, row));
+  return rows;
+}
+
+TEST(ProgramStrategies, SourcesHaveNoPartials) {
+  ProgramBuilder b("p", "");
+  static_cast<void>(input(b, {16, 64}));
+  EXPECT_EQ(rows_of(std::move(b), "8x8"),
+            (Texts{"RR", "RS(0)", "RS(1)", "S(0)R", "S(0)S(1)", "S(1)R", "S(1)S(0)", "S(1)S(1)"}));
+}
+
+TEST(ProgramStrategies, AnAliasChoosesAnew) {
+  ProgramBuilder b("p", "");
+  const Value x = input(b, {4, 4});
+  const Value y = b.mm(x, x);
+  static_cast<void>(b.unary("aten.alias.default", y));
+  EXPECT_EQ(rows_of(std::move(b), "2"), (Texts{"R<-R", "S(0)<-S(0)", "S(1)<-S(1)"}));
+}
+
+TEST(ProgramStrategies, ACastKeepsWhatItsProducerMayLeave) {
+  ProgramBuilder b("p", "");
+  const Value x = input(b, {4, 4});
+  static_cast<void>(b.convert(b.mm(x, x), DType::kF32));
+  EXPECT_EQ(rows_of(std::move(b), "2"),
+            (Texts{"R<-R", "P(sum)<-P(sum)", "S(0)<-S(0)", "S(1)<-S(1)", "P(avg)<-P(avg)"}));
+}
+
+TEST(ProgramStrategies, AnEinsumTakesNoPartials) {
+  ProgramBuilder b("p", "");
+  const Value x = input(b, {4, 4, 4});
+  const Value w = input(b, {4, 4});
+  static_cast<void>(b.op("aten.einsum.default", {x, w}, nlohmann::json::array({"abk,kn->abn"}),
+                         {meta_of(DType::kBF16, {4, 4, 4})}));
+  EXPECT_EQ(rows_of(std::move(b), "2"),
+            (Texts{"R<-R,R", "P(sum)<-S(2),S(0)", "S(0)<-S(0),R", "S(1)<-S(1),R", "S(2)<-R,S(1)"}));
+}
+
+TEST(ProgramStrategies, AViewGathersWhatItCantShowPlainly) {
+  ProgramBuilder b("p", "");
+  static_cast<void>(b.view(input(b, {4, 4, 8}), {16, 8}));
+  EXPECT_EQ(rows_of(std::move(b), "2"), (Texts{"R<-R", "S(0)<-S(0)", "S(1)<-S(2)"}));
+}
+
+// Pull request 429: the flattened second dim is a strided shard, which the product then lists.
+TEST(ProgramStrategies, StridedShardsComeThroughViewsIntoProducts) {
+  ProgramBuilder b("p", "");
+  const Value flat = b.view(input(b, {4, 4, 8}), {16, 8});
+  const StrategyOptions strided{.rules = kAutoParallel, .strided = true};
+  EXPECT_EQ(rows_of(b, "2", strided), (Texts{"R<-R", "S(0)<-S(0)", "_S(0,4)<-S(1)", "S(1)<-S(2)"}));
+  static_cast<void>(b.mm(flat, input(b, {8, 8})));
+  const Texts rows = rows_of(b, "2", strided);
+  EXPECT_NE(std::find(rows.begin(), rows.end(), "_S(0,4)<-_S(0,4),R"), rows.end());
+  EXPECT_NE(std::find(rows.begin(), rows.end(), "S(0)<-S(0),R"), rows.end());
+  // Without a strided input the list is the plain one.
+  ProgramBuilder plain("p", "");
+  const Value x = input(plain, {16, 8});
+  static_cast<void>(plain.mm(x, input(plain, {8, 8})));
+  EXPECT_EQ(rows_of(plain, "2", strided), rows_of(plain, "2"));
+}
+
+TEST(ProgramStrategies, APartOfATupleKeepsItsElementsLayouts) {
+  ProgramBuilder b("p", "");
+  const Value q = input(b, {2, 2, 4, 8});
+  const TensorMeta out = meta_of(DType::kBF16, {2, 2, 4, 8});
+  const Value flash = b.op("aten._scaled_dot_product_flash_attention.default", {q, q, q},
+                           nlohmann::json::array({0.0, true}),
+                           {out, meta_of(DType::kF32, {2, 2, 4}), meta_of(DType::kU64, {2}),
+                            meta_of(DType::kU64, {}), meta_of(DType::kBF16, {0})});
+  EXPECT_EQ(rows_of(b, "2")[1], "S(1),S(1),R,R,R<-S(1),S(1),S(1)");
+  ProgramBuilder seed = b;
+  static_cast<void>(seed.part(flash, 2));
+  EXPECT_EQ(rows_of(seed, "2"), (Texts{"R<-R"}));
+  static_cast<void>(b.part(flash, 0));
+  EXPECT_EQ(rows_of(b, "2"), (Texts{"R<-R", "S(1)<-S(1)", "S(0)<-S(0)"}));
+}
+
+TEST(ProgramStrategies, AnOpWithoutARuleReplicatesAndIsNoted) {
+  ProgramBuilder b("p", "");
+  static_cast<void>(b.unary("mylib.secret.default", input(b, {4, 4})));
+  const Program program = std::move(b).build().program;
+  const ProgramStrategies all = enumerate_strategies(program, DeviceMesh::parse("2x2"));
+  EXPECT_EQ(all.of(1).rows, 1U);
+  EXPECT_EQ(all.row_text(all.of(1), 0), "RR<-RR");
+  EXPECT_EQ(all.notes, (Texts{"mylib.secret.default: no sharding rule; replicated (secret)"}));
+}
+
+TEST(ProgramStrategies, OtherRuleSetsListTheirRows) {
+  ProgramBuilder b("p", "");
+  const Value x = input(b, {4, 4});
+  static_cast<void>(b.mm(x, x));
+  EXPECT_EQ(rows_of(b, "2", {.rules = kDTensorLegacy}),
+            (Texts{"R<-R,R", "P(sum)<-S(1),S(0)", "S(0)<-S(0),R", "S(1)<-R,S(1)"}));
+  EXPECT_EQ(rows_of(b, "2", {.rules = kShardlab}).size(), 8U);
+}
+
+TEST(ProgramStrategies, ABadNodeIsNamed) {
+  ProgramBuilder b("p", "");
+  const Value x = input(b, {4, 4});
+  static_cast<void>(b.op("aten.einsum.default", {x, x}, nlohmann::json::array({"ab,ab"}),
+                         {meta_of(DType::kBF16, {4, 4})}));
+  const Program program = std::move(b).build().program;
+  EXPECT_EQ(message_of<NodeError>(
+                [&] { static_cast<void>(enumerate_strategies(program, DeviceMesh::parse("2"))); }),
+            "node einsum: aten.einsum.default: args.positional: einsum equation \"ab,ab\": at "
+            "position 5: "
+            "expected \"->\" and the output's letters");
+  ProgramBuilder c("p", "");
+  const Value y = input(c, {4, 4});
+  static_cast<void>(c.op("aten.mm.default", {y, y}, nlohmann::json::array(),
+                         {meta_of(DType::kBF16, {4, 4}), meta_of(DType::kBF16, {4, 4})}));
+  const Program two = std::move(c).build().program;
+  EXPECT_EQ(message_of<NodeError>(
+                [&] { static_cast<void>(enumerate_strategies(two, DeviceMesh::parse("2"))); }),
+            "node mm: its outputs are said to be bf16[4,4], bf16[4,4]; valid: bf16[4,4]");
+}
+
+TEST(ProgramStrategies, LayersShareTheirClasses) {
+  const BuiltInProgram& llama = *find_built_in_program("llama3-8b");
+  const auto classes = [&](std::int64_t layers, const char* mesh) {
+    const Program program = llama.make({.layers = layers});
+    return enumerate_strategies(program, DeviceMesh::parse(mesh)).classes.size();
+  };
+  EXPECT_EQ(classes(5, "8x8"), classes(2, "8x8"));
+  EXPECT_EQ(classes(3, "2x4x8"), classes(2, "2x4x8"));
+}
+
+TEST(ProgramStrategies, MeshesOfThreeAndFourDims) {
+  const Program program = find_built_in_program("llama3-8b")->make({.layers = 1, .batch = 4});
+  const ProgramStrategies three = enumerate_strategies(program, DeviceMesh::parse("2x4x8"));
+  std::size_t most = 0;
+  double sum = 0.0;
+  for (std::size_t n = 0; n < program.nodes.size(); ++n) {
+    most = std::max<std::size_t>(most, three.of(n).rows);
+    sum += three.of(n).rows;
+  }
+  EXPECT_EQ(most, 639U);  // as AutoParallel counts them: autoparallel.md 1.2
+  EXPECT_NEAR(sum / static_cast<double>(program.nodes.size()), 142.0, 0.5);
+  const ProgramStrategies four = enumerate_strategies(program, DeviceMesh::parse("2x2x2x8"));
+  EXPECT_GT(four.of(program.find("add_1").value()).rows, 639U);
+  EXPECT_EQ(four.row_text(four.of(0), 0), "RRRR");
+}
+
+}  // namespace
+}  // namespace shardlab

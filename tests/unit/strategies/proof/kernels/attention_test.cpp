@@ -1,0 +1,105 @@
+// Attention: PyTorch's values, and gradients against differences of the forward kernel.
+#include <gtest/gtest.h>
+
+#include "costmodel/base/error.h"
+#include "tests/support/kernel_values.h"
+#include "tests/support/reference_messages.h"
+
+namespace shardlab {
+namespace {
+
+using testing_support::expect_values;
+using testing_support::kernel_outputs;
+using testing_support::kernel_values;
+using testing_support::message_of;
+using testing_support::Operand;
+using Values = std::vector<double>;
+
+constexpr const char* kForward = "aten._scaled_dot_product_efficient_attention.default";
+constexpr const char* kBackward = "aten._scaled_dot_product_efficient_attention_backward.default";
+
+const Values kQuery = {1.0, 0.0, 0.5, -1.0};
+const Values kKey = {0.25, 1.0, -1.0, 0.5};
+const Values kValue = {1.0, 2.0, 3.0, -1.0};
+
+TEST(AttentionKernel, GivesPyTorchsResultAndSums) {
+  const std::vector<Operand> operands = {
+      {"f64[1,1,2,2]", kQuery}, {"f64[1,1,2,2]", kKey}, {"f64[1,1,2,2]", kValue}};
+  const char* flash = "aten._scaled_dot_product_flash_attention.default";
+  const auto whole = kernel_values(flash, operands, "[]");
+  expect_values(whole[0], {1.58474735, 1.12287898, 1.95583458, 0.56624814}, 1e-6);
+  expect_values(whole[1], {0.52261581, 0.03121082}, 1e-6);
+  const auto causal = kernel_values(flash, operands, "[0.0, true]");
+  expect_values(causal[0], {1.0, 2.0, 1.95583458, 0.56624814}, 1e-6);
+  expect_values(causal[1], {0.17677670, 0.03121082}, 1e-6);
+}
+
+TEST(AttentionKernel, PadsOrLeavesOutTheSums) {
+  std::vector<Operand> operands = {
+      {"f64[1,1,2,2]", kQuery}, {"f64[1,1,2,2]", kKey}, {"f64[1,1,2,2]", kValue}, {}};
+  EXPECT_EQ(kernel_outputs(kForward, operands, "[true]")[1].shape(), (Shape{1, 1, 32}));
+  EXPECT_EQ(kernel_outputs(kForward, operands, "[false]")[1].shape(), (Shape{1, 1, 0}));
+}
+
+// The gradient of a weighted sum of the result, by each element of each input.
+TEST(AttentionKernel, GradientsAreDifferencesOfTheResult) {
+  const Values weights = {0.5, -1.0, 2.0, 1.5};
+  const Values bias = {0.5, -0.25, 1.0, 0.75};
+  for (const char* causal : {"false", "true"}) {
+    std::vector<Operand> operands = {{"f64[1,1,2,2]", kQuery},
+                                     {"f64[1,1,2,2]", kKey},
+                                     {"f64[1,1,2,2]", kValue},
+                                     {"f64[1,1,2,2]", bias}};
+    const std::string forward_args = std::string("[true, 0.0, ") + causal + "]";
+    const auto result = kernel_values(kForward, operands, forward_args);
+    const auto loss = [&] {
+      const Values out = kernel_values(kForward, operands, forward_args)[0];
+      double sum = 0.0;
+      for (std::size_t i = 0; i < out.size(); ++i) sum += weights[i] * out[i];
+      return sum;
+    };
+    const auto gradients =
+        kernel_values(kBackward,
+                      {{"f64[1,1,2,2]", weights},
+                       operands[0],
+                       operands[1],
+                       operands[2],
+                       operands[3],
+                       {"f64[1,1,2,2]", result[0]},
+                       {"f64[1,1,32]", result[1]},
+                       {"i64[]", {0}},
+                       {"i64[]", {0}}},
+                      std::string("[0.0, [true, true, true, true], ") + causal + "]");
+    ASSERT_EQ(gradients.size(), 4U);
+    for (std::size_t input = 0; input < 4; ++input) {
+      for (std::size_t i = 0; i < 4; ++i) {
+        constexpr double kStep = 1e-5;
+        const double before = operands[input].values[i];
+        operands[input].values[i] = before + kStep;
+        const double above = loss();
+        operands[input].values[i] = before - kStep;
+        const double below = loss();
+        operands[input].values[i] = before;
+        // The sums are rounded to f32.
+        EXPECT_NEAR(gradients[input][i], (above - below) / (2 * kStep), 1e-6)
+            << "input " << input << ", element " << i << ", causal " << causal;
+      }
+    }
+  }
+}
+
+TEST(AttentionKernel, RefusesWhatItCannotCompute) {
+  const std::vector<Operand> operands = {
+      {"f64[1,1,2,2]", kQuery}, {"f64[1,1,2,2]", kKey}, {"f64[1,1,2,2]", kValue}};
+  const char* flash = "aten._scaled_dot_product_flash_attention.default";
+  EXPECT_NE(message_of<InputError>([&] {
+              (void)kernel_values(flash, operands, "[0.5]");
+            }).find("dropout"),
+            std::string::npos);
+  std::vector<Operand> unlike = operands;
+  unlike[1] = {"f64[1,2,1,2]", kKey};
+  EXPECT_THROW((void)kernel_values(flash, unlike, "[]"), InputError);
+}
+
+}  // namespace
+}  // namespace shardlab

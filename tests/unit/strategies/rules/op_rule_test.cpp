@@ -1,0 +1,334 @@
+// Names of ops and rule sets; the rows of each class of op.
+#include "strategies/rules/op_rule.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "costmodel/base/error.h"
+#include "tests/support/reference_messages.h"
+#include "tests/support/reference_stacks.h"
+
+namespace shardlab {
+namespace {
+
+using testing_support::call_of;
+using testing_support::row_texts;
+using Texts = std::vector<std::string>;
+
+TEST(OpNames, MayLeaveOutPrefixAndOverload) {
+  for (const char* name : {"aten.mm.default", "aten::mm", "mm", "mm.default", "aten.mm"}) {
+    EXPECT_EQ(find_op_rule(name, kDTensor213).op, "aten.mm.default") << name;
+  }
+  EXPECT_EQ(find_op_rule("add", kDTensor213).op, "aten.add.Tensor");
+  EXPECT_EQ(find_op_rule("add.Scalar", kDTensor213).op, "aten.add.Scalar");
+  EXPECT_EQ(find_op_rule("add_", kDTensor213).op, "aten.add_.Tensor");
+}
+
+TEST(OpNames, AnUnknownOpIsAnErrorThatNamesTheNearest) {
+  EXPECT_THROW_MSG(find_op_rule("aten.mmm.default", kDTensor213), InputError,
+                   "unknown op \"aten.mmm.default\" (did you mean \"aten.bmm.default\"?); valid: "
+                   "the ops of `shardlab list ops`");
+}
+
+TEST(OpNames, AnOpOfOtherRuleSetsSaysSo) {
+  EXPECT_THROW_MSG(find_op_rule("aten.einsum.default", kDTensor213), InputError,
+                   "aten.einsum.default: no sharding strategy registered in rule set dtensor-2.13");
+  EXPECT_THROW_MSG(find_op_rule("aten.topk.default", kDTensorLegacy), InputError,
+                   "aten.topk.default: no sharding strategy registered in rule set dtensor-legacy");
+}
+
+TEST(OpNames, AreSortedAndUnique) {
+  const auto names = all_op_names();
+  EXPECT_TRUE(std::is_sorted(names.begin(), names.end()));
+  EXPECT_EQ(std::adjacent_find(names.begin(), names.end()), names.end());
+  EXPECT_GE(names.size(), 100U);
+}
+
+TEST(OpNames, SayWhatTheOpWritesTo) {
+  const auto rule = [](const char* op) { return OpRule{.op = op}; };
+  EXPECT_TRUE(rule("aten.add_.Tensor").is_in_place());
+  EXPECT_TRUE(rule("aten._foreach_add_.List").is_in_place());
+  EXPECT_FALSE(rule("aten.add.Tensor").is_in_place());
+  EXPECT_FALSE(rule("aten._foreach_add.List").is_in_place());
+  EXPECT_TRUE(rule("aten.mul.out").is_out_variant());
+  EXPECT_TRUE(rule("aten.sum.IntList_out").is_out_variant());
+  EXPECT_FALSE(rule("aten.mul.Tensor").is_out_variant());
+  EXPECT_TRUE(rule("aten._foreach_add.List").is_foreach());
+  EXPECT_FALSE(rule("aten.add.Tensor").is_foreach());
+}
+
+TEST(RuleSets, ReadBackByTheirNames) {
+  for (const RuleSet set : {kDTensor213, kDTensorLegacy, kShardlab, kAutoParallel}) {
+    EXPECT_EQ(rule_set_from_name(to_string(set)), set);
+    EXPECT_NE(std::string(kRuleSetNames).find(to_string(set)), std::string::npos);
+  }
+  EXPECT_FALSE(rule_set_from_name("autoparalel").has_value());
+}
+
+TEST(RuleSets, AutoParallelBorrowsWhatItHasNoRuleOfItsOwnFor) {
+  EXPECT_EQ(find_op_rule("aten.einsum.default", kAutoParallel).sets, kAutoParallel);
+  EXPECT_EQ(&find_op_rule("aten.mm.default", kAutoParallel),
+            &find_op_rule("aten.mm.default", kDTensor213));
+  // Rows, where dtensor-2.13 derives whole layouts.
+  EXPECT_EQ(&find_op_rule("aten._softmax.default", kAutoParallel),
+            &find_op_rule("aten._softmax.default", kShardlab));
+}
+
+Texts rows_of(const char* op, const std::vector<std::string>& inputs, RuleSet set = kDTensor213,
+              const std::string& args = "[]") {
+  const OpRule& rule = find_op_rule(op, set);
+  const OpCall call = call_of(op, inputs, 1, args);
+  return row_texts(rule.rows(call, rule), rule.outputs(call).size());
+}
+
+TEST(PointwiseRows, R22OfAbs) {
+  EXPECT_EQ(rows_of("aten.abs.default", {"f32[4,8] R"}), (Texts{"?0|?0", "?1|?1"}));
+}
+
+TEST(PointwiseRows, R22OfNeg) {
+  EXPECT_EQ(rows_of("aten.neg.default", {"f32[4,8] R"}),
+            (Texts{"?0|?0", "?1|?1", "P(sum)|P(sum)", "P(avg)|P(avg)", "P(min)|P(max)",
+                   "P(max)|P(min)"}));
+}
+
+TEST(PointwiseRows, R22OfAddWithABroadcastOperand) {
+  const Texts rows = rows_of("aten.add.Tensor", {"f32[4,8] R", "f32[8] R"});
+  EXPECT_EQ(rows[0], "?0|?0,R");
+  EXPECT_EQ(rows[1], "?1|?1,?0");
+}
+
+TEST(PointwiseRows, R22TheSixAdditiveRowsInTheirOrder) {
+  const Texts rows = rows_of("aten.add.Tensor", {"f32[4,8] R", "f32[4,8] R"});
+  EXPECT_EQ(Texts(rows.begin() + 2, rows.end()),
+            (Texts{"P(sum)|P(sum),P(sum)", "P(avg)|P(avg),P(avg)", "P(avg)|P(avg),R",
+                   "P(max)|P(max),R", "P(min)|P(min),R", "P(avg)|R,P(avg)"}));
+}
+
+TEST(PointwiseRows, R22OfMulWithAScalarKeepSumAndAvg) {
+  EXPECT_EQ(rows_of("aten.mul.Tensor", {"f32[4,8] R"}),
+            (Texts{"?0|?0", "?1|?1", "P(sum)|P(sum)", "P(avg)|P(avg)"}));
+}
+
+TEST(PointwiseRows, R55AddWithAScalarKeepsNoPartial) {
+  EXPECT_EQ(rows_of("aten.add.Scalar", {"f32[8] R"}), (Texts{"?0|?0"}));
+  EXPECT_EQ(rows_of("aten.add.Tensor", {"f32[8] R"}), (Texts{"?0|?0"}));
+}
+
+TEST(PointwiseRows, ASizeOneOperandDimIsReplicatedWhereTheOtherIsLarger) {
+  EXPECT_EQ(rows_of("aten.mul.Tensor", {"f32[4,1] R", "f32[1,8] R"})[0], "?0|?0,R");
+  EXPECT_EQ(rows_of("aten.mul.Tensor", {"f32[4,1] R", "f32[1,8] R"})[1], "?1|R,?1");
+  EXPECT_EQ(rows_of("aten.abs.default", {"f32[1,8] R"})[0], "?0|?0");
+}
+
+TEST(PointwiseRows, R26AnOutTensorFollowsTheOutput) {
+  const Texts rows = rows_of("aten.mul.out", {"f32[8] R", "f32[8] R", "f32[8] R"});
+  EXPECT_EQ(rows, (Texts{"?0|?0,?0,?0", "P(sum)|P(sum),R,P(sum)", "P(avg)|P(avg),R,P(avg)",
+                         "P(sum)|R,P(sum),P(sum)", "P(avg)|R,P(avg),P(avg)"}));
+}
+
+TEST(PointwiseRows, OfMaximumKeepMaximaAndPassMinima) {
+  const Texts rows = rows_of("aten.maximum.default", {"f32[8] R", "f32[8] R"});
+  EXPECT_EQ(Texts(rows.begin() + 1, rows.end()),
+            (Texts{"P(max)|P(max),R", "P(max)|R,P(max)", "P(min)|P(min),R", "P(min)|R,P(min)",
+                   "P(max)|P(max),P(max)"}));
+}
+
+TEST(MatmulRows, R63ABiasTakesThePlacementOfTheOutput) {
+  EXPECT_EQ(rows_of("aten.addmm.default", {"f32[8] R", "f32[50,6] R", "f32[6,8] R"}),
+            (Texts{"P(sum)|P(sum),?1,?0", "?0|R,?0,R", "?1|?0,R,?1", "P(sum)|P(sum),P(sum),R",
+                   "P(sum)|P(sum),R,P(sum)", "P(avg)|P(avg),P(avg),R", "P(avg)|P(avg),R,P(avg)"}));
+}
+
+TEST(MatmulRows, ABiasOfOneRowIsReplicatedThere) {
+  EXPECT_EQ(rows_of("aten.addmm.default", {"f32[1,8] R", "f32[50,6] R", "f32[6,8] R"})[1],
+            "?0|R,?0,R");
+  EXPECT_EQ(rows_of("aten.addmm.default", {"f32[50,8] R", "f32[50,6] R", "f32[6,8] R"})[1],
+            "?0|?0,?0,R");
+}
+
+TEST(MatmulRows, OfTheLegacySetAreConcreteWithoutLinearity) {
+  EXPECT_EQ(rows_of("aten.mm.default", {"f32[4,8] R", "f32[8,2] R"}, kDTensorLegacy),
+            (Texts{"P(sum)|S(1),S(0)", "S(0)|S(0),R", "S(1)|R,S(1)"}));
+}
+
+TEST(MatmulRows, OfEinsumComeFromTheEquation) {
+  EXPECT_EQ(rows_of("aten.einsum.default", {"f32[2,3,4] R", "f32[4,5] R"}, kShardlab,
+                    R"(["bsk,kn->bsn"])")
+                .size(),
+            4U + 4U);
+  EXPECT_THROW_MSG(
+      rows_of("aten.einsum.default", {"f32[2,3] R"}, kShardlab), InputError,
+      "aten.einsum.default: --args must begin with the equation, such as [\"mk,kn->mn\"]");
+}
+
+TEST(ReductionRows, OfASumOverOneDim) {
+  EXPECT_EQ(rows_of("aten.sum.dim_IntList", {"f32[4,8,2] R"}, kShardlab, "[[1]]"),
+            (Texts{"?0|?0", "P(sum)|?1", "?1|?2", "P(sum)|P(sum)", "P(avg)|P(avg)"}));
+  EXPECT_EQ(rows_of("aten.sum.dim_IntList", {"f32[4,8,2] R"}, kShardlab, "[[-2], true]"),
+            (Texts{"?0|?0", "P(sum)|?1", "?2|?2", "P(sum)|P(sum)", "P(avg)|P(avg)"}));
+}
+
+TEST(ReductionRows, OfAFullMaximum) {
+  EXPECT_EQ(rows_of("aten.max.default", {"f32[4,8] R"}, kShardlab),
+            (Texts{"P(max)|?0", "P(max)|?1", "P(max)|P(max)"}));
+}
+
+TEST(SoftmaxRows, NeverShardTheirDim) {
+  EXPECT_EQ(rows_of("aten._softmax.default", {"f32[4,8,2] R"}, kShardlab, "[-2, false]"),
+            (Texts{"?0|?0", "?2|?2"}));
+}
+
+TEST(CatRows, NeverShardTheJoinedDimAndPassPartials) {
+  EXPECT_EQ(rows_of("aten.cat.default", {"[f32[4,8] R; f32[2,8] R]"}, kShardlab, "[0]"),
+            (Texts{"?1|?1,?1", "P(sum)|P(sum),P(sum)", "P(avg)|P(avg),P(avg)",
+                   "P(min)|P(min),P(min)", "P(max)|P(max),P(max)"}));
+}
+
+TEST(StackRows, ShiftTheDimsBehindTheNewOne) {
+  const Texts rows = rows_of("aten.stack.default", {"[f32[4,8] R; f32[4,8] R]"}, kShardlab, "[1]");
+  EXPECT_EQ(rows[0], "?0|?0,?0");
+  EXPECT_EQ(rows[1], "?2|?1,?1");
+}
+
+struct OutputCase {
+  const char* name;
+  const char* op;
+  std::vector<std::string> inputs;
+  const char* args;
+  const char* output;
+};
+void PrintTo(const OutputCase& c, std::ostream* out) { *out << c.op; }
+class OpOutputs : public testing::TestWithParam<OutputCase> {};
+
+TEST_P(OpOutputs, HaveThisShapeInEveryRuleSet) {
+  const OutputCase& c = GetParam();
+  for (const RuleSet set : {kDTensor213, kDTensorLegacy, kShardlab}) {
+    const OpRule* rule = nullptr;
+    try {
+      rule = &find_op_rule(c.op, set);
+    } catch (const InputError&) {
+      continue;  // not in this set
+    }
+    const auto outputs = rule->outputs(call_of(c.op, c.inputs, 1, c.args));
+    ASSERT_EQ(outputs.size(), 1U);
+    EXPECT_EQ(outputs[0].text(), c.output) << to_string(set);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All, OpOutputs,
+    testing::Values(
+        OutputCase{"Mm", "aten.mm.default", {"bf16[4,8] R", "bf16[8,2] R"}, "[]", "bf16[4,2]"},
+        OutputCase{"Bmm", "aten.bmm.default", {"f32[3,4,8] R", "f32[3,8,2] R"}, "[]", "f32[3,4,2]"},
+        OutputCase{"Mv", "aten.mv.default", {"f32[4,8] R", "f32[8] R"}, "[]", "f32[4]"},
+        OutputCase{"Dot", "aten.dot.default", {"f32[8] R", "f32[8] R"}, "[]", "f32[]"},
+        OutputCase{"Addmm",
+                   "aten.addmm.default",
+                   {"f32[2] R", "f32[4,8] R", "f32[8,2] R"},
+                   "[]",
+                   "f32[4,2]"},
+        OutputCase{"Add", "aten.add.Tensor", {"f32[4,1] R", "f32[8] R"}, "[]", "f32[4,8]"},
+        OutputCase{"SumOfOneDim", "aten.sum.dim_IntList", {"f32[4,8] R"}, "[[1]]", "f32[4]"},
+        OutputCase{
+            "SumKeepingIt", "aten.sum.dim_IntList", {"f32[4,8] R"}, "[[-1], true]", "f32[4,1]"},
+        OutputCase{"SumOfAll", "aten.sum.default", {"f32[4,8] R"}, "[]", "f32[]"},
+        OutputCase{"Softmax", "aten._softmax.default", {"f32[4,8] R"}, "[1, false]", "f32[4,8]"},
+        OutputCase{"Cat", "aten.cat.default", {"[f32[4,8] R; f32[2,8] R]"}, "[0]", "f32[6,8]"},
+        OutputCase{"CatBack", "aten.cat.default", {"[f32[4,8] R; f32[4,1] R]"}, "[-1]", "f32[4,9]"},
+        OutputCase{"Stack",
+                   "aten.stack.default",
+                   {"[f32[4,8] R; f32[4,8] R; f32[4,8] R]"},
+                   "[-1]",
+                   "f32[4,8,3]"}),
+    [](const auto& test) { return std::string(test.param.name); });
+
+struct CallError {
+  const char* name;
+  const char* op;
+  std::vector<std::string> inputs;
+  const char* args;
+  const char* message;
+};
+void PrintTo(const CallError& c, std::ostream* out) { *out << c.op; }
+class OpCallMistakes : public testing::TestWithParam<CallError> {};
+
+TEST_P(OpCallMistakes, AreErrorsWordForWord) {
+  const CallError& c = GetParam();
+  const OpCall call = call_of(c.op, c.inputs, 1, c.args);
+  EXPECT_THROW_MSG(find_op_rule(c.op, kDTensor213).outputs(call), InputError, c.message);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All, OpCallMistakes,
+    testing::Values(
+        CallError{"OneTensorForMm",
+                  "aten.mm.default",
+                  {"f32[4,8] R"},
+                  "[]",
+                  "aten.mm.default: takes 2 tensors, found 1"},
+        CallError{"ShapesOfMm",
+                  "aten.mm.default",
+                  {"f32[4,8] R", "f32[4,8] R"},
+                  "[]",
+                  "aten.mm.default: shapes do not fit mk,kn->mn: found [4,8], [4,8]"},
+        CallError{"BiasThatDoesNotFit",
+                  "aten.addmm.default",
+                  {"f32[3] R", "f32[4,8] R", "f32[8,2] R"},
+                  "[]",
+                  "aten.addmm.default: shapes do not broadcast: f32[3], f32[4,2]"},
+        CallError{"BiasLargerThanTheProduct",
+                  "aten.addmm.default",
+                  {"f32[4,2] R", "f32[1,8] R", "f32[8,2] R"},
+                  "[]",
+                  "aten.addmm.default: bias f32[4,2] does not broadcast to f32[1,2]"},
+        CallError{"NoTensor",
+                  "aten.add.Tensor",
+                  {},
+                  "[]",
+                  "aten.add.Tensor: takes at least one tensor, found none"},
+        CallError{"OutAlone",
+                  "aten.add.out",
+                  {"f32[8] R"},
+                  "[]",
+                  "aten.add.out: takes its operands and the out tensor last, found one tensor"},
+        CallError{"OutOfAnotherShape",
+                  "aten.add.out",
+                  {"f32[8] R", "f32[8] R", "f32[4] R"},
+                  "[]",
+                  "aten.add.out: out f32[4] has not the result's shape, f32[8]"},
+        CallError{"TwoTensorsForSum",
+                  "aten.sum.default",
+                  {"f32[8] R", "f32[8] R"},
+                  "[]",
+                  "aten.sum.default: takes 1 tensor, found 2"},
+        CallError{"DimOutOfRange",
+                  "aten.sum.dim_IntList",
+                  {"f32[4,8] R"},
+                  "[[2]]",
+                  "aten.sum.dim_IntList: dim 2 out of range; valid: -2 to 1"},
+        CallError{"SoftmaxWithoutDim",
+                  "aten._softmax.default",
+                  {"f32[4,8] R"},
+                  "[]",
+                  "aten._softmax.default: --args must begin with the dim"},
+        CallError{"CatOfNoList",
+                  "aten.cat.default",
+                  {"f32[4,8] R"},
+                  "[0]",
+                  "aten.cat.default: takes one tensor list, such as \"[f32[8,8] R; f32[8,8] "
+                  "S(0)]\""},
+        CallError{"CatOfOtherRanks",
+                  "aten.cat.default",
+                  {"[f32[4,8] R; f32[4] R]"},
+                  "[0]",
+                  "aten.cat.default: tensors of one rank, found f32[4,8] and f32[4]"},
+        CallError{"CatOfOtherShapes",
+                  "aten.cat.default",
+                  {"[f32[4,8] R; f32[4,7] R]"},
+                  "[0]",
+                  "aten.cat.default: shapes differ outside dim 0: f32[4,8] and f32[4,7]"}),
+    [](const auto& test) { return std::string(test.param.name); });
+
+}  // namespace
+}  // namespace shardlab
