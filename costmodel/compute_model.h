@@ -2,8 +2,8 @@
 // the local work of a redistribution (chunk, partition, reshuffle copies).
 #pragma once
 
-#include "costmodel/cost_model.h"
 #include "costmodel/base/dtype.h"
+#include "costmodel/cost_model.h"
 
 namespace shardlab {
 

@@ -11,9 +11,9 @@
 #include <string_view>
 #include <vector>
 
+#include "costmodel/base/units.h"
 #include "costmodel/collective.h"
 #include "costmodel/measured_ranges.h"
-#include "costmodel/base/units.h"
 
 namespace shardlab {
 

@@ -20,8 +20,8 @@
 #include <string>
 #include <vector>
 
-#include "costmodel/collective.h"
 #include "costmodel/base/units.h"
+#include "costmodel/collective.h"
 
 namespace shardlab {
 

@@ -22,8 +22,8 @@
 #include <string>
 #include <vector>
 
-#include "costmodel/cost_model.h"
 #include "costmodel/base/json_reader.h"
+#include "costmodel/cost_model.h"
 
 namespace shardlab {
 

@@ -20,10 +20,10 @@
 #include <string>
 #include <vector>
 
-#include "costmodel/collective.h"
 #include "costmodel/base/dtype.h"
 #include "costmodel/base/json_reader.h"
 #include "costmodel/base/units.h"
+#include "costmodel/collective.h"
 
 namespace shardlab {
 

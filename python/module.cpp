@@ -12,8 +12,8 @@
 
 #include "costmodel/base/error.h"
 #include "costmodel/straggler.h"
-#include "runner/command_line.h"
 #include "runner/base/version.h"
+#include "runner/command_line.h"
 #include "strategies/select/evaluator.h"
 
 namespace py = pybind11;

@@ -14,11 +14,11 @@
 #include <variant>
 
 #include "reports/records/record.h"
-#include "reports/report.h"
 #include "reports/records/simulation_record.h"
 #include "reports/records/solution_record.h"
 #include "reports/records/ties_record.h"
 #include "reports/records/validation_record.h"
+#include "reports/report.h"
 
 namespace shardlab::reports {
 

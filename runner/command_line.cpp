@@ -3,9 +3,9 @@
 
 #include <algorithm>
 
+#include "runner/base/version.h"
 #include "runner/commands/commands.h"
 #include "runner/usage.h"
-#include "runner/base/version.h"
 
 namespace shardlab {
 namespace {

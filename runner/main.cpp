@@ -8,8 +8,8 @@
 #include <iostream>
 
 #include "costmodel/base/error.h"
-#include "runner/command_line.h"
 #include "runner/base/terminal.h"
+#include "runner/command_line.h"
 
 namespace shardlab {
 namespace {

@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "costmodel/base/error.h"
-#include "costmodel/base/text.h"
 #include "costmodel/base/parallel.h"
+#include "costmodel/base/text.h"
 #include "sim/partial_values.h"
 #include "sim/tensor_kernels.h"
 

@@ -10,9 +10,9 @@
 #include <utility>
 
 #include "costmodel/base/error.h"
+#include "costmodel/base/parallel.h"
 #include "costmodel/base/text.h"
 #include "sim/counter_hash.h"
-#include "costmodel/base/parallel.h"
 
 namespace shardlab {
 namespace {

@@ -8,9 +8,9 @@
 #include <map>
 #include <tuple>
 
-#include "costmodel/curve_relation.h"
 #include "costmodel/base/error.h"
 #include "costmodel/base/text.h"
+#include "costmodel/curve_relation.h"
 
 namespace shardlab {
 namespace {

@@ -7,9 +7,9 @@
 #include <utility>
 
 #include "costmodel/base/error.h"
+#include "costmodel/base/text.h"
 #include "costmodel/measurements/chakra_wire.h"
 #include "costmodel/measurements/nccl_tests_names.h"
-#include "costmodel/base/text.h"
 
 namespace shardlab {
 namespace {

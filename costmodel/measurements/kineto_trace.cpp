@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "costmodel/base/error.h"
-#include "costmodel/measurements/nccl_tests_names.h"
 #include "costmodel/base/text.h"
+#include "costmodel/measurements/nccl_tests_names.h"
 
 namespace shardlab {
 namespace {

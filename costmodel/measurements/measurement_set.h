@@ -14,9 +14,9 @@
 #include <string_view>
 #include <vector>
 
-#include "costmodel/collective.h"
 #include "costmodel/base/json_reader.h"
 #include "costmodel/base/units.h"
+#include "costmodel/collective.h"
 
 namespace shardlab {
 

@@ -3,11 +3,11 @@
 #include <utility>
 
 #include "costmodel/base/error.h"
+#include "costmodel/base/text.h"
 #include "costmodel/measurements/nccl_tests_busbw.h"
 #include "costmodel/measurements/nccl_tests_names.h"
 #include "costmodel/measurements/nccl_tests_reader.h"
 #include "costmodel/measurements/nccl_tests_run.h"
-#include "costmodel/base/text.h"
 
 namespace shardlab {
 namespace {

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "costmodel/base/dtype.h"
-#include "costmodel/measurements/nccl_tests_reader.h"
 #include "costmodel/base/text.h"
+#include "costmodel/measurements/nccl_tests_reader.h"
 
 namespace shardlab {
 namespace {

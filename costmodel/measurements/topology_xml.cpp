@@ -6,8 +6,8 @@
 #include <map>
 
 #include "costmodel/base/error.h"
-#include "costmodel/nccl_tuning.h"
 #include "costmodel/base/text.h"
+#include "costmodel/nccl_tuning.h"
 
 namespace shardlab {
 namespace {

@@ -8,8 +8,8 @@
 #include <variant>
 #include <vector>
 
-#include "reports/records/json_text.h"
 #include "reports/number_text.h"
+#include "reports/records/json_text.h"
 #include "reports/writers/assets.h"
 #include "reports/writers/inline_text.h"
 

@@ -3,16 +3,16 @@
 #include <iostream>
 #include <map>
 
+#include "costmodel/base/text.h"
 #include "costmodel/calibrate/calibration.h"
 #include "costmodel/calibrate/kernel_calibration.h"
 #include "costmodel/measurements/tuner_csv.h"
-#include "costmodel/base/text.h"
+#include "runner/base/terminal.h"
+#include "runner/base/write_file.h"
 #include "runner/commands/commands.h"
 #include "runner/evaluation/measurement_files.h"
 #include "runner/evaluation/observations.h"
-#include "runner/base/terminal.h"
 #include "runner/evaluation/validation.h"
-#include "runner/base/write_file.h"
 
 namespace shardlab {
 namespace {

@@ -7,15 +7,15 @@
 #include <limits>
 #include <set>
 
+#include "costmodel/base/parallel.h"
 #include "costmodel/base/text.h"
 #include "reports/records/record.h"
 #include "reports/report.h"
 #include "reports/statistics.h"
+#include "runner/base/terminal.h"
 #include "runner/commands/commands.h"
 #include "runner/evaluation/explained_flips.h"
 #include "runner/session/run_reports.h"
-#include "runner/base/terminal.h"
-#include "costmodel/base/parallel.h"
 #include "strategies/select/evaluator.h"
 #include "strategies/select/invariants.h"
 #include "strategies/select/questionnaire.h"

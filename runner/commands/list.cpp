@@ -3,13 +3,13 @@
 #include <filesystem>
 #include <iostream>
 
+#include "costmodel/base/text.h"
 #include "costmodel/measurements/tuner_csv.h"
 #include "costmodel/registry.h"
-#include "costmodel/base/text.h"
+#include "runner/base/terminal.h"
 #include "runner/commands/commands.h"
 #include "runner/evaluation/experiment.h"
 #include "runner/evaluation/measurement_files.h"
-#include "runner/base/terminal.h"
 #include "runner/evaluation/validation.h"
 #include "strategies/cases/case.h"
 #include "strategies/rules/op_rule.h"

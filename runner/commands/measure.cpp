@@ -10,19 +10,19 @@
 #include <iostream>
 #include <set>
 
-#include "costmodel/measurements/nccl_log.h"
 #include "costmodel/base/text.h"
-#include "runner/commands/commands.h"
+#include "costmodel/measurements/nccl_log.h"
 #include "runner/base/env.h"
+#include "runner/base/terminal.h"
+#include "runner/base/write_file.h"
+#include "runner/commands/commands.h"
+#include "runner/evaluation/measurement_files.h"
 #include "runner/launch/rank_processes.h"
 #include "runner/measure/collective_run.h"
 #include "runner/measure/kernel_run.h"
 #include "runner/measure/nccl_environment.h"
 #include "runner/measure/plan_run.h"
 #include "runner/measure/table.h"
-#include "runner/evaluation/measurement_files.h"
-#include "runner/base/terminal.h"
-#include "runner/base/write_file.h"
 
 namespace shardlab {
 namespace {

@@ -2,9 +2,9 @@
 #include <cmath>
 
 #include "costmodel/base/text.h"
+#include "runner/base/terminal.h"
 #include "runner/commands/commands.h"
 #include "runner/simulate/redistribution.h"
-#include "runner/base/terminal.h"
 #include "sim/bounds.h"
 #include "strategies/select/evaluator.h"
 

@@ -1,6 +1,6 @@
 // shardlab program: a built-in program as a file.
-#include "runner/commands/commands.h"
 #include "runner/base/write_file.h"
+#include "runner/commands/commands.h"
 #include "strategies/programs/built_in_programs.h"
 
 namespace shardlab {

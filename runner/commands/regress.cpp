@@ -3,10 +3,10 @@
 #include <limits>
 #include <memory>
 
-#include "costmodel/base/text.h"
-#include "runner/commands/commands.h"
-#include "runner/base/terminal.h"
 #include "costmodel/base/parallel.h"
+#include "costmodel/base/text.h"
+#include "runner/base/terminal.h"
+#include "runner/commands/commands.h"
 #include "strategies/cases/case.h"
 
 namespace shardlab {

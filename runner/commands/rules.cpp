@@ -2,11 +2,11 @@
 #include <algorithm>
 #include <array>
 
-#include "costmodel/base/text.h"
-#include "runner/commands/commands.h"
-#include "runner/base/terminal.h"
-#include "sim/mesh.h"
 #include "costmodel/base/parallel.h"
+#include "costmodel/base/text.h"
+#include "runner/base/terminal.h"
+#include "runner/commands/commands.h"
+#include "sim/mesh.h"
 #include "strategies/proof/rule_proof.h"
 
 namespace shardlab {

@@ -5,9 +5,9 @@
 #include <numeric>
 
 #include "costmodel/base/text.h"
+#include "runner/base/terminal.h"
 #include "runner/commands/commands.h"
 #include "runner/session/op_arguments.h"
-#include "runner/base/terminal.h"
 #include "strategies/select/evaluator.h"
 
 namespace shardlab {

@@ -3,12 +3,12 @@
 #include <algorithm>
 
 #include "costmodel/base/text.h"
-#include "runner/simulate/chosen_op.h"
 #include "runner/commands/commands.h"
-#include "runner/simulate/simulate_program.h"
 #include "runner/session/op_arguments.h"
-#include "runner/simulate/redistribution.h"
 #include "runner/session/run_reports.h"
+#include "runner/simulate/chosen_op.h"
+#include "runner/simulate/redistribution.h"
+#include "runner/simulate/simulate_program.h"
 #include "runner/simulate/simulation.h"
 #include "sim/tensor_kernels.h"
 #include "strategies/proof/op_sample.h"

@@ -1,11 +1,11 @@
 // shardlab solve: the cheapest assignment of a cost-function network, with its proof.
 #include "costmodel/base/text.h"
+#include "runner/base/terminal.h"
 #include "runner/commands/commands.h"
-#include "runner/solve/solve_program.h"
 #include "runner/config/read_json.h"
 #include "runner/session/run_reports.h"
 #include "runner/simulate/simulation.h"
-#include "runner/base/terminal.h"
+#include "runner/solve/solve_program.h"
 #include "strategies/solvers/cfn.h"
 #include "strategies/solvers/exact.h"
 

@@ -5,10 +5,10 @@
 #include <iostream>
 
 #include "costmodel/base/text.h"
-#include "runner/commands/commands.h"
 #include "runner/base/env.h"
-#include "runner/launch/place.h"
 #include "runner/base/terminal.h"
+#include "runner/commands/commands.h"
+#include "runner/launch/place.h"
 
 namespace shardlab {
 namespace {

@@ -4,12 +4,12 @@
 #include <limits>
 #include <map>
 
+#include "costmodel/base/parallel.h"
 #include "costmodel/base/text.h"
+#include "runner/base/terminal.h"
 #include "runner/commands/commands.h"
 #include "runner/session/run_reports.h"
 #include "runner/simulate/simulation.h"
-#include "runner/base/terminal.h"
-#include "costmodel/base/parallel.h"
 
 namespace shardlab {
 namespace {

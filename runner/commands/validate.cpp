@@ -4,16 +4,16 @@
 #include <map>
 #include <set>
 
-#include "costmodel/measurements/nccl_log.h"
 #include "costmodel/base/text.h"
+#include "costmodel/measurements/nccl_log.h"
+#include "runner/base/terminal.h"
 #include "runner/commands/commands.h"
 #include "runner/evaluation/measurement_files.h"
 #include "runner/evaluation/nccl_table.h"
-#include "runner/session/run_reports.h"
 #include "runner/evaluation/scoreboard.h"
-#include "runner/simulate/simulation.h"
-#include "runner/base/terminal.h"
 #include "runner/evaluation/validation.h"
+#include "runner/session/run_reports.h"
+#include "runner/simulate/simulation.h"
 
 namespace shardlab {
 namespace {

@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "costmodel/base/error.h"
-#include "costmodel/measurements/topology_xml.h"
 #include "costmodel/base/text.h"
+#include "costmodel/measurements/topology_xml.h"
 #include "runner/base/env.h"
 #include "strategies/programs/built_in_programs.h"
 

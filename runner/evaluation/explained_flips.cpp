@@ -6,9 +6,9 @@
 #include <set>
 #include <string>
 
+#include "costmodel/base/parallel.h"
 #include "reports/comparison.h"
 #include "runner/base/terminal.h"
-#include "costmodel/base/parallel.h"
 #include "strategies/select/explanation.h"
 
 namespace shardlab {

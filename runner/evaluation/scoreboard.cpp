@@ -4,10 +4,10 @@
 #include <cmath>
 #include <map>
 
-#include "costmodel/calibrate/calibration.h"
 #include "costmodel/base/error.h"
-#include "costmodel/measurements/health.h"
 #include "costmodel/base/text.h"
+#include "costmodel/calibrate/calibration.h"
+#include "costmodel/measurements/health.h"
 #include "runner/evaluation/observations.h"
 
 namespace shardlab {
@@ -228,7 +228,8 @@ std::string scoreboard_text(const Scoreboard& board) {
       "the " +
       std::to_string(board.sets) +
       " sets given\n(those of `configs/measurements` that are healthy, unless files are named). "
-      "Protocols: `runner/evaluation/scoreboard.h`.\n`calibrated` is the model `piecewise`, fitted by "
+      "Protocols: `runner/evaluation/scoreboard.h`.\n`calibrated` is the model `piecewise`, fitted "
+      "by "
       "`calibrate` to what the protocol lets it see. What it holds before any\nrow was fitted to "
       "all "
       "sets: the shape of a bend (`costmodel/curve.h`) and the ratios between latencies of "

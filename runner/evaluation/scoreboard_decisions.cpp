@@ -5,13 +5,13 @@
 #include <map>
 #include <set>
 
-#include "costmodel/calibrate/calibration.h"
 #include "costmodel/base/error.h"
+#include "costmodel/base/parallel.h"
 #include "costmodel/base/text.h"
+#include "costmodel/calibrate/calibration.h"
 #include "reports/statistics.h"
 #include "runner/evaluation/observations.h"
 #include "runner/evaluation/scoreboard.h"
-#include "costmodel/base/parallel.h"
 #include "strategies/select/questionnaire.h"
 
 namespace shardlab {
@@ -263,7 +263,8 @@ std::string decisions_text(std::span<const SystemScores> systems) {
       "\n## Decisions\n\nRegret of the stacks' choices in percent: the measured time of a choice "
       "over that of the best one, minus 1, over the\nquestions of `ops-full`, `llama3-8b-tp` and "
       "`llama3-8b-fsdp-tp` that all rows of a family of hardware can price (rules:\n"
-      "`runner/evaluation/scoreboard_decisions.h`). What a family has not measured nobody may choose there: "
+      "`runner/evaluation/scoreboard_decisions.h`). What a family has not measured nobody may "
+      "choose there: "
       "few collectives, few mistakes.\nAll choose among the candidates of `dtensor-2.13`. "
       "`calibrated` is `alpha-beta` with a model fitted to six sizes of\neach set. Kernels are the "
       "roofline's: not measured.\n\n" +

@@ -16,10 +16,10 @@
 #include <mutex>
 
 #include "costmodel/base/error.h"
-#include "runner/config/read_json.h"
+#include "costmodel/base/parallel.h"
 #include "runner/base/version.h"
 #include "runner/base/write_file.h"
-#include "costmodel/base/parallel.h"
+#include "runner/config/read_json.h"
 #include "strategies/select/questionnaire.h"
 
 namespace shardlab {

@@ -5,10 +5,10 @@
 #include <cmath>
 #include <utility>
 
+#include "costmodel/base/text.h"
 #include "costmodel/calibrate/kernel_calibration.h"
 #include "costmodel/measurements/health.h"
 #include "costmodel/registry.h"
-#include "costmodel/base/text.h"
 #include "reports/statistics.h"
 
 namespace shardlab {

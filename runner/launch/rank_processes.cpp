@@ -20,8 +20,8 @@
 #include "costmodel/base/error.h"
 #include "costmodel/base/text.h"
 #include "runner/base/env.h"
-#include "runner/launch/socket.h"
 #include "runner/base/terminal.h"
+#include "runner/launch/socket.h"
 
 extern char** environ;
 

@@ -25,8 +25,8 @@
 #include <string_view>
 #include <vector>
 
-#include "costmodel/collective.h"
 #include "costmodel/base/dtype.h"
+#include "costmodel/collective.h"
 #include "runner/launch/rendezvous.h"
 #include "sim/placement.h"
 

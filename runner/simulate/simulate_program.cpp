@@ -5,11 +5,11 @@
 #include <set>
 
 #include "costmodel/base/text.h"
-#include "runner/simulate/chosen_op.h"
+#include "runner/base/terminal.h"
 #include "runner/config/in_program.h"
 #include "runner/config/read_json.h"
 #include "runner/config/saved_plan.h"
-#include "runner/base/terminal.h"
+#include "runner/simulate/chosen_op.h"
 #include "strategies/programs/program_check.h"
 #include "strategies/programs/program_execution.h"
 #include "strategies/programs/program_graph.h"

@@ -5,13 +5,13 @@
 #include <limits>
 #include <utility>
 
-#include "costmodel/measurements/chakra_json.h"
 #include "costmodel/base/text.h"
+#include "costmodel/measurements/chakra_json.h"
 #include "reports/number_text.h"
-#include "runner/session/run_reports.h"
 #include "runner/base/terminal.h"
-#include "runner/simulate/trace.h"
 #include "runner/base/write_file.h"
+#include "runner/session/run_reports.h"
+#include "runner/simulate/trace.h"
 #include "sim/traffic.h"
 
 namespace shardlab {

@@ -11,8 +11,8 @@
 #include "runner/session/cli.h"
 #include "sim/executor.h"
 #include "sim/simulator.h"
-#include "strategies/select/evaluator.h"
 #include "strategies/proof/op_execution.h"
+#include "strategies/select/evaluator.h"
 
 namespace shardlab {
 

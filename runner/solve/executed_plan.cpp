@@ -5,8 +5,8 @@
 #include <tuple>
 
 #include "costmodel/base/text.h"
-#include "runner/simulate/chosen_op.h"
 #include "runner/base/terminal.h"
+#include "runner/simulate/chosen_op.h"
 #include "strategies/programs/program_execution.h"
 
 namespace shardlab {

@@ -18,7 +18,7 @@ struct SolutionReport {
   std::string recipe;  // its name or path; "": none
   const ProblemOptions& options;
   const nlohmann::json& result;  // as solve prints it
-  nlohmann::json answers;        // to what was asked beside the plan (reports/records/solution_answers.h)
+  nlohmann::json answers;  // to what was asked beside the plan (reports/records/solution_answers.h)
   double wall_ms = 0.0;
 };
 

@@ -1,9 +1,9 @@
 #include "runner/solve/solve_answers.h"
 
 #include "costmodel/base/text.h"
+#include "runner/base/terminal.h"
 #include "runner/config/read_json.h"
 #include "runner/config/saved_plan.h"
-#include "runner/base/terminal.h"
 #include "strategies/solvers/greedy_walk.h"
 
 namespace shardlab {

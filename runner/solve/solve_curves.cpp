@@ -4,8 +4,8 @@
 
 #include "costmodel/base/text.h"
 #include "runner/base/terminal.h"
-#include "strategies/solvers/budget_curve.h"
 #include "strategies/programs/parameter_weights.h"
+#include "strategies/solvers/budget_curve.h"
 
 namespace shardlab {
 namespace {

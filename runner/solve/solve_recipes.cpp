@@ -6,10 +6,10 @@
 #include "costmodel/base/text.h"
 #include "runner/base/terminal.h"
 #include "strategies/programs/batched_nodes.h"
-#include "strategies/solvers/greedy_walk.h"
 #include "strategies/programs/parameter_weights.h"
 #include "strategies/programs/program_graph.h"
 #include "strategies/programs/sharding_network.h"
+#include "strategies/solvers/greedy_walk.h"
 
 namespace shardlab {
 namespace {

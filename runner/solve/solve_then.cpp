@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "costmodel/base/text.h"
-#include "runner/simulate/simulation.h"
 #include "runner/base/terminal.h"
+#include "runner/simulate/simulation.h"
 #include "strategies/programs/program_graph.h"
 
 namespace shardlab {

@@ -11,8 +11,8 @@
 #include "strategies/programs/program_prices.h"
 #include "strategies/programs/program_strategies.h"
 #include "strategies/programs/sharding_problem.h"
-#include "strategies/solvers/exact.h"
 #include "strategies/select/stack.h"
+#include "strategies/solvers/exact.h"
 
 namespace shardlab {
 

@@ -114,8 +114,9 @@ class ExecuteCheck final : public Check {
     check->mesh_ = mesh_of(source.scene, source.place);
     check->call_.op = reader.text("op");
     if (find_op_kernel(check->call_.op) == nullptr) {
-      reader.place("op").fail("found \"" + check->call_.op +
-                              "\"; valid: an op with a reference kernel (strategies/proof/kernels)");
+      reader.place("op").fail(
+          "found \"" + check->call_.op +
+          "\"; valid: an op with a reference kernel (strategies/proof/kernels)");
     }
     if (const nlohmann::json* args = reader.find("args")) {
       check->call_.args = json_array(*args, reader.place("args"));

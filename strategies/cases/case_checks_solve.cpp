@@ -12,8 +12,8 @@
 
 #include "costmodel/base/error.h"
 #include "costmodel/base/text.h"
-#include "strategies/programs/built_in_programs.h"
 #include "strategies/cases/case_checks.h"
+#include "strategies/programs/built_in_programs.h"
 #include "strategies/programs/program_execution.h"
 #include "strategies/programs/program_graph.h"
 #include "strategies/programs/program_prices.h"

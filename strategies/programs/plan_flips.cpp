@@ -5,8 +5,8 @@
 #include <numeric>
 
 #include "costmodel/base/error.h"
-#include "strategies/select/scaled_parameters.h"
 #include "strategies/programs/sharding_network.h"
+#include "strategies/select/scaled_parameters.h"
 #include "strategies/solvers/exact.h"
 
 namespace shardlab {

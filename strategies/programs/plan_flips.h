@@ -20,10 +20,10 @@
 #include <vector>
 
 #include "costmodel/cost_factors.h"
-#include "strategies/select/evaluator.h"
 #include "strategies/programs/sharding_problem.h"
-#include "strategies/solvers/network.h"
+#include "strategies/select/evaluator.h"
 #include "strategies/select/stack.h"
+#include "strategies/solvers/network.h"
 
 namespace shardlab {
 

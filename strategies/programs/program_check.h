@@ -10,8 +10,8 @@
 #include <span>
 #include <vector>
 
-#include "strategies/rules/op_rule.h"
 #include "strategies/programs/program.h"
+#include "strategies/rules/op_rule.h"
 
 namespace shardlab {
 

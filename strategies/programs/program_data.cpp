@@ -3,9 +3,9 @@
 #include <algorithm>
 
 #include "sim/counter_hash.h"
-#include "strategies/proof/op_kernel.h"
 #include "strategies/programs/program_graph.h"
 #include "strategies/programs/wide_program.h"
+#include "strategies/proof/op_kernel.h"
 
 namespace shardlab {
 namespace {

@@ -29,9 +29,9 @@
 
 #include "sim/executor.h"
 #include "sim/redistribute.h"
-#include "strategies/proof/op_execution.h"
 #include "strategies/programs/program.h"
 #include "strategies/programs/program_strategies.h"
+#include "strategies/proof/op_execution.h"
 
 namespace shardlab {
 

@@ -19,9 +19,9 @@
 #include <vector>
 
 #include "sim/mesh.h"
-#include "strategies/select/evaluator.h"
 #include "strategies/programs/program.h"
 #include "strategies/programs/program_strategies.h"
+#include "strategies/select/evaluator.h"
 
 namespace shardlab {
 

@@ -26,8 +26,8 @@
 
 #include "sim/mesh.h"
 #include "strategies/programs/layout_table.h"
-#include "strategies/rules/op_rule.h"
 #include "strategies/programs/program.h"
+#include "strategies/rules/op_rule.h"
 
 namespace shardlab {
 

@@ -12,8 +12,8 @@
 
 #include <string>
 
-#include "strategies/rules/op_call.h"
 #include "strategies/programs/program.h"
+#include "strategies/rules/op_call.h"
 
 namespace shardlab {
 

@@ -12,8 +12,8 @@
 #include "sim/fake_group.h"
 #include "sim/partial_values.h"
 #include "sim/tensor_kernels.h"
-#include "strategies/rules/expansion.h"
 #include "strategies/proof/op_kernel.h"
+#include "strategies/rules/expansion.h"
 
 namespace shardlab {
 namespace {

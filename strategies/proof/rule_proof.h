@@ -34,8 +34,8 @@
 #include <string>
 #include <vector>
 
-#include "strategies/rules/op_rule.h"
 #include "strategies/proof/op_sample.h"
+#include "strategies/rules/op_rule.h"
 
 namespace shardlab {
 

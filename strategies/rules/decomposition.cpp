@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "costmodel/base/error.h"
-#include "sim/tensor_kernels.h"
 #include "strategies/rules/expansion.h"
 
 namespace shardlab {
@@ -163,45 +162,6 @@ std::optional<std::vector<Placement>> Decomposition::propagate(std::span<const P
   return outputs;
 }
 
-// In double precision, rounded once at the end.
-std::vector<HostTensor> Decomposition::execute(const LocalCall& local) const {
-  const auto in_dtype = [&](const HostTensor& tensor, DType dtype) {
-    if (!is_floating_point(tensor.dtype()) || tensor.dtype() == dtype) return tensor;
-    return from_doubles(local.memory, dtype, tensor.shape(), as_doubles(tensor));
-  };
-  std::vector<HostTensor> values;
-  for (const HostTensor& input : local.inputs) values.push_back(in_dtype(input, DType::kF64));
-  for (const Step& step : steps_) {
-    if (step.rule == nullptr && !step.inputs.empty()) {
-      values.push_back(values[step.inputs[0]]);
-      continue;
-    }
-    if (step.rule == nullptr) {
-      values.push_back(from_doubles(local.memory, DType::kF64, {}, {&step.constant, 1}));
-      continue;
-    }
-    std::vector<HostTensor> inputs;
-    OpCall call = step.call;
-    for (const Value value : step.inputs) inputs.push_back(values[value]);
-    std::size_t next = 0;
-    for (TensorArg& arg : call.inputs) {
-      for (TensorSpec& tensor : arg.tensors) tensor.meta.dtype = inputs[next++].dtype();
-    }
-    LocalResult result = run_op_kernel({.call = call, .memory = local.memory, .inputs = inputs});
-    if (result.outputs.size() != step.results) {
-      throw InputError(local.call.op + ": its step " + call.op + " has " +
-                       std::to_string(result.outputs.size()) +
-                       " results; valid: " + std::to_string(step.results));
-    }
-    for (HostTensor& output : result.outputs) values.push_back(std::move(output));
-  }
-  std::vector<HostTensor> results;
-  for (const Value value : results_) {
-    results.push_back(in_dtype(values[value], local.inputs[0].dtype()));
-  }
-  return results;
-}
-
 std::vector<TensorMeta> decomposed_outputs(const OpCall& call) {
   return Decomposition(call).outputs();
 }
@@ -235,21 +195,6 @@ Rows decomposed_rows(const OpCall& call, const OpRule&) {
     }
   }
   return rows;
-}
-
-LocalResult run_decomposed(const LocalCall& local, const OpKernel&) {
-  OpCall call = local.call;
-  const auto tensors = call.tensors();
-  if (tensors.size() != local.inputs.size()) {
-    throw InputError(call.op + ": takes " + std::to_string(tensors.size()) + " tensors, found " +
-                     std::to_string(local.inputs.size()));
-  }
-  // A rank runs the op on what it has: extents that the program counts with are the local ones.
-  std::size_t next = 0;
-  for (TensorArg& arg : call.inputs) {
-    for (TensorSpec& tensor : arg.tensors) tensor.meta.shape = local.inputs[next++].shape();
-  }
-  return {Decomposition(call).execute(local), {}};
 }
 
 }  // namespace shardlab

@@ -3,14 +3,13 @@
 //   Decomposition program(call);                 // metas only: every step's shapes and dtypes
 //   program.outputs()                            // metas of the results
 //   program.propagate({S(0), R})                 // placements of the results on one mesh dim
-//   program.execute(local)                       // the results, by the steps' reference kernels
 //
 // PyTorch runs the program on one rank for each combination of placements of the inputs and keeps
 // those in which no step would move one of its inputs. Source: PyTorch 2.13.0, _decompositions.py
 // (DecompShardingStrategy).
 //
-// To add one: a function and its row in decompositions.cpp, a rule in op_rules/decomposed.cpp, and a
-// kernel in op_kernels/decomposed.cpp.
+// To add one: a function and its row in decompositions.cpp, a rule in families/decomposed.cpp, and a
+// kernel in strategies/proof/kernels/decomposed.cpp.
 #pragma once
 
 #include <initializer_list>
@@ -20,7 +19,6 @@
 #include <string_view>
 #include <vector>
 
-#include "strategies/proof/op_kernel.h"
 #include "strategies/rules/op_rule.h"
 
 namespace shardlab {
@@ -35,7 +33,18 @@ class Decomposition {
   [[nodiscard]] std::vector<TensorMeta> outputs() const;
   // Nothing where a step has no rule for these placements of its inputs.
   [[nodiscard]] std::optional<std::vector<Placement>> propagate(std::span<const Placement> inputs);
-  [[nodiscard]] std::vector<HostTensor> execute(const LocalCall& local) const;
+
+  // One op of the program. strategies/proof/decomposed_execution.h runs the steps in this order.
+  struct Step {
+    OpCall call;                   // its tensors replicated
+    const OpRule* rule = nullptr;  // null where the step casts its input or makes a constant
+    std::vector<Value> inputs;
+    Value result = 0;
+    std::size_t results = 1;
+    double constant = 0.0;
+  };
+  [[nodiscard]] std::span<const Step> steps() const { return steps_; }
+  [[nodiscard]] std::span<const Value> results() const { return results_; }
 
   // -- For the functions that write a program ------------------------------------------------
 
@@ -56,14 +65,6 @@ class Decomposition {
   void returns(std::vector<Value> results) { results_ = std::move(results); }
 
  private:
-  struct Step {
-    OpCall call;                   // its tensors replicated
-    const OpRule* rule = nullptr;  // none: a cast of its input, or a constant
-    std::vector<Value> inputs;
-    Value result = 0;
-    std::size_t results = 1;
-    double constant = 0.0;
-  };
   using Moves = std::map<std::vector<Placement>, std::optional<std::vector<Placement>>>;
 
   Value add(OpCall call, std::vector<Value> inputs);
@@ -91,6 +92,5 @@ struct DecompositionEntry {
 // every dim) which the program propagates, all replicated first. PyTorch lists them in the order of
 // a hash set.
 [[nodiscard]] Rows decomposed_rows(const OpCall& call, const OpRule& rule);
-[[nodiscard]] LocalResult run_decomposed(const LocalCall& local, const OpKernel& kernel);
 
 }  // namespace shardlab

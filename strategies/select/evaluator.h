@@ -16,9 +16,9 @@
 
 #include "costmodel/cost_factors.h"
 #include "sim/redistribute.h"
-#include "strategies/select/exact_search.h"
 #include "strategies/rules/expansion.h"
 #include "strategies/rules/op_rule.h"
+#include "strategies/select/exact_search.h"
 #include "strategies/select/search.h"
 #include "strategies/select/selection.h"
 #include "strategies/select/stack.h"

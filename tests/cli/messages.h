@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "costmodel/base/dtype.h"
-#include "costmodel/registry.h"
 #include "costmodel/base/text.h"
+#include "costmodel/registry.h"
 #include "tests/support/process.h"
 #include "tests/support/shipped.h"
 

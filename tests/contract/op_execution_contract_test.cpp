@@ -8,9 +8,9 @@
 
 #include "costmodel/base/error.h"
 #include "sim/tensor_kernels.h"
-#include "strategies/select/evaluator.h"
 #include "strategies/proof/op_execution.h"
 #include "strategies/proof/op_sample.h"
+#include "strategies/select/evaluator.h"
 #include "tests/support/op_samples.h"
 #include "tests/support/random_source.h"
 #include "tests/support/reference_stacks.h"

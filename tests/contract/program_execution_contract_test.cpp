@@ -9,10 +9,10 @@
 #include <optional>
 #include <set>
 
-#include "strategies/proof/op_kernel.h"
 #include "strategies/programs/program_data.h"
 #include "strategies/programs/program_execution.h"
 #include "strategies/programs/program_graph.h"
+#include "strategies/proof/op_kernel.h"
 #include "tests/support/random_source.h"
 #include "tests/support/reference_topology.h"
 #include "tests/support/thin_programs.h"

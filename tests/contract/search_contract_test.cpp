@@ -7,10 +7,10 @@
 #include <thread>
 
 #include "costmodel/base/error.h"
-#include "costmodel/base/text.h"
 #include "costmodel/base/parallel.h"
-#include "strategies/select/evaluator.h"
+#include "costmodel/base/text.h"
 #include "strategies/proof/op_sample.h"
+#include "strategies/select/evaluator.h"
 #include "tests/support/random_layouts.h"
 #include "tests/support/reference_stacks.h"
 #include "tests/support/reference_topology.h"

@@ -6,10 +6,10 @@
 #include <set>
 #include <string>
 
-#include "strategies/select/evaluator.h"
 #include "strategies/programs/program_builder.h"
 #include "strategies/programs/program_execution.h"
 #include "strategies/programs/sharding_network.h"
+#include "strategies/select/evaluator.h"
 #include "strategies/solvers/exact.h"
 #include "tests/support/random_source.h"
 #include "tests/support/reference_stacks.h"

@@ -4,8 +4,8 @@
 
 #include "costmodel/base/error.h"
 #include "costmodel/measurements/health.h"
-#include "runner/evaluation/measurement_files.h"
 #include "runner/config/read_json.h"
+#include "runner/evaluation/measurement_files.h"
 #include "tests/fuzz/fuzz.h"
 
 namespace shardlab::testing_support {

@@ -2,9 +2,9 @@
 
 #include <gtest/gtest.h>
 
-#include "strategies/select/evaluator.h"
 #include "strategies/programs/program_prices.h"
 #include "strategies/programs/sharding_network.h"
+#include "strategies/select/evaluator.h"
 #include "strategies/solvers/exact.h"
 #include "tests/support/reference_stacks.h"
 

@@ -1,5 +1,5 @@
 // Ops that are computed by their decomposition, step by step.
-#include "strategies/rules/decomposition.h"
+#include "strategies/proof/decomposed_execution.h"
 
 namespace shardlab {
 namespace {

@@ -5,8 +5,8 @@
 
 #include "costmodel/base/error.h"
 #include "sim/tensor_kernels.h"
-#include "strategies/rules/einsum.h"
 #include "strategies/proof/op_kernel.h"
+#include "strategies/rules/einsum.h"
 
 namespace shardlab {
 namespace {

@@ -2,8 +2,8 @@
 #include <cmath>
 
 #include "costmodel/base/error.h"
-#include "strategies/rules/norm_args.h"
 #include "strategies/proof/op_kernel.h"
+#include "strategies/rules/norm_args.h"
 
 namespace shardlab {
 namespace {

@@ -5,8 +5,8 @@
 #include <gtest/gtest.h>
 
 #include "costmodel/base/error.h"
-#include "costmodel/measurements/nccl_tests_reader.h"
 #include "costmodel/base/text.h"
+#include "costmodel/measurements/nccl_tests_reader.h"
 
 namespace shardlab {
 namespace {

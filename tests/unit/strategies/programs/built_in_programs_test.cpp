@@ -9,9 +9,9 @@
 #include <set>
 
 #include "costmodel/base/error.h"
-#include "strategies/rules/op_rule.h"
 #include "strategies/programs/program_graph.h"
 #include "strategies/programs/program_strategies.h"
+#include "strategies/rules/op_rule.h"
 #include "tests/support/reference_messages.h"
 
 namespace shardlab {

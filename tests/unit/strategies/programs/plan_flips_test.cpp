@@ -7,8 +7,8 @@
 #include <fstream>
 
 #include "strategies/programs/built_in_programs.h"
-#include "strategies/select/scaled_parameters.h"
 #include "strategies/programs/sharding_network.h"
+#include "strategies/select/scaled_parameters.h"
 #include "strategies/solvers/exact.h"
 #include "tests/support/reference_stacks.h"
 

@@ -4,9 +4,9 @@
 #include <gtest/gtest.h>
 
 #include "costmodel/base/error.h"
-#include "strategies/select/evaluator.h"
-#include "strategies/proof/op_kernel.h"
 #include "strategies/programs/program_builder.h"
+#include "strategies/proof/op_kernel.h"
+#include "strategies/select/evaluator.h"
 #include "tests/support/reference_messages.h"
 #include "tests/support/reference_stacks.h"
 

@@ -7,8 +7,8 @@
 #include <limits>
 #include <set>
 
-#include "strategies/select/evaluator.h"
 #include "strategies/rules/expansion.h"
+#include "strategies/select/evaluator.h"
 #include "strategies/select/stack.h"
 #include "tests/support/random_layouts.h"
 #include "tests/support/reference_stacks.h"

@@ -8,8 +8,8 @@
 #include <set>
 
 #include "costmodel/base/error.h"
-#include "strategies/select/evaluator.h"
 #include "strategies/rules/op_rule.h"
+#include "strategies/select/evaluator.h"
 #include "strategies/select/ties.h"
 #include "tests/support/reference_messages.h"
 #include "tests/support/reference_stacks.h"
