@@ -3,6 +3,8 @@
 #include <array>
 #include <cstddef>
 
+#include "costmodel/base/index.h"
+
 namespace shardlab {
 namespace {
 
@@ -12,9 +14,7 @@ constexpr std::array<std::string_view, 8> kNames = {"all_gather", "all_reduce", 
 
 }  // namespace
 
-std::string_view to_string(Collective collective) {
-  return kNames[static_cast<std::size_t>(collective)];
-}
+std::string_view to_string(Collective collective) { return kNames[to_index(collective)]; }
 
 std::optional<Collective> collective_from_name(std::string_view name) {
   for (std::size_t i = 0; i < kNames.size(); ++i) {

@@ -5,6 +5,8 @@
 #include <span>
 #include <string>
 
+#include "costmodel/base/index.h"
+
 namespace shardlab {
 namespace {
 
@@ -183,13 +185,9 @@ std::optional<Enum> find_name(const std::array<std::string_view, n>& names, std:
 
 }  // namespace
 
-std::string_view to_string(NcclAlgorithm algorithm) {
-  return kAlgorithmNames[static_cast<std::size_t>(algorithm)];
-}
+std::string_view to_string(NcclAlgorithm algorithm) { return kAlgorithmNames[to_index(algorithm)]; }
 
-std::string_view to_string(NcclProtocol protocol) {
-  return kProtocolNames[static_cast<std::size_t>(protocol)];
-}
+std::string_view to_string(NcclProtocol protocol) { return kProtocolNames[to_index(protocol)]; }
 
 std::optional<NcclAlgorithm> nccl_algorithm_from_name(std::string_view name) {
   return find_name<NcclAlgorithm>(kAlgorithmNames, name);
@@ -230,7 +228,7 @@ NcclConstants nccl_constants(int version, NcclArchitecture architecture) {
 }
 
 double nccl_tree_correction(NcclProtocol protocol, int log2_of_64_bytes) {
-  const auto& table = kTreeCorrection[static_cast<std::size_t>(protocol)];
+  const auto& table = kTreeCorrection[to_index(protocol)];
   const auto i = static_cast<std::size_t>(log2_of_64_bytes);
   return i < table.size() ? table[i] : 1.0;
 }

@@ -4,6 +4,7 @@
 #include <array>
 
 #include "costmodel/base/error.h"
+#include "costmodel/base/index.h"
 
 namespace shardlab {
 namespace {
@@ -124,10 +125,10 @@ nlohmann::json Topology::to_json() const {
   nlohmann::json links = nlohmann::json::array();
   for (const LinkLevel& level : links_) {
     links.push_back({{"name", level.name},
-                     {"joins", kScopes[static_cast<std::size_t>(level.joins)]},
+                     {"joins", kScopes[to_index(level.joins)]},
                      {"latency_us", level.latency.value()},
                      {"bandwidth_gb_per_s", level.nominal_bandwidth.value()}});
-    if (level.kind_is_given) links.back()["kind"] = kKinds[static_cast<std::size_t>(level.kind)];
+    if (level.kind_is_given) links.back()["kind"] = kKinds[to_index(level.kind)];
     if (level.devices > 0) links.back()["devices"] = level.devices;
     if (level.oversubscription != 1.0) links.back()["oversubscription"] = level.oversubscription;
   }

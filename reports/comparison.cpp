@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "costmodel/base/error.h"
+#include "costmodel/base/index.h"
 #include "reports/statistics.h"
 
 namespace shardlab::reports {
@@ -83,7 +84,7 @@ void add(FlipCounts& counts, const std::optional<Flip>& flip) {
   ++counts.questions;
   if (!flip) return;
   ++counts.total;
-  ++counts.by_verdict[static_cast<std::size_t>(flip->verdict)];
+  ++counts.by_verdict[to_index(flip->verdict)];
 }
 
 // What the judged decisions rest on: a candidate's counts, and what was not measured for any.
@@ -395,7 +396,7 @@ std::vector<std::size_t> most_telling_first(const Comparison& comparison) {
   std::vector<std::size_t> place(flips.size());
   std::vector<std::size_t> order(flips.size());
   for (std::size_t i = 0; i < flips.size(); ++i) {
-    place[i] = seen[static_cast<std::size_t>(flips[i].verdict)]++;
+    place[i] = seen[to_index(flips[i].verdict)]++;
     order[i] = i;
   }
   std::stable_sort(order.begin(), order.end(),

@@ -40,6 +40,7 @@
 #include <string_view>
 #include <vector>
 
+#include "costmodel/base/index.h"
 #include "reports/records/record.h"
 
 namespace shardlab::reports {
@@ -75,7 +76,7 @@ struct FlipCounts {
   std::int64_t total = 0;
   std::array<std::int64_t, 4> by_verdict{};  // indexed by Verdict
   [[nodiscard]] std::int64_t operator[](Verdict verdict) const {
-    return by_verdict[static_cast<std::size_t>(verdict)];
+    return by_verdict[to_index(verdict)];
   }
   friend bool operator==(const FlipCounts&, const FlipCounts&) = default;
 };
@@ -89,9 +90,7 @@ struct FlipGroup {
 // Judged decisions by what they rest on.
 struct BasisCounts {
   std::array<std::int64_t, 3> by_basis{};  // indexed by Basis
-  [[nodiscard]] std::int64_t operator[](Basis basis) const {
-    return by_basis[static_cast<std::size_t>(basis)];
-  }
+  [[nodiscard]] std::int64_t operator[](Basis basis) const { return by_basis[to_index(basis)]; }
   [[nodiscard]] std::int64_t total() const;
   BasisCounts& operator+=(const BasisCounts& other);
   friend bool operator==(const BasisCounts&, const BasisCounts&) = default;

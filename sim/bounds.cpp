@@ -4,6 +4,8 @@
 #include <iterator>
 #include <vector>
 
+#include "costmodel/base/index.h"
+
 namespace shardlab {
 namespace {
 
@@ -23,7 +25,7 @@ Volume receive_bound(const Plan& plan, const DeviceMesh& mesh) {
     double present = item;
     for (int d = 0; d < plan.meta.ndim(); ++d) {
       if (plan.from.mesh_dims_of(d).empty() && plan.to.mesh_dims_of(d).empty()) {
-        const auto rows = static_cast<double>(plan.meta.shape[static_cast<std::size_t>(d)]);
+        const auto rows = static_cast<double>(plan.meta.shape[to_index(d)]);
         wanted *= rows;
         present *= rows;
         continue;

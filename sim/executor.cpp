@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "costmodel/base/error.h"
+#include "costmodel/base/index.h"
 #include "costmodel/base/parallel.h"
 #include "costmodel/base/text.h"
 #include "sim/partial_values.h"
@@ -13,8 +14,6 @@
 
 namespace shardlab {
 namespace {
-
-std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 
 Shape shape_of(const RowLists& rows) {
   Shape shape;
@@ -33,13 +32,14 @@ void for_each_element(const Shape& global, const RowLists& rows, Visit&& visit) 
   std::int64_t local = 0;
   while (true) {
     std::int64_t whole = 0;
-    for (int d = 0; d < ndim; ++d) whole = whole * global[at(d)] + rows[at(d)][index[at(d)]];
+    for (int d = 0; d < ndim; ++d)
+      whole = whole * global[to_index(d)] + rows[to_index(d)][index[to_index(d)]];
     visit(local++, whole);
     int d = ndim;
     while (d > 0) {
       --d;
-      if (++index[at(d)] < rows[at(d)].size()) break;
-      index[at(d)] = 0;
+      if (++index[to_index(d)] < rows[to_index(d)].size()) break;
+      index[to_index(d)] = 0;
       if (d == 0) return;
     }
     if (ndim == 0) return;
@@ -49,8 +49,8 @@ void for_each_element(const Shape& global, const RowLists& rows, Visit&& visit) 
 HostTensor take(HostMemory& memory, const HostTensor& global, const RowLists& rows) {
   HostTensor part = global;
   for (int d = 0; d < global.ndim(); ++d) {
-    if (std::ssize(rows[at(d)]) == global.extent(d)) continue;
-    part = select_rows(memory, part, d, rows[at(d)]);
+    if (std::ssize(rows[to_index(d)]) == global.extent(d)) continue;
+    part = select_rows(memory, part, d, rows[to_index(d)]);
   }
   return part;
 }
@@ -208,17 +208,17 @@ DistributedTensor Executor::distribute(const TensorMeta& meta, const Layout& lay
       continue;
     }
     // By index among the contributions; of integers that are averaged, which contribute the value.
-    std::vector<HostTensor> parts(at(partial.ranks));
-    std::vector<bool> first(at(partial.ranks), false);
+    std::vector<HostTensor> parts(to_index(partial.ranks));
+    std::vector<bool> first(to_index(partial.ranks), false);
     for (const std::size_t i : members) {
-      const auto mine = at(partial.index_of(coordinates_[i], mesh_));
+      const auto mine = to_index(partial.index_of(coordinates_[i], mesh_));
       if (parts[mine].data() == nullptr) {
         parts[mine] = HostTensor::make(*memory_, meta.dtype, shape_of(rows));
         first[mine] = partial.is_first_of_sums(coordinates_[i], layout);
       }
     }
     const bool by_place = !is_floating_point(meta.dtype) && partial.averaged > 1;
-    std::vector<double> all(at(partial.ranks));
+    std::vector<double> all(to_index(partial.ranks));
     for_each_element(meta.shape, rows, [&](std::int64_t here, std::int64_t whole) {
       const double value = element_as_double(tensor.global, whole);
       double sum = std::abs(value);
@@ -235,7 +235,7 @@ DistributedTensor Executor::distribute(const TensorMeta& meta, const Layout& lay
       for (std::size_t k = 0; k < all.size(); ++k) set_element(parts[k], here, all[k]);
     });
     for (const std::size_t i : members) {
-      tensor.locals[i] = parts[at(partial.index_of(coordinates_[i], mesh_))];
+      tensor.locals[i] = parts[to_index(partial.index_of(coordinates_[i], mesh_))];
     }
   }
   for (std::int64_t i = 0; i < tensor.global.elements(); ++i) {
@@ -250,9 +250,11 @@ Executor::GroupResult Executor::run_group(const PlanStep& step, const Layout& be
                                           std::span<const HostTensor> members) const {
   // The tensor that the group has between its members.
   Layout others = before;
-  for (const int m : step.mesh_dims) others.placements[at(m)] = Placement::replicate();
+  for (const int m : step.mesh_dims) others.placements[to_index(m)] = Placement::replicate();
   const Shape whole = local_shape(meta.shape, others, mesh_, coordinate);
-  const auto sharding = [&](const Placement& p) { return DimSharding::of(p, whole[at(p.dim())]); };
+  const auto sharding = [&](const Placement& p) {
+    return DimSharding::of(p, whole[to_index(p.dim())]);
+  };
   const auto for_all = [&](const HostTensor& result) {
     std::vector<HostTensor> results(members.size(), result);
     if (!options_.copy_replicas) return results;
@@ -303,7 +305,7 @@ Executor::GroupResult Executor::run_group(const PlanStep& step, const Layout& be
     if (to == Placement::partial() && options_.shard_to_partial) {
       std::vector<HostTensor> parts;
       for (std::int64_t i = 0; i < group.size(); ++i) {
-        parts.push_back(group.among_zeros(members[at(i)], sharding(from), i));
+        parts.push_back(group.among_zeros(members[to_index(i)], sharding(from), i));
       }
       return {std::move(parts), 0};
     }
@@ -311,7 +313,7 @@ Executor::GroupResult Executor::run_group(const PlanStep& step, const Layout& be
   if (from.is_replicate()) {
     std::vector<HostTensor> results;
     for (std::int64_t i = 0; i < group.size(); ++i) {
-      const HostTensor& mine = members[at(i)];
+      const HostTensor& mine = members[to_index(i)];
       if (to.is_shard_like()) {
         results.push_back(group.chunk(mine, sharding(to), i));
       } else if (to.kind() == Placement::Kind::kNormPartial ||
@@ -347,7 +349,7 @@ StepExecution Executor::run_step(const PlanStep& step, DistributedTensor& tensor
   // are for masks what another rank has.
   for (int m = 0; m < before.ndim(); ++m) {
     const bool masked_later = step.after[m].kind() == Placement::Kind::kMaskPartial;
-    if (masked_later && before[m].is_replicate()) tensor.layout.placements[at(m)] = before[m];
+    if (masked_later && before[m].is_replicate()) tensor.layout.placements[to_index(m)] = before[m];
   }
   std::int64_t size = 1;
   for (const int m : step.mesh_dims) size *= mesh_.size(m);
@@ -383,7 +385,7 @@ StepExecution Executor::run_step(const PlanStep& step, DistributedTensor& tensor
     // Groups with equal shards but another whole: gathered chunks depend on its extent.
     if (step.from.is_shard_like() || step.to.is_shard_like()) {
       Layout rest = before;
-      for (const int m : step.mesh_dims) rest.placements[at(m)] = Placement::replicate();
+      for (const int m : step.mesh_dims) rest.placements[to_index(m)] = Placement::replicate();
       for (const std::int64_t extent : local_shape(tensor.meta.shape, rest, mesh_, others)) {
         signature.push_back(extent);
       }
@@ -508,7 +510,7 @@ HostTensor Executor::assemble(const DistributedTensor& tensor) const {
   std::map<Coordinate, std::vector<std::size_t>> shards;
   for (std::size_t i = 0; i < ranks_.size(); ++i) {
     const auto is_first = [&](int m) {
-      return !tensor.layout[m].is_replicate() || coordinates_[i][at(m)] == 0;
+      return !tensor.layout[m].is_replicate() || coordinates_[i][to_index(m)] == 0;
     };
     bool counts = true;
     for (int m = 0; m < mesh_.ndim(); ++m) counts = counts && is_first(m);

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "costmodel/base/error.h"
+#include "costmodel/base/index.h"
 #include "costmodel/base/parallel.h"
 #include "sim/tensor_kernels.h"
 
@@ -26,8 +27,6 @@ struct OrderName {
 constexpr std::array<OrderName, 3> kOrders = {{{"ring", ReductionOrder::kRing},
                                                {"tree", ReductionOrder::kTree},
                                                {"flat", ReductionOrder::kFlat}}};
-
-std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 
 // Consecutive rows: of the whole, and where they stand in the member's shard.
 struct Run {
@@ -55,7 +54,7 @@ std::int64_t rows_in(std::span<const Run> runs) {
 }
 
 Shape with_extent(Shape shape, int dim, std::int64_t extent) {
-  shape[at(dim)] = extent;
+  shape[to_index(dim)] = extent;
   return shape;
 }
 
@@ -68,7 +67,8 @@ Shape row_offset(const Shape& shape, int dim, std::int64_t row) {
 template <class Work>
 void FakeGroup::for_each_member(std::int64_t bytes, Work&& work) const {
   parallel_for(
-      at(size()), bytes < kBytesPerThread ? 1 : threads_, [] { return std::make_unique<int>(0); },
+      to_index(size()), bytes < kBytesPerThread ? 1 : threads_,
+      [] { return std::make_unique<int>(0); },
       [&](int&, std::size_t member) { work(static_cast<std::int64_t>(member)); });
 }
 
@@ -112,12 +112,12 @@ HostTensor FakeGroup::all_gather(std::span<const HostTensor> shards,
   bool padding_comes_through = false;
   for (std::int64_t i = 0; i < size(); ++i) {
     const auto runs = runs_of(sharding, size(), i);
-    if (shards[at(i)].extent(dim) < rows_in(runs)) padding_comes_through = true;
+    if (shards[to_index(i)].extent(dim) < rows_in(runs)) padding_comes_through = true;
   }
   HostTensor whole = padding_comes_through ? zeros(memory_, shards[0].dtype(), shape)
                                            : HostTensor::make(memory_, shards[0].dtype(), shape);
   for_each_member(whole.bytes(), [&](std::int64_t i) {
-    const HostTensor& shard = shards[at(i)];
+    const HostTensor& shard = shards[to_index(i)];
     for (const Run& run : runs_of(sharding, size(), i)) {
       const std::int64_t rows =
           std::clamp<std::int64_t>(shard.extent(dim) - run.local, 0, run.count);
@@ -130,8 +130,8 @@ HostTensor FakeGroup::all_gather(std::span<const HostTensor> shards,
 
 std::vector<int> FakeGroup::program_of_chunk(std::int64_t chunk) const {
   std::vector<int> program;
-  std::vector<int> members(at(size()));
-  for (std::int64_t i = 0; i < size(); ++i) members[at(i)] = static_cast<int>(i);
+  std::vector<int> members(to_index(size()));
+  for (std::int64_t i = 0; i < size(); ++i) members[to_index(i)] = static_cast<int>(i);
   if (!options_.domains_first) {
     append_sum(members, chunk, program);
     return program;
@@ -140,13 +140,13 @@ std::vector<int> FakeGroup::program_of_chunk(std::int64_t chunk) const {
   std::vector<std::int64_t> seen;
   std::vector<std::vector<int>> sums;
   for (const int member : members) {
-    const std::int64_t domain = domains_[at(member)];
+    const std::int64_t domain = domains_[to_index(member)];
     const auto found = std::find(seen.begin(), seen.end(), domain) - seen.begin();
     if (found == std::ssize(seen)) {
       seen.push_back(domain);
       sums.emplace_back();
     }
-    sums[at(found)].push_back(member);
+    sums[to_index(found)].push_back(member);
   }
   std::vector<int> domains(seen.size());
   for (std::size_t i = 0; i < domains.size(); ++i) domains[i] = static_cast<int>(i);
@@ -156,7 +156,7 @@ std::vector<int> FakeGroup::program_of_chunk(std::int64_t chunk) const {
     if (step == kCombine) {
       program.push_back(kCombine);
     } else {
-      append_sum(sums[at(step)], chunk, program);
+      append_sum(sums[to_index(step)], chunk, program);
     }
   }
   return program;
@@ -177,7 +177,7 @@ void FakeGroup::append_sum(std::span<const int> members, std::int64_t chunk,
   const auto count = std::ssize(members);
   const std::int64_t first = options_.order == ReductionOrder::kRing ? chunk + 1 : 0;
   for (std::int64_t i = 0; i < count; ++i) {
-    out.push_back(members[at((first + i) % count)]);
+    out.push_back(members[to_index((first + i) % count)]);
     if (i > 0) out.push_back(kCombine);
   }
 }
@@ -190,13 +190,13 @@ void FakeGroup::reduce_range(std::span<const HostTensor> contributions, ReduceOp
   const bool scales = op == ReduceOp::kAvg && !options_.divide_last && is_floating_point(dtype);
   // Sums that wait for their other half; the bottom one is the result's own place.
   std::vector<std::vector<std::byte>> waiting;
-  std::vector<std::byte> scaled(scales ? at(kBlock * item) : 0);
+  std::vector<std::byte> scaled(scales ? to_index(kBlock * item) : 0);
   for (std::int64_t done = 0; done < count; done += kBlock) {
     const std::int64_t n = std::min(kBlock, count - done);
-    const auto bytes = at(n * item);
+    const auto bytes = to_index(n * item);
     std::byte* result = out + done * item;
     const auto contribution = [&](int member) {
-      const std::byte* x = contributions[at(member)].data() + (begin + done) * item;
+      const std::byte* x = contributions[to_index(member)].data() + (begin + done) * item;
       if (!scales) return x;
       std::memcpy(scaled.data(), x, bytes);
       scale_contribution(op, dtype, scaled.data(), n, size(), options_.divide_last);
@@ -204,7 +204,7 @@ void FakeGroup::reduce_range(std::span<const HostTensor> contributions, ReduceOp
     };
     const auto slot = [&](std::size_t depth) {
       if (depth == 0) return result;
-      if (waiting.size() < depth) waiting.emplace_back(at(kBlock * item));
+      if (waiting.size() < depth) waiting.emplace_back(to_index(kBlock * item));
       return waiting[depth - 1].data();
     };
     std::size_t depth = 0;
@@ -260,7 +260,7 @@ std::vector<HostTensor> FakeGroup::reduce_scatter(std::span<const HostTensor> co
   std::int64_t inside = 1;   // elements of one row
   for (int d = 0; d < first.ndim(); ++d) (d < dim ? outside : inside) *= first.extent(d);
   if (first.extent(dim) > 0) inside /= first.extent(dim);
-  std::vector<HostTensor> shards(at(size()));
+  std::vector<HostTensor> shards(to_index(size()));
   for_each_member(first.bytes() * size(), [&](std::int64_t r) {
     const auto runs = runs_of(sharding, size(), r);
     const std::int64_t rows = rows_in(runs);
@@ -275,7 +275,7 @@ std::vector<HostTensor> FakeGroup::reduce_scatter(std::span<const HostTensor> co
                      out + (o * rows + run.local) * inside * itemsize(first.dtype()));
       }
     }
-    shards[at(r)] = std::move(shard);
+    shards[to_index(r)] = std::move(shard);
   });
   return shards;
 }
@@ -284,25 +284,25 @@ std::vector<HostTensor> FakeGroup::all_to_all(std::span<const HostTensor> shards
                                               const DimSharding& from,
                                               const DimSharding& to) const {
   SHARDLAB_CHECK(std::ssize(shards) == size(), std::ssize(shards), " shards of ", size());
-  std::vector<HostTensor> results(at(size()));
-  std::vector<std::vector<Run>> held(at(size()));
+  std::vector<HostTensor> results(to_index(size()));
+  std::vector<std::vector<Run>> held(to_index(size()));
   // A planner that takes an outer shard for the inner one leaves shards of another size than their
   // group rank's: what they lack comes as zeros, as padding does.
   bool fits = true;
   for (std::int64_t i = 0; i < size(); ++i) {
-    held[at(i)] = runs_of(from, size(), i);
-    fits = fits && shards[at(i)].extent(from.dim) == rows_in(held[at(i)]) &&
-           (from.dim == to.dim || shards[at(i)].extent(to.dim) == to.extent);
+    held[to_index(i)] = runs_of(from, size(), i);
+    fits = fits && shards[to_index(i)].extent(from.dim) == rows_in(held[to_index(i)]) &&
+           (from.dim == to.dim || shards[to_index(i)].extent(to.dim) == to.extent);
   }
   for_each_member(shards[0].bytes() * size(), [&](std::int64_t r) {
     const auto kept = runs_of(to, size(), r);
     Shape shape = with_extent(shards[0].shape(), from.dim, from.extent);
-    shape[at(to.dim)] = rows_in(kept);
+    shape[to_index(to.dim)] = rows_in(kept);
     HostTensor result = fits ? HostTensor::make(memory_, shards[0].dtype(), shape)
                              : zeros(memory_, shards[0].dtype(), shape);
     for (std::int64_t i = 0; i < size(); ++i) {
-      const HostTensor& shard = shards[at(i)];
-      for (const Run& had : held[at(i)]) {
+      const HostTensor& shard = shards[to_index(i)];
+      for (const Run& had : held[to_index(i)]) {
         for (const Run& keep : kept) {
           Shape source = row_offset(shape, from.dim, had.local);
           Shape target = row_offset(shape, from.dim, had.whole);
@@ -310,23 +310,23 @@ std::vector<HostTensor> FakeGroup::all_to_all(std::span<const HostTensor> shards
           if (from.dim == to.dim) {  // the rows that both have
             const std::int64_t begin = std::max(had.whole, keep.whole);
             const std::int64_t end = std::min(had.whole + had.count, keep.whole + keep.count);
-            source[at(to.dim)] = had.local + begin - had.whole;
-            target[at(to.dim)] = keep.local + begin - keep.whole;
-            box[at(to.dim)] = std::max<std::int64_t>(end - begin, 0);
+            source[to_index(to.dim)] = had.local + begin - had.whole;
+            target[to_index(to.dim)] = keep.local + begin - keep.whole;
+            box[to_index(to.dim)] = std::max<std::int64_t>(end - begin, 0);
           } else {
-            source[at(to.dim)] = keep.whole;
-            target[at(to.dim)] = keep.local;
-            box[at(to.dim)] = keep.count;
+            source[to_index(to.dim)] = keep.whole;
+            target[to_index(to.dim)] = keep.local;
+            box[to_index(to.dim)] = keep.count;
           }
           for (const int dim : {from.dim, to.dim}) {
-            box[at(dim)] =
-                std::clamp<std::int64_t>(shard.extent(dim) - source[at(dim)], 0, box[at(dim)]);
+            box[to_index(dim)] = std::clamp<std::int64_t>(shard.extent(dim) - source[to_index(dim)],
+                                                          0, box[to_index(dim)]);
           }
           copy_box(shard, source, result, target, box);
         }
       }
     }
-    results[at(r)] = std::move(result);
+    results[to_index(r)] = std::move(result);
   });
   return results;
 }
@@ -348,7 +348,7 @@ std::int64_t FakeGroup::bytes_kept(std::span<const HostTensor> results, const Di
                                    const DimSharding& to) const {
   std::int64_t kept = 0;
   for (std::int64_t i = 0; i < size(); ++i) {
-    const HostTensor& result = results[at(i)];
+    const HostTensor& result = results[to_index(i)];
     const std::int64_t rows = result.extent(from.dim);
     if (rows == 0) continue;
     const std::int64_t both =
@@ -375,7 +375,7 @@ HostTensor FakeGroup::chunk(const HostTensor& tensor, const DimSharding& shardin
 HostTensor FakeGroup::broadcast(std::span<const HostTensor> tensors, std::int64_t root) const {
   SHARDLAB_CHECK(std::ssize(tensors) == size() && root >= 0 && root < size(), "root ", root, " of ",
                  size());
-  return tensors[at(root)];
+  return tensors[to_index(root)];
 }
 
 std::vector<HostTensor> FakeGroup::scatter(const HostTensor& tensor,

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "costmodel/base/dtype.h"
+#include "costmodel/base/index.h"
 #include "sim/tensor_spec.h"
 
 namespace shardlab {
@@ -57,7 +58,7 @@ class HostTensor {
   [[nodiscard]] DType dtype() const { return dtype_; }
   [[nodiscard]] const Shape& shape() const { return shape_; }
   [[nodiscard]] int ndim() const { return static_cast<int>(shape_.size()); }
-  [[nodiscard]] std::int64_t extent(int dim) const { return shape_[static_cast<std::size_t>(dim)]; }
+  [[nodiscard]] std::int64_t extent(int dim) const { return shape_[to_index(dim)]; }
   [[nodiscard]] std::int64_t elements() const;
   [[nodiscard]] std::int64_t bytes() const { return elements() * itemsize(dtype_); }
 

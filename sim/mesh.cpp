@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "costmodel/base/error.h"
+#include "costmodel/base/index.h"
 #include "costmodel/base/text.h"
 
 namespace shardlab {
@@ -275,14 +276,14 @@ std::vector<std::vector<std::int64_t>> DeviceMesh::groups(const MeshLayout& layo
   std::vector<bool> taken(static_cast<std::size_t>(root_->world_size), false);
   std::vector<std::vector<std::int64_t>> groups;
   for (std::int64_t first = 0; first < root_->world_size; ++first) {
-    if (taken[static_cast<std::size_t>(first)]) continue;
+    if (taken[to_index(first)]) continue;
     std::vector<std::int64_t> group;
     group.reserve(offsets.size());
     for (const std::int64_t offset : offsets) {
       const std::int64_t rank = first + offset;
-      SHARDLAB_CHECK(rank < root_->world_size && !taken[static_cast<std::size_t>(rank)], "layout ",
-                     layout.text(), " does not partition ", root_->world_size, " ranks");
-      taken[static_cast<std::size_t>(rank)] = true;
+      SHARDLAB_CHECK(rank < root_->world_size && !taken[to_index(rank)], "layout ", layout.text(),
+                     " does not partition ", root_->world_size, " ranks");
+      taken[to_index(rank)] = true;
       group.push_back(rank);
     }
     groups.push_back(std::move(group));

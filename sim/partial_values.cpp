@@ -4,10 +4,10 @@
 #include <algorithm>
 #include <cmath>
 
+#include "costmodel/base/index.h"
+
 namespace shardlab {
 namespace {
-
-std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 
 // What an integer of this dtype holds of `value`.
 std::int64_t wrap(DType dtype, std::int64_t value) {
@@ -53,19 +53,19 @@ PartialDims::PartialDims(const Layout& layout, const DeviceMesh& mesh) {
 
 std::int64_t PartialDims::index_of(const Coordinate& coordinate, const DeviceMesh& mesh) const {
   std::int64_t index = 0;
-  for (const int m : dims) index = index * mesh.size(m) + coordinate[at(m)];
+  for (const int m : dims) index = index * mesh.size(m) + coordinate[to_index(m)];
   return index;
 }
 
 bool PartialDims::is_first_of_sums(const Coordinate& coordinate, const Layout& layout) const {
   return std::all_of(dims.begin(), dims.end(), [&](int m) {
-    return layout[m].reduce_op() == ReduceOp::kAvg || coordinate[at(m)] == 0;
+    return layout[m].reduce_op() == ReduceOp::kAvg || coordinate[to_index(m)] == 0;
   });
 }
 
 Reduction::Reduction(const PartialDims& partial, const Layout& layout, const DeviceMesh& mesh,
                      DType dtype)
-    : dtype_(dtype), values_(at(partial.ranks)) {
+    : dtype_(dtype), values_(to_index(partial.ranks)) {
   for (const int m : partial.dims) folds_.push_back({layout[m], mesh.size(m)});
 }
 
@@ -74,14 +74,14 @@ double Reduction::result() {
   for (auto fold = folds_.rbegin(); fold != folds_.rend(); ++fold) {
     count /= fold->size;
     for (std::int64_t i = 0; i < count; ++i) {
-      values_[at(i)] = folded(*fold, std::span(values_).subspan(at(i * fold->size)));
+      values_[to_index(i)] = folded(*fold, std::span(values_).subspan(to_index(i * fold->size)));
     }
   }
   return values_[0];
 }
 
 double Reduction::folded(const Fold& fold, std::span<const double> x) const {
-  const auto n = at(fold.size);
+  const auto n = to_index(fold.size);
   const double ranks = static_cast<double>(fold.size);
   if (fold.placement.kind() == Placement::Kind::kNormPartial) {
     double sum = 0.0;
@@ -131,7 +131,7 @@ double Contributions::fill(std::uint64_t element, double value, std::span<double
   const auto whole = static_cast<std::int64_t>(value);
   if (partial_.is_norm()) {
     for (double& x : out) x = 0.0;
-    out[at(holder)] = value;
+    out[to_index(holder)] = value;
     return 0.0;
   }
   double lost = 0.0;
@@ -140,7 +140,7 @@ double Contributions::fill(std::uint64_t element, double value, std::span<double
   for (std::int64_t p = 0; p < n; ++p) {
     const std::uint64_t h = counter_hash(data_.seed, element, static_cast<std::uint64_t>(p) + 1);
     const auto small = static_cast<std::int64_t>(h % 3) - 1;
-    double& x = out[at(p)];
+    double& x = out[to_index(p)];
     switch (partial_.op) {
       case ReduceOp::kMax:
       case ReduceOp::kMin: {

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "costmodel/base/error.h"
+#include "costmodel/base/index.h"
 #include "costmodel/base/text.h"
 
 namespace shardlab {
@@ -67,7 +68,7 @@ Placement parse_placement(TextCursor& cursor) {
 
 }  // namespace
 
-std::string_view to_string(ReduceOp op) { return kOpNames[static_cast<std::size_t>(op)]; }
+std::string_view to_string(ReduceOp op) { return kOpNames[to_index(op)]; }
 
 Placement Placement::parse(std::string_view text) {
   TextCursor cursor("placement", text);
@@ -101,7 +102,7 @@ ShardOrder ShardOrder::default_of(const Placements& placements) {
   std::array<std::uint8_t, kMaxTensorDims> count{};
   for (std::size_t i = 0; i < placements.size(); ++i) {
     if (!placements[i].is_shard_like()) continue;
-    order.position_[i] = count[static_cast<std::size_t>(placements[i].dim())]++;
+    order.position_[i] = count[to_index(placements[i].dim())]++;
   }
   return order;
 }
@@ -147,7 +148,7 @@ Layout Layout::parse(std::string_view text, int mesh_ndim) {
     unsigned seen = 0;
     int given = 0;
     for (const int m : mesh_dims) {
-      const int position = index[static_cast<std::size_t>(m)];
+      const int position = index[to_index(m)];
       if (position < 0) continue;
       ++given;
       seen |= 1U << static_cast<unsigned>(position);

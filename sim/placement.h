@@ -16,6 +16,7 @@
 #include <string_view>
 #include <utility>
 
+#include "costmodel/base/index.h"
 #include "sim/mesh.h"
 
 namespace shardlab {
@@ -118,11 +119,9 @@ class ShardOrder {
   // Ascending mesh dims.
   [[nodiscard]] static ShardOrder default_of(const Placements& placements);
 
-  [[nodiscard]] int position(int mesh_dim) const {
-    return position_[static_cast<std::size_t>(mesh_dim)];
-  }
+  [[nodiscard]] int position(int mesh_dim) const { return position_[to_index(mesh_dim)]; }
   void set(int mesh_dim, int position) {
-    position_[static_cast<std::size_t>(mesh_dim)] = static_cast<std::uint8_t>(position);
+    position_[to_index(mesh_dim)] = static_cast<std::uint8_t>(position);
   }
 
   friend bool operator==(const ShardOrder&, const ShardOrder&) = default;
@@ -148,7 +147,7 @@ struct Layout {
 
   [[nodiscard]] int ndim() const { return static_cast<int>(placements.size()); }
   [[nodiscard]] const Placement& operator[](int mesh_dim) const {
-    return placements[static_cast<std::size_t>(mesh_dim)];
+    return placements[to_index(mesh_dim)];
   }
   [[nodiscard]] bool is_replicated() const;
   [[nodiscard]] bool has_strided() const;

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "costmodel/base/error.h"
+#include "costmodel/base/index.h"
 #include "sim/planners/greedy.h"
 
 namespace shardlab {
@@ -25,8 +26,8 @@ std::vector<Shape> greedy_logical_shapes(const Plan& plan, const DeviceMesh& mes
     Shape next = shapes.back();
     const Placement& p = plan.from[i];
     if (p.is_shard()) {
-      std::int64_t& extent = next[static_cast<std::size_t>(p.dim())];
-      extent = chunk_of(extent, mesh.size(i), coordinate[static_cast<std::size_t>(i)]).size;
+      std::int64_t& extent = next[to_index(p.dim())];
+      extent = chunk_of(extent, mesh.size(i), coordinate[to_index(i)]).size;
     }
     shapes.push_back(next);
   }
@@ -37,7 +38,7 @@ std::vector<Shape> greedy_logical_shapes(const Plan& plan, const DeviceMesh& mes
 Shape logical_shape_without(const Shape& shape, const Layout& layout, int mesh_dim,
                             const DeviceMesh& mesh, std::span<const std::int64_t> coordinate) {
   Layout others = layout;
-  others.placements[static_cast<std::size_t>(mesh_dim)] = Placement::replicate();
+  others.placements[to_index(mesh_dim)] = Placement::replicate();
   return local_shape(shape, others, mesh, coordinate);
 }
 
@@ -92,7 +93,7 @@ Layout layout_after(const Layout& layout, int mesh_dim, const Placement& to) {
       if (i != mesh_dim && layout[i].is_shard_like() && layout[i].dim() == to.dim()) ++position;
     }
   }
-  next.placements[static_cast<std::size_t>(mesh_dim)] = to;
+  next.placements[to_index(mesh_dim)] = to;
   next.order.set(mesh_dim, position);
   return next;
 }
@@ -252,7 +253,7 @@ void Redistributor::add_greedy_steps(Plan& plan, std::int64_t rank) const {
                          step.mesh_dims = {mesh_dim};
                          step.from = from;
                          step.to = to;
-                         step.logical_shape = shapes[static_cast<std::size_t>(mesh_dim)];
+                         step.logical_shape = shapes[to_index(mesh_dim)];
                          step.after = layout;
                          plan.steps.push_back(std::move(step));
                        });

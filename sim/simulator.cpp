@@ -10,14 +10,13 @@
 #include <utility>
 
 #include "costmodel/base/error.h"
+#include "costmodel/base/index.h"
 #include "costmodel/base/parallel.h"
 #include "costmodel/base/text.h"
 #include "sim/counter_hash.h"
 
 namespace shardlab {
 namespace {
-
-std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 
 // The ranks that are simulated: all of a mesh, or one that stands for all.
 struct Ranks {
@@ -68,7 +67,7 @@ struct Script {
   std::vector<Picoseconds> alike;    // by kernel, where all ranks take the same time
   std::vector<std::int64_t> traced;  // simulated ranks on the timeline, ascending
   [[nodiscard]] const Groups& groups_of_kernel(int kernel) const {
-    return groups[groups_of[at(kernel)]];
+    return groups[groups_of[to_index(kernel)]];
   }
   [[nodiscard]] int kernels() const { return static_cast<int>(schedule.kernels.size()); }
 };
@@ -79,22 +78,22 @@ class Repetition {
   Repetition(const Script& script, std::uint64_t seed, bool records)
       : script_(script),
         seed_(seed),
-        positions_(at(script.ranks.count())),
-        busy_(at(script.ranks.count())),
-        meetings_(at(script.kernels())),
-        ends_(at(script.kernels()), 0),
-        waits_(at(script.kernels()), 0.0) {
+        positions_(to_index(script.ranks.count())),
+        busy_(to_index(script.ranks.count())),
+        meetings_(to_index(script.kernels())),
+        ends_(to_index(script.kernels()), 0),
+        waits_(to_index(script.kernels()), 0.0) {
     if (!records) return;
-    slot_.assign(at(script.ranks.count()), -1);
+    slot_.assign(to_index(script.ranks.count()), -1);
     for (std::size_t i = 0; i < script.traced.size(); ++i) {
-      slot_[at(script.traced[i])] = static_cast<int>(i);
+      slot_[to_index(script.traced[i])] = static_cast<int>(i);
     }
-    arrivals_.assign(script.traced.size(), std::vector<Picoseconds>(at(script.kernels()), 0));
+    arrivals_.assign(script.traced.size(), std::vector<Picoseconds>(to_index(script.kernels()), 0));
     starts_ = arrivals_;
   }
 
   void run() {
-    queue_.reserve(at(script_.ranks.count()));
+    queue_.reserve(to_index(script_.ranks.count()));
     for (std::int64_t r = 0; r < script_.ranks.count(); ++r) launch(r, 0);
     while (!queue_.empty()) {
       const auto event = queue_.pop();
@@ -102,9 +101,9 @@ class Repetition {
     }
     for (std::int64_t r = 0; r < script_.ranks.count(); ++r) {
       for (int s = 0; s < kStreams; ++s) {
-        SHARDLAB_CHECK(
-            positions_[at(r)][at(s)] == static_cast<int>(script_.by_stream[at(s)].size()), "rank ",
-            r, " is stuck");
+        SHARDLAB_CHECK(positions_[to_index(r)][to_index(s)] ==
+                           static_cast<int>(script_.by_stream[to_index(s)].size()),
+                       "rank ", r, " is stuck");
       }
     }
   }
@@ -129,12 +128,12 @@ class Repetition {
   // Starts whatever the rank's idle streams can start.
   void launch(std::int64_t rank, Picoseconds now) {
     for (int s = 0; s < kStreams; ++s) {
-      if (busy_[at(rank)][at(s)]) continue;
-      const int position = positions_[at(rank)][at(s)];
-      const std::vector<int>& kernels = script_.by_stream[at(s)];
+      if (busy_[to_index(rank)][to_index(s)]) continue;
+      const int position = positions_[to_index(rank)][to_index(s)];
+      const std::vector<int>& kernels = script_.by_stream[to_index(s)];
       if (position == static_cast<int>(kernels.size())) continue;
-      const int kernel = kernels[at(position)];
-      const auto& after = script_.schedule.kernels[at(kernel)].after;
+      const int kernel = kernels[to_index(position)];
+      const auto& after = script_.schedule.kernels[to_index(kernel)].after;
       if (std::all_of(after.begin(), after.end(), [&](int k) { return is_done(k, rank); })) {
         arrive(kernel, rank, s, now);
       }
@@ -142,26 +141,28 @@ class Repetition {
   }
 
   [[nodiscard]] bool is_done(int kernel, std::int64_t rank) const {
-    const auto stream = at(static_cast<std::int64_t>(script_.schedule.kernels[at(kernel)].stream));
-    return positions_[at(rank)][stream] > script_.turn[at(kernel)];
+    const auto stream =
+        to_index(static_cast<std::int64_t>(script_.schedule.kernels[to_index(kernel)].stream));
+    return positions_[to_index(rank)][stream] > script_.turn[to_index(kernel)];
   }
 
   void arrive(int kernel, std::int64_t rank, int stream, Picoseconds now) {
-    busy_[at(rank)][at(stream)] = true;
-    if (!slot_.empty() && slot_[at(rank)] >= 0) arrivals_[at(slot_[at(rank)])][at(kernel)] = now;
+    busy_[to_index(rank)][to_index(stream)] = true;
+    if (!slot_.empty() && slot_[to_index(rank)] >= 0)
+      arrivals_[to_index(slot_[to_index(rank)])][to_index(kernel)] = now;
     const Groups& groups = script_.groups_of_kernel(kernel);
     const auto members = std::ssize(groups.offsets);
     const std::int64_t first = groups.first_member(rank);
     if (members > 1) {
-      Meeting& meeting = meetings_[at(kernel)];
+      Meeting& meeting = meetings_[to_index(kernel)];
       if (meeting.arrived.empty()) {
-        meeting.arrived.assign(at(script_.ranks.count()), 0);
-        meeting.arrival_sum.assign(at(script_.ranks.count()), 0.0);
+        meeting.arrived.assign(to_index(script_.ranks.count()), 0);
+        meeting.arrival_sum.assign(to_index(script_.ranks.count()), 0.0);
       }
-      meeting.arrival_sum[at(first)] += static_cast<double>(now);
-      if (++meeting.arrived[at(first)] < members) return;
-      waits_[at(kernel)] +=
-          static_cast<double>(now) * static_cast<double>(members) - meeting.arrival_sum[at(first)];
+      meeting.arrival_sum[to_index(first)] += static_cast<double>(now);
+      if (++meeting.arrived[to_index(first)] < members) return;
+      waits_[to_index(kernel)] += static_cast<double>(now) * static_cast<double>(members) -
+                                  meeting.arrival_sum[to_index(first)];
     }
     const Picoseconds time = time_of(kernel, first);
     if (time > std::numeric_limits<Picoseconds>::max() - now) {
@@ -170,50 +171,53 @@ class Repetition {
     queue_.push(now + time, {kernel, first});
     if (slot_.empty()) return;
     for (const std::int64_t offset : groups.offsets) {
-      const int slot = slot_[at(first + offset)];
-      if (slot >= 0) starts_[at(slot)][at(kernel)] = now;
+      const int slot = slot_[to_index(first + offset)];
+      if (slot >= 0) starts_[to_index(slot)][to_index(kernel)] = now;
     }
   }
 
   // Of the slowest member.
   [[nodiscard]] Picoseconds time_of(int kernel, std::int64_t first) const {
-    if (!script_.alike.empty()) return script_.alike[at(kernel)];
-    const ScheduledKernel& scheduled = script_.schedule.kernels[at(kernel)];
+    if (!script_.alike.empty()) return script_.alike[to_index(kernel)];
+    const ScheduledKernel& scheduled = script_.schedule.kernels[to_index(kernel)];
     const std::vector<std::int64_t>& offsets = script_.groups_of_kernel(kernel).offsets;
-    const auto host = [&](std::int64_t offset) { return script_.ranks.host[at(first + offset)]; };
+    const auto host = [&](std::int64_t offset) {
+      return script_.ranks.host[to_index(first + offset)];
+    };
     const bool leaves_host = std::any_of(offsets.begin(), offsets.end(), [&](std::int64_t offset) {
       return host(offset) != host(0);
     });
     Micros longest;
     for (const std::int64_t offset : offsets) {
-      longest =
-          std::max(longest, script_.slowdown.time(scheduled.price, scheduled.transfer,
-                                                  {.seed = seed_,
-                                                   .kernel = kernel,
-                                                   .rank = script_.ranks.global[at(first + offset)],
-                                                   .host = host(offset),
-                                                   .leaves_host = leaves_host}));
+      longest = std::max(
+          longest, script_.slowdown.time(scheduled.price, scheduled.transfer,
+                                         {.seed = seed_,
+                                          .kernel = kernel,
+                                          .rank = script_.ranks.global[to_index(first + offset)],
+                                          .host = host(offset),
+                                          .leaves_host = leaves_host}));
     }
     return to_picoseconds(longest);
   }
 
   void finish(int kernel, std::int64_t first, Picoseconds now) {
-    const auto stream = at(static_cast<std::int64_t>(script_.schedule.kernels[at(kernel)].stream));
+    const auto stream =
+        to_index(static_cast<std::int64_t>(script_.schedule.kernels[to_index(kernel)].stream));
     const std::vector<std::int64_t>& offsets = script_.groups_of_kernel(kernel).offsets;
-    ends_[at(kernel)] = now;  // events come in order of time
+    ends_[to_index(kernel)] = now;  // events come in order of time
     for (const std::int64_t offset : offsets) {
       const std::int64_t rank = first + offset;
-      busy_[at(rank)][stream] = false;
-      ++positions_[at(rank)][stream];
-      if (slot_.empty() || slot_[at(rank)] < 0) continue;
-      const auto slot = at(slot_[at(rank)]);
+      busy_[to_index(rank)][stream] = false;
+      ++positions_[to_index(rank)][stream];
+      if (slot_.empty() || slot_[to_index(rank)] < 0) continue;
+      const auto slot = to_index(slot_[to_index(rank)]);
       spans_.push_back({.kernel = kernel,
                         .rank_index = rank,
-                        .arrived = arrivals_[slot][at(kernel)],
-                        .started = starts_[slot][at(kernel)],
+                        .arrived = arrivals_[slot][to_index(kernel)],
+                        .started = starts_[slot][to_index(kernel)],
                         .ended = now});
     }
-    Meeting& meeting = meetings_[at(kernel)];
+    Meeting& meeting = meetings_[to_index(kernel)];
     meeting.done += std::ssize(offsets);
     if (meeting.done == script_.ranks.count()) meeting = {};
     for (const std::int64_t offset : offsets) launch(first + offset, now);
@@ -343,8 +347,8 @@ SimulationResult Simulator::run(const Schedule& schedule) const {
   expect_host(script.ranks.host);
   std::map<MeshDims, std::size_t> groups;
   for (int k = 0; k < script.kernels(); ++k) {
-    const ScheduledKernel& kernel = schedule.kernels[at(k)];
-    std::vector<int>& stream = script.by_stream[at(static_cast<std::int64_t>(kernel.stream))];
+    const ScheduledKernel& kernel = schedule.kernels[to_index(k)];
+    std::vector<int>& stream = script.by_stream[to_index(static_cast<std::int64_t>(kernel.stream))];
     script.turn.push_back(static_cast<int>(stream.size()));
     stream.push_back(k);
     const auto [known, is_new] =
@@ -364,13 +368,13 @@ SimulationResult Simulator::run(const Schedule& schedule) const {
     std::vector<double> waits;
     std::uint64_t events = 0;
   };
-  std::vector<Outcome> outcomes(at(repetitions));
+  std::vector<Outcome> outcomes(to_index(repetitions));
   SimulationResult result;
   std::vector<TimelineSpan> spans;
   const auto fitting = static_cast<int>(std::clamp<std::int64_t>(
       (options_.memory_limit_bytes - results) / per_run, 1, options_.threads));
   parallel_for(
-      at(repetitions), fitting, [] { return std::make_unique<int>(0); },
+      to_index(repetitions), fitting, [] { return std::make_unique<int>(0); },
       [&](int&, std::size_t i) {
         const bool records = i == 0 && options_.traced_ranks > 0;
         Repetition repetition(script, counter_hash(options_.seed, i, 0), records);
@@ -381,8 +385,8 @@ SimulationResult Simulator::run(const Schedule& schedule) const {
   result.simulated_ranks = script.ranks.count();
   result.repetitions = repetitions;
   std::vector<double> totals;
-  std::vector<std::vector<double>> ends(at(script.kernels()));
-  result.kernels.resize(at(script.kernels()));
+  std::vector<std::vector<double>> ends(to_index(script.kernels()));
+  result.kernels.resize(to_index(script.kernels()));
   for (const Outcome& outcome : outcomes) {
     Picoseconds last = 0;
     for (std::size_t k = 0; k < ends.size(); ++k) {

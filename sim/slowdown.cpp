@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "costmodel/base/error.h"
+#include "costmodel/base/index.h"
 #include "costmodel/base/text.h"
 #include "sim/counter_hash.h"
 
@@ -29,7 +30,7 @@ constexpr std::array<Form, 5> kForms = {{
     {"jitter", Slowdown::Kind::kJitter, false, "a standard deviation from 0 to 5", 0.0, 5.0},
 }};
 
-const Form& form_of(Slowdown::Kind kind) { return kForms[static_cast<std::size_t>(kind)]; }
+const Form& form_of(Slowdown::Kind kind) { return kForms[to_index(kind)]; }
 
 }  // namespace
 

@@ -7,14 +7,14 @@
 #include <limits>
 #include <type_traits>
 
+#include "costmodel/base/index.h"
+
 namespace shardlab {
 namespace {
 
 template <class T>
 constexpr bool kIsFloating = std::is_same_v<T, double> || std::is_same_v<T, float> ||
                              std::is_same_v<T, Eigen::half> || std::is_same_v<T, Eigen::bfloat16>;
-
-std::size_t at(int dim) { return static_cast<std::size_t>(dim); }
 
 template <class T>
 using Array = Eigen::Map<Eigen::Array<T, Eigen::Dynamic, 1>>;
@@ -158,9 +158,9 @@ void copy_box(const HostTensor& from, const Shape& from_offset, HostTensor& to,
   std::size_t run = item;
   while (outer > 0) {
     --outer;
-    run *= static_cast<std::size_t>(extents[at(outer)]);
-    const bool whole =
-        extents[at(outer)] == from.extent(outer) && extents[at(outer)] == to.extent(outer);
+    run *= static_cast<std::size_t>(extents[to_index(outer)]);
+    const bool whole = extents[to_index(outer)] == from.extent(outer) &&
+                       extents[to_index(outer)] == to.extent(outer);
     if (!whole) break;
   }
   std::array<std::size_t, kMaxTensorDims> from_stride{};
@@ -170,10 +170,10 @@ void copy_box(const HostTensor& from, const Shape& from_offset, HostTensor& to,
   const std::byte* source = from.data();
   std::byte* target = to.writable();
   for (int d = ndim; d-- > 0;) {
-    from_stride[at(d)] = from_step;
-    to_stride[at(d)] = to_step;
-    source += static_cast<std::size_t>(from_offset[at(d)]) * from_step;
-    target += static_cast<std::size_t>(to_offset[at(d)]) * to_step;
+    from_stride[to_index(d)] = from_step;
+    to_stride[to_index(d)] = to_step;
+    source += static_cast<std::size_t>(from_offset[to_index(d)]) * from_step;
+    target += static_cast<std::size_t>(to_offset[to_index(d)]) * to_step;
     from_step *= static_cast<std::size_t>(from.extent(d));
     to_step *= static_cast<std::size_t>(to.extent(d));
   }
@@ -183,12 +183,12 @@ void copy_box(const HostTensor& from, const Shape& from_offset, HostTensor& to,
     int d = outer;
     while (d > 0) {
       --d;
-      source += from_stride[at(d)];
-      target += to_stride[at(d)];
-      if (++index[at(d)] < extents[at(d)]) break;
-      source -= from_stride[at(d)] * static_cast<std::size_t>(extents[at(d)]);
-      target -= to_stride[at(d)] * static_cast<std::size_t>(extents[at(d)]);
-      index[at(d)] = 0;
+      source += from_stride[to_index(d)];
+      target += to_stride[to_index(d)];
+      if (++index[to_index(d)] < extents[to_index(d)]) break;
+      source -= from_stride[to_index(d)] * static_cast<std::size_t>(extents[to_index(d)]);
+      target -= to_stride[to_index(d)] * static_cast<std::size_t>(extents[to_index(d)]);
+      index[to_index(d)] = 0;
       if (d == 0) return;
     }
     if (outer == 0) return;
@@ -200,11 +200,11 @@ HostTensor narrow(HostMemory& memory, const HostTensor& tensor, int dim, std::in
   if (dim == 0) return tensor.narrow_rows(begin, count);
   if (begin == 0 && count == tensor.extent(dim)) return tensor;
   Shape shape = tensor.shape();
-  shape[at(dim)] = count;
+  shape[to_index(dim)] = count;
   HostTensor part = HostTensor::make(memory, tensor.dtype(), shape);
   Shape offset(shape.size(), 0);
   const Shape origin(shape.size(), 0);
-  offset[at(dim)] = begin;
+  offset[to_index(dim)] = begin;
   copy_box(tensor, offset, part, origin, shape);
   return part;
 }
@@ -212,16 +212,16 @@ HostTensor narrow(HostMemory& memory, const HostTensor& tensor, int dim, std::in
 HostTensor select_rows(HostMemory& memory, const HostTensor& tensor, int dim,
                        std::span<const std::int64_t> rows) {
   Shape shape = tensor.shape();
-  shape[at(dim)] = std::ssize(rows);
+  shape[to_index(dim)] = std::ssize(rows);
   HostTensor part = HostTensor::make(memory, tensor.dtype(), shape);
   Shape from(shape.size(), 0);
   Shape to(shape.size(), 0);
   for (std::size_t i = 0; i < rows.size();) {
     std::size_t end = i + 1;
     while (end < rows.size() && rows[end] == rows[end - 1] + 1) ++end;
-    from[at(dim)] = rows[i];
-    to[at(dim)] = static_cast<std::int64_t>(i);
-    shape[at(dim)] = static_cast<std::int64_t>(end - i);
+    from[to_index(dim)] = rows[i];
+    to[to_index(dim)] = static_cast<std::int64_t>(i);
+    shape[to_index(dim)] = static_cast<std::int64_t>(end - i);
     copy_box(tensor, from, part, to, shape);
     i = end;
   }
@@ -235,9 +235,9 @@ void put_rows(const HostTensor& from, HostTensor& to, int dim, std::span<const s
   for (std::size_t i = 0; i < rows.size();) {
     std::size_t end = i + 1;
     while (end < rows.size() && rows[end] == rows[end - 1] + 1) ++end;
-    source[at(dim)] = static_cast<std::int64_t>(i);
-    target[at(dim)] = rows[i];
-    box[at(dim)] = static_cast<std::int64_t>(end - i);
+    source[to_index(dim)] = static_cast<std::int64_t>(i);
+    target[to_index(dim)] = rows[i];
+    box[to_index(dim)] = static_cast<std::int64_t>(end - i);
     copy_box(from, source, to, target, box);
     i = end;
   }

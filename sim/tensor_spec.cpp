@@ -5,6 +5,7 @@
 #include <set>
 
 #include "costmodel/base/error.h"
+#include "costmodel/base/index.h"
 #include "costmodel/base/text.h"
 
 namespace shardlab {
@@ -162,9 +163,8 @@ Shape local_shape(const Shape& shape, const Layout& layout, const DeviceMesh& me
   Shape local = shape;
   for (int dim = 0; dim < static_cast<int>(shape.size()); ++dim) {
     for (const int m : layout.mesh_dims_of(dim)) {
-      std::int64_t& extent = local[static_cast<std::size_t>(dim)];
-      extent =
-          sharded_extent(extent, layout[m], mesh.size(m), coordinate[static_cast<std::size_t>(m)]);
+      std::int64_t& extent = local[to_index(dim)];
+      extent = sharded_extent(extent, layout[m], mesh.size(m), coordinate[to_index(m)]);
     }
   }
   return local;
@@ -186,15 +186,15 @@ double element_count(const Shape& shape) {
 std::vector<std::int64_t> local_rows(const Shape& shape, int dim, const Layout& layout,
                                      const DeviceMesh& mesh,
                                      std::span<const std::int64_t> coordinate) {
-  std::vector<std::int64_t> rows(static_cast<std::size_t>(shape[static_cast<std::size_t>(dim)]));
+  std::vector<std::int64_t> rows(static_cast<std::size_t>(shape[to_index(dim)]));
   for (std::size_t i = 0; i < rows.size(); ++i) rows[i] = static_cast<std::int64_t>(i);
   for (const int m : layout.mesh_dims_of(dim)) {
     const auto extent = static_cast<std::int64_t>(rows.size());
-    const std::int64_t index = coordinate[static_cast<std::size_t>(m)];
+    const std::int64_t index = coordinate[to_index(m)];
     const std::int64_t factor = layout[m].is_strided() ? layout[m].split_factor() : 1;
     std::vector<std::int64_t> kept;
     for (const std::int64_t row : strided_rows(extent, factor, mesh.size(m), index)) {
-      kept.push_back(rows[static_cast<std::size_t>(row)]);
+      kept.push_back(rows[to_index(row)]);
     }
     rows = std::move(kept);
   }
@@ -212,7 +212,7 @@ RowLists rows_of(const TensorMeta& meta, const Layout& layout, const DeviceMesh&
 
 std::vector<std::int64_t> local_extents(const Shape& shape, int dim, const Layout& layout,
                                         const DeviceMesh& mesh) {
-  std::set<std::int64_t> extents = {shape[static_cast<std::size_t>(dim)]};
+  std::set<std::int64_t> extents = {shape[to_index(dim)]};
   for (const int m : layout.mesh_dims_of(dim)) {
     std::set<std::int64_t> shards;
     for (const std::int64_t extent : extents) {
@@ -255,7 +255,7 @@ bool is_shardable(const Shape& shape, const Placements& placements, const Device
 
 bool is_evenly_shardable_on_dim(const Shape& shape, const Placements& placements,
                                 const DeviceMesh& mesh, int dim) {
-  const std::int64_t extent = shape[static_cast<std::size_t>(dim)];
+  const std::int64_t extent = shape[to_index(dim)];
   std::int64_t shards = 1;
   for (std::size_t i = 0; i < placements.size(); ++i) {
     const Placement& p = placements[i];
@@ -276,8 +276,7 @@ Layout encode_order_as_strided(const Layout& layout, const DeviceMesh& mesh) {
       if (other > m) factor *= mesh.size(other);
     }
     if (factor > 1) {
-      encoded[static_cast<std::size_t>(m)] =
-          Placement::strided_shard(layout[m].dim(), static_cast<int>(factor));
+      encoded[to_index(m)] = Placement::strided_shard(layout[m].dim(), static_cast<int>(factor));
     }
   }
   return Layout(encoded);
@@ -290,7 +289,7 @@ std::optional<Layout> decode_strided_as_order(const Layout& layout, const Device
   for (int m = layout.ndim() - 1; m >= 0; --m) {
     const Placement& p = layout[m];
     if (!p.is_shard_like()) continue;
-    auto& order = orders[static_cast<std::size_t>(p.dim())];
+    auto& order = orders[to_index(p.dim())];
     const std::int64_t factor = p.is_strided() ? p.split_factor() : 1;
     std::int64_t product = 1;
     std::size_t position = 0;
@@ -300,7 +299,7 @@ std::optional<Layout> decode_strided_as_order(const Layout& layout, const Device
     }
     if (product != factor) return std::nullopt;
     order.insert(order.begin() + static_cast<std::ptrdiff_t>(position), m);
-    plain[static_cast<std::size_t>(m)] = Placement::shard(p.dim());
+    plain[to_index(m)] = Placement::shard(p.dim());
   }
   Layout decoded(plain);
   for (const auto& order : orders) {

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "costmodel/base/error.h"
+#include "costmodel/base/index.h"
 #include "sim/fake_group.h"
 
 namespace shardlab {
@@ -73,7 +74,7 @@ std::map<std::int64_t, std::int64_t> extents_of(std::int64_t extent, int dim, co
 std::int64_t elements_kept(const PlanStep& step, const Layout& others, const TensorMeta& meta,
                            const DeviceMesh& mesh, std::int64_t members) {
   const auto whole = [&](int dim) {
-    return extents_of(meta.shape[static_cast<std::size_t>(dim)], dim, others, mesh);
+    return extents_of(meta.shape[to_index(dim)], dim, others, mesh);
   };
   const int from = step.from.dim();
   const int to = step.to.dim();
@@ -126,7 +127,7 @@ std::int64_t bytes_moved(const PlanStep& step, const Layout& before, const Tenso
   Layout others = before;
   for (const int m : step.mesh_dims) {
     members *= mesh.size(m);
-    others.placements[static_cast<std::size_t>(m)] = Placement::replicate();
+    others.placements[to_index(m)] = Placement::replicate();
   }
   if (members == 1 || step.from == step.to || step.collective == Collective::kLocal) return 0;
   // The tensors that groups have between their members, all groups together.
@@ -139,7 +140,7 @@ std::int64_t bytes_moved(const PlanStep& step, const Layout& before, const Tenso
   std::int64_t bytes = saturating_product(groups, itemsize(meta.dtype));
   const bool exchanges = step.from.is_shard_like() && step.to.is_shard_like();
   for (int dim = 0; dim < meta.ndim(); ++dim) {
-    const std::int64_t extent = meta.shape[static_cast<std::size_t>(dim)];
+    const std::int64_t extent = meta.shape[to_index(dim)];
     if (extent == 0) return 0;
     if (exchanges && (dim == step.from.dim() || dim == step.to.dim())) continue;
     bytes = saturating_product(bytes, extent);
@@ -148,9 +149,7 @@ std::int64_t bytes_moved(const PlanStep& step, const Layout& before, const Tenso
     const std::int64_t rounds = step.from.is_partial() && step.to.is_replicate() ? 2 : 1;
     return saturating_product(bytes, rounds * (members - 1));
   }
-  const auto extent_of = [&](const Placement& p) {
-    return meta.shape[static_cast<std::size_t>(p.dim())];
-  };
+  const auto extent_of = [&](const Placement& p) { return meta.shape[to_index(p.dim())]; };
   const std::int64_t elements = step.from.dim() == step.to.dim()
                                     ? extent_of(step.from)
                                     : extent_of(step.from) * extent_of(step.to);

@@ -1,5 +1,7 @@
 #include "sim/transition.h"
 
+#include "costmodel/base/index.h"
+
 namespace shardlab {
 namespace {
 
@@ -68,7 +70,7 @@ TransitionPricer::TransitionPricer(const DeviceMesh& mesh, const Topology& topol
                                    const ComputeModel& kernels)
     : rules_(rules), collectives_(collectives), kernels_(kernels), mesh_ndim_(mesh.ndim()) {
   for (int i = 0; i < mesh_ndim_; ++i) {
-    spans_[static_cast<std::size_t>(i)] = mesh.span(i, topology);
+    spans_[to_index(i)] = mesh.span(i, topology);
   }
 }
 

@@ -13,6 +13,7 @@
 #include <span>
 #include <string_view>
 
+#include "costmodel/base/index.h"
 #include "costmodel/compute_model.h"
 #include "costmodel/cost_model.h"
 #include "costmodel/topology.h"
@@ -71,16 +72,14 @@ class TransitionPricer {
   [[nodiscard]] const TransitionRules& rules() const { return rules_; }
   [[nodiscard]] int mesh_ndim() const { return mesh_ndim_; }
   [[nodiscard]] std::int64_t mesh_size(int mesh_dim) const {
-    return spans_[static_cast<std::size_t>(mesh_dim)].ranks;
+    return spans_[to_index(mesh_dim)].ranks;
   }
-  [[nodiscard]] const GroupSpan& span(int mesh_dim) const {
-    return spans_[static_cast<std::size_t>(mesh_dim)];
-  }
+  [[nodiscard]] const GroupSpan& span(int mesh_dim) const { return spans_[to_index(mesh_dim)]; }
 
   // `bytes`: local bytes before the step (tensor bytes over the number of shards).
   [[nodiscard]] PricedTransition price(const Placement& from, const Placement& to, int mesh_dim,
                                        Bytes bytes, DType dtype) const {
-    return price(from, to, spans_[static_cast<std::size_t>(mesh_dim)], bytes, dtype);
+    return price(from, to, spans_[to_index(mesh_dim)], bytes, dtype);
   }
   // The same along any communicator (a flattened mesh).
   [[nodiscard]] PricedTransition price(const Placement& from, const Placement& to,

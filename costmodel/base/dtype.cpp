@@ -2,6 +2,8 @@
 
 #include <array>
 
+#include "costmodel/base/index.h"
+
 namespace shardlab {
 namespace {
 
@@ -28,7 +30,7 @@ constexpr std::array<DTypeRow, 14> kRows = {{
     {"c64", 8, false},
 }};
 
-const DTypeRow& row(DType dtype) { return kRows[static_cast<std::size_t>(dtype)]; }
+const DTypeRow& row(DType dtype) { return kRows[to_index(dtype)]; }
 
 struct Rounding {
   DType dtype;

@@ -9,6 +9,7 @@
 #include <tuple>
 
 #include "costmodel/base/error.h"
+#include "costmodel/base/index.h"
 #include "costmodel/base/text.h"
 #include "costmodel/curve_relation.h"
 
@@ -306,7 +307,7 @@ void advise(std::vector<NextSize>& sizes, std::span<const CollectiveQuery> grid,
   const double now = std::max(covariance.trace(), 1e-300);
   for (Eigen::Index c = 0; c < covariance.rows(); ++c) {
     const double gain = covariance.col(c).squaredNorm() / (covariance(c, c) + noise * noise);
-    sizes.push_back({grid[static_cast<std::size_t>(c)], 100 * (1 - gain / now)});
+    sizes.push_back({grid[to_index(c)], 100 * (1 - gain / now)});
   }
 }
 
@@ -469,7 +470,7 @@ CurveFit fit_curve(Collective kind, std::span<const SizedTime> rows, const Curve
   VectorXd sizes(n);
   VectorXd times(n);
   for (Eigen::Index i = 0; i < n; ++i) {
-    const SizedTime& row = sorted[static_cast<std::size_t>(i)];
+    const SizedTime& row = sorted[to_index(i)];
     sizes[i] = std::log(std::max(row.bytes, 1.0));
     times[i] = std::log(row.time_us);
   }
@@ -529,7 +530,7 @@ CurveFit fit_curve(Collective kind, std::span<const SizedTime> rows, const Curve
   fit.curve = curve_of(x);
   const VectorXd kinks = fit.departure * fit.departure * correlations * weights;
   for (Eigen::Index i = 0; i < n; ++i) {
-    const double bytes = sorted[static_cast<std::size_t>(i)].bytes;
+    const double bytes = sorted[to_index(i)].bytes;
     if (!fit.curve.kinks.empty() && fit.curve.kinks.back().bytes == bytes) continue;
     fit.curve.kinks.push_back({bytes, std::exp(kinks[i])});
   }

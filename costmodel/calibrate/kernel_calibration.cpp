@@ -8,6 +8,7 @@
 #include <map>
 
 #include "costmodel/base/error.h"
+#include "costmodel/base/index.h"
 
 namespace shardlab {
 namespace {
@@ -357,7 +358,7 @@ Calibration calibrate_kernels(std::span<const MeasuredKernel> rows, const Topolo
   for (double& error : errors) error = std::abs(error);
   std::sort(errors.begin(), errors.end());
   const auto at = [&](double p) {
-    return errors[static_cast<std::size_t>(p * static_cast<double>(errors.size() - 1) + 0.5)];
+    return errors[to_index(p * static_cast<double>(errors.size() - 1) + 0.5)];
   };
   result.median_ape_percent = at(0.5);
   result.p90_ape_percent = at(0.9);

@@ -6,6 +6,7 @@
 #include <limits>
 #include <utility>
 
+#include "costmodel/base/index.h"
 #include "costmodel/base/text.h"
 
 namespace shardlab {
@@ -66,7 +67,7 @@ std::string camel_case(std::string_view name) {
 }
 
 std::string value_key(ChakraType type, bool is_list) {
-  return std::string(kChakraTypeNames[static_cast<std::size_t>(type)]) + (is_list ? "List" : "Val");
+  return std::string(kChakraTypeNames[to_index(type)]) + (is_list ? "List" : "Val");
 }
 
 // -- Reading ------------------------------------------------------------------------------------

@@ -5,6 +5,7 @@
 #include <bit>
 
 #include "costmodel/base/error.h"
+#include "costmodel/base/index.h"
 #include "costmodel/measurements/chakra_wire.h"
 
 namespace shardlab {
@@ -46,7 +47,7 @@ WireType wire_type(ChakraType type) {
 }
 
 void read_value(WireReader& reader, WireField field, ChakraAttribute& out) {
-  const std::string_view name = kChakraTypeNames[static_cast<std::size_t>(*out.type)];
+  const std::string_view name = kChakraTypeNames[to_index(*out.type)];
   switch (wire_type(*out.type)) {
     case WireType::kBytes:
       out.texts.emplace_back(reader.text(field, name));

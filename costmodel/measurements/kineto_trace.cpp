@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "costmodel/base/error.h"
+#include "costmodel/base/index.h"
 #include "costmodel/base/text.h"
 #include "costmodel/measurements/nccl_tests_names.h"
 
@@ -255,7 +256,7 @@ std::string_view kineto_name_of(Collective collective) {
 std::string ranks_text(const TracedGroup& group) {
   const auto rank = [&](std::int64_t i) {
     return std::to_string(group.ranks.empty() ? group.first + i * group.stride
-                                              : group.ranks[static_cast<std::size_t>(i)]);
+                                              : group.ranks[to_index(i)]);
   };
   if (group.ranks.empty() && group.stride == 0) return "[" + rank(0) + ", ...]";
   std::string text = "[";

@@ -7,6 +7,7 @@
 #include <map>
 
 #include "costmodel/base/error.h"
+#include "costmodel/base/index.h"
 #include "costmodel/base/text.h"
 
 namespace shardlab {
@@ -151,7 +152,7 @@ std::vector<std::uint64_t> grid() {
 }  // namespace
 
 std::string_view to_string(TunerCollective collective) {
-  return kCollectives[static_cast<std::size_t>(collective)];
+  return kCollectives[to_index(collective)];
 }
 
 std::optional<TunerCollective> tuner_collective(Collective collective) {
@@ -187,8 +188,8 @@ std::string tuner_csv_text(std::span<const TunerRule> rules) {
   for (const TunerRule& rule : rules) {
     text += std::string(to_string(rule.collective)) + "," + std::to_string(rule.min_bytes) + "," +
             std::to_string(rule.max_bytes) + "," +
-            std::string(kAlgorithms[static_cast<std::size_t>(rule.algorithm)]) + "," +
-            std::string(kProtocols[static_cast<std::size_t>(rule.protocol)]);
+            std::string(kAlgorithms[to_index(rule.algorithm)]) + "," +
+            std::string(kProtocols[to_index(rule.protocol)]);
     for (const std::int64_t value :
          {rule.channels, rule.nodes, rule.ranks, rule.pipe_ops, rule.registered}) {
       text += "," + std::to_string(value);

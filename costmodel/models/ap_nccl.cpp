@@ -19,6 +19,7 @@
 #include <cmath>
 #include <limits>
 
+#include "costmodel/base/index.h"
 #include "costmodel/registry.h"
 
 namespace shardlab::ap_nccl {
@@ -26,10 +27,6 @@ namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-template <class Enum>
-constexpr std::size_t at(Enum value) {
-  return static_cast<std::size_t>(value);
-}
 constexpr double real(std::int64_t value) { return static_cast<double>(value); }
 
 // By algorithm, then protocol. N.
@@ -258,7 +255,7 @@ const TableRow* row_of(const Group& group) {
   }
   // Nodes 2 to 32, ppn 1 to 8: both in powers of two.
   const std::int64_t index = (log2_floor(group.nodes) - 1) * 4 + log2_floor(group.ppn);
-  return &kTable[static_cast<std::size_t>(index)];
+  return &kTable[to_index(index)];
 }
 
 std::size_t bucket(std::int64_t nodes) { return nodes <= 1 ? 0 : nodes == 2 ? 1 : 2; }
@@ -290,7 +287,7 @@ SizePlace place_of(std::int64_t bytes) {
   return {low, log - low};
 }
 double value_at(const SizeTable& table, const SizePlace& place) {
-  const double low = table[static_cast<std::size_t>(place.low)];
+  const double low = table[to_index(place.low)];
   if (place.share == 0.0) return low;
   return low + place.share * (table[static_cast<std::size_t>(place.low) + 1] - low);
 }
@@ -364,7 +361,7 @@ bool is_eligible(const Config& config, const Group& group, bool all_reduce, Algo
 
 double bandwidth(const Config& config, const Group& group, bool all_reduce, Algorithm algorithm,
                  Protocol protocol) {
-  const ArchitectureFigures& figures = kFigures[at(config.architecture)];
+  const ArchitectureFigures& figures = kFigures[to_index(config.architecture)];
   const std::size_t n = bucket(group.nodes);
   const double c = config.channels;
   const double intra = config.intra / c;
@@ -420,10 +417,10 @@ double bandwidth(const Config& config, const Group& group, bool all_reduce, Algo
 double latency(const Config& config, const Group& group, bool all_reduce, Algorithm algorithm,
                Protocol protocol) {
   const bool simple = protocol == Protocol::kSimple;
-  const double base = kBaseLatency[at(algorithm)][at(protocol)];
-  const double nvlink = kNvlinkLatency[at(algorithm)][at(protocol)];
+  const double base = kBaseLatency[to_index(algorithm)][to_index(protocol)];
+  const double nvlink = kNvlinkLatency[to_index(algorithm)][to_index(protocol)];
   const Algorithm network = group.ppn == 1 ? Algorithm::kTree : algorithm;
-  double inter = kNetworkLatency[at(network)][at(protocol)] + config.net_latency;
+  double inter = kNetworkLatency[to_index(network)][to_index(protocol)] + config.net_latency;
   if (simple) inter += config.net_latency;
   const double nodes = real(group.nodes);
   const double depth = real(log2_floor(group.nodes));
@@ -457,7 +454,7 @@ namespace {
 
 double tree_correction(std::size_t protocol, std::int64_t bytes) {
   const std::int64_t index = log2_floor(bytes >> 6);
-  return index < kTreeSizes ? kTreeCorrection[protocol][static_cast<std::size_t>(index)] : 1.0;
+  return index < kTreeSizes ? kTreeCorrection[protocol][to_index(index)] : 1.0;
 }
 
 // `ring_factor`: the ring's size correction.
@@ -466,11 +463,11 @@ LoopTime corrected_time(const Config& config, const Group& group, bool all_reduc
                         double ring_factor) {
   double gbps = bandwidth(config, group, all_reduce, algorithm, protocol);
   double us = latency(config, group, all_reduce, algorithm, protocol);
-  if (algorithm == Algorithm::kTree) gbps *= tree_correction(at(protocol), bytes);
+  if (algorithm == Algorithm::kTree) gbps *= tree_correction(to_index(protocol), bytes);
   if (algorithm == Algorithm::kNvlsTree && config.architecture == ApArchitecture::kBlackwell) {
     const std::int64_t index = log2_floor(bytes >> 6);
     if (index < kSizes) {
-      gbps *= kTreeCorrection[at(Protocol::kSimple)][static_cast<std::size_t>(index)];
+      gbps *= kTreeCorrection[to_index(Protocol::kSimple)][to_index(index)];
     }
   }
   if (algorithm == Algorithm::kRing && group.nodes > 1) {
@@ -506,7 +503,7 @@ class ApNcclModel final : public CostModel {
   explicit ApNcclModel(const ModelInput& input) {
     const Params& params = input.params;
     config_.architecture = ap_architecture(params.get("architecture"), input.topology);
-    const ArchitectureFigures& figures = kFigures[at(config_.architecture)];
+    const ArchitectureFigures& figures = kFigures[to_index(config_.architecture)];
     config_.gpus_per_node = static_cast<std::int64_t>(
         params.get("gpus_per_node").value_or(real(input.topology.domain_devices())));
     config_.intra = params.get("intra_bandwidth_gb_per_s").value_or(figures.intra);
@@ -597,7 +594,7 @@ class ApNcclModel final : public CostModel {
         config_.architecture == ApArchitecture::kBlackwell ? kBlackwellFactor : 1.0;
     const auto offer = [&](Algorithm algorithm, std::size_t protocol, const Line& line,
                            double correction) {
-      visit(Option{kAlgorithmNames[at(algorithm)], kProtocolNames[protocol], line.latency,
+      visit(Option{kAlgorithmNames[to_index(algorithm)], kProtocolNames[protocol], line.latency,
                    time_us(line.latency, bytes, line.bandwidth * factor * correction)});
     };
     if (!all_reduce) {
@@ -610,7 +607,7 @@ class ApNcclModel final : public CostModel {
       offer(Algorithm::kTree, p, row.tree[p], tree_correction(p, whole));
     }
     if (row.nvls_tree.bandwidth > 0) {
-      offer(Algorithm::kNvlsTree, at(Protocol::kSimple), row.nvls_tree,
+      offer(Algorithm::kNvlsTree, to_index(Protocol::kSimple), row.nvls_tree,
             interpolate(kNvlsTreeRamp, share));
     }
   }
@@ -620,8 +617,7 @@ class ApNcclModel final : public CostModel {
                   bool ring_only, const Visit& visit) const {
     const double ring_factor =
         group.nodes > 1
-            ? value_at(ring_correction_[static_cast<std::size_t>(log2_floor(group.nodes))],
-                       place_of(share))
+            ? value_at(ring_correction_[to_index(log2_floor(group.nodes))], place_of(share))
             : 1.0;
     for (const Algorithm algorithm :
          {Algorithm::kTree, Algorithm::kRing, Algorithm::kCollNetDirect, Algorithm::kCollNetChain,
@@ -631,8 +627,8 @@ class ApNcclModel final : public CostModel {
         if (!is_eligible(config_, group, all_reduce, algorithm, protocol)) continue;
         const LoopTime time =
             corrected_time(config_, group, all_reduce, algorithm, protocol, whole, ring_factor);
-        visit(Option{kAlgorithmNames[at(algorithm)], kProtocolNames[at(protocol)], time.latency,
-                     time.total});
+        visit(Option{kAlgorithmNames[to_index(algorithm)], kProtocolNames[to_index(protocol)],
+                     time.latency, time.total});
       }
     }
   }
@@ -653,14 +649,14 @@ class ApNcclModel final : public CostModel {
       const double nic = config_.inter * (1 - kNicLoss / nodes);
       const std::int64_t index = log2_floor(share >> 6);
       const std::int64_t depth = log2_floor(group.nodes);
-      double ramp = index < kSizes ? kNicRamp[static_cast<std::size_t>(index)] : 1.0;
+      double ramp = index < kSizes ? kNicRamp[to_index(index)] : 1.0;
       if (depth > 1 && ramp < 1.0) ramp = 1 - (1 - ramp) / real(depth);
       return {"NIC", "", us, time_us(us, bytes * remote, nic * ramp)};
     }
     const double channel = (group.nodes <= 2 ? config_.intra : config_.inter) / config_.channels;
     const double crossings = nodes - 1;
-    const std::size_t ring = at(Algorithm::kRing);
-    const std::size_t simple = at(Protocol::kSimple);
+    const std::size_t ring = to_index(Algorithm::kRing);
+    const std::size_t simple = to_index(Protocol::kSimple);
     const double intra = std::max(kNvlinkLatency[ring][simple], group.nodes > 1 ? 3.0 : 0.0);
     const double us = kBaseLatency[ring][simple] + (ranks - crossings) * intra +
                       crossings * (kNetworkLatency[ring][simple] + 2 * config_.net_latency);

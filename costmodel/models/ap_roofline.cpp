@@ -12,6 +12,7 @@
 // to 1e-12 relative.
 #include <algorithm>
 
+#include "costmodel/base/index.h"
 #include "costmodel/models/ap_architecture.h"
 #include "costmodel/registry.h"
 
@@ -42,8 +43,8 @@ constexpr ParamSpec kParams[] = {
 class ApRoofline final : public ComputeModel {
  public:
   explicit ApRoofline(const ModelInput& input)
-      : device_(kDevices[static_cast<std::size_t>(
-            ap_architecture(input.params.get("architecture"), input.topology))]),
+      : device_(
+            kDevices[to_index(ap_architecture(input.params.get("architecture"), input.topology))]),
         launch_(input.params["launch_us"]),
         bandwidth_(input.params["memory_efficiency"] * device_.tib_per_s * kGigabytesPerTiB),
         flops_efficiency_(input.params["flops_efficiency"]) {}

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "costmodel/base/index.h"
 #include "reports/number_text.h"
 #include "reports/section.h"
 #include "reports/summary.h"
@@ -56,7 +57,7 @@ Groups by_leading_op(const Groups& by_op, const std::vector<std::string>& ops) {
       ++number_of_others;
       add_counts(others.counts, group.counts);
     } else {
-      groups[static_cast<std::size_t>(found - ops.begin())].counts = group.counts;
+      groups[to_index(found - ops.begin())].counts = group.counts;
     }
   }
   if (number_of_others > 0) {

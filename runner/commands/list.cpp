@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <iostream>
 
+#include "costmodel/base/index.h"
 #include "costmodel/base/text.h"
 #include "costmodel/measurements/tuner_csv.h"
 #include "costmodel/registry.h"
@@ -309,7 +310,7 @@ void run_describe(const std::string& what, const std::string& name, Session& ses
   if (name.empty()) {
     const auto kind = std::find(kSingulars.begin(), kSingulars.end(), what) - kSingulars.begin();
     throw InputError("describe " + what + ": a name is required; valid: those of `shardlab list " +
-                     std::string(kPlurals[static_cast<std::size_t>(kind)]) + "`");
+                     std::string(kPlurals[to_index(kind)]) + "`");
   }
   if (what == "op") {
     const OpRule* rule = nullptr;

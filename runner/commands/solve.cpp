@@ -1,4 +1,5 @@
 // shardlab solve: the cheapest assignment of a cost-function network, with its proof.
+#include "costmodel/base/index.h"
 #include "costmodel/base/text.h"
 #include "runner/base/terminal.h"
 #include "runner/commands/commands.h"
@@ -33,7 +34,7 @@ nlohmann::json number_or_null(bool there, double value) {
 nlohmann::json values_json(const CostNetwork& network, const Assignment& assignment) {
   nlohmann::json values = nlohmann::json::object();
   for (int v = 0; v < network.variables(); ++v) {
-    values[network.name(v)] = network.value_name(v, assignment[static_cast<std::size_t>(v)]);
+    values[network.name(v)] = network.value_name(v, assignment[to_index(v)]);
   }
   return values;
 }
@@ -80,7 +81,7 @@ nlohmann::json solution_json(const CfnProblem& problem, const ExactSolution& sol
       assignment.push_back(
           {{"node", network.name(v)},
            {"layout_out", network.value_name(v, value)},
-           {"cost_us", network.costs(v)[static_cast<std::size_t>(value)]},
+           {"cost_us", network.costs(v)[to_index(value)]},
            {"margin_us", solution.margins.empty() ? nlohmann::json(nullptr)
                                                   : finite_or_null(solution.margins[at])}});
     }
@@ -110,9 +111,8 @@ std::string solution_text(const CfnProblem& problem, const ExactSolution& soluti
   for (int v = 0; v < network.variables(); ++v) {
     const auto at = static_cast<std::size_t>(v);
     const int value = solution.assignment[at];
-    std::vector<std::string> row = {
-        network.name(v), network.value_name(v, value),
-        format_fixed(network.costs(v)[static_cast<std::size_t>(value)], 4)};
+    std::vector<std::string> row = {network.name(v), network.value_name(v, value),
+                                    format_fixed(network.costs(v)[to_index(value)], 4)};
     if (!solution.margins.empty()) {
       row.push_back(solution.margins[at] < kForbidden ? format_fixed(solution.margins[at], 4)
                                                       : "no other value");
@@ -124,8 +124,8 @@ std::string solution_text(const CfnProblem& problem, const ExactSolution& soluti
     if (!(solution.best[i].objective < problem.below)) break;
     std::string changes;
     for (int v = 0; v < network.variables(); ++v) {
-      const int value = solution.best[i].assignment[static_cast<std::size_t>(v)];
-      if (value == solution.assignment[static_cast<std::size_t>(v)]) continue;
+      const int value = solution.best[i].assignment[to_index(v)];
+      if (value == solution.assignment[to_index(v)]) continue;
       changes +=
           (changes.empty() ? "" : ", ") + network.name(v) + " " + network.value_name(v, value);
     }

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "costmodel/base/error.h"
+#include "costmodel/base/index.h"
 #include "costmodel/base/text.h"
 
 namespace shardlab {
@@ -51,7 +52,7 @@ std::string objection(const Hello& hello, std::int64_t world, const std::vector<
   if (hello.rank < 1 || hello.rank >= world) {
     return "rendezvous: rank " + std::to_string(hello.rank) + " of " + std::to_string(world);
   }
-  if (peers[static_cast<std::size_t>(hello.rank)].is_open()) {
+  if (peers[to_index(hello.rank)].is_open()) {
     return "rendezvous: " + name_of(hello.rank) + " came twice";
   }
   return "";
@@ -129,18 +130,18 @@ Rendezvous Rendezvous::join(const LaunchPlace& place, double patience_s, Deadlin
       give_up(reason);
     }
     out.address_ = local_address(peer);
-    out.peers_[static_cast<std::size_t>(hello.rank)] = std::move(peer);
+    out.peers_[to_index(hello.rank)] = std::move(peer);
     ++came;
   }
   for (std::int64_t r = 1; r < place.world; ++r) {
-    out.send_text(out.peers_[static_cast<std::size_t>(r)], r, "");
+    out.send_text(out.peers_[to_index(r)], r, "");
   }
   return out;
 }
 
 std::vector<std::string> Rendezvous::all_gather(const std::string& mine) {
   std::vector<std::string> all(static_cast<std::size_t>(size_));
-  all[static_cast<std::size_t>(rank_)] = mine;
+  all[to_index(rank_)] = mine;
   if (size_ == 1) return all;
   if (rank_ != 0) {
     send_text(peers_[0], 0, mine);

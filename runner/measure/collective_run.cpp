@@ -5,13 +5,12 @@
 #include <cstring>
 #include <numeric>
 
+#include "costmodel/base/index.h"
 #include "costmodel/base/text.h"
 #include "reports/statistics.h"
 
 namespace shardlab {
 namespace {
-
-std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 
 bool reduces_data(Collective kind) {
   return kind == Collective::kAllReduce || kind == Collective::kReduceScatter;
@@ -125,7 +124,7 @@ std::vector<MeasuredRow> measure_collectives(const MeasuringRun& run,
                                              const CollectiveRequest& request) {
   const std::int64_t ranks = run.backend.ranks().world;
   const std::unique_ptr<Group> world =
-      run.backend.make_group(std::vector<std::int64_t>(at(ranks), 0));
+      run.backend.make_group(std::vector<std::int64_t>(to_index(ranks), 0));
   std::vector<MeasuredRow> rows;
   for (const Collective kind : request.collectives) {
     for (const DType dtype : request.dtypes) {

@@ -5,6 +5,7 @@
 #include <random>
 
 #include "costmodel/base/error.h"
+#include "costmodel/base/index.h"
 #include "runner/measure/step_run.h"
 
 namespace shardlab {
@@ -39,15 +40,14 @@ DeviceMesh draw_mesh(Draw& draw, std::int64_t ranks) {
     }
     ranks /= factor;
     if (!sizes.empty() && (draw.below(2) == 0 || std::ssize(sizes) == 3)) {
-      sizes[static_cast<std::size_t>(draw.below(std::ssize(sizes)))] *= factor;
+      sizes[to_index(draw.below(std::ssize(sizes)))] *= factor;
     } else {
       sizes.push_back(factor);
     }
   }
   if (sizes.empty()) sizes.push_back(1);
   for (std::size_t i = sizes.size(); i > 1; --i) {
-    std::swap(sizes[i - 1],
-              sizes[static_cast<std::size_t>(draw.below(static_cast<std::int64_t>(i)))]);
+    std::swap(sizes[i - 1], sizes[to_index(draw.below(static_cast<std::int64_t>(i)))]);
   }
   return DeviceMesh::make(sizes);
 }
@@ -55,7 +55,7 @@ DeviceMesh draw_mesh(Draw& draw, std::int64_t ranks) {
 Layout draw_layout(Draw& draw, const DeviceMesh& mesh, const TensorMeta& meta,
                    std::span<const ReduceOp> ops) {
   while (true) {
-    const ReduceOp op = ops[static_cast<std::size_t>(draw.below(std::ssize(ops)))];
+    const ReduceOp op = ops[to_index(draw.below(std::ssize(ops)))];
     const bool is_norm = is_floating_point(meta.dtype) && draw.below(6) == 0;
     const double norm = static_cast<double>(1 + draw.below(3));
     Placements placements;
@@ -141,7 +141,7 @@ Judged run_plan(const MeasuringRun& run, GroupCache& groups, const Executor& exe
   const RankRange& ranks = run.backend.ranks();
   std::vector<HostTensor> mine;
   for (std::int64_t i = 0; i < ranks.local; ++i) {
-    mine.push_back(fake.locals[static_cast<std::size_t>(ranks.first + i)]);
+    mine.push_back(fake.locals[to_index(ranks.first + i)]);
   }
   for (const PlanStep& step : plan.steps) {
     const StepRun real(run.backend, groups, executor, step, fake);
@@ -176,7 +176,7 @@ PlanQuestion draw_question(const Backend& backend, std::uint64_t seed, std::uint
   question.mesh = draw_mesh(draw, backend.ranks().world);
   std::vector<ReduceOp> ops;
   do {
-    question.meta.dtype = kDTypes[static_cast<std::size_t>(draw.below(std::size(kDTypes)))];
+    question.meta.dtype = kDTypes[to_index(draw.below(std::size(kDTypes)))];
     ops.clear();
     for (const ReduceOp op : kOps) {
       if (backend.reduces(op, question.meta.dtype)) ops.push_back(op);

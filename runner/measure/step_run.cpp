@@ -3,13 +3,12 @@
 #include <algorithm>
 
 #include "costmodel/base/error.h"
+#include "costmodel/base/index.h"
 #include "sim/fake_group.h"
 #include "sim/tensor_kernels.h"
 
 namespace shardlab {
 namespace {
-
-std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 
 std::int64_t elements_in(const Shape& shape) {
   std::int64_t count = 1;
@@ -18,7 +17,7 @@ std::int64_t elements_in(const Shape& shape) {
 }
 
 Shape with_extent(Shape shape, int dim, std::int64_t extent) {
-  shape[at(dim)] = extent;
+  shape[to_index(dim)] = extent;
   return shape;
 }
 
@@ -55,24 +54,25 @@ StepRun::Place StepRun::place_of(std::int64_t rank) const {
     for (int m = 0; m < executor_.mesh().ndim(); ++m) {
       const bool varies =
           std::find(step_.mesh_dims.begin(), step_.mesh_dims.end(), m) != step_.mesh_dims.end();
-      if (!varies && other[at(m)] != coordinates[at(rank)][at(m)]) return false;
+      if (!varies && other[to_index(m)] != coordinates[to_index(rank)][to_index(m)]) return false;
     }
     return true;
   };
   Place place;
   for (std::size_t r = 0; r < coordinates.size(); ++r) {
     if (!same_group(coordinates[r])) continue;
-    if (r == at(rank)) place.me = std::ssize(place.members);
+    if (r == to_index(rank)) place.me = std::ssize(place.members);
     place.members.push_back(r);
   }
   Layout others = before_.layout;
-  for (const int m : step_.mesh_dims) others.placements[at(m)] = Placement::replicate();
-  place.whole = local_shape(before_.meta.shape, others, executor_.mesh(), coordinates[at(rank)]);
+  for (const int m : step_.mesh_dims) others.placements[to_index(m)] = Placement::replicate();
+  place.whole =
+      local_shape(before_.meta.shape, others, executor_.mesh(), coordinates[to_index(rank)]);
   return place;
 }
 
 DimSharding StepRun::sharding(const Placement& placement, const Place& place) const {
-  return DimSharding::of(placement, place.whole[at(placement.dim())]);
+  return DimSharding::of(placement, place.whole[to_index(placement.dim())]);
 }
 
 std::int64_t StepRun::longest(const Place& place, int dim) const {
@@ -93,7 +93,7 @@ bool StepRun::sends_pieces(const Place& place) const {
     const HostTensor& shard = before_.locals[place.members[i]];
     const auto member = static_cast<std::int64_t>(i);
     if (shard.extent(from.dim) != rows_of_member(from, place.members.size(), member) ||
-        shard.extent(step_.to.dim()) != place.whole[at(step_.to.dim())]) {
+        shard.extent(step_.to.dim()) != place.whole[to_index(step_.to.dim())]) {
       return false;
     }
   }
@@ -138,8 +138,8 @@ Shape StepRun::piece_shape(const Place& place, std::int64_t from, std::int64_t t
     return most;
   };
   Shape shape = before_.locals[place.members.front()].shape();
-  shape[at(step_.from.dim())] = rows(step_.from, from);
-  shape[at(step_.to.dim())] = rows(step_.to, to);
+  shape[to_index(step_.from.dim())] = rows(step_.from, from);
+  shape[to_index(step_.to.dim())] = rows(step_.to, to);
   return shape;
 }
 
@@ -183,7 +183,7 @@ StepRun::Work StepRun::pack(const HostTensor& local, const Place& place) const {
   }
   const bool gathers = work.call.kind == Collective::kAllGather;
   work.call.count = std::ssize(work.send) / itemsize(mine.dtype()) * (gathers ? members : 1);
-  work.received.resize(at(receive_count(work.call, members) * itemsize(mine.dtype())));
+  work.received.resize(to_index(receive_count(work.call, members) * itemsize(mine.dtype())));
   return work;
 }
 
@@ -237,13 +237,14 @@ HostTensor StepRun::unpack(const Work& work, const HostTensor& mine, const Place
     const int dim = step_.from.dim();
     const Shape padded = with_extent(mine.shape(), dim, longest(place, dim));
     for (std::int64_t i = 0; i < group.size(); ++i) {
-      shards.push_back(part_of(work, i, padded, before_.locals[place.members[at(i)]].shape()));
+      shards.push_back(
+          part_of(work, i, padded, before_.locals[place.members[to_index(i)]].shape()));
     }
     if (work.call.kind == Collective::kAllGather) {
       return group.all_gather(shards, sharding(step_.from, place));
     }
     return group.all_to_all(shards, sharding(step_.from, place),
-                            sharding(step_.to, place))[at(place.me)];
+                            sharding(step_.to, place))[to_index(place.me)];
   }
   if (step_.avg_scale > 1) {
     divide(result.dtype(), result.writable(), result.elements(),

@@ -14,6 +14,7 @@
 #include <thread>
 
 #include "costmodel/base/error.h"
+#include "costmodel/base/index.h"
 #include "runner/nccl/backend.h"
 #include "runner/nccl/kernels_cpu.h"
 #include "sim/fake_group.h"
@@ -22,7 +23,6 @@
 namespace shardlab {
 namespace {
 
-std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 std::string name_of(std::int64_t rank) { return "rank " + std::to_string(rank); }
 
 // One rank's connections, by rank of the world.
@@ -48,32 +48,33 @@ std::vector<Mesh> connect_mesh(Rendezvous& meeting, const RankRange& ranks) {
     }
   }
   SHARDLAB_CHECK(std::ssize(places) == ranks.world, std::ssize(places), " of ", ranks.world);
-  std::vector<Mesh> meshes(at(ranks.local));
+  std::vector<Mesh> meshes(to_index(ranks.local));
   std::vector<std::thread> threads;
-  std::vector<std::exception_ptr> errors(at(ranks.local));
+  std::vector<std::exception_ptr> errors(to_index(ranks.local));
   const Deadline deadline = meeting.deadline();
   for (std::int64_t i = 0; i < ranks.local; ++i) {
     threads.emplace_back([&, i] {
       try {
-        Mesh& mesh = meshes[at(i)];
-        mesh.resize(at(ranks.world));
+        Mesh& mesh = meshes[to_index(i)];
+        mesh.resize(to_index(ranks.world));
         const std::int64_t me = ranks.first + i;
         for (std::int64_t peer = 0; peer < me; ++peer) {
-          mesh[at(peer)] = connect_to(places[at(peer)].first, places[at(peer)].second, deadline);
-          send_all(mesh[at(peer)], std::as_bytes(std::span(&me, 1)), deadline, name_of(peer));
+          mesh[to_index(peer)] =
+              connect_to(places[to_index(peer)].first, places[to_index(peer)].second, deadline);
+          send_all(mesh[to_index(peer)], std::as_bytes(std::span(&me, 1)), deadline, name_of(peer));
         }
         for (std::int64_t left = ranks.world - 1 - me; left > 0; --left) {
-          Socket socket = accept_from(listeners[at(i)], deadline);
+          Socket socket = accept_from(listeners[to_index(i)], deadline);
           std::int64_t peer = -1;
           if (!socket.is_open()) throw EnvironmentError("the ranks can't connect to each other");
           receive_all(socket, std::as_writable_bytes(std::span(&peer, 1)), deadline, "a rank");
-          if (peer <= me || peer >= ranks.world || mesh[at(peer)].is_open()) {
+          if (peer <= me || peer >= ranks.world || mesh[to_index(peer)].is_open()) {
             throw EnvironmentError(name_of(me) + ": a stranger calls");
           }
-          mesh[at(peer)] = std::move(socket);
+          mesh[to_index(peer)] = std::move(socket);
         }
       } catch (...) {
-        errors[at(i)] = std::current_exception();
+        errors[to_index(i)] = std::current_exception();
       }
     });
   }
@@ -121,7 +122,8 @@ class Member {
         broadcast(call, buffers, bytes);
         return;
       case Collective::kSendRecv:
-        swap_with(me_ + 1, {buffers.send, at(bytes)}, me_ - 1, {buffers.receive, at(bytes)});
+        swap_with(me_ + 1, {buffers.send, to_index(bytes)}, me_ - 1,
+                  {buffers.receive, to_index(bytes)});
         return;
       default:
         throw EnvironmentError(std::string(to_string(call.kind)) + " is not measured");
@@ -141,7 +143,7 @@ class Member {
     return parts;
   }
   static void copy(std::byte* to, const std::byte* from, std::int64_t bytes) {
-    if (to != from && bytes > 0) std::memmove(to, from, at(bytes));
+    if (to != from && bytes > 0) std::memmove(to, from, to_index(bytes));
   }
   [[nodiscard]] std::int64_t wrap(std::int64_t member) const {
     return ((member % size()) + size()) % size();
@@ -156,19 +158,19 @@ class Member {
       if (!in.empty()) std::memmove(in.data(), out.data(), in.size());
       return;
     }
-    const std::int64_t receiver = members_[at(to)];
-    const std::int64_t sender = members_[at(from)];
-    exchange(mesh_[at(receiver)], out, name_of(receiver), mesh_[at(sender)], in, name_of(sender),
-             deadline_);
+    const std::int64_t receiver = members_[to_index(to)];
+    const std::int64_t sender = members_[to_index(from)];
+    exchange(mesh_[to_index(receiver)], out, name_of(receiver), mesh_[to_index(sender)], in,
+             name_of(sender), deadline_);
   }
 
   // A ring's all-gather in place, of bytes; chunk `mine` is there at the start.
   void pass_around(std::byte* data, std::span<const Part> parts, std::int64_t mine) const {
     for (std::int64_t step = 0; step + 1 < size(); ++step) {
-      const Part& out = parts[at(wrap(mine - step))];
-      const Part& in = parts[at(wrap(mine - step - 1))];
-      swap_with(me_ + 1, {data + out.offset, at(out.size)}, me_ - 1,
-                {data + in.offset, at(in.size)});
+      const Part& out = parts[to_index(wrap(mine - step))];
+      const Part& in = parts[to_index(wrap(mine - step - 1))];
+      swap_with(me_ + 1, {data + out.offset, to_index(out.size)}, me_ - 1,
+                {data + in.offset, to_index(in.size)});
     }
   }
 
@@ -178,10 +180,10 @@ class Member {
     const std::int64_t item = itemsize(call.dtype);
     std::vector<std::byte> incoming;
     for (std::int64_t step = 0; step + 1 < size(); ++step) {
-      const Part& out = parts[at(wrap(me_ - 1 - step))];
-      const Part& in = parts[at(wrap(me_ - 2 - step))];
-      incoming.resize(at(in.size * item));
-      swap_with(me_ + 1, {data + out.offset * item, at(out.size * item)}, me_ - 1, incoming);
+      const Part& out = parts[to_index(wrap(me_ - 1 - step))];
+      const Part& in = parts[to_index(wrap(me_ - 2 - step))];
+      incoming.resize(to_index(in.size * item));
+      swap_with(me_ + 1, {data + out.offset * item, to_index(out.size * item)}, me_ - 1, incoming);
       // What came is the sum so far: ours is added to it.
       if (in.size == 0) continue;
       combine(call.op, call.dtype, incoming.data(), data + in.offset * item, in.size);
@@ -217,20 +219,22 @@ class Member {
     for (std::int64_t step = 1; step < size(); ++step) {
       const std::int64_t to = wrap(me_ + step);
       const std::int64_t from = wrap(me_ - step);
-      swap_with(to, {send + to * piece, at(piece)}, from,
-                {buffers.receive + from * piece, at(piece)});
+      swap_with(to, {send + to * piece, to_index(piece)}, from,
+                {buffers.receive + from * piece, to_index(piece)});
     }
   }
 
   void broadcast(const CollectiveCall& call, const CallBuffers& buffers, std::int64_t bytes) const {
     if (me_ != call.root) {
-      const std::int64_t root = members_[at(call.root)];
-      receive_all(mesh_[at(root)], {buffers.receive, at(bytes)}, deadline_, name_of(root));
+      const std::int64_t root = members_[to_index(call.root)];
+      receive_all(mesh_[to_index(root)], {buffers.receive, to_index(bytes)}, deadline_,
+                  name_of(root));
       return;
     }
     for (const std::int64_t member : members_) {
-      if (member == members_[at(me_)]) continue;
-      send_all(mesh_[at(member)], {buffers.send, at(bytes)}, deadline_, name_of(member));
+      if (member == members_[to_index(me_)]) continue;
+      send_all(mesh_[to_index(member)], {buffers.send, to_index(bytes)}, deadline_,
+               name_of(member));
     }
     copy(buffers.receive, buffers.send, bytes);
   }
@@ -256,9 +260,9 @@ class CpuGroup final : public Group {
       const std::int64_t rank = ranks.first + i;
       std::vector<std::int64_t> members;
       for (std::int64_t other = 0; other < ranks.world; ++other) {
-        if (colours[at(other)] == colours[at(rank)]) members.push_back(other);
+        if (colours[to_index(other)] == colours[to_index(rank)]) members.push_back(other);
       }
-      members_.emplace_back(meshes[at(i)], std::move(members), rank, deadline);
+      members_.emplace_back(meshes[to_index(i)], std::move(members), rank, deadline);
     }
   }
 
@@ -330,7 +334,7 @@ class CpuBackend final : public Backend {
   const RankRange& ranks() const override { return ranks_; }
 
   DevicePointer allocate(std::int64_t, std::int64_t bytes) override {
-    return {new std::byte[at(std::max<std::int64_t>(bytes, 1))](),
+    return {new std::byte[to_index(std::max<std::int64_t>(bytes, 1))](),
             [](const std::byte* block) { delete[] block; }};
   }
   void upload(std::int64_t, std::byte* to, std::span<const std::byte> from) override {

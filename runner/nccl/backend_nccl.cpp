@@ -6,6 +6,7 @@
 #include <cstring>
 #include <thread>
 
+#include "costmodel/base/index.h"
 #include "runner/nccl/cuda.h"
 
 namespace shardlab {
@@ -13,8 +14,6 @@ namespace {
 
 // Launches between two events: a kernel is timed among its like, as programs run them.
 constexpr int kLaunchesPerSample = 10;
-
-std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 
 std::optional<ncclDataType_t> type_of(DType dtype) {
   switch (dtype) {
@@ -116,17 +115,18 @@ class NcclGroup final : public Group {
       }
     };
     for (int n = 0; n < iterations; ++n) {
-      record(at(2 * n));
+      record(to_index(2 * n));
       check(ncclGroupStart(), "ncclGroupStart");
       for (std::size_t i = 0; i < comms_.size(); ++i) enqueue(i, call, buffers[i]);
       check(ncclGroupEnd(), "ncclGroupEnd");
-      record(at(2 * n + 1));
+      record(to_index(2 * n + 1));
     }
     wait();
     std::vector<std::vector<double>> times(comms_.size());
     for (std::size_t i = 0; i < comms_.size(); ++i) {
       for (int n = 0; n < iterations; ++n) {
-        times[i].push_back(microseconds_between(events[i][at(2 * n)], events[i][at(2 * n + 1)]));
+        times[i].push_back(
+            microseconds_between(events[i][to_index(2 * n)], events[i][to_index(2 * n + 1)]));
       }
     }
     return times;
@@ -154,9 +154,9 @@ class NcclGroup final : public Group {
     const std::optional<ncclDataType_t> known = type_of(call.dtype);
     const ncclDataType_t type = known.value_or(ncclUint8);
     const std::int64_t scale = known ? 1 : itemsize(call.dtype);
-    const std::size_t count = at(call.count * scale);
-    const std::size_t part = at(call.count * scale / size);
-    const std::size_t part_bytes = at(call.count / size * itemsize(call.dtype));
+    const std::size_t count = to_index(call.count * scale);
+    const std::size_t part = to_index(call.count * scale / size);
+    const std::size_t part_bytes = to_index(call.count / size * itemsize(call.dtype));
     const void* send = buffers.send;
     void* receive = buffers.receive;
     switch (call.kind) {
@@ -182,9 +182,11 @@ class NcclGroup final : public Group {
       case Collective::kAllToAll:
         check(ncclGroupStart(), "ncclGroupStart");
         for (int peer = 0; peer < size; ++peer) {
-          check(ncclSend(buffers.send + at(peer) * part_bytes, part, type, peer, comm, stream),
-                "ncclSend");
-          check(ncclRecv(buffers.receive + at(peer) * part_bytes, part, type, peer, comm, stream),
+          check(
+              ncclSend(buffers.send + to_index(peer) * part_bytes, part, type, peer, comm, stream),
+              "ncclSend");
+          check(ncclRecv(buffers.receive + to_index(peer) * part_bytes, part, type, peer, comm,
+                         stream),
                 "ncclRecv");
         }
         check(ncclGroupEnd(), "ncclGroupEnd");
@@ -288,15 +290,15 @@ class NcclBackend final : public Backend {
   const RankRange& ranks() const override { return ranks_; }
 
   DevicePointer allocate(std::int64_t local, std::int64_t bytes) override {
-    check(cudaSetDevice(devices_[at(local)].index), "cudaSetDevice");
+    check(cudaSetDevice(devices_[to_index(local)].index), "cudaSetDevice");
     return device_memory(bytes);
   }
   void upload(std::int64_t local, std::byte* to, std::span<const std::byte> from) override {
-    check(cudaSetDevice(devices_[at(local)].index), "cudaSetDevice");
+    check(cudaSetDevice(devices_[to_index(local)].index), "cudaSetDevice");
     check(cudaMemcpy(to, from.data(), from.size(), cudaMemcpyHostToDevice), "cudaMemcpy");
   }
   void download(std::int64_t local, std::span<std::byte> to, const std::byte* from) override {
-    check(cudaSetDevice(devices_[at(local)].index), "cudaSetDevice");
+    check(cudaSetDevice(devices_[to_index(local)].index), "cudaSetDevice");
     check(cudaMemcpy(to.data(), from, to.size(), cudaMemcpyDeviceToHost), "cudaMemcpy");
   }
 
@@ -311,7 +313,7 @@ class NcclBackend final : public Backend {
       for (std::size_t i = 0; i < devices_.size(); ++i) {
         const std::int64_t rank = ranks_.first + static_cast<std::int64_t>(i);
         check(cudaSetDevice(devices_[i].index), "cudaSetDevice");
-        check(ncclCommSplit(devices_[i].comm.get(), static_cast<int>(colours[at(rank)]),
+        check(ncclCommSplit(devices_[i].comm.get(), static_cast<int>(colours[to_index(rank)]),
                             static_cast<int>(rank), &split[i], nullptr),
               "ncclCommSplit");
       }
@@ -339,11 +341,12 @@ class NcclBackend final : public Backend {
     check(cudaEventRecord(events[0].get(), stream), "cudaEventRecord");
     for (int i = 0; i < iterations; ++i) {
       sample();
-      check(cudaEventRecord(events[at(i + 1)].get(), stream), "cudaEventRecord");
+      check(cudaEventRecord(events[to_index(i + 1)].get(), stream), "cudaEventRecord");
     }
     check(cudaStreamSynchronize(stream), "cudaStreamSynchronize");
     for (int i = 0; i < iterations; ++i) {
-      times.push_back(microseconds_between(events[at(i)], events[at(i + 1)]) / kLaunchesPerSample);
+      times.push_back(microseconds_between(events[to_index(i)], events[to_index(i + 1)]) /
+                      kLaunchesPerSample);
     }
     return times;
   }

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <array>
 
+#include "costmodel/base/index.h"
 #include "runner/nccl/cuda.h"
 #include "runner/nccl/device_code.h"
 #include "sim/counter_hash.h"
@@ -89,7 +90,7 @@ void fill_with_numbers(std::byte* block, std::int64_t bytes, DType dtype) {
     // 8-bit floats: any sign, exponents about that of 1.
     for (std::int64_t i = 0; i < count; ++i) {
       const std::uint64_t bits = counter_hash(0, static_cast<std::uint64_t>(i), 0);
-      pattern[static_cast<std::size_t>(i)] =
+      pattern[to_index(i)] =
           static_cast<std::byte>((bits & 0x80U) | (0x28U + (bits >> 8U) % 0x18U));
     }
   }

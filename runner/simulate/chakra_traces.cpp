@@ -1,3 +1,4 @@
+#include "costmodel/base/index.h"
 #include "costmodel/measurements/chakra_trace.h"
 #include "runner/simulate/trace.h"
 #include "runner/simulate/trace_groups.h"
@@ -18,7 +19,7 @@ std::map<std::int64_t, ChakraMessages> chakra_traces(const DeviceMesh& mesh,
     traces[mesh.rank(index)].metadata = metadata;
   }
   for (const TimelineSpan& span : timeline.spans) {
-    const ScheduledKernel& kernel = schedule.kernels[static_cast<std::size_t>(span.kernel)];
+    const ScheduledKernel& kernel = schedule.kernels[to_index(span.kernel)];
     ChakraNode node;
     node.id = static_cast<std::uint64_t>(span.kernel);
     node.name = kernel.name;

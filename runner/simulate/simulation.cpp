@@ -5,6 +5,7 @@
 #include <limits>
 #include <utility>
 
+#include "costmodel/base/index.h"
 #include "costmodel/base/text.h"
 #include "costmodel/measurements/chakra_json.h"
 #include "reports/number_text.h"
@@ -208,7 +209,7 @@ nlohmann::json Simulation::quantiles_json(const Quantiles& quantiles) const {
 nlohmann::json Simulation::json(nlohmann::json document) const {
   nlohmann::json steps = nlohmann::json::array();
   for (const Step& step : steps_) {
-    const KernelTimes& times = time_.kernels[static_cast<std::size_t>(step.kernel)];
+    const KernelTimes& times = time_.kernels[to_index(step.kernel)];
     steps.push_back(step.json);
     steps.back().update({{"price_us", finite_or_null(step.price_us)},
                          {"end_us", quantiles_json(times.end_us)},
@@ -265,7 +266,7 @@ std::string Simulation::table() const {
     std::vector<std::string> row = {std::to_string(i + 1), node + step.name, step.change,
                                     reports::bytes_text(static_cast<double>(step.bytes_moved)),
                                     format_fixed(step.price_us, 3)};
-    const KernelTimes& times = time_.kernels[static_cast<std::size_t>(step.kernel)];
+    const KernelTimes& times = time_.kernels[to_index(step.kernel)];
     if (is_slowed) row.push_back(format_fixed(times.end_us.p50, 3));
     if (waits) row.push_back(format_fixed(times.wait_us, 3));
     if (has_data()) row.push_back(format_double(step.max_abs_error.value_or(0.0)));

@@ -8,6 +8,7 @@
 #include <set>
 #include <utility>
 
+#include "costmodel/base/index.h"
 #include "costmodel/measurements/kineto_trace.h"
 #include "runner/simulate/trace_groups.h"
 
@@ -151,7 +152,7 @@ void write_trace(std::ostream& stream, const std::string& title, const DeviceMes
                       {"ranks_shown", threads.size()}};
   TraceGroups groups(mesh, schedule);
   for (const TimelineSpan& span : timeline.spans) {
-    if (!schedule.kernels[static_cast<std::size_t>(span.kernel)].mesh_dims.empty()) {
+    if (!schedule.kernels[to_index(span.kernel)].mesh_dims.empty()) {
       static_cast<void>(groups.of(span.kernel, span.rank_index));
     }
   }
@@ -165,7 +166,7 @@ void write_trace(std::ostream& stream, const std::string& title, const DeviceMes
   std::map<std::pair<int, std::int64_t>, std::vector<const TimelineSpan*>> collectives;
   std::map<std::pair<std::int64_t, Picoseconds>, double> changes;  // bytes in flight
   for (const TimelineSpan& span : timeline.spans) {
-    const ScheduledKernel& kernel = schedule.kernels[static_cast<std::size_t>(span.kernel)];
+    const ScheduledKernel& kernel = schedule.kernels[to_index(span.kernel)];
     const Thread& thread = threads.at(span.rank_index);
     write_slice(out, kernel, span, thread,
                 kernel.mesh_dims.empty()
@@ -182,7 +183,7 @@ void write_trace(std::ostream& stream, const std::string& title, const DeviceMes
   std::int64_t flow = 0;
   for (auto& [key, members] : collectives) {
     if (members.size() < 2) continue;
-    const ScheduledKernel& kernel = schedule.kernels[static_cast<std::size_t>(key.first)];
+    const ScheduledKernel& kernel = schedule.kernels[to_index(key.first)];
     std::sort(members.begin(), members.end(), [](const TimelineSpan* a, const TimelineSpan* b) {
       return a->rank_index < b->rank_index;
     });

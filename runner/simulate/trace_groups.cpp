@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "costmodel/base/index.h"
+
 namespace shardlab {
 
 std::int64_t first_member(const DeviceMesh& mesh, const MeshDims& mesh_dims, std::int64_t index) {
@@ -24,7 +26,7 @@ TraceGroups::TraceGroups(const DeviceMesh& mesh, const Schedule& schedule)
 }
 
 const TracedGroup& TraceGroups::of(int kernel, std::int64_t rank_index) {
-  const MeshDims& dims = schedule_.kernels[static_cast<std::size_t>(kernel)].mesh_dims;
+  const MeshDims& dims = schedule_.kernels[to_index(kernel)].mesh_dims;
   const std::int64_t first = first_member(mesh_, dims, rank_index);
   const auto [it, is_new] = groups_.try_emplace({dims, first});
   TracedGroup& group = it->second;

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "costmodel/base/index.h"
 #include "costmodel/measurements/collective_trace.h"
 #include "sim/simulator.h"
 
@@ -30,9 +31,7 @@ class TraceGroups {
 
   // Assumes a collective. Groups are named by numbers, in the order in which they are asked for.
   [[nodiscard]] const TracedGroup& of(int kernel, std::int64_t rank_index);
-  [[nodiscard]] std::int64_t number(int kernel) const {
-    return numbers_[static_cast<std::size_t>(kernel)];
-  }
+  [[nodiscard]] std::int64_t number(int kernel) const { return numbers_[to_index(kernel)]; }
   // Those that were asked for, by name.
   [[nodiscard]] std::vector<const TracedGroup*> all() const;
 

@@ -1,5 +1,6 @@
 #include "runner/solve/solve_answers.h"
 
+#include "costmodel/base/index.h"
 #include "costmodel/base/text.h"
 #include "runner/base/terminal.h"
 #include "runner/config/read_json.h"
@@ -8,8 +9,6 @@
 
 namespace shardlab {
 namespace {
-
-std::size_t at(int index) { return static_cast<std::size_t>(index); }
 
 // -- Why not another layout -------------------------------------------------------------------------
 
@@ -26,11 +25,11 @@ std::vector<double> local_costs(const SolvedProgram& solved, int variable) {
   const CostNetwork& network = solved.network;
   std::vector<double> us(network.costs(variable).begin(), network.costs(variable).end());
   for (const CostEdge& edge : network.edges()) {
-    const CostTable& table = network.tables()[at(edge.table)];
-    const auto value_of = [&](int v) { return solved.solution.assignment[at(v)]; };
+    const CostTable& table = network.tables()[to_index(edge.table)];
+    const auto value_of = [&](int v) { return solved.solution.assignment[to_index(v)]; };
     for (int x = 0; x < network.values(variable); ++x) {
-      if (edge.first == variable) us[at(x)] += table.at(x, value_of(edge.second));
-      if (edge.second == variable) us[at(x)] += table.at(value_of(edge.first), x);
+      if (edge.first == variable) us[to_index(x)] += table.at(x, value_of(edge.second));
+      if (edge.second == variable) us[to_index(x)] += table.at(value_of(edge.first), x);
     }
   }
   return us;
@@ -42,14 +41,15 @@ std::vector<Available> explain(const SolvedProgram& solved, const std::string& l
   for (int v = 0; v < solved.network.variables(); ++v) {
     Restriction restriction{.variable = v, .allowed = {}};
     for (int x = 0; x < solved.network.values(v); ++x) {
-      if (layouts_of(solved, at(v), at(x)).out == layout) restriction.allowed.push_back(x);
+      if (layouts_of(solved, to_index(v), to_index(x)).out == layout)
+        restriction.allowed.push_back(x);
     }
     if (restriction.allowed.empty()) continue;
-    Available available{.node = at(v)};
+    Available available{.node = to_index(v)};
     const std::vector<double> local = local_costs(solved, v);
-    available.chosen_us = local[at(solved.solution.assignment[at(v)])];
+    available.chosen_us = local[to_index(solved.solution.assignment[to_index(v)])];
     for (const int x : restriction.allowed) {
-      available.local_us = std::min(available.local_us, local[at(x)]);
+      available.local_us = std::min(available.local_us, local[to_index(x)]);
     }
     const ExactSolution with = solver.solve({.restrictions = {restriction},
                                              .jobs = session.threads(),
@@ -134,7 +134,7 @@ nlohmann::json diff_json(const SolvedProgram& solved, const Diff& diff) {
   for (const std::size_t n : diff.nodes) {
     nodes.push_back({{"node", solved.program.nodes[n].name},
                      {"here", chosen_layouts(solved, n).out},
-                     {"there", layouts_of(solved, n, at(diff.assignment[n])).out}});
+                     {"there", layouts_of(solved, n, to_index(diff.assignment[n])).out}});
   }
   const double gap = diff.objective_us - solved.solution.objective;
   return {
@@ -181,7 +181,7 @@ Greedy greedy_of(const SolvedProgram& solved, ExactSolver& solver) {
 }
 
 const std::string& name_of(const SolvedProgram& solved, int node) {
-  return solved.program.nodes[at(node)].name;
+  return solved.program.nodes[to_index(node)].name;
 }
 
 nlohmann::json greedy_json(const SolvedProgram& solved, const Greedy& greedy) {
@@ -201,7 +201,7 @@ nlohmann::json greedy_json(const SolvedProgram& solved, const Greedy& greedy) {
   json["breakdown_us"] =
       breakdown_json(solved.problem.breakdown(solved.strategies, solved.prices, walk));
   for (std::size_t n = 0; n < walk.size(); ++n) {
-    json["layouts"][solved.program.nodes[n].name] = layouts_of(solved, n, at(walk[n])).out;
+    json["layouts"][solved.program.nodes[n].name] = layouts_of(solved, n, to_index(walk[n])).out;
   }
   for (const ChoiceRegret& choice : greedy.regret->choices) {
     const bool is_one = choice.first == choice.last;
@@ -209,8 +209,8 @@ nlohmann::json greedy_json(const SolvedProgram& solved, const Greedy& greedy) {
                           {"to_node", name_of(solved, choice.last)},
                           {"regret_us", choice.regret_us}};
     if (is_one) {
-      row["op"] = solved.program.nodes[at(choice.first)].op;
-      row["chosen"] = solved.network.value_name(choice.first, walk[at(choice.first)]);
+      row["op"] = solved.program.nodes[to_index(choice.first)].op;
+      row["chosen"] = solved.network.value_name(choice.first, walk[to_index(choice.first)]);
       row["instead"] = solved.network.value_name(choice.first, choice.instead);
       row["dearer_there_us"] = choice.local_us;
       row["cheaper_later_us"] = choice.later_us;
@@ -243,8 +243,8 @@ std::string greedy_text(const SolvedProgram& solved, const Greedy& greedy) {
                  "", "", regret});
       continue;
     }
-    table.add({name_of(solved, choice.first), solved.program.nodes[at(choice.first)].op,
-               solved.network.value_name(choice.first, walk[at(choice.first)]),
+    table.add({name_of(solved, choice.first), solved.program.nodes[to_index(choice.first)].op,
+               solved.network.value_name(choice.first, walk[to_index(choice.first)]),
                solved.network.value_name(choice.first, choice.instead),
                format_fixed(choice.local_us, 3), format_fixed(choice.later_us, 3), regret});
   }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "costmodel/base/index.h"
 #include "costmodel/base/text.h"
 #include "runner/base/terminal.h"
 #include "strategies/programs/parameter_weights.h"
@@ -9,8 +10,6 @@
 
 namespace shardlab {
 namespace {
-
-std::size_t at(int index) { return static_cast<std::size_t>(index); }
 
 // Parameters that have one layout whatever the budget.
 std::vector<std::size_t> fixed_parameters(const SolvedProgram& solved) {
@@ -54,8 +53,8 @@ std::vector<Change> changes_of(const SolvedProgram& solved, const Assignment& be
     const ProgramNode& node = solved.program.nodes[n];
     if (node.kind != NodeKind::kParameter || before[n] == after[n]) continue;
     changes.push_back({node.label.empty() ? node.name : node.label,
-                       layouts_of(solved, n, at(before[n])).out,
-                       layouts_of(solved, n, at(after[n])).out});
+                       layouts_of(solved, n, to_index(before[n])).out,
+                       layouts_of(solved, n, to_index(after[n])).out});
   }
   return changes;
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "costmodel/base/index.h"
 #include "costmodel/base/text.h"
 #include "runner/base/terminal.h"
 #include "strategies/programs/batched_nodes.h"
@@ -13,8 +14,6 @@
 
 namespace shardlab {
 namespace {
-
-std::size_t at(int index) { return static_cast<std::size_t>(index); }
 
 // What is moved, by what it is made of.
 enum class Moved : std::uint8_t { kParameters, kGradients, kActivations };
@@ -77,11 +76,11 @@ class Comparison {
         problem.breakdown(priced_.strategies, priced_.prices, best.assignment).compute_us;
     for (std::size_t e = 0; e < problem.priced.size(); ++e) {
       const ProblemEdge& edge = problem.edges[e];
-      const ProblemTable& table = problem.tables[at(edge.table)];
-      const std::size_t place = at(best.assignment[at(edge.first)]) * at(table.columns) +
-                                at(best.assignment[at(edge.second)]);
-      row.moves_us[static_cast<std::size_t>(classes_[problem.priced[e].producer])] +=
-          table.costs[place];
+      const ProblemTable& table = problem.tables[to_index(edge.table)];
+      const std::size_t place =
+          to_index(best.assignment[to_index(edge.first)]) * to_index(table.columns) +
+          to_index(best.assignment[to_index(edge.second)]);
+      row.moves_us[to_index(classes_[problem.priced[e].producer])] += table.costs[place];
     }
     row.kept_bytes = memory_.amount(best.assignment);
     const GreedyWalk walk = greedy_walk(network, sources_of(priced_.program, best.assignment));

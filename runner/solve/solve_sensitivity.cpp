@@ -1,13 +1,12 @@
 #include "runner/solve/solve_sensitivity.h"
 
+#include "costmodel/base/index.h"
 #include "costmodel/base/text.h"
 #include "runner/base/terminal.h"
 #include "strategies/programs/plan_flips.h"
 
 namespace shardlab {
 namespace {
-
-std::size_t at(int index) { return static_cast<std::size_t>(index); }
 
 struct Change {
   std::string node;
@@ -18,8 +17,8 @@ std::vector<Change> changes_of(const SolvedProgram& solved, const PlanFlip& flip
   std::vector<Change> changes;
   for (const int v : flip.nodes) {
     changes.push_back({solved.network.name(v),
-                       solved.network.value_name(v, solved.solution.assignment[at(v)]),
-                       solved.network.value_name(v, flip.instead[at(v)])});
+                       solved.network.value_name(v, solved.solution.assignment[to_index(v)]),
+                       solved.network.value_name(v, flip.instead[to_index(v)])});
   }
   return changes;
 }

@@ -2,13 +2,12 @@
 
 #include <algorithm>
 
+#include "costmodel/base/index.h"
 #include "costmodel/base/text.h"
 #include "runner/base/terminal.h"
 
 namespace shardlab {
 namespace {
-
-std::size_t at(int index) { return static_cast<std::size_t>(index); }
 
 nlohmann::json moves_json(const SolvedProgram& solved, std::span<const NodeMove> moves) {
   nlohmann::json json = nlohmann::json::array();
@@ -35,7 +34,7 @@ nlohmann::json assignment_json(const SolvedProgram& solved) {
          {"op", solved.program.nodes[n].op},
          {"layout_in", layouts.in},
          {"layout_out", layouts.out},
-         {"compute_us", compute[at(solved.solution.assignment[n])]},
+         {"compute_us", compute[to_index(solved.solution.assignment[n])]},
          {"communication_us", sum_us(moves[n], &NodeMove::communication_us)},
          {"transition_us", sum_us(moves[n], &NodeMove::transition_us)},
          {"moves", moves_json(solved, moves[n])},
@@ -49,9 +48,9 @@ nlohmann::json assignment_json(const SolvedProgram& solved) {
 std::string changes_of(const SolvedProgram& solved, const Assignment& assignment) {
   std::vector<std::string> changes;
   for (int v = 0; v < solved.network.variables(); ++v) {
-    if (assignment[at(v)] == solved.solution.assignment[at(v)]) continue;
+    if (assignment[to_index(v)] == solved.solution.assignment[to_index(v)]) continue;
     changes.push_back(solved.network.name(v) + " " +
-                      solved.network.value_name(v, assignment[at(v)]));
+                      solved.network.value_name(v, assignment[to_index(v)]));
   }
   return join(changes, ", ");
 }
@@ -63,7 +62,7 @@ std::vector<std::string> conflict_of(const SolvedProgram& solved,
   for (const ConflictPart& part : conflict) {
     std::string& text = texts.emplace_back(describe(part, solved.network, restrictions));
     if (part.kind != ConflictPart::Kind::kVariable) continue;
-    const std::vector<std::string>& by = solved.problem.forbidden_by[at(part.index)];
+    const std::vector<std::string>& by = solved.problem.forbidden_by[to_index(part.index)];
     if (!by.empty()) text += " (" + join(by) + ")";
   }
   return texts;
@@ -87,7 +86,7 @@ NodeLayouts layouts_of(const SolvedProgram& solved, std::size_t node, std::size_
   return layouts;
 }
 NodeLayouts chosen_layouts(const SolvedProgram& solved, std::size_t node) {
-  return layouts_of(solved, node, at(solved.solution.assignment[node]));
+  return layouts_of(solved, node, to_index(solved.solution.assignment[node]));
 }
 
 std::vector<std::vector<NodeMove>> moves_of(const SolvedProgram& solved) {
@@ -95,12 +94,12 @@ std::vector<std::vector<NodeMove>> moves_of(const SolvedProgram& solved) {
   const ShardingProblem& problem = solved.problem;
   const auto layout = [&](std::size_t node, std::size_t tensor) {
     return solved.strategies.layout(solved.strategies.of(node),
-                                    at(solved.solution.assignment[node]), tensor);
+                                    to_index(solved.solution.assignment[node]), tensor);
   };
   for (std::size_t e = 0; e < problem.priced.size(); ++e) {
     const PricedEdge& priced = problem.priced[e];
-    const auto row = at(solved.solution.assignment[priced.reader]);
-    const auto column = at(solved.solution.assignment[priced.producer]);
+    const auto row = to_index(solved.solution.assignment[priced.reader]);
+    const auto column = to_index(solved.solution.assignment[priced.producer]);
     const double communication_us = solved.prices.table(priced.table).at(row, column);
     const LayoutId from = layout(priced.producer, priced.output);
     const LayoutId to =
@@ -165,7 +164,8 @@ std::string breakdown_text(const Breakdown& parts) {
 nlohmann::json solved_json(const SolvedProgram& solved) {
   const ExactSolution& solution = solved.solution;
   std::size_t strategies = 0;
-  for (int v = 0; v < solved.network.variables(); ++v) strategies += at(solved.network.values(v));
+  for (int v = 0; v < solved.network.variables(); ++v)
+    strategies += to_index(solved.network.values(v));
   const auto when_solved = [&](double value) {
     return solution.feasible ? finite_or_null(value) : nlohmann::json(nullptr);
   };

@@ -4,13 +4,12 @@
 #include <map>
 #include <tuple>
 
+#include "costmodel/base/index.h"
 #include "costmodel/base/text.h"
 #include "runner/base/terminal.h"
 
 namespace shardlab {
 namespace {
-
-std::size_t at(int index) { return static_cast<std::size_t>(index); }
 
 // "layers.*.attention.wq.weight": a name without its numbers.
 std::string without_numbers(std::string_view name) {
@@ -117,12 +116,13 @@ std::string nodes_text(const SolvedProgram& solved) {
     const ProgramNode& node = solved.program.nodes[n];
     const NodeLayouts layouts = chosen_layouts(solved, n);
     const auto compute = solved.prices.compute_us(solved.strategies.class_of[n]);
-    std::vector<std::string> row = {node.name,
-                                    node.is_source() ? node.label : node.op,
-                                    join(layouts.in, ", "),
-                                    layouts.out,
-                                    format_fixed(compute[at(solved.solution.assignment[n])], 3),
-                                    format_fixed(sum_us(moves[n], &NodeMove::us), 3)};
+    std::vector<std::string> row = {
+        node.name,
+        node.is_source() ? node.label : node.op,
+        join(layouts.in, ", "),
+        layouts.out,
+        format_fixed(compute[to_index(solved.solution.assignment[n])], 3),
+        format_fixed(sum_us(moves[n], &NodeMove::us), 3)};
     if (!margins.empty()) row.push_back(margin_text(margins[n]));
     table.add(std::move(row));
   }

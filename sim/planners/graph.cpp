@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "costmodel/base/error.h"
+#include "costmodel/base/index.h"
 #include "sim/planners/graph_edges.h"
 #include "sim/planners/graph_nodes.h"
 #include "sim/planners/graph_relaxed.h"
@@ -101,11 +102,11 @@ struct GraphPlanner::State {
     std::array<bool, 8> ops{};
     for (const Placement& p : from.placements) {
       code_for(p);
-      if (p.is_partial()) ops[static_cast<std::size_t>(p.reduce_op())] = true;
+      if (p.is_partial()) ops[to_index(p.reduce_op())] = true;
     }
     for (const Placement& p : targets) {
       const std::uint32_t code = code_for(p);
-      if (p.is_partial()) ops[static_cast<std::size_t>(p.reduce_op())] = true;
+      if (p.is_partial()) ops[to_index(p.reduce_op())] = true;
       if (p.is_strided() && std::find(strided.begin(), strided.end(), code) == strided.end()) {
         strided.push_back(code);
       }
@@ -126,8 +127,7 @@ struct GraphPlanner::State {
     for (int i = 0; i < ndim; ++i) {
       const Placement& p = placement(code_of(key.field(i)));
       if (p.is_shard_like()) {
-        target_order[static_cast<std::size_t>(p.dim())][position_of(key.field(i))] =
-            static_cast<std::int8_t>(i);
+        target_order[to_index(p.dim())][position_of(key.field(i))] = static_cast<std::int8_t>(i);
       }
     }
   }
@@ -140,7 +140,7 @@ struct GraphPlanner::State {
     view.agrees.fill(true);
     for (int i = 0; i < ndim; ++i) {
       const std::uint32_t field = key.field(i);
-      view.code[static_cast<std::size_t>(i)] = code_of(field);
+      view.code[to_index(i)] = code_of(field);
       const Placement& p = placement(code_of(field));
       if (p.is_shard_like()) {
         const auto d = static_cast<std::size_t>(p.dim());
@@ -153,13 +153,13 @@ struct GraphPlanner::State {
     }
     if (!bounded) return view;
     for (int m = 0; m < ndim; ++m) {
-      if (placement(view.code[static_cast<std::size_t>(m)]).is_shard()) continue;
+      if (placement(view.code[to_index(m)]).is_shard()) continue;
       view.places = RelaxedProblem::with_place(view.places, m, place_of(view, m, key.field(m)));
     }
     for (int d = 0; d < rank(); ++d) {
       const auto dim = static_cast<std::size_t>(d);
       for (int i = 0; i < view.count[dim]; ++i) {
-        const int m = view.list[dim][static_cast<std::size_t>(i)];
+        const int m = view.list[dim][to_index(i)];
         const RelaxedProblem::Place place = place_of(view, m, key.field(m));
         view.agrees[dim] = place == RelaxedProblem::kDone;
         view.places = RelaxedProblem::with_place(view.places, m, place);
@@ -175,7 +175,7 @@ struct GraphPlanner::State {
     const std::uint32_t code = code_of(field);
     if (code == 0) return RelaxedProblem::kReplicated;
     const Placement& p = placement(code);
-    const bool in_line = !p.is_shard() || view.agrees[static_cast<std::size_t>(p.dim())];
+    const bool in_line = !p.is_shard() || view.agrees[to_index(p.dim())];
     if (in_line && field == target.field(mesh_dim)) return RelaxedProblem::kDone;
     return p.is_shard() ? RelaxedProblem::kAstray : RelaxedProblem::kPartial;
   }
@@ -187,10 +187,10 @@ struct GraphPlanner::State {
   void for_each_successor(const Key& key, Visit&& visit) {
     const View view = view_of(key);
     const int dims = rank();
-    const auto code_on = [&](int m) { return view.code[static_cast<std::size_t>(m)]; };
-    const auto shards_of = [&](int dim) { return view.count[static_cast<std::size_t>(dim)]; };
+    const auto code_on = [&](int m) { return view.code[to_index(m)]; };
+    const auto shards_of = [&](int dim) { return view.count[to_index(dim)]; };
     const auto last_of = [&](int dim) {
-      return view.list[static_cast<std::size_t>(dim)][static_cast<std::size_t>(shards_of(dim) - 1)];
+      return view.list[to_index(dim)][to_index(shards_of(dim) - 1)];
     };
     const auto field_at_end = [&](std::uint32_t code, int dim) {
       return field_of(code, static_cast<std::uint32_t>(shards_of(dim)));
@@ -293,14 +293,14 @@ struct GraphPlanner::State {
     rules.shard_after.fill(-1);
     for (const auto& order : target_order) {
       for (std::size_t i = 1; i < order.size() && order[i] >= 0; ++i) {
-        rules.shard_before[static_cast<std::size_t>(order[i])] = order[i - 1];
-        rules.shard_after[static_cast<std::size_t>(order[i - 1])] = order[i];
+        rules.shard_before[to_index(order[i])] = order[i - 1];
+        rules.shard_after[to_index(order[i - 1])] = order[i];
       }
     }
     for (int m = 0; m < ndim; ++m) {
       const std::uint32_t code = code_of(target.field(m));
       using Goal = RelaxedProblem::Goal;
-      Goal& wanted = rules.goals[static_cast<std::size_t>(m)];
+      Goal& wanted = rules.goals[to_index(m)];
       wanted = code == 0 ? Goal::kReplicate : Goal::kShard;
       if (placement(code).is_partial()) {
         const bool in_reach = std::find(partials.begin(), partials.end(), code) != partials.end();

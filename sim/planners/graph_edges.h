@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "costmodel/base/index.h"
 #include "sim/transition.h"
 
 namespace shardlab::graph_search {
@@ -62,7 +63,7 @@ class EdgePrices {
                     products_.size() +
                 level];
     if (price == kUnknown) {
-      const auto& [from, to] = kExamples[static_cast<std::size_t>(kind)];
+      const auto& [from, to] = kExamples[to_index(kind)];
       price = ask(from, to, mesh_dim, level);
     }
     return price;

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "costmodel/base/index.h"
 #include "sim/planners/graph_edges.h"
 #include "sim/planners/graph_nodes.h"
 
@@ -81,14 +82,14 @@ class RelaxedProblem {
   }
   // A shard is done only while the one before it is.
   [[nodiscard]] bool may_be_done(std::uint32_t number, int m) const {
-    const int before = rules_.shard_before[static_cast<std::size_t>(m)];
+    const int before = rules_.shard_before[to_index(m)];
     return goal_of(m) == Goal::kShard && (before < 0 || place_of(number, before) == kDone);
   }
   [[nodiscard]] bool must_be_done(std::uint32_t number, int m) const {
-    const int after = rules_.shard_after[static_cast<std::size_t>(m)];
+    const int after = rules_.shard_after[to_index(m)];
     return after >= 0 && place_of(number, after) == kDone;
   }
-  [[nodiscard]] Goal goal_of(int m) const { return rules_.goals[static_cast<std::size_t>(m)]; }
+  [[nodiscard]] Goal goal_of(int m) const { return rules_.goals[to_index(m)]; }
   [[nodiscard]] static Place place_of(std::uint32_t number, int m) {
     return static_cast<Place>(number >> static_cast<unsigned>(2 * m) & 3U);
   }

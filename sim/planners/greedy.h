@@ -13,6 +13,7 @@
 
 #include <cstdint>
 
+#include "costmodel/base/index.h"
 #include "sim/placement.h"
 
 namespace shardlab {
@@ -24,9 +25,7 @@ template <Nesting kNesting = Nesting::kPlainShards, class Emit>
 void for_each_greedy_step(const Placements& from, const Placements& to, bool source_is_sharded,
                           Emit&& emit) {
   const int ndim = static_cast<int>(from.size());
-  const auto at = [](const Placements& p, int i) -> const Placement& {
-    return p[static_cast<std::size_t>(i)];
-  };
+  const auto at = [](const Placements& p, int i) -> const Placement& { return p[to_index(i)]; };
   if (ndim == 1) {
     if (from[0] != to[0]) emit(0, from[0], to[0]);
     return;
@@ -51,7 +50,7 @@ void for_each_greedy_step(const Placements& from, const Placements& to, bool sou
       }
       if (at(current, i) != target) {
         emit(i, at(current, i), target);
-        current[static_cast<std::size_t>(i)] = target;
+        current[to_index(i)] = target;
       }
     }
   }

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <optional>
 
+#include "costmodel/base/index.h"
+
 namespace shardlab {
 namespace {
 
@@ -31,7 +33,7 @@ bool divides_everywhere(std::span<const PlanStep> run, int dim, std::int64_t ran
                         const DeviceMesh& mesh, const Shape& shape) {
   Layout others = run.back().after;
   for (const PlanStep& step : run) {
-    others.placements[static_cast<std::size_t>(step.mesh_dims.front())] = Placement::replicate();
+    others.placements[to_index(step.mesh_dims.front())] = Placement::replicate();
   }
   const std::vector<std::int64_t> extents = local_extents(shape, dim, others, mesh);
   return std::all_of(extents.begin(), extents.end(),
@@ -59,9 +61,7 @@ Attempt merge_run(std::span<const PlanStep> run, const DeviceMesh& mesh,
   for (const PlanStep& step : run) ranks *= mesh.size(step.mesh_dims.front());
   if (first.collective != Collective::kAllReduce) {
     const int dim = first.collective == Collective::kAllGather ? first.from.dim() : first.to.dim();
-    const auto extent = [dim](const PlanStep& step) {
-      return step.logical_shape[static_cast<std::size_t>(dim)];
-    };
+    const auto extent = [dim](const PlanStep& step) { return step.logical_shape[to_index(dim)]; };
     for (const PlanStep& step : run) {
       if (extent(step) > extent(*outermost)) outermost = &step;
     }

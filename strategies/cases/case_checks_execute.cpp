@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "costmodel/base/error.h"
+#include "costmodel/base/index.h"
 #include "costmodel/base/text.h"
 #include "sim/tensor_kernels.h"
 #include "strategies/cases/case_checks.h"
@@ -180,7 +181,7 @@ class ExecuteCheck final : public Check {
       }
       seen.answers["result"] = numbers_json(executor.assemble(output));
       if (asked.contains("local")) {
-        seen.answers["local"] = numbers_json(output.locals[static_cast<std::size_t>(rank_)]);
+        seen.answers["local"] = numbers_json(output.locals[to_index(rank_)]);
       }
     }
     seen.answers["verified"] = verified;

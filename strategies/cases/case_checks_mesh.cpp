@@ -3,6 +3,7 @@
 #include <array>
 
 #include "costmodel/base/error.h"
+#include "costmodel/base/index.h"
 #include "costmodel/base/text.h"
 #include "strategies/cases/case_checks.h"
 
@@ -230,9 +231,9 @@ class LocalCheck final : public PricelessCheck {
       const Shape shape = local_shape(meta_.shape, layout_, mesh_, coordinate);
       seen.answers["shapes"].push_back(std::vector<std::int64_t>(shape.begin(), shape.end()));
       if (meta_.ndim() == 0) continue;
-      seen.answers["extents"].push_back(shape[static_cast<std::size_t>(dim_)]);
+      seen.answers["extents"].push_back(shape[to_index(dim_)]);
       if (!asked.contains("rows")) continue;
-      if (meta_.shape[static_cast<std::size_t>(dim_)] > kMaxListedRows) {
+      if (meta_.shape[to_index(dim_)] > kMaxListedRows) {
         throw InputError("more than " + std::to_string(kMaxListedRows) + " rows to list");
       }
       seen.answers["rows"].push_back(local_rows(meta_.shape, dim_, layout_, mesh_, coordinate));

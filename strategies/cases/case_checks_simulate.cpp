@@ -3,6 +3,7 @@
 #include <optional>
 
 #include "costmodel/base/error.h"
+#include "costmodel/base/index.h"
 #include "costmodel/base/text.h"
 #include "sim/executor.h"
 #include "sim/tensor_kernels.h"
@@ -97,7 +98,7 @@ class SimulateCheck final : public Check {
     seen.answers["mismatch"] = result.mismatch;
     seen.answers["notes"] = result.notes;
     if (asked.contains("local")) {
-      const HostTensor& local = tensor.locals[static_cast<std::size_t>(rank_)];
+      const HostTensor& local = tensor.locals[to_index(rank_)];
       nlohmann::json& values = seen.answers["local"] = nlohmann::json::array();
       for (std::int64_t i = 0; i < local.elements(); ++i) {
         values.push_back(finite_or_null(element_as_double(local, i)));

@@ -11,6 +11,7 @@
 #include <set>
 
 #include "costmodel/base/error.h"
+#include "costmodel/base/index.h"
 #include "costmodel/base/text.h"
 #include "strategies/cases/case_checks.h"
 #include "strategies/programs/built_in_programs.h"
@@ -54,8 +55,6 @@ struct Flaws {
   bool first_argument_only = false;
 };
 
-std::size_t at(int index) { return static_cast<std::size_t>(index); }
-
 // The problem as a network, with flaws.
 class StatedProblem {
  public:
@@ -79,10 +78,11 @@ class StatedProblem {
       if (assignment[producer] != assignment[instead]) ++count;
     }
     for (const FreeArgument& free : free_) {
-      const ProblemTable& table = problem_.tables[at(free.table)];
-      const auto row = at(assignment[free.reader]);
+      const ProblemTable& table = problem_.tables[to_index(free.table)];
+      const auto row = to_index(assignment[free.reader]);
       const double charged = cheapest(table, row);
-      const double real = table.costs[row * at(table.columns) + at(assignment[free.producer])];
+      const double real =
+          table.costs[row * to_index(table.columns) + to_index(assignment[free.producer])];
       if (charged != real) ++count;
     }
     return count;
@@ -117,7 +117,8 @@ class StatedProblem {
   }
 
   static double cheapest(const ProblemTable& table, std::size_t row) {
-    const auto begin = table.costs.begin() + static_cast<std::ptrdiff_t>(row * at(table.columns));
+    const auto begin =
+        table.costs.begin() + static_cast<std::ptrdiff_t>(row * to_index(table.columns));
     return *std::min_element(begin, begin + table.columns);
   }
 
@@ -128,8 +129,8 @@ class StatedProblem {
       const PricedEdge& edge = problem_.priced[e];
       if (seen.insert({edge.reader, {edge.producer, edge.output}}).second) continue;
       free_.push_back({edge.reader, edge.producer, problem_.edges[e].table});
-      const ProblemTable& table = problem_.tables[at(problem_.edges[e].table)];
-      for (std::size_t row = 0; row < at(table.rows); ++row) {
+      const ProblemTable& table = problem_.tables[to_index(problem_.edges[e].table)];
+      for (std::size_t row = 0; row < to_index(table.rows); ++row) {
         costs[edge.reader][row] += cheapest(table, row);
       }
       skipped_.insert(e);
@@ -144,8 +145,8 @@ class StatedProblem {
     const int values = network_.values(static_cast<int>(a));
     const auto [it, is_new] = equal_.try_emplace(values, 0);
     if (is_new) {
-      std::vector<double> costs(at(values) * at(values), kForbidden);
-      for (std::size_t x = 0; x < at(values); ++x) costs[x * at(values) + x] = 0.0;
+      std::vector<double> costs(to_index(values) * to_index(values), kForbidden);
+      for (std::size_t x = 0; x < to_index(values); ++x) costs[x * to_index(values) + x] = 0.0;
       it->second = network_.add_table(values, values, std::move(costs));
     }
     network_.add_edge(static_cast<int>(a), static_cast<int>(b), it->second);
@@ -179,7 +180,7 @@ class StatedProblem {
       const ProblemEdge& edge = problem_.edges[e];
       int table = edge.table;
       if (times > 1) {
-        const ProblemTable& once = problem_.tables[at(edge.table)];
+        const ProblemTable& once = problem_.tables[to_index(edge.table)];
         std::vector<double> costs = once.costs;
         for (double& cost : costs) cost *= times;
         table = network_.add_table(once.rows, once.columns, std::move(costs));
@@ -315,7 +316,7 @@ class SolveCheck final : public Check {
       nlohmann::json& chosen = seen.answers["chosen"] = nlohmann::json::object();
       for (std::size_t n = 0; n < problem.names.size(); ++n) {
         chosen[problem.names[n]] =
-            problem.domains[at(problem.domain_of[n])][at(solution.assignment[n])];
+            problem.domains[to_index(problem.domain_of[n])][to_index(solution.assignment[n])];
       }
     }
     const auto asks = [&](std::initializer_list<const char*> keys) {
@@ -350,7 +351,7 @@ class SolveCheck final : public Check {
   [[nodiscard]] static nlohmann::json rows_json(const ShardingProblem& problem) {
     nlohmann::json rows = nlohmann::json::object();
     for (std::size_t n = 0; n < problem.names.size(); ++n) {
-      rows[problem.names[n]] = problem.domains[at(problem.domain_of[n])];
+      rows[problem.names[n]] = problem.domains[to_index(problem.domain_of[n])];
     }
     return rows;
   }

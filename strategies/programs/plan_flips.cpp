@@ -5,14 +5,13 @@
 #include <numeric>
 
 #include "costmodel/base/error.h"
+#include "costmodel/base/index.h"
 #include "strategies/programs/sharding_network.h"
 #include "strategies/select/scaled_parameters.h"
 #include "strategies/solvers/exact.h"
 
 namespace shardlab {
 namespace {
-
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 // Optima agree to 1e-9 of the sum of all terms.
 constexpr double kEqual = 4e-9;
@@ -162,12 +161,12 @@ class PlanFlips::Search {
     const CostNetwork network = network_of(problem_of(prices_at(beyond)));
     for (const std::vector<int>& group : changed_groups(network, other)) {
       Assignment with = plan_;
-      for (const int v : group) with[at(v)] = other[at(v)];
+      for (const int v : group) with[to_index(v)] = other[to_index(v)];
       if (!(cost_at(network, group, with) <
             cost_at(network, group, plan_) - kSameLine * flip.objective_us)) {
         continue;
       }
-      for (const int v : group) flip.instead[at(v)] = other[at(v)];
+      for (const int v : group) flip.instead[to_index(v)] = other[to_index(v)];
       flip.nodes.insert(flip.nodes.end(), group.begin(), group.end());
     }
     std::ranges::sort(flip.nodes);
@@ -177,21 +176,21 @@ class PlanFlips::Search {
   // Nodes that differ from the plan, those with an edge between them together.
   [[nodiscard]] std::vector<std::vector<int>> changed_groups(const CostNetwork& network,
                                                              const Assignment& other) const {
-    std::vector<int> root(at(network.variables()));
+    std::vector<int> root(to_index(network.variables()));
     std::iota(root.begin(), root.end(), 0);
     const auto root_of = [&](int v) {
-      while (root[at(v)] != v) v = root[at(v)] = root[at(root[at(v)])];
+      while (root[to_index(v)] != v) v = root[to_index(v)] = root[to_index(root[to_index(v)])];
       return v;
     };
-    const auto differs = [&](int v) { return plan_[at(v)] != other[at(v)]; };
+    const auto differs = [&](int v) { return plan_[to_index(v)] != other[to_index(v)]; };
     for (const CostEdge& edge : network.edges()) {
       if (differs(edge.first) && differs(edge.second)) {
-        root[at(root_of(edge.first))] = root_of(edge.second);
+        root[to_index(root_of(edge.first))] = root_of(edge.second);
       }
     }
-    std::vector<std::vector<int>> by_root(at(network.variables()));
+    std::vector<std::vector<int>> by_root(to_index(network.variables()));
     for (int v = 0; v < network.variables(); ++v) {
-      if (differs(v)) by_root[at(root_of(v))].push_back(v);
+      if (differs(v)) by_root[to_index(root_of(v))].push_back(v);
     }
     std::erase_if(by_root, [](const std::vector<int>& group) { return group.empty(); });
     return by_root;
@@ -200,16 +199,16 @@ class PlanFlips::Search {
   // Of the group's values and all edges that touch them.
   [[nodiscard]] static double cost_at(const CostNetwork& network, const std::vector<int>& group,
                                       const Assignment& assignment) {
-    std::vector<bool> is_in(at(network.variables()), false);
+    std::vector<bool> is_in(to_index(network.variables()), false);
     double cost = 0.0;
     for (const int v : group) {
-      is_in[at(v)] = true;
-      cost += network.costs(v)[at(assignment[at(v)])];
+      is_in[to_index(v)] = true;
+      cost += network.costs(v)[to_index(assignment[to_index(v)])];
     }
     for (const CostEdge& edge : network.edges()) {
-      if (!is_in[at(edge.first)] && !is_in[at(edge.second)]) continue;
-      cost += network.tables()[at(edge.table)].at(assignment[at(edge.first)],
-                                                  assignment[at(edge.second)]);
+      if (!is_in[to_index(edge.first)] && !is_in[to_index(edge.second)]) continue;
+      cost += network.tables()[to_index(edge.table)].at(assignment[to_index(edge.first)],
+                                                        assignment[to_index(edge.second)]);
     }
     return cost;
   }

@@ -5,6 +5,7 @@
 #include <unordered_map>
 
 #include "costmodel/base/error.h"
+#include "costmodel/base/index.h"
 #include "costmodel/base/text.h"
 
 namespace shardlab {
@@ -200,8 +201,8 @@ ProgramNode read_node(const nlohmann::json& json, const JsonPlace& place, const 
 
 }  // namespace
 
-std::string_view to_string(NodeKind kind) { return kKinds[static_cast<std::size_t>(kind)]; }
-std::string_view to_string(Phase phase) { return kPhases[static_cast<std::size_t>(phase)]; }
+std::string_view to_string(NodeKind kind) { return kKinds[to_index(kind)]; }
+std::string_view to_string(Phase phase) { return kPhases[to_index(phase)]; }
 
 Program Program::from_json(const nlohmann::json& json, const JsonPlace& place) {
   ObjectReader reader(json, place);

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "costmodel/base/error.h"
+#include "costmodel/base/index.h"
 #include "strategies/programs/program_graph.h"
 
 namespace shardlab {
@@ -37,7 +38,7 @@ std::string_view base_of(std::string_view op) {
 
 Shape permuted(const Shape& shape, const std::vector<int>& dims) {
   Shape result;
-  for (const int dim : dims) result.push_back(shape[static_cast<std::size_t>(dim)]);
+  for (const int dim : dims) result.push_back(shape[to_index(dim)]);
   return result;
 }
 
@@ -175,9 +176,7 @@ Value ProgramBuilder::unsqueeze(Value x, int dim) {
   Shape shape = in.shape;
   Shape strides = in.all_strides();
   const auto d = static_cast<std::ptrdiff_t>(dim);
-  const std::int64_t stride = dim < in.ndim() ? shape[static_cast<std::size_t>(dim)] *
-                                                    strides[static_cast<std::size_t>(dim)]
-                                              : 1;
+  const std::int64_t stride = dim < in.ndim() ? shape[to_index(dim)] * strides[to_index(dim)] : 1;
   shape.insert(shape.begin() + d, 1);
   strides.insert(strides.begin() + d, stride);
   return op("aten.unsqueeze.default", {x}, nlohmann::json::array({dim}),
@@ -229,7 +228,7 @@ Value ProgramBuilder::binary(std::string_view name, Value a, Value b) {
 
 Value ProgramBuilder::reduce(std::string_view name, Value x, const std::vector<int>& dims) {
   Shape shape = meta(x).shape;
-  for (const int dim : dims) shape[static_cast<std::size_t>(dim)] = 1;
+  for (const int dim : dims) shape[to_index(dim)] = 1;
   return op(name, {x}, nlohmann::json::array({dims, true}),
             {meta_of(meta(x).dtype, std::move(shape))});
 }

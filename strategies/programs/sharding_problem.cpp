@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "costmodel/base/error.h"
+#include "costmodel/base/index.h"
 #include "costmodel/base/text.h"
 #include "strategies/programs/dtype_chains.h"
 #include "strategies/programs/parameter_weights.h"
@@ -35,7 +36,7 @@ class TableStore {
     }
     const auto [begin, end] = by_hash_.equal_range(hash);
     for (auto it = begin; it != end; ++it) {
-      const ProblemTable& other = problem_.tables[static_cast<std::size_t>(it->second)];
+      const ProblemTable& other = problem_.tables[to_index(it->second)];
       if (other.columns == table.columns && other.costs == table.costs) return it->second;
     }
     const int id = static_cast<int>(problem_.tables.size());
@@ -280,12 +281,11 @@ class ProblemMaker {
     // Every parameter at its least fraction: values that remain.
     for (const ProblemBudget::Weights& weights : budget.weights) {
       const std::int64_t best = best_of(weights);
-      std::vector<double>& costs = problem_.costs[static_cast<std::size_t>(weights.variable)];
+      std::vector<double>& costs = problem_.costs[to_index(weights.variable)];
       for (std::size_t v = 0; v < costs.size(); ++v) {
         if (weights.of_value[v] > best) costs[v] = kForbidden;
       }
-      problem_.forbidden_by[static_cast<std::size_t>(weights.variable)].emplace_back(
-          "parameter budget");
+      problem_.forbidden_by[to_index(weights.variable)].emplace_back("parameter budget");
     }
   }
 
@@ -310,8 +310,8 @@ class ProblemMaker {
 double ProblemBudget::amount(std::span<const int> assignment) const {
   double sum = 0.0;
   for (const Weights& own : weights) {
-    const int value = assignment[static_cast<std::size_t>(own.variable)];
-    sum += static_cast<double>(own.of_value[static_cast<std::size_t>(value)]);
+    const int value = assignment[to_index(own.variable)];
+    sum += static_cast<double>(own.of_value[to_index(value)]);
   }
   return sum * unit;
 }
@@ -352,7 +352,7 @@ std::string too_few_elements(const TensorMeta& meta,
       shards = saturating_product(shards, extent);
       extents.push_back(std::to_string(extent));
     }
-    const std::int64_t elements = meta.shape[static_cast<std::size_t>(dim)];
+    const std::int64_t elements = meta.shape[to_index(dim)];
     if (elements >= shards) continue;
     return ", where dim " + std::to_string(dim) + " has " + std::to_string(elements) +
            (elements == 1 ? " element" : " elements") + ", too few for " + join(extents, " x ") +

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "costmodel/base/index.h"
 #include "strategies/proof/op_kernel.h"
 
 namespace shardlab {
@@ -18,8 +19,8 @@ struct Lanes {
     std::int64_t elements = 1;
     for (const std::int64_t e : shape) elements *= e;
     if (!shape.empty()) {
-      extent = shape[static_cast<std::size_t>(dim)];
-      stride = row_major_strides(shape)[static_cast<std::size_t>(dim)];
+      extent = shape[to_index(dim)];
+      stride = row_major_strides(shape)[to_index(dim)];
     }
     for (std::int64_t i = 0; i < elements; ++i) {
       if (i / stride % extent == 0) firsts.push_back(static_cast<std::size_t>(i));

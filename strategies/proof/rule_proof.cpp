@@ -7,6 +7,7 @@
 #include <set>
 
 #include "costmodel/base/error.h"
+#include "costmodel/base/index.h"
 #include "costmodel/base/text.h"
 #include "sim/counter_hash.h"
 #include "sim/fake_group.h"
@@ -139,7 +140,7 @@ struct Distributed {
 
 HostTensor rows_taken(HostMemory& memory, HostTensor tensor, const RowLists& rows) {
   for (int d = 0; d < tensor.ndim(); ++d) {
-    const auto& wanted = rows[static_cast<std::size_t>(d)];
+    const auto& wanted = rows[to_index(d)];
     if (std::ssize(wanted) != tensor.extent(d)) tensor = select_rows(memory, tensor, d, wanted);
   }
   return tensor;
@@ -420,7 +421,7 @@ class CallProof {
   // Whether a shard leaves a rank without rows.
   [[nodiscard]] bool has_empty_shard(const Combination& inputs, const Combination& outputs) const {
     const auto empty = [&](const Placement& p, const TensorMeta& meta) {
-      return p.is_shard_like() && meta.shape[static_cast<std::size_t>(p.dim())] < mesh_.size();
+      return p.is_shard_like() && meta.shape[to_index(p.dim())] < mesh_.size();
     };
     for (std::size_t t = 0; t < inputs.size(); ++t) {
       if (empty(inputs[t], metas_[t])) return true;

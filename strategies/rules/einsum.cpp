@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "costmodel/base/error.h"
+#include "costmodel/base/index.h"
 
 namespace shardlab {
 namespace {
@@ -66,7 +67,7 @@ std::vector<std::int64_t> EinsumEquation::extents(std::span<const Shape> shapes,
   for (std::size_t i = 0; i < inputs_.size(); ++i) {
     if (shapes[i].size() != inputs_[i].size()) fail();
     for (std::size_t d = 0; d < inputs_[i].size(); ++d) {
-      std::int64_t& extent = extents[static_cast<std::size_t>(position(letters_, inputs_[i][d]))];
+      std::int64_t& extent = extents[to_index(position(letters_, inputs_[i][d]))];
       if (extent >= 0 && extent != shapes[i][d]) fail();
       extent = shapes[i][d];
     }
@@ -78,7 +79,7 @@ Shape EinsumEquation::output_shape(std::span<const Shape> shapes, std::string_vi
   const std::vector<std::int64_t> all = extents(shapes, op);
   Shape shape;
   for (const char letter : output_) {
-    shape.push_back(all[static_cast<std::size_t>(position(letters_, letter))]);
+    shape.push_back(all[to_index(position(letters_, letter))]);
   }
   return shape;
 }
@@ -91,7 +92,7 @@ double EinsumEquation::flops(std::span<const Shape> shapes) const {
     std::int64_t extent = -1;
     for (std::size_t i = 0; i < inputs_.size(); ++i) {
       if (!contains(inputs_[i], letter)) continue;
-      const std::int64_t here = shapes[i][static_cast<std::size_t>(position(inputs_[i], letter))];
+      const std::int64_t here = shapes[i][to_index(position(inputs_[i], letter))];
       extent = extent < 0 ? here : std::min(extent, here);
     }
     flops *= static_cast<double>(extent);

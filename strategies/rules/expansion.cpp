@@ -4,6 +4,7 @@
 #include <bit>
 
 #include "costmodel/base/error.h"
+#include "costmodel/base/index.h"
 
 namespace shardlab {
 namespace {
@@ -136,7 +137,7 @@ Placements Expansion::layout(std::size_t tensor, std::uint32_t code) const {
   if (!t.layouts.empty()) return t.layouts[code];
   Placements placements(static_cast<std::size_t>(mesh_ndim_));
   for (int m = mesh_ndim_ - 1; m >= 0; --m) {
-    placements[static_cast<std::size_t>(m)] = t.entries[code % t.entries.size()];
+    placements[to_index(m)] = t.entries[code % t.entries.size()];
     code /= static_cast<std::uint32_t>(t.entries.size());
   }
   return placements;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "costmodel/base/error.h"
+#include "costmodel/base/index.h"
 
 namespace shardlab {
 namespace {
@@ -188,7 +189,7 @@ int normalized_axis(const OpCall& call) {
                     std::equal(listed->rbegin(), listed->rend(), shape.rbegin());
   if (!fits) {
     throw InputError(call.op + ": argument " + std::to_string(args.shape) + " of --args: found " +
-                     (listed ? call.args[static_cast<std::size_t>(args.shape)].dump() : "none") +
+                     (listed ? call.args[to_index(args.shape)].dump() : "none") +
                      "; valid: the last dims of " + input.text() + ", which are normalized");
   }
   return static_cast<int>(shape.size() - listed->size());

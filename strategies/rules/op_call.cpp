@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "costmodel/base/error.h"
+#include "costmodel/base/index.h"
 #include "costmodel/base/json_reader.h"
 #include "costmodel/base/text.h"
 
@@ -167,7 +168,7 @@ int normalize_dim(std::int64_t dim, int ndim, std::string_view op) {
 
 int ReducedDims::output_dim(int dim) const {
   int out = 0;
-  for (int i = 0; i < dim; ++i) out += !reduced[static_cast<std::size_t>(i)] || keepdim ? 1 : 0;
+  for (int i = 0; i < dim; ++i) out += !reduced[to_index(i)] || keepdim ? 1 : 0;
   return out;
 }
 

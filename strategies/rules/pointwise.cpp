@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "costmodel/base/error.h"
+#include "costmodel/base/index.h"
 
 namespace shardlab {
 namespace {
@@ -165,7 +166,7 @@ int operand_dim(const Shape& shape, const Shape& common, int dim) {
   const int missing = static_cast<int>(common.size() - shape.size());
   const int own = dim - missing;
   if (own < 0) return -1;
-  return shape[static_cast<std::size_t>(own)] == common[static_cast<std::size_t>(dim)] ? own : -1;
+  return shape[to_index(own)] == common[to_index(dim)] ? own : -1;
 }
 
 Rows pointwise_rows(const OpCall& call, std::span<const PartialRow> partial_rows) {

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "costmodel/base/error.h"
+#include "costmodel/base/index.h"
 #include "costmodel/base/text.h"
 
 namespace shardlab {
@@ -83,13 +84,13 @@ ReducedDims reduced_dims(const OpCall& call, int ndim) {
     if (all) dims.reduced.assign(static_cast<std::size_t>(ndim), true);
     for (const std::int64_t dim : listed.value_or(std::vector<std::int64_t>())) {
       const int d = normalize_dim(dim, ndim, call.op);
-      if (ndim > 0) dims.reduced[static_cast<std::size_t>(d)] = true;
+      if (ndim > 0) dims.reduced[to_index(d)] = true;
     }
     return dims;
   }
   const int dim = args.takes == Dims::kOneOrLast ? dim_arg(call, position, ndim, -1)
                                                  : dim_arg(call, position, ndim);
-  if (ndim > 0) dims.reduced[static_cast<std::size_t>(dim)] = true;
+  if (ndim > 0) dims.reduced[to_index(dim)] = true;
   return dims;
 }
 

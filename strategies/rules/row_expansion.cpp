@@ -4,6 +4,7 @@
 #include <string>
 
 #include "costmodel/base/error.h"
+#include "costmodel/base/index.h"
 
 namespace shardlab {
 namespace {
@@ -24,7 +25,7 @@ Prefix longer(const Prefix& prefix, const Placement& next, std::int64_t ranks) {
       result.valid = false;
       return result;
     }
-    std::int64_t& extent = result.extents[static_cast<std::size_t>(next.dim())];
+    std::int64_t& extent = result.extents[to_index(next.dim())];
     if (extent < ranks) {
       result.valid = false;
       return result;

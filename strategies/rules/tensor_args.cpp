@@ -4,6 +4,7 @@
 #include <cstdlib>
 
 #include "costmodel/base/error.h"
+#include "costmodel/base/index.h"
 
 namespace shardlab {
 namespace {
@@ -138,10 +139,10 @@ int Diagonal::dim_without(int dim) const {
 Shape diagonal_shape(const Diagonal& diagonal, const Shape& shape) {
   Shape result;
   for (int d = 0; d < static_cast<int>(shape.size()); ++d) {
-    if (diagonal.dim_without(d) >= 0) result.push_back(shape[static_cast<std::size_t>(d)]);
+    if (diagonal.dim_without(d) >= 0) result.push_back(shape[to_index(d)]);
   }
-  result.push_back(diagonal.length(shape[static_cast<std::size_t>(diagonal.first)],
-                                   shape[static_cast<std::size_t>(diagonal.second)]));
+  result.push_back(
+      diagonal.length(shape[to_index(diagonal.first)], shape[to_index(diagonal.second)]));
   return result;
 }
 
@@ -158,7 +159,7 @@ Shape embedded_shape(const Diagonal& diagonal, const Shape& shape) {
   Shape result(shape.size() + 1, extent);
   for (int d = 0; d < static_cast<int>(result.size()); ++d) {
     const int own = diagonal.dim_without(d);
-    if (own >= 0) result[static_cast<std::size_t>(d)] = shape[static_cast<std::size_t>(own)];
+    if (own >= 0) result[to_index(d)] = shape[to_index(own)];
   }
   return result;
 }
@@ -245,7 +246,7 @@ IndexedDims IndexedDims::of(const OpCall& call, const Shape& self, std::span<con
   if (indexed.kept.size() + indexed.broadcast.size() > kMaxTensorDims) {
     throw InputError(call.op + ": too many dims");
   }
-  for (const int d : indexed.kept) indexed.result.push_back(self[static_cast<std::size_t>(d)]);
+  for (const int d : indexed.kept) indexed.result.push_back(self[to_index(d)]);
   const auto before = static_cast<std::size_t>(std::count_if(
       indexed.kept.begin(), indexed.kept.end(), [&](int d) { return d < indexed.insert; }));
   indexed.result.insert(indexed.result.begin() + static_cast<std::ptrdiff_t>(before),

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "costmodel/base/error.h"
+#include "costmodel/base/index.h"
 
 namespace shardlab {
 namespace {
@@ -30,7 +31,7 @@ std::int64_t product_of(const Shape& extents) {
 
 template <class List>
 decltype(auto) at(List& list, int i) {
-  return list[static_cast<std::size_t>(i)];
+  return list[to_index(i)];
 }
 
 // -- The rule of a reshape -------------------------------------------------------------------
@@ -39,7 +40,7 @@ decltype(auto) at(List& list, int i) {
 ViewDim flattened(const Shape& from, int begin, int end) {
   ViewDim dim;
   for (int i = begin; i < end; ++i) {
-    if (from[static_cast<std::size_t>(i)] >= 1) dim.inputs.push_back(i);
+    if (from[to_index(i)] >= 1) dim.inputs.push_back(i);
   }
   if (dim.inputs.size() == 1) dim.kind = ViewDim::Kind::kInput;
   if (dim.inputs.size() > 1) dim.kind = ViewDim::Kind::kFlatten;
@@ -471,7 +472,7 @@ std::optional<Placement> same_shard(const std::set<Boxes>& boxes, const Placemen
 std::set<Boxes> sharded(const std::set<Boxes>& boxes, const Placement& from, const Placement& to,
                         std::int64_t ranks) {
   const auto cut = [&](Shape& box, const Placement& p, std::int64_t r) {
-    std::int64_t& extent = box[static_cast<std::size_t>(p.dim())];
+    std::int64_t& extent = box[to_index(p.dim())];
     extent = p.split_factor() * chunk_of(extent / p.split_factor(), ranks, r).size;
     return extent > 0;
   };

@@ -8,6 +8,7 @@
 #include <numeric>
 
 #include "costmodel/base/error.h"
+#include "costmodel/base/index.h"
 #include "costmodel/base/text.h"
 #include "sim/traffic.h"
 
@@ -97,8 +98,7 @@ class GreedyPrices {
     steps_.clear();
     for (const Placement& to : digits_) {
       for (const double bytes : amounts_) {
-        const PricedTransition step =
-            pricer_.price(from_[static_cast<std::size_t>(m)], to, m, bytes, dtype_);
+        const PricedTransition step = pricer_.price(from_[to_index(m)], to, m, bytes, dtype_);
         const auto known = std::find(left.begin(), left.end(), step.bytes_after);
         steps_.push_back(
             {step.price.total.value(), static_cast<std::uint32_t>(known - left.begin())});
@@ -125,7 +125,7 @@ class GreedyPrices {
 
   [[nodiscard]] Head longer(const Head& head, std::uint32_t digit) const {
     const int m = head.mesh_dims;
-    const Placement& from = from_[static_cast<std::size_t>(m)];
+    const Placement& from = from_[to_index(m)];
     const Placement& to = digits_[digit];
     const auto bit = [](int i) { return 1U << static_cast<unsigned>(i); };
     Head next = head;
@@ -419,7 +419,7 @@ void price_codes(Redistributor& redistributor, const Expansion& expansion, std::
     GreedyPrices(redistributor, tensor, expansion.digits(input)).price(codes, prices);
     const auto kept = std::lower_bound(codes.begin(), codes.end(), expansion.current_code(input));
     if (kept != codes.end() && *kept == expansion.current_code(input)) {
-      prices[static_cast<std::size_t>(kept - codes.begin())] = 0.0;
+      prices[to_index(kept - codes.begin())] = 0.0;
     }
     return;
   }

@@ -6,6 +6,7 @@
 #include <queue>
 
 #include "costmodel/base/error.h"
+#include "costmodel/base/index.h"
 #include "strategies/select/selection.h"
 
 namespace shardlab {
@@ -115,14 +116,14 @@ class BoundSearch {
   [[nodiscard]] double bound_of(const Node& node) const {
     double bound = 0.0;
     for (std::size_t i = 0; i < tensors_.size(); ++i) {
-      bound += bounds_[i][static_cast<std::size_t>(node.mesh_dims)][node.codes[i]];
+      bound += bounds_[i][to_index(node.mesh_dims)][node.codes[i]];
     }
     return bound;
   }
 
   [[nodiscard]] Node child_of(const Node& node, RowIndex row) {
     Node child = node;
-    child.path[static_cast<std::size_t>(node.mesh_dims)] = row;
+    child.path[to_index(node.mesh_dims)] = row;
     ++child.mesh_dims;
     for (std::size_t i = 0; i < tensors_.size(); ++i) {
       child.codes[i] =
@@ -142,7 +143,7 @@ class BoundSearch {
       return;
     }
     std::vector<Node> children;
-    for (const RowIndex row : allowed_[static_cast<std::size_t>(node.mesh_dims)]) {
+    for (const RowIndex row : allowed_[to_index(node.mesh_dims)]) {
       Node child = child_of(node, row);
       if (!is_pruned(child.bound)) children.push_back(std::move(child));
     }
@@ -169,7 +170,7 @@ class BoundSearch {
         add_leaf(node);
         continue;
       }
-      for (const RowIndex row : allowed_[static_cast<std::size_t>(node.mesh_dims)]) {
+      for (const RowIndex row : allowed_[to_index(node.mesh_dims)]) {
         Node child = child_of(node, row);
         if (is_pruned(child.bound)) continue;
         queue.emplace(child.bound, nodes.size());
@@ -188,7 +189,7 @@ class BoundSearch {
   [[nodiscard]] std::vector<Placements> outputs_of(const Leaf& leaf) const {
     std::vector<Placements> outputs(space_.outputs());
     for (int m = 0; m < ndim_; ++m) {
-      const Row& row = rows_[leaf.path[static_cast<std::size_t>(m)]];
+      const Row& row = rows_[leaf.path[to_index(m)]];
       for (std::size_t o = 0; o < outputs.size(); ++o) outputs[o].push_back(row[o].placement());
     }
     return outputs;

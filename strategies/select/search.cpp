@@ -7,6 +7,7 @@
 #include <unordered_set>
 
 #include "costmodel/base/error.h"
+#include "costmodel/base/index.h"
 #include "strategies/rules/expansion.h"
 
 namespace shardlab {
@@ -114,7 +115,7 @@ class Search {
     for (int m = 0; m < mesh_.ndim(); ++m) {
       const auto row = std::find_if(rows_.begin(), rows_.end(), [&](const Row& r) {
         for (std::size_t i = 0; i < inputs.size(); ++i) {
-          if (r[outputs_ + i].placement() != inputs[i][static_cast<std::size_t>(m)]) return false;
+          if (r[outputs_ + i].placement() != inputs[i][to_index(m)]) return false;
         }
         return true;
       });
@@ -139,7 +140,7 @@ class Search {
   void push_neighbours(const Entry& entry) {
     for (int m = 0; m < mesh_.ndim(); ++m) {
       for (std::size_t i = 0; i < tensors_.size(); ++i) {
-        const Placement now = entry.inputs[i][static_cast<std::size_t>(m)];
+        const Placement now = entry.inputs[i][to_index(m)];
         const auto is_free = [&](const Placement& p) {
           return !options_.nesting_guard || !sharded_right_of(entry.inputs[i], m, p.dim());
         };

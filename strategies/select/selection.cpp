@@ -9,6 +9,7 @@
 #include <string>
 
 #include "costmodel/base/error.h"
+#include "costmodel/base/index.h"
 #include "costmodel/base/text.h"
 
 namespace shardlab {
@@ -32,7 +33,7 @@ constexpr std::array<PolicyRow, 6> kPolicies = {{
     {Policy::kLexicographic, "lexicographic", nullptr, true},
 }};
 
-const PolicyRow& row_of(Policy policy) { return kPolicies[static_cast<std::size_t>(policy)]; }
+const PolicyRow& row_of(Policy policy) { return kPolicies[to_index(policy)]; }
 
 // Of the candidates of least total: the least measure, then the first text.
 std::size_t select_by_text(const PolicyRow& row, const PricedCandidates& candidates) {

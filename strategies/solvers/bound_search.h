@@ -17,6 +17,7 @@
 #include <span>
 #include <vector>
 
+#include "costmodel/base/index.h"
 #include "strategies/solvers/restricted.h"
 
 namespace shardlab {
@@ -51,7 +52,7 @@ class BoundSearch {
   // Everything that costs at most minimum() + tolerance(), and the positions in `cut` of its values.
   [[nodiscard]] const Restricted& tied() const { return *tied_; }
   [[nodiscard]] int position(int node, int tied_position) const {
-    return place_[static_cast<std::size_t>(node)][static_cast<std::size_t>(tied_position)];
+    return place_[to_index(node)][to_index(tied_position)];
   }
   [[nodiscard]] std::vector<int> positions(const std::vector<int>& small) const;
   [[nodiscard]] double tied_bound() const { return tied_bound_; }  // + base() + small cost = cost

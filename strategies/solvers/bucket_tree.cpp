@@ -6,12 +6,12 @@
 #include <limits>
 #include <queue>
 
+#include "costmodel/base/index.h"
+
 namespace shardlab {
 namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
-
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 }  // namespace
 
@@ -21,16 +21,16 @@ BucketTree::BucketTree(const SmallNetwork& network, double most_work) : network_
 
 void BucketTree::find_order(double most_work) {
   const int nodes = network_.nodes();
-  std::vector<std::vector<int>> near(at(nodes));
+  std::vector<std::vector<int>> near(to_index(nodes));
   for (const SmallNetwork::Edge& edge : network_.edges) {
-    near[at(edge.a)].push_back(edge.b);
-    near[at(edge.b)].push_back(edge.a);
+    near[to_index(edge.a)].push_back(edge.b);
+    near[to_index(edge.b)].push_back(edge.a);
   }
   std::vector<double> logs;
   for (int v = 0; v < nodes; ++v) logs.push_back(std::log(network_.values(v)));
   const auto weight = [&](int v) {
-    double log = logs[at(v)];
-    for (const int u : near[at(v)]) log += logs[at(u)];
+    double log = logs[to_index(v)];
+    for (const int u : near[to_index(v)]) log += logs[to_index(u)];
     return log;
   };
   struct Entry {
@@ -41,31 +41,32 @@ void BucketTree::find_order(double most_work) {
     }
   };
   std::priority_queue<Entry, std::vector<Entry>, std::greater<>> queue;
-  std::vector<double> current(at(nodes));
+  std::vector<double> current(to_index(nodes));
   const auto push = [&](int v) {
-    current[at(v)] = weight(v);
-    queue.push({current[at(v)], v});
+    current[to_index(v)] = weight(v);
+    queue.push({current[to_index(v)], v});
   };
   for (int v = 0; v < nodes; ++v) {
-    std::ranges::sort(near[at(v)]);
-    near[at(v)].erase(std::unique(near[at(v)].begin(), near[at(v)].end()), near[at(v)].end());
+    std::ranges::sort(near[to_index(v)]);
+    near[to_index(v)].erase(std::unique(near[to_index(v)].begin(), near[to_index(v)].end()),
+                            near[to_index(v)].end());
     push(v);
   }
-  position_.assign(at(nodes), -1);
+  position_.assign(to_index(nodes), -1);
   std::vector<int> joined;
   while (!queue.empty()) {
     const Entry entry = queue.top();
     queue.pop();
     const int v = entry.node;
-    if (position_[at(v)] >= 0 || entry.weight != current[at(v)]) continue;
-    position_[at(v)] = static_cast<int>(buckets_.size());
-    const std::vector<int> scope = near[at(v)];
+    if (position_[to_index(v)] >= 0 || entry.weight != current[to_index(v)]) continue;
+    position_[to_index(v)] = static_cast<int>(buckets_.size());
+    const std::vector<int> scope = near[to_index(v)];
     double entries = network_.values(v);
     for (const int u : scope) entries *= network_.values(u);
     work_ += entries;
     if (work_ > most_work) return;
     for (const int u : scope) {
-      std::vector<int>& list = near[at(u)];
+      std::vector<int>& list = near[to_index(u)];
       joined.clear();
       std::ranges::set_union(list, scope, std::back_inserter(joined));
       std::erase_if(joined, [&](int w) { return w == u || w == v; });
@@ -76,18 +77,18 @@ void BucketTree::find_order(double most_work) {
   }
   std::size_t entries = 0;
   for (Bucket& bucket : buckets_) {
-    std::ranges::sort(bucket.scope, {}, [&](int u) { return position_[at(u)]; });
+    std::ranges::sort(bucket.scope, {}, [&](int u) { return position_[to_index(u)]; });
     bucket.message = entries;
-    for (const int u : bucket.scope) bucket.size *= at(network_.values(u));
+    for (const int u : bucket.scope) bucket.size *= to_index(network_.values(u));
     entries += bucket.size;
     if (!bucket.scope.empty()) {
-      buckets_[at(position_[at(bucket.scope[0])])].children.push_back(bucket.node);
+      buckets_[to_index(position_[to_index(bucket.scope[0])])].children.push_back(bucket.node);
     }
   }
   for (std::size_t e = 0; e < network_.edges.size(); ++e) {
     const SmallNetwork::Edge& edge = network_.edges[e];
-    const int first = std::min(position_[at(edge.a)], position_[at(edge.b)]);
-    buckets_[at(first)].edges.push_back(static_cast<int>(e));
+    const int first = std::min(position_[to_index(edge.a)], position_[to_index(edge.b)]);
+    buckets_[to_index(first)].edges.push_back(static_cast<int>(e));
   }
 }
 
@@ -100,7 +101,7 @@ void BucketTree::add(const Bucket& bucket, std::span<const int> dims, const doub
   std::vector<std::size_t> stride(ndim, 0);
   std::size_t step = 1;
   for (std::size_t d = ndim, left = dims.size(); d-- > 0;) {
-    extent[d] = at(network_.values(dim(d)));
+    extent[d] = to_index(network_.values(dim(d)));
     if (left > 0 && dims[left - 1] == dim(d)) {
       stride[d] = step;
       step *= extent[d];
@@ -130,17 +131,17 @@ void BucketTree::add(const Bucket& bucket, std::span<const int> dims, const doub
 // The joint costs of a bucket: its own, its edges, its children's messages.
 void BucketTree::join(const Bucket& bucket, std::vector<double>& table) const {
   const int v = bucket.node;
-  table.assign(bucket.size * at(network_.values(v)), 0.0);
+  table.assign(bucket.size * to_index(network_.values(v)), 0.0);
   const int own[] = {v};
-  add(bucket, own, network_.costs.data() + network_.first[at(v)], table, 1.0);
+  add(bucket, own, network_.costs.data() + network_.first[to_index(v)], table, 1.0);
   std::vector<double> turned;
   for (const int e : bucket.edges) {
-    const SmallNetwork::Edge& edge = network_.edges[at(e)];
+    const SmallNetwork::Edge& edge = network_.edges[to_index(e)];
     const double* costs = network_.tables.data() + edge.table;
     const int other = edge.a == v ? edge.b : edge.a;
     if (edge.a != v) {
-      const std::size_t rows = at(network_.values(other));
-      const std::size_t columns = at(network_.values(v));
+      const std::size_t rows = to_index(network_.values(other));
+      const std::size_t columns = to_index(network_.values(v));
       turned.resize(rows * columns);
       for (std::size_t y = 0; y < rows; ++y) {
         for (std::size_t x = 0; x < columns; ++x) turned[x * rows + y] = costs[y * columns + x];
@@ -151,7 +152,7 @@ void BucketTree::join(const Bucket& bucket, std::vector<double>& table) const {
     add(bucket, dims, costs, table, 1.0);
   }
   for (const int child : bucket.children) {
-    const Bucket& from = buckets_[at(bucket_of(child))];
+    const Bucket& from = buckets_[to_index(bucket_of(child))];
     add(bucket, from.scope, messages_.data() + from.message, table, 1.0);
   }
 }
@@ -178,7 +179,7 @@ void BucketTree::run() {
 std::size_t BucketTree::entry(const Bucket& bucket, std::span<const int> values) const {
   std::size_t index = 0;
   for (const int u : bucket.scope) {
-    index = index * at(network_.values(u)) + at(values[at(u)]);
+    index = index * to_index(network_.values(u)) + to_index(values[to_index(u)]);
   }
   return index;
 }
@@ -186,24 +187,25 @@ std::size_t BucketTree::entry(const Bucket& bucket, std::span<const int> values)
 void BucketTree::local(const Bucket& bucket, std::span<const int> values,
                        std::vector<double>& costs) const {
   const int v = bucket.node;
-  const std::size_t count = at(network_.values(v));
-  const double* own = network_.costs.data() + network_.first[at(v)];
+  const std::size_t count = to_index(network_.values(v));
+  const double* own = network_.costs.data() + network_.first[to_index(v)];
   costs.assign(own, own + count);
   for (const int e : bucket.edges) {
-    const SmallNetwork::Edge& edge = network_.edges[at(e)];
+    const SmallNetwork::Edge& edge = network_.edges[to_index(e)];
     const double* table = network_.tables.data() + edge.table;
-    const std::size_t other = at(values[at(edge.a == v ? edge.b : edge.a)]);
-    const std::size_t b_values = at(network_.values(edge.b));
+    const std::size_t other = to_index(values[to_index(edge.a == v ? edge.b : edge.a)]);
+    const std::size_t b_values = to_index(network_.values(edge.b));
     for (std::size_t x = 0; x < count; ++x) {
       costs[x] += edge.a == v ? table[x * b_values + other] : table[other * b_values + x];
     }
   }
   // v is first in each child's scope, so its values are a constant stride apart.
   for (const int child : bucket.children) {
-    const Bucket& from = buckets_[at(bucket_of(child))];
+    const Bucket& from = buckets_[to_index(bucket_of(child))];
     std::size_t index = 0;
     for (std::size_t d = 1; d < from.scope.size(); ++d) {
-      index = index * at(network_.values(from.scope[d])) + at(values[at(from.scope[d])]);
+      index = index * to_index(network_.values(from.scope[d])) +
+              to_index(values[to_index(from.scope[d])]);
     }
     const std::size_t stride = from.size / count;
     for (std::size_t x = 0; x < count; ++x) {
@@ -217,7 +219,7 @@ void BucketTree::complete(std::size_t from, std::vector<int>& values,
                           std::vector<double>& scratch) const {
   for (std::size_t i = from; i-- > 0;) {
     local(buckets_[i], values, scratch);
-    values[at(buckets_[i].node)] =
+    values[to_index(buckets_[i].node)] =
         static_cast<int>(std::ranges::min_element(scratch) - scratch.begin());
   }
 }
@@ -244,16 +246,16 @@ std::vector<double> BucketTree::min_marginals() const {
     join(bucket, belief);
     if (bucket.scope.empty()) outside[i] = {roots - messages_[bucket.message]};
     add(bucket, bucket.scope, outside[i].data(), belief, 1.0);
-    const std::size_t count = at(network_.values(v));
+    const std::size_t count = to_index(network_.values(v));
     for (std::size_t x = 0; x < count; ++x) {
-      out[network_.first[at(v)] + x] =
+      out[network_.first[to_index(v)] + x] =
           *std::min_element(belief.begin() + static_cast<std::ptrdiff_t>(x * bucket.size),
                             belief.begin() + static_cast<std::ptrdiff_t>((x + 1) * bucket.size));
     }
     for (const int child : bucket.children) {
-      const Bucket& to = buckets_[at(bucket_of(child))];
+      const Bucket& to = buckets_[to_index(bucket_of(child))];
       // Least belief over the dims that the child lacks, less what the child itself put in.
-      std::vector<double>& least = outside[at(bucket_of(child))];
+      std::vector<double>& least = outside[to_index(bucket_of(child))];
       least.assign(to.size, kInfinity);
       const std::size_t ndim = bucket.scope.size() + 1;
       std::vector<std::size_t> extent(ndim);
@@ -261,7 +263,7 @@ std::vector<double> BucketTree::min_marginals() const {
       std::size_t step = 1;
       for (std::size_t d = ndim, left = to.scope.size(); d-- > 0;) {
         const int dim = d == 0 ? v : bucket.scope[d - 1];
-        extent[d] = at(network_.values(dim));
+        extent[d] = to_index(network_.values(dim));
         if (left > 0 && to.scope[left - 1] == dim) {
           stride[d] = step;
           step *= extent[d];
@@ -311,9 +313,9 @@ std::vector<SmallSolution> BucketTree::cheapest(std::size_t count, double limit)
     const SmallSolution& solution = found[parent];
     for (std::size_t i = end; i-- > 0;) {
       local(buckets_[i], solution.values, scratch);
-      const int taken = solution.values[at(buckets_[i].node)];
+      const int taken = solution.values[to_index(buckets_[i].node)];
       for (int x = 0; x < static_cast<int>(scratch.size()); ++x) {
-        const double cost = solution.cost + (scratch[at(x)] - scratch[at(taken)]);
+        const double cost = solution.cost + (scratch[to_index(x)] - scratch[to_index(taken)]);
         if (x != taken && cost <= limit) queue.push({cost, parent, i, x});
       }
     }
@@ -324,7 +326,7 @@ std::vector<SmallSolution> BucketTree::cheapest(std::size_t count, double limit)
     const Branch branch = queue.top();
     queue.pop();
     SmallSolution next{.cost = branch.cost, .values = found[branch.parent].values};
-    next.values[at(buckets_[branch.place].node)] = branch.value;
+    next.values[to_index(buckets_[branch.place].node)] = branch.value;
     complete(branch.place, next.values, scratch);
     found.push_back(std::move(next));
     split(found.size() - 1, branch.place);

@@ -17,6 +17,8 @@
 #include <span>
 #include <vector>
 
+#include "costmodel/base/index.h"
+
 namespace shardlab {
 
 // Dense and flat; costs may be infinite.
@@ -69,7 +71,7 @@ class BucketTree {
     std::size_t size = 1;       // entries of the message
   };
   [[nodiscard]] const std::vector<Bucket>& buckets() const { return buckets_; }  // in order
-  [[nodiscard]] int bucket_of(int node) const { return position_[static_cast<std::size_t>(node)]; }
+  [[nodiscard]] int bucket_of(int node) const { return position_[to_index(node)]; }
   // The entry of a bucket's message at the scope's values.
   [[nodiscard]] std::size_t entry(const Bucket& bucket, std::span<const int> values) const;
 

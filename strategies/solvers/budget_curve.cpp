@@ -6,11 +6,10 @@
 #include <optional>
 
 #include "costmodel/base/error.h"
+#include "costmodel/base/index.h"
 
 namespace shardlab {
 namespace {
-
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 class CurveSearch {
  public:
@@ -56,7 +55,7 @@ class CurveSearch {
     for (const Budget::Weights& weights : budget_.weights) {
       for (int x = 0; x < network_.values(weights.variable); ++x) {
         charged.add_cost(weights.variable, x,
-                         charge_us * static_cast<double>(weights.of_value[at(x)]));
+                         charge_us * static_cast<double>(weights.of_value[to_index(x)]));
       }
     }
     ExactSolution best = ExactSolver(charged).solve({.explain = false});
@@ -91,8 +90,8 @@ class CurveSearch {
     for (const Budget::Weights& weights : budget_.weights) {
       std::optional<std::int64_t> least;
       for (int x = 0; x < network_.values(weights.variable); ++x) {
-        if (network_.costs(weights.variable)[at(x)] == kForbidden) continue;
-        const std::int64_t weight = weights.of_value[at(x)];
+        if (network_.costs(weights.variable)[to_index(x)] == kForbidden) continue;
+        const std::int64_t weight = weights.of_value[to_index(x)];
         least = std::min(weight, least.value_or(weight));
       }
       sum += least.value_or(0);

@@ -5,14 +5,13 @@
 #include <cmath>
 
 #include "costmodel/base/error.h"
+#include "costmodel/base/index.h"
 #include "strategies/solvers/list_elimination.h"
 
 namespace shardlab {
 namespace {
 
 using Weights = BudgetAlgebra::Weights;
-
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 // Items of all lists together. Status: assumed; 4e6 take some 200 MiB.
 constexpr std::size_t kMostItems = 4'000'000;
@@ -30,7 +29,7 @@ class BudgetSearch {
       for (const Budget::Weights& weights : network.budgets()[b].weights) {
         const std::span<const int> values = cut.values(weights.variable);
         for (std::size_t i = 0; i < values.size(); ++i) {
-          weights_[cut.first(weights.variable) + i][b] = weights.of_value[at(values[i])];
+          weights_[cut.first(weights.variable) + i][b] = weights.of_value[to_index(values[i])];
         }
       }
     }
@@ -59,7 +58,7 @@ class BudgetSearch {
   [[nodiscard]] std::int64_t weight(std::size_t budget, const std::vector<int>& positions) const {
     std::int64_t sum = 0;
     for (int v = 0; v < cut_.nodes(); ++v) {
-      sum += weights_[cut_.first(v) + at(positions[at(v)])][budget];
+      sum += weights_[cut_.first(v) + to_index(positions[to_index(v)])][budget];
     }
     return sum;
   }
@@ -98,10 +97,10 @@ class BudgetSearch {
     CostNetwork light;
     for (const std::vector<std::string>& domain : network_.domains()) light.add_domain(domain);
     for (int v = 0; v < network_.variables(); ++v) {
-      std::vector<double> costs(at(network_.values(v)), kForbidden);
+      std::vector<double> costs(to_index(network_.values(v)), kForbidden);
       const std::span<const int> values = cut_.values(v);
       for (std::size_t i = 0; i < values.size(); ++i) {
-        costs[at(values[i])] = static_cast<double>(weights_[cut_.first(v) + i][budget]);
+        costs[to_index(values[i])] = static_cast<double>(weights_[cut_.first(v) + i][budget]);
       }
       light.add_variable(network_.name(v), network_.domain(v), costs);
     }
@@ -220,14 +219,14 @@ class BudgetSearch {
       algebra.multipliers[b] = multipliers_[b];
     }
     for (int v = 0; v < cut_.nodes(); ++v) {
-      const std::vector<int>& kept = part.kept()[at(v)];
+      const std::vector<int>& kept = part.kept()[to_index(v)];
       if (kept.size() == 1) {
         for (std::size_t b = 0; b < multipliers_.size(); ++b) {
-          algebra.room[b] -= weights_[cut_.first(v) + at(kept[0])][b];
+          algebra.room[b] -= weights_[cut_.first(v) + to_index(kept[0])][b];
         }
         continue;
       }
-      for (const int x : kept) algebra.weights.push_back(weights_[cut_.first(v) + at(x)]);
+      for (const int x : kept) algebra.weights.push_back(weights_[cut_.first(v) + to_index(x)]);
     }
     if (!BudgetAlgebra::fits(Weights{}, algebra.room)) return;
     std::vector<BudgetAlgebra::Origin> origins;
@@ -243,18 +242,17 @@ class BudgetSearch {
 
   static std::vector<int> values_of(const SmallNetwork& network,
                                     const std::vector<BudgetAlgebra::Origin>& origins, int root) {
-    std::vector<int> values(at(network.nodes()), 0);
+    std::vector<int> values(to_index(network.nodes()), 0);
     std::vector<int> open = {root};
     while (!open.empty()) {
       const int i = open.back();
       open.pop_back();
       if (i < 0) continue;
-      const BudgetAlgebra::Origin& origin = origins[at(i)];
+      const BudgetAlgebra::Origin& origin = origins[to_index(i)];
       if (origin.is_value) {
         const auto node =
             std::ranges::upper_bound(network.first, origin.place) - network.first.begin() - 1;
-        values[static_cast<std::size_t>(node)] =
-            static_cast<int>(origin.place - network.first[static_cast<std::size_t>(node)]);
+        values[to_index(node)] = static_cast<int>(origin.place - network.first[to_index(node)]);
       } else {
         open.push_back(origin.left);
         open.push_back(origin.right);
@@ -285,7 +283,7 @@ BudgetResult search_within_budgets(const CostNetwork& network, const CutNetwork&
 std::int64_t least_weight(const CostNetwork& network, const Budget& budget,
                           const std::vector<Restriction>& restrictions) {
   const auto is_allowed = [&](int variable, int value) {
-    return network.costs(variable)[static_cast<std::size_t>(value)] < kForbidden &&
+    return network.costs(variable)[to_index(value)] < kForbidden &&
            std::ranges::all_of(restrictions, [&](const Restriction& restriction) {
              return restriction.variable != variable ||
                     std::ranges::binary_search(restriction.allowed, value);
@@ -295,7 +293,7 @@ std::int64_t least_weight(const CostNetwork& network, const Budget& budget,
   for (const Budget::Weights& weights : budget.weights) {
     std::optional<std::int64_t> lightest;
     for (int x = 0; x < network.values(weights.variable); ++x) {
-      const std::int64_t weight = weights.of_value[static_cast<std::size_t>(x)];
+      const std::int64_t weight = weights.of_value[to_index(x)];
       if (is_allowed(weights.variable, x)) lightest = std::min(weight, lightest.value_or(weight));
     }
     least += lightest.value_or(0);

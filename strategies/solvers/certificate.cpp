@@ -5,11 +5,10 @@
 #include <cmath>
 
 #include "costmodel/base/error.h"
+#include "costmodel/base/index.h"
 
 namespace shardlab {
 namespace {
-
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 // Costs and weights of partial assignments, none both dearer and heavier than another.
 struct Sum {
@@ -35,30 +34,30 @@ class Check {
  public:
   Check(const CostNetwork& network, std::span<const Restriction> restrictions,
         std::span<const double> multipliers)
-      : network_(network), multipliers_(multipliers), domains_(at(network.variables())) {
+      : network_(network), multipliers_(multipliers), domains_(to_index(network.variables())) {
     extra_.resize(domains_.size());
     for (int v = 0; v < network.variables(); ++v) {
-      extra_[at(v)].assign(at(network.values(v)), 0.0);
-      weights_.emplace_back(at(network.values(v)));
+      extra_[to_index(v)].assign(to_index(network.values(v)), 0.0);
+      weights_.emplace_back(to_index(network.values(v)));
     }
     for (std::size_t b = 0; b < multipliers.size(); ++b) {
       for (const Budget::Weights& weights : network.budgets()[b].weights) {
         for (std::size_t x = 0; x < weights.of_value.size(); ++x) {
-          weights_[at(weights.variable)][x][b] = weights.of_value[x];
-          extra_[at(weights.variable)][x] +=
+          weights_[to_index(weights.variable)][x][b] = weights.of_value[x];
+          extra_[to_index(weights.variable)][x] +=
               multipliers[b] * static_cast<double>(weights.of_value[x]);
         }
       }
     }
     for (int v = 0; v < network.variables(); ++v) {
       for (int x = 0; x < network.values(v); ++x) {
-        bool allowed = network.costs(v)[at(x)] < kForbidden;
+        bool allowed = network.costs(v)[to_index(x)] < kForbidden;
         for (const Restriction& r : restrictions) {
           if (r.variable == v && std::ranges::find(r.allowed, x) == r.allowed.end()) {
             allowed = false;
           }
         }
-        if (allowed) domains_[at(v)].push_back(x);
+        if (allowed) domains_[to_index(v)].push_back(x);
       }
     }
     drop([](std::size_t, double cost, int, int) { return cost < kForbidden; });
@@ -73,15 +72,17 @@ class Check {
     read_messages(stage);
     reprice();
     for (int v = 0; v < network_.variables(); ++v) {
-      std::erase_if(domains_[at(v)],
-                    [&](int x) { return bound_ + excess_[at(v)][at(x)] > threshold; });
+      std::erase_if(domains_[to_index(v)],
+                    [&](int x) { return bound_ + excess_[to_index(v)][to_index(x)] > threshold; });
     }
     if (is_empty()) return bound_;
     drop([&](std::size_t e, double cost, int x, int y) {
       const CostEdge& edge = network_.edges()[e];
-      const double own = cost - messages_[e].first[at(x)] - messages_[e].second[at(y)] - low_[e];
-      return bound_ + own + excess_[at(edge.first)][at(x)] - own_[e].first[at(x)] +
-                 excess_[at(edge.second)][at(y)] - own_[e].second[at(y)] <=
+      const double own =
+          cost - messages_[e].first[to_index(x)] - messages_[e].second[to_index(y)] - low_[e];
+      return bound_ + own + excess_[to_index(edge.first)][to_index(x)] -
+                 own_[e].first[to_index(x)] + excess_[to_index(edge.second)][to_index(y)] -
+                 own_[e].second[to_index(y)] <=
              threshold;
     });
     return bound_;
@@ -96,25 +97,26 @@ class Check {
     std::vector<std::vector<Factor>> factors(domains_.size());  // by their first variable to go
     const std::vector<int> order = elimination_order();
     std::vector<int> position(domains_.size());
-    for (std::size_t i = 0; i < order.size(); ++i) position[at(order[i])] = static_cast<int>(i);
+    for (std::size_t i = 0; i < order.size(); ++i)
+      position[to_index(order[i])] = static_cast<int>(i);
     Sums total = {Sum{}};
     const auto place = [&](Factor factor) {
       // Variables with one value join nothing.
-      std::erase_if(factor.scope, [&](int v) { return domains_[at(v)].size() == 1; });
+      std::erase_if(factor.scope, [&](int v) { return domains_[to_index(v)].size() == 1; });
       if (factor.scope.empty()) {
         total = combined(total, factor.entries[0]);
         return;
       }
       const int first =
-          *std::ranges::min_element(factor.scope, {}, [&](int v) { return position[at(v)]; });
-      factors[at(first)].push_back(std::move(factor));
+          *std::ranges::min_element(factor.scope, {}, [&](int v) { return position[to_index(v)]; });
+      factors[to_index(first)].push_back(std::move(factor));
     };
     for (const int v : order) place(node_factor(v));
     for (std::size_t e = 0; e < network_.edges().size(); ++e) place(edge_factor(e));
     for (const int v : order) {
-      if (domains_[at(v)].size() == 1) continue;
-      Factor joined = eliminate_one(v, factors[at(v)]);
-      factors[at(v)].clear();
+      if (domains_[to_index(v)].size() == 1) continue;
+      Factor joined = eliminate_one(v, factors[to_index(v)]);
+      factors[to_index(v)].clear();
       place(std::move(joined));
     }
     double least = kForbidden;
@@ -135,7 +137,7 @@ class Check {
   };
 
   [[nodiscard]] double cost(const CostEdge& edge, int x, int y) const {
-    return network_.tables()[at(edge.table)].at(x, y);
+    return network_.tables()[to_index(edge.table)].at(x, y);
   }
 
   // Drops values without a partner that `keeps` lets through, until nothing changes.
@@ -147,22 +149,22 @@ class Check {
       std::vector<bool> changed(domains_.size(), false);
       for (std::size_t e = 0; e < network_.edges().size(); ++e) {
         const CostEdge& edge = network_.edges()[e];
-        if (!due[at(edge.first)] && !due[at(edge.second)] && !changed[at(edge.first)] &&
-            !changed[at(edge.second)]) {
+        if (!due[to_index(edge.first)] && !due[to_index(edge.second)] &&
+            !changed[to_index(edge.first)] && !changed[to_index(edge.second)]) {
           continue;
         }
-        std::vector<int>& rows = domains_[at(edge.first)];
-        std::vector<int>& columns = domains_[at(edge.second)];
+        std::vector<int>& rows = domains_[to_index(edge.first)];
+        std::vector<int>& columns = domains_[to_index(edge.second)];
         const auto keeps_pair = [&](int x, int y) { return keeps(e, cost(edge, x, y), x, y); };
         if (std::erase_if(rows, [&](int x) {
               return std::ranges::none_of(columns, [&](int y) { return keeps_pair(x, y); });
             }) > 0) {
-          changed[at(edge.first)] = again = true;
+          changed[to_index(edge.first)] = again = true;
         }
         if (std::erase_if(columns, [&](int y) {
               return std::ranges::none_of(rows, [&](int x) { return keeps_pair(x, y); });
             }) > 0) {
-          changed[at(edge.second)] = again = true;
+          changed[to_index(edge.second)] = again = true;
         }
       }
       due = std::move(changed);
@@ -175,10 +177,10 @@ class Check {
     messages_.resize(network_.edges().size());
     std::size_t next = 0;
     const auto read = [&](int v, std::vector<double>& to) {
-      to.assign(at(network_.values(v)), 0.0);
-      for (const int x : stage.values[at(v)]) {
+      to.assign(to_index(network_.values(v)), 0.0);
+      for (const int x : stage.values[to_index(v)]) {
         SHARDLAB_CHECK(next < stage.messages.size(), "messages end at ", next);
-        to[at(x)] = stage.messages[next++];
+        to[to_index(x)] = stage.messages[next++];
       }
     };
     for (std::size_t e = 0; e < messages_.size(); ++e) {
@@ -195,24 +197,26 @@ class Check {
     bound_ = 0.0;
     node_.assign(domains_.size(), {});
     for (int v = 0; v < network_.variables(); ++v) {
-      node_[at(v)].resize(at(network_.values(v)));
-      for (const int x : domains_[at(v)]) {
-        node_[at(v)][at(x)] = network_.costs(v)[at(x)] + extra_[at(v)][at(x)];
+      node_[to_index(v)].resize(to_index(network_.values(v)));
+      for (const int x : domains_[to_index(v)]) {
+        node_[to_index(v)][to_index(x)] =
+            network_.costs(v)[to_index(x)] + extra_[to_index(v)][to_index(x)];
       }
     }
     for (std::size_t e = 0; e < messages_.size(); ++e) {
       const CostEdge& edge = network_.edges()[e];
-      for (const int x : domains_[at(edge.first)]) {
-        node_[at(edge.first)][at(x)] += messages_[e].first[at(x)];
+      for (const int x : domains_[to_index(edge.first)]) {
+        node_[to_index(edge.first)][to_index(x)] += messages_[e].first[to_index(x)];
       }
-      for (const int y : domains_[at(edge.second)]) {
-        node_[at(edge.second)][at(y)] += messages_[e].second[at(y)];
+      for (const int y : domains_[to_index(edge.second)]) {
+        node_[to_index(edge.second)][to_index(y)] += messages_[e].second[to_index(y)];
       }
     }
     for (int v = 0; v < network_.variables(); ++v) {
       double low = kForbidden;
-      for (const int x : domains_[at(v)]) low = std::min(low, node_[at(v)][at(x)]);
-      for (const int x : domains_[at(v)]) node_[at(v)][at(x)] -= low;
+      for (const int x : domains_[to_index(v)])
+        low = std::min(low, node_[to_index(v)][to_index(x)]);
+      for (const int x : domains_[to_index(v)]) node_[to_index(v)][to_index(x)] -= low;
       bound_ += low;
     }
     excess_ = node_;
@@ -220,27 +224,27 @@ class Check {
     own_.resize(messages_.size());
     for (std::size_t e = 0; e < messages_.size(); ++e) {
       const CostEdge& edge = network_.edges()[e];
-      own_[e].first.assign(at(network_.values(edge.first)), kForbidden);
-      own_[e].second.assign(at(network_.values(edge.second)), kForbidden);
-      const CostTable& table = network_.tables()[at(edge.table)];
-      for (const int x : domains_[at(edge.first)]) {
+      own_[e].first.assign(to_index(network_.values(edge.first)), kForbidden);
+      own_[e].second.assign(to_index(network_.values(edge.second)), kForbidden);
+      const CostTable& table = network_.tables()[to_index(edge.table)];
+      for (const int x : domains_[to_index(edge.first)]) {
         double least = kForbidden;
-        for (const int y : domains_[at(edge.second)]) {
+        for (const int y : domains_[to_index(edge.second)]) {
           const double left =
-              table.at(x, y) - messages_[e].first[at(x)] - messages_[e].second[at(y)];
+              table.at(x, y) - messages_[e].first[to_index(x)] - messages_[e].second[to_index(y)];
           least = std::min(least, left);
-          own_[e].second[at(y)] = std::min(own_[e].second[at(y)], left);
+          own_[e].second[to_index(y)] = std::min(own_[e].second[to_index(y)], left);
         }
-        own_[e].first[at(x)] = least;
+        own_[e].first[to_index(x)] = least;
         low_[e] = std::min(low_[e], least);
       }
-      for (const int x : domains_[at(edge.first)]) {
-        own_[e].first[at(x)] -= low_[e];
-        excess_[at(edge.first)][at(x)] += own_[e].first[at(x)];
+      for (const int x : domains_[to_index(edge.first)]) {
+        own_[e].first[to_index(x)] -= low_[e];
+        excess_[to_index(edge.first)][to_index(x)] += own_[e].first[to_index(x)];
       }
-      for (const int y : domains_[at(edge.second)]) {
-        own_[e].second[at(y)] -= low_[e];
-        excess_[at(edge.second)][at(y)] += own_[e].second[at(y)];
+      for (const int y : domains_[to_index(edge.second)]) {
+        own_[e].second[to_index(y)] -= low_[e];
+        excess_[to_index(edge.second)][to_index(y)] += own_[e].second[to_index(y)];
       }
       bound_ += low_[e];
     }
@@ -250,20 +254,20 @@ class Check {
   [[nodiscard]] std::vector<int> elimination_order() const {
     std::vector<std::vector<int>> near(domains_.size());
     for (const CostEdge& edge : network_.edges()) {
-      near[at(edge.first)].push_back(edge.second);
-      near[at(edge.second)].push_back(edge.first);
+      near[to_index(edge.first)].push_back(edge.second);
+      near[to_index(edge.second)].push_back(edge.first);
     }
     const auto tidy = [&](int v) {
-      std::vector<int>& list = near[at(v)];
-      std::erase_if(list, [&](int u) { return u == v || domains_[at(u)].size() == 1; });
+      std::vector<int>& list = near[to_index(v)];
+      std::erase_if(list, [&](int u) { return u == v || domains_[to_index(u)].size() == 1; });
       std::ranges::sort(list);
       list.erase(std::unique(list.begin(), list.end()), list.end());
     };
     std::vector<double> weight(domains_.size());
     const auto weigh = [&](int v) {
-      weight[at(v)] = std::log(static_cast<double>(domains_[at(v)].size()));
-      for (const int u : near[at(v)]) {
-        weight[at(v)] += std::log(static_cast<double>(domains_[at(u)].size()));
+      weight[to_index(v)] = std::log(static_cast<double>(domains_[to_index(v)].size()));
+      for (const int u : near[to_index(v)]) {
+        weight[to_index(v)] += std::log(static_cast<double>(domains_[to_index(u)].size()));
       }
     };
     std::vector<int> order;
@@ -272,7 +276,7 @@ class Check {
     std::vector<std::vector<int>> queue;
     const auto push = [&](int v) {
       weigh(v);
-      const auto slot = static_cast<std::size_t>(2.0 * weight[at(v)]);
+      const auto slot = static_cast<std::size_t>(2.0 * weight[to_index(v)]);
       if (slot >= queue.size()) queue.resize(slot + 1);
       queue[slot].push_back(v);
     };
@@ -287,15 +291,17 @@ class Check {
       }
       const int v = queue[slot].back();
       queue[slot].pop_back();
-      if (gone[at(v)] || static_cast<std::size_t>(2.0 * weight[at(v)]) != slot) continue;
-      gone[at(v)] = true;
+      if (gone[to_index(v)] || static_cast<std::size_t>(2.0 * weight[to_index(v)]) != slot)
+        continue;
+      gone[to_index(v)] = true;
       order.push_back(v);
-      for (const int u : near[at(v)]) {
-        near[at(u)].insert(near[at(u)].end(), near[at(v)].begin(), near[at(v)].end());
+      for (const int u : near[to_index(v)]) {
+        near[to_index(u)].insert(near[to_index(u)].end(), near[to_index(v)].begin(),
+                                 near[to_index(v)].end());
         tidy(u);
-        std::erase(near[at(u)], v);
+        std::erase(near[to_index(u)], v);
         push(u);
-        slot = std::min(slot, static_cast<std::size_t>(2.0 * weight[at(u)]));
+        slot = std::min(slot, static_cast<std::size_t>(2.0 * weight[to_index(u)]));
       }
     }
     return order;
@@ -303,18 +309,19 @@ class Check {
 
   [[nodiscard]] Factor node_factor(int v) const {
     Factor factor{.scope = {v}, .entries = {}};
-    for (const int x : domains_[at(v)]) {
-      factor.entries.push_back({Sum{node_[at(v)][at(x)], weights_[at(v)][at(x)]}});
+    for (const int x : domains_[to_index(v)]) {
+      factor.entries.push_back(
+          {Sum{node_[to_index(v)][to_index(x)], weights_[to_index(v)][to_index(x)]}});
     }
     return factor;
   }
   [[nodiscard]] Factor edge_factor(std::size_t e) const {
     const CostEdge& edge = network_.edges()[e];
     Factor factor{.scope = {edge.first, edge.second}, .entries = {}};
-    for (const int x : domains_[at(edge.first)]) {
-      for (const int y : domains_[at(edge.second)]) {
-        const double left =
-            cost(edge, x, y) - messages_[e].first[at(x)] - messages_[e].second[at(y)] - low_[e];
+    for (const int x : domains_[to_index(edge.first)]) {
+      for (const int y : domains_[to_index(edge.second)]) {
+        const double left = cost(edge, x, y) - messages_[e].first[to_index(x)] -
+                            messages_[e].second[to_index(y)] - low_[e];
         factor.entries.emplace_back();
         if (left <= limit_) factor.entries.back().push_back({left, {}});
       }
@@ -361,20 +368,20 @@ class Check {
       }
     }
     std::size_t size = 1;
-    for (const int u : out.scope) size *= domains_[at(u)].size();
+    for (const int u : out.scope) size *= domains_[to_index(u)].size();
     out.entries.resize(size);
     std::vector<std::size_t> place(out.scope.size(), 0);
     for (Sums& entry : out.entries) {
-      for (std::size_t x = 0; x < domains_[at(v)].size(); ++x) {
+      for (std::size_t x = 0; x < domains_[to_index(v)].size(); ++x) {
         Sums sums = {Sum{}};
         for (const Factor& factor : factors) {
           std::size_t index = 0;
           for (const int u : factor.scope) {
             const std::size_t own =
                 u == v ? x
-                       : place[at(static_cast<int>(std::ranges::find(out.scope, u) -
-                                                   out.scope.begin()))];
-            index = index * domains_[at(u)].size() + own;
+                       : place[to_index(static_cast<int>(std::ranges::find(out.scope, u) -
+                                                         out.scope.begin()))];
+            index = index * domains_[to_index(u)].size() + own;
           }
           sums = combined(sums, factor.entries[index]);
           if (sums.empty()) break;
@@ -382,7 +389,7 @@ class Check {
         for (const Sum& sum : sums) add(entry, sum);
       }
       for (std::size_t d = out.scope.size(); d-- > 0;) {
-        if (++place[d] < domains_[at(out.scope[d])].size()) break;
+        if (++place[d] < domains_[to_index(out.scope[d])].size()) break;
         place[d] = 0;
       }
     }

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "costmodel/base/error.h"
+#include "costmodel/base/index.h"
 #include "costmodel/base/text.h"
 
 namespace shardlab {
@@ -17,8 +18,6 @@ namespace {
 using nlohmann::json;
 
 constexpr int kDigits = 6;  // of written costs; the gap between doubles near 1e9 is 1e-7
-
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 bool is_number(std::string_view word) {
   double value = 0.0;
@@ -136,7 +135,7 @@ class Reader {
       const auto known = numbers_.find(variable);
       if (known == numbers_.end()) at_name.fail("no variable \"" + variable + "\"");
       function.scope.push_back(known->second);
-      size *= at(problem_.network.values(known->second));
+      size *= to_index(problem_.network.values(known->second));
     }
     if (function.scope.size() == 2 && function.scope[0] == function.scope[1]) {
       reader.place("scope").fail("the same variable twice");
@@ -191,7 +190,8 @@ class Reader {
       for (std::size_t d = 0; d + 1 < step; ++d) {
         const int variable = function.scope[d];
         const int taken = value(variable, costs[i + d], place.at(i + d));
-        index = index * at(problem_.network.values(variable)) + static_cast<std::size_t>(taken);
+        index =
+            index * to_index(problem_.network.values(variable)) + static_cast<std::size_t>(taken);
       }
       function.costs[index] = cost(costs[i + step - 1], place.at(i + step - 1));
     }
@@ -300,7 +300,7 @@ std::string write_cfn(const CostNetwork& network, const std::string& name) {
   std::vector<double> of_table;
   for (const CostTable& table : network.tables()) of_table.push_back(most(table.costs));
   for (int v = 0; v < network.variables(); ++v) limit += most(network.costs(v));
-  for (const CostEdge& edge : network.edges()) limit += of_table[at(edge.table)];
+  for (const CostEdge& edge : network.edges()) limit += of_table[to_index(edge.table)];
   limit = std::ceil(limit);
   const auto quoted = [](const std::string& text) {
     return json(text).dump(-1, ' ', false, json::error_handler_t::replace);
@@ -333,7 +333,8 @@ std::string write_cfn(const CostNetwork& network, const std::string& name) {
   for (std::size_t e = 0; e < network.edges().size(); ++e) {
     const CostEdge& edge = network.edges()[e];
     out += ",\n\"e" + std::to_string(e) + "\":{\"scope\":[" + quoted(network.name(edge.first)) +
-           "," + quoted(network.name(edge.second)) + "],\"costs\":[" + texts[at(edge.table)] + "]}";
+           "," + quoted(network.name(edge.second)) + "],\"costs\":[" + texts[to_index(edge.table)] +
+           "]}";
   }
   return out + "}}\n";
 }

@@ -10,6 +10,7 @@
 #include <set>
 
 #include "costmodel/base/error.h"
+#include "costmodel/base/index.h"
 #include "strategies/solvers/budget_search.h"
 #include "strategies/solvers/exact.h"
 
@@ -18,8 +19,6 @@ namespace {
 
 using Parts = std::vector<ConflictPart>;
 using Kind = ConflictPart::Kind;
-
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 class Conflicts {
  public:
@@ -42,7 +41,7 @@ class Conflicts {
         }
       }
       for (int e = 0; e < static_cast<int>(network_.edges().size()); ++e) {
-        const CostTable& table = network_.tables()[at(network_.edges()[at(e)].table)];
+        const CostTable& table = network_.tables()[to_index(network_.edges()[to_index(e)].table)];
         if (std::ranges::find(table.costs, kForbidden) != table.costs.end()) {
           parts.push_back({Kind::kEdge, e});
         }
@@ -90,15 +89,16 @@ class Conflicts {
       if (each.kind == Kind::kVariable) {
         const int v = number(each.index);
         for (int x = 0; x < network_.values(each.index); ++x) {
-          if (network_.costs(each.index)[at(x)] == kForbidden) part.add_cost(v, x, kForbidden);
+          if (network_.costs(each.index)[to_index(x)] == kForbidden)
+            part.add_cost(v, x, kForbidden);
         }
       } else if (each.kind == Kind::kRestriction) {
-        restrictions.push_back(restrictions_[at(each.index)]);
+        restrictions.push_back(restrictions_[to_index(each.index)]);
         restrictions.back().variable = number(restrictions.back().variable);
       } else if (each.kind == Kind::kEdge) {
-        const CostEdge& edge = network_.edges()[at(each.index)];
+        const CostEdge& edge = network_.edges()[to_index(each.index)];
         if (!tables.contains(edge.table)) {
-          const CostTable& table = network_.tables()[at(edge.table)];
+          const CostTable& table = network_.tables()[to_index(edge.table)];
           std::vector<double> costs = table.costs;
           for (double& cost : costs) cost = cost < kForbidden ? 0.0 : kForbidden;
           tables[edge.table] = part.add_table(table.rows, table.columns, std::move(costs));
@@ -106,7 +106,7 @@ class Conflicts {
         const int first = number(edge.first);
         part.add_edge(first, number(edge.second), tables[edge.table]);
       } else {
-        Budget budget = network_.budgets()[at(each.index)];
+        Budget budget = network_.budgets()[to_index(each.index)];
         for (Budget::Weights& weights : budget.weights) weights.variable = number(weights.variable);
         part.add_budget(std::move(budget));
       }
@@ -126,13 +126,13 @@ class Conflicts {
     const std::optional<int> budget = budget_out_of_reach(network_, restrictions_);
     if (!budget) return {};
     Parts parts = {{Kind::kBudget, *budget}};
-    for (const Budget::Weights& weights : network_.budgets()[at(*budget)].weights) {
+    for (const Budget::Weights& weights : network_.budgets()[to_index(*budget)].weights) {
       const auto costs = network_.costs(weights.variable);
       if (std::ranges::find(costs, kForbidden) != costs.end()) {
         parts.push_back({Kind::kVariable, weights.variable});
       }
       for (int r = 0; r < static_cast<int>(restrictions_.size()); ++r) {
-        if (restrictions_[at(r)].variable == weights.variable) {
+        if (restrictions_[to_index(r)].variable == weights.variable) {
           parts.push_back({Kind::kRestriction, r});
         }
       }
@@ -152,24 +152,25 @@ class Conflicts {
     std::vector<std::vector<Reason>> values;
     int order = 0;
     for (int v = 0; v < network_.variables(); ++v) {
-      values.emplace_back(at(network_.values(v)));
+      values.emplace_back(to_index(network_.values(v)));
       for (int x = 0; x < network_.values(v); ++x) {
-        if (network_.costs(v)[at(x)] == kForbidden) {
-          values[at(v)][at(x)] = {{Kind::kVariable, v}, true, order++};
+        if (network_.costs(v)[to_index(x)] == kForbidden) {
+          values[to_index(v)][to_index(x)] = {{Kind::kVariable, v}, true, order++};
         }
       }
     }
     for (std::size_t r = 0; r < restrictions_.size(); ++r) {
       const Restriction& restriction = restrictions_[r];
       for (int x = 0; x < network_.values(restriction.variable); ++x) {
-        Reason& reason = values[at(restriction.variable)][at(x)];
+        Reason& reason = values[to_index(restriction.variable)][to_index(x)];
         if (!reason.gone && !std::ranges::binary_search(restriction.allowed, x)) {
           reason = {{Kind::kRestriction, static_cast<int>(r)}, true, order++};
         }
       }
     }
     const auto empty = [&](int v) {
-      return std::ranges::all_of(values[at(v)], [](const Reason& reason) { return reason.gone; });
+      return std::ranges::all_of(values[to_index(v)],
+                                 [](const Reason& reason) { return reason.gone; });
     };
     for (int v = 0; v < network_.variables(); ++v) {
       if (empty(v)) return reasons_of(v, values);
@@ -177,21 +178,21 @@ class Conflicts {
     for (bool again = true; again;) {
       again = false;
       for (int e = 0; e < static_cast<int>(network_.edges().size()); ++e) {
-        const CostEdge& edge = network_.edges()[at(e)];
-        const CostTable& table = network_.tables()[at(edge.table)];
+        const CostEdge& edge = network_.edges()[to_index(e)];
+        const CostTable& table = network_.tables()[to_index(edge.table)];
         for (const bool of_first : {true, false}) {
           const int own = of_first ? edge.first : edge.second;
           const int other = of_first ? edge.second : edge.first;
           bool any = false;
           for (int x = 0; x < network_.values(own); ++x) {
-            if (values[at(own)][at(x)].gone) continue;
+            if (values[to_index(own)][to_index(x)].gone) continue;
             bool partner = false;
             for (int y = 0; y < network_.values(other) && !partner; ++y) {
-              partner = !values[at(other)][at(y)].gone &&
+              partner = !values[to_index(other)][to_index(y)].gone &&
                         (of_first ? table.at(x, y) : table.at(y, x)) < kForbidden;
             }
             if (partner) continue;
-            values[at(own)][at(x)] = {{Kind::kEdge, e}, true, order++};
+            values[to_index(own)][to_index(x)] = {{Kind::kEdge, e}, true, order++};
             any = true;
           }
           again = again || any;
@@ -214,15 +215,15 @@ class Conflicts {
     while (!open.empty()) {
       const auto value = open.back();
       open.pop_back();
-      const Reason& reason = values[at(value.first)][at(value.second)];
+      const Reason& reason = values[to_index(value.first)][to_index(value.second)];
       if (std::ranges::find(parts, reason.part) == parts.end()) parts.push_back(reason.part);
       if (reason.part.kind != Kind::kEdge) continue;
-      const CostEdge& edge = network_.edges()[at(reason.part.index)];
-      const CostTable& table = network_.tables()[at(edge.table)];
+      const CostEdge& edge = network_.edges()[to_index(reason.part.index)];
+      const CostTable& table = network_.tables()[to_index(edge.table)];
       const bool of_first = edge.first == value.first;
       const int other = of_first ? edge.second : edge.first;
       for (int y = 0; y < network_.values(other); ++y) {
-        const Reason& partner = values[at(other)][at(y)];
+        const Reason& partner = values[to_index(other)][to_index(y)];
         const double cost = of_first ? table.at(value.second, y) : table.at(y, value.second);
         if (cost < kForbidden && partner.gone && partner.order < reason.order) push(other, y);
       }
@@ -248,11 +249,11 @@ std::string describe(const ConflictPart& part, const CostNetwork& network,
     case Kind::kVariable:
       return "forbidden values of " + quoted(part.index);
     case Kind::kEdge: {
-      const CostEdge& edge = network.edges()[at(part.index)];
+      const CostEdge& edge = network.edges()[to_index(part.index)];
       return "forbidden pairs of " + quoted(edge.first) + " and " + quoted(edge.second);
     }
     case Kind::kRestriction: {
-      const Restriction& restriction = restrictions[at(part.index)];
+      const Restriction& restriction = restrictions[to_index(part.index)];
       std::string values;
       for (const int x : restriction.allowed) {
         values += (values.empty() ? "" : ", ") + network.value_name(restriction.variable, x);
@@ -263,7 +264,7 @@ std::string describe(const ConflictPart& part, const CostNetwork& network,
     case Kind::kBudget:
       break;
   }
-  const Budget& budget = network.budgets()[at(part.index)];
+  const Budget& budget = network.budgets()[to_index(part.index)];
   const std::int64_t least = least_weight(network, budget, restrictions);
   return "budget \"" + budget.name + "\" of " + std::to_string(budget.limit) +
          (least > budget.limit ? " (the least possible is " + std::to_string(least) + ")" : "");

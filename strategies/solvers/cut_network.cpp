@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "costmodel/base/error.h"
+#include "costmodel/base/index.h"
 #include "strategies/solvers/key_index.h"
 
 namespace shardlab {
@@ -17,8 +18,6 @@ std::uint64_t memo_key(int table, int a, int b) {
   return (static_cast<std::uint64_t>(table) << 2 * kIdBits) |
          (static_cast<std::uint64_t>(a) << kIdBits) | static_cast<std::uint64_t>(b);
 }
-
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 }  // namespace
 
@@ -35,7 +34,7 @@ class ValueSets {
         sets.emplace_back(values.begin(), values.end());
         return known;
       }
-      if (std::ranges::equal(sets[at(known)], values)) return known;
+      if (std::ranges::equal(sets[to_index(known)], values)) return known;
     }
   }
   std::vector<std::vector<int>> sets;
@@ -70,15 +69,16 @@ void CutNetwork::make_consistent(const CostNetwork& network, ValueSets& sets) {
   const auto revise = [&](const CostEdge& edge, int side) {
     const int own = side == 0 ? edge.first : edge.second;
     const int other = side == 0 ? edge.second : edge.first;
-    int& known = memo[side][memo_key(edge.table, set_of_[at(own)], set_of_[at(other)])];
+    int& known = memo[side][memo_key(edge.table, set_of_[to_index(own)], set_of_[to_index(other)])];
     if (known < 0) {
-      supported(network.tables()[at(edge.table)], side == 0, sets.sets[at(set_of_[at(own)])],
-                sets.sets[at(set_of_[at(other)])], kept);
+      supported(network.tables()[to_index(edge.table)], side == 0,
+                sets.sets[to_index(set_of_[to_index(own)])],
+                sets.sets[to_index(set_of_[to_index(other)])], kept);
       known = sets.id(kept);
     }
-    if (known == set_of_[at(own)]) return false;
-    set_of_[at(own)] = known;
-    if (sets.sets[at(known)].empty()) wiped_out_ = own;
+    if (known == set_of_[to_index(own)]) return false;
+    set_of_[to_index(own)] = known;
+    if (sets.sets[to_index(known)].empty()) wiped_out_ = own;
     return true;
   };
   int step = 0;  // counts edges looked at, so that "changed since" is one comparison
@@ -88,17 +88,18 @@ void CutNetwork::make_consistent(const CostNetwork& network, ValueSets& sets) {
       for (std::size_t i = 0; i < edges.size(); ++i) {
         const std::size_t e = pass == 0 ? i : edges.size() - 1 - i;
         const CostEdge& edge = edges[e];
-        if (std::max(changed[at(edge.first)], changed[at(edge.second)]) <= seen[e]) continue;
+        if (std::max(changed[to_index(edge.first)], changed[to_index(edge.second)]) <= seen[e])
+          continue;
         ++step;
         for (int side = 0; side < 2; ++side) {
           if (!revise(edge, side)) continue;
           if (wiped_out_ >= 0) return;
-          changed[at(side == 0 ? edge.first : edge.second)] = step;
+          changed[to_index(side == 0 ? edge.first : edge.second)] = step;
           again = true;
         }
         // Its own revisions leave it consistent but for the first side, which is revised last too.
-        if (changed[at(edge.second)] == step) {
-          if (revise(edge, 0)) changed[at(edge.first)] = step;
+        if (changed[to_index(edge.second)] == step) {
+          if (revise(edge, 0)) changed[to_index(edge.first)] = step;
           if (wiped_out_ >= 0) return;
         }
         seen[e] = step;
@@ -144,14 +145,15 @@ void CutNetwork::cut_tables(const CostNetwork& network) {
   std::vector<CutTable> cuts;
   edges_.reserve(network.edges().size());
   for (const CostEdge& edge : network.edges()) {
-    int& id = ids[memo_key(edge.table, set_of_[at(edge.first)], set_of_[at(edge.second)])];
+    int& id =
+        ids[memo_key(edge.table, set_of_[to_index(edge.first)], set_of_[to_index(edge.second)])];
     if (id < 0) {
       id = static_cast<int>(cuts.size());
-      const CostTable& table = network.tables()[at(edge.table)];
+      const CostTable& table = network.tables()[to_index(edge.table)];
       cuts.push_back(add_table(values(edge.first), values(edge.second),
                                [&](int x, int y) { return table.at(x, y); }));
     }
-    const CutTable& cut = cuts[at(id)];
+    const CutTable& cut = cuts[to_index(id)];
     if (edge.first < edge.second) {
       add_edge(edge.first, edge.second, cut);
     } else {
@@ -163,13 +165,15 @@ void CutNetwork::cut_tables(const CostNetwork& network) {
 void CutNetwork::list_edges() {
   for (Lists* lists : {&earlier_, &later_}) {
     lists->begin.assign(set_of_.size() + 1, 0);
-    const auto end = [&](const CutEdge& edge) { return at(lists == &earlier_ ? edge.b : edge.a); };
+    const auto end = [&](const CutEdge& edge) {
+      return to_index(lists == &earlier_ ? edge.b : edge.a);
+    };
     for (const CutEdge& edge : edges_) ++lists->begin[end(edge) + 1];
     std::partial_sum(lists->begin.begin(), lists->begin.end(), lists->begin.begin());
     std::vector<int> next(lists->begin.begin(), lists->begin.end() - 1);
     lists->edges.resize(edges_.size());
     for (std::size_t e = 0; e < edges_.size(); ++e) {
-      lists->edges[at(next[end(edges_[e])]++)] = static_cast<int>(e);
+      lists->edges[to_index(next[end(edges_[e])]++)] = static_cast<int>(e);
     }
   }
 }
@@ -187,10 +191,10 @@ CutNetwork::CutNetwork(const CostNetwork& network, std::span<const Restriction> 
     if (finite.empty()) wiped_out_ = v;
   }
   for (const Restriction& restriction : restrictions) {
-    const std::vector<int> before = sets.sets[at(set_of_[at(restriction.variable)])];
+    const std::vector<int> before = sets.sets[to_index(set_of_[to_index(restriction.variable)])];
     finite.clear();
     std::ranges::set_intersection(before, restriction.allowed, std::back_inserter(finite));
-    set_of_[at(restriction.variable)] = sets.id(finite);
+    set_of_[to_index(restriction.variable)] = sets.id(finite);
     if (finite.empty()) wiped_out_ = restriction.variable;
   }
   if (wiped_out_ < 0) make_consistent(network, sets);
@@ -200,7 +204,7 @@ CutNetwork::CutNetwork(const CostNetwork& network, std::span<const Restriction> 
   for (int v = 0; v < network.variables(); ++v) {
     first_.push_back(costs_.size());
     const std::span<const double> costs = network.costs(v);
-    for (const int x : values(v)) costs_.push_back(costs[at(x)]);
+    for (const int x : values(v)) costs_.push_back(costs[to_index(x)]);
   }
   first_.push_back(costs_.size());
   cut_tables(network);
@@ -217,11 +221,11 @@ CutNetwork::CutNetwork(const CutNetwork& whole, std::span<const std::vector<int>
     const std::span<const int> values = whole.values(v);
     own.clear();
     first_.push_back(costs_.size());
-    for (const int x : kept[at(v)]) {
-      own.push_back(values[at(x)]);
-      costs_.push_back(whole.costs_[whole.first(v) + at(x)]);
+    for (const int x : kept[to_index(v)]) {
+      own.push_back(values[to_index(x)]);
+      costs_.push_back(whole.costs_[whole.first(v) + to_index(x)]);
     }
-    positions_of.push_back(positions.id(kept[at(v)]));
+    positions_of.push_back(positions.id(kept[to_index(v)]));
     set_of_.push_back(sets.id(own));
   }
   first_.push_back(costs_.size());
@@ -234,15 +238,15 @@ CutNetwork::CutNetwork(const CutNetwork& whole, std::span<const std::vector<int>
   for (const CutEdge& edge : whole.edges_) {
     int& table = tables[edge.a_major];
     if (table < 0) table = count++;
-    int& id = ids[memo_key(table, positions_of[at(edge.a)], positions_of[at(edge.b)])];
+    int& id = ids[memo_key(table, positions_of[to_index(edge.a)], positions_of[to_index(edge.b)])];
     if (id < 0) {
       id = static_cast<int>(cuts.size());
       const double* costs = whole.pool() + edge.a_major;
-      cuts.push_back(add_table(kept[at(edge.a)], kept[at(edge.b)], [&](int x, int y) {
-        return costs[at(x) * at(edge.b_values) + at(y)];
+      cuts.push_back(add_table(kept[to_index(edge.a)], kept[to_index(edge.b)], [&](int x, int y) {
+        return costs[to_index(x) * to_index(edge.b_values) + to_index(y)];
       }));
     }
-    add_edge(edge.a, edge.b, cuts[at(id)]);
+    add_edge(edge.a, edge.b, cuts[to_index(id)]);
   }
   list_edges();
 }
@@ -252,7 +256,7 @@ CutNetwork::CutNetwork(const CutNetwork& whole, std::span<const int> nodes,
     : sets_(whole.sets_), pool_(whole.pool_) {
   for (const int v : nodes) {
     first_.push_back(costs_.size());
-    set_of_.push_back(whole.set_of_[at(v)]);
+    set_of_.push_back(whole.set_of_[to_index(v)]);
     const auto begin = whole.costs_.begin() + static_cast<std::ptrdiff_t>(whole.first(v));
     costs_.insert(costs_.end(), begin, begin + static_cast<std::ptrdiff_t>(whole.values(v).size()));
   }
@@ -271,12 +275,12 @@ CutNetwork::CutNetwork(const CutNetwork& whole, std::span<const int> nodes,
 double CutNetwork::cost(std::span<const int> positions, std::span<const double> extra) const {
   double sum = 0.0;
   for (int v = 0; v < nodes(); ++v) {
-    const std::size_t place = first(v) + at(positions[at(v)]);
+    const std::size_t place = first(v) + to_index(positions[to_index(v)]);
     sum += costs_[place] + (extra.empty() ? 0.0 : extra[place]);
   }
   for (const CutEdge& edge : edges_) {
-    sum += pool_[edge.a_major + at(positions[at(edge.a)]) * at(edge.b_values) +
-                 at(positions[at(edge.b)])];
+    sum += pool_[edge.a_major + to_index(positions[to_index(edge.a)]) * to_index(edge.b_values) +
+                 to_index(positions[to_index(edge.b)])];
   }
   return sum;
 }

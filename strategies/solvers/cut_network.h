@@ -17,6 +17,7 @@
 #include <span>
 #include <vector>
 
+#include "costmodel/base/index.h"
 #include "strategies/solvers/network.h"
 
 namespace shardlab {
@@ -56,9 +57,9 @@ class CutNetwork {
 
   [[nodiscard]] int nodes() const { return static_cast<int>(set_of_.size()); }
   [[nodiscard]] std::span<const int> values(int node) const {
-    return sets_[static_cast<std::size_t>(set_of_[static_cast<std::size_t>(node)])];
+    return sets_[to_index(set_of_[to_index(node)])];
   }
-  [[nodiscard]] std::size_t first(int node) const { return first_[static_cast<std::size_t>(node)]; }
+  [[nodiscard]] std::size_t first(int node) const { return first_[to_index(node)]; }
   [[nodiscard]] std::size_t values() const { return first_.back(); }  // of all nodes
   [[nodiscard]] const std::vector<double>& costs() const { return costs_; }
   [[nodiscard]] const std::vector<CutEdge>& edges() const { return edges_; }

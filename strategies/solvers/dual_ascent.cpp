@@ -6,10 +6,10 @@
 #include <cmath>
 #include <utility>
 
+#include "costmodel/base/index.h"
+
 namespace shardlab {
 namespace {
-
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 constexpr double lower(double a, double b) { return a < b ? a : b; }
 
@@ -28,7 +28,7 @@ SHARDLAB_WIDE_VECTORS void least(const double* __restrict table, const double* _
   for (int x = 0; x < inner; ++x) out[x] = table[x] - message[0];
   table += inner;
   int y = 1;
-  for (; y + 4 <= outer; y += 4, table += 4 * at(inner)) {
+  for (; y + 4 <= outer; y += 4, table += 4 * to_index(inner)) {
     const double* __restrict second = table + inner;
     const double* __restrict third = second + inner;
     const double* __restrict fourth = third + inner;
@@ -95,7 +95,7 @@ double DualAscent::sweep(Decoding decoding) {
   double bound = 0.0;
   bool decodes = decoding == Decoding::kYes;
   const int nodes = cut_.nodes();
-  if (decodes) decoded_.assign(at(nodes), 0);
+  if (decodes) decoded_.assign(to_index(nodes), 0);
   for (int i = 0; i < nodes; ++i) {
     const int v = forwards_ ? i : nodes - 1 - i;
     const std::span<const int> behind = forwards_ ? cut_.earlier(v) : cut_.later(v);
@@ -105,27 +105,28 @@ double DualAscent::sweep(Decoding decoding) {
     std::copy_n(costs_.data() + cut_.first(v), count, theta);
     // Edges ahead hold what the sweep the other way collected, but for the very first.
     for (const int e : ahead) {
-      if (fresh_) collect(edges[at(e)], !forwards_);
-      const double* own = messages_.data() + own_message(edges[at(e)], forwards_);
+      if (fresh_) collect(edges[to_index(e)], !forwards_);
+      const double* own = messages_.data() + own_message(edges[to_index(e)], forwards_);
       for (std::size_t x = 0; x < count; ++x) theta[x] += own[x];
     }
     if (decodes) std::copy_n(theta, count, choice_.data());
     for (const int e : behind) {
-      collect(edges[at(e)], forwards_);
-      const double* own = messages_.data() + own_message(edges[at(e)], !forwards_);
+      collect(edges[to_index(e)], forwards_);
+      const double* own = messages_.data() + own_message(edges[to_index(e)], !forwards_);
       for (std::size_t x = 0; x < count; ++x) theta[x] += own[x];
     }
     if (decodes) {
       double* choice = choice_.data();
       for (const int e : behind) {
-        const CutEdge& edge = edges[at(e)];
-        const int taken = decoded_[at(forwards_ ? edge.a : edge.b)];
-        const double* row = pool + (forwards_ ? edge.a_major : edge.b_major) + at(taken) * count;
+        const CutEdge& edge = edges[to_index(e)];
+        const int taken = decoded_[to_index(forwards_ ? edge.a : edge.b)];
+        const double* row =
+            pool + (forwards_ ? edge.a_major : edge.b_major) + to_index(taken) * count;
         for (std::size_t x = 0; x < count; ++x) choice[x] += row[x];
       }
       const auto best = std::min_element(choice, choice + count) - choice;
       decodes = choice[best] < kForbidden;
-      decoded_[at(v)] = static_cast<int>(best);
+      decoded_[to_index(v)] = static_cast<int>(best);
     }
     const double low = least_of(theta, count);
     bound += low;
@@ -133,7 +134,7 @@ double DualAscent::sweep(Decoding decoding) {
     const double share = 1.0 / static_cast<double>(std::max(behind.size(), ahead.size()));
     for (std::size_t x = 0; x < count; ++x) theta[x] = share * (theta[x] - low);
     for (const int e : ahead) {
-      double* own = messages_.data() + own_message(edges[at(e)], forwards_);
+      double* own = messages_.data() + own_message(edges[to_index(e)], forwards_);
       for (std::size_t x = 0; x < count; ++x) own[x] -= theta[x];
     }
   }
@@ -150,9 +151,9 @@ Reparametrisation DualAscent::reparametrised() const {
   out.messages = messages_;
   for (const CutEdge& edge : cut_.edges()) {
     double* a = out.node.data() + cut_.first(edge.a);
-    for (int x = 0; x < edge.a_values; ++x) a[x] += messages_[edge.a_message + at(x)];
+    for (int x = 0; x < edge.a_values; ++x) a[x] += messages_[edge.a_message + to_index(x)];
     double* b = out.node.data() + cut_.first(edge.b);
-    for (int y = 0; y < edge.b_values; ++y) b[y] += messages_[edge.b_message + at(y)];
+    for (int y = 0; y < edge.b_values; ++y) b[y] += messages_[edge.b_message + to_index(y)];
   }
   for (int v = 0; v < cut_.nodes(); ++v) {
     double* own = out.node.data() + cut_.first(v);
@@ -173,8 +174,8 @@ Reparametrisation DualAscent::reparametrised() const {
       double* own = out.own.data() + place;
       least(cut_.pool() + (to_b ? edge.a_major : edge.b_major),
             messages_.data() + (to_b ? edge.a_message : edge.b_message), outer, inner, own);
-      for (int x = 0; x < inner; ++x) own[x] -= messages_[place + at(x)];
-      if (!to_b) low = least_of(own, at(inner));
+      for (int x = 0; x < inner; ++x) own[x] -= messages_[place + to_index(x)];
+      if (!to_b) low = least_of(own, to_index(inner));
       double* sum = out.excess.data() + cut_.first(to_b ? edge.b : edge.a);
       for (int x = 0; x < inner; ++x) {
         own[x] -= low;

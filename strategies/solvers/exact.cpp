@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "costmodel/base/error.h"
+#include "costmodel/base/index.h"
 #include "strategies/solvers/budget_search.h"
 #include "strategies/solvers/certificate.h"
 #include "strategies/solvers/list_elimination.h"
@@ -15,13 +16,11 @@
 namespace shardlab {
 namespace {
 
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
-
 Assignment values_of(const CutNetwork& cut, const std::vector<int>& positions) {
   Assignment out;
   out.reserve(positions.size());
   for (std::size_t v = 0; v < positions.size(); ++v) {
-    out.push_back(cut.values(static_cast<int>(v))[at(positions[v])]);
+    out.push_back(cut.values(static_cast<int>(v))[to_index(positions[v])]);
   }
   return out;
 }
@@ -31,11 +30,11 @@ Assignment values_of(const CutNetwork& cut, const std::vector<int>& positions) {
 double agreement(const CostNetwork& network, const Assignment& assignment) {
   double sum = std::abs(network.constant());
   for (int v = 0; v < network.variables(); ++v) {
-    sum += std::abs(network.costs(v)[at(assignment[at(v)])]);
+    sum += std::abs(network.costs(v)[to_index(assignment[to_index(v)])]);
   }
   for (const CostEdge& edge : network.edges()) {
-    sum += std::abs(network.tables()[at(edge.table)].at(assignment[at(edge.first)],
-                                                        assignment[at(edge.second)]));
+    sum += std::abs(network.tables()[to_index(edge.table)].at(assignment[to_index(edge.first)],
+                                                              assignment[to_index(edge.second)]));
   }
   return 2e-9 * sum + 1e-12;
 }
@@ -48,18 +47,19 @@ std::vector<int> text_ranks(const CostNetwork& network, const CutNetwork& cut,
   const SmallNetwork& small = search.tied().network();
   for (std::size_t i = 0; i < search.tied().nodes().size(); ++i) {
     const int v = search.tied().nodes()[i];
-    std::vector<int>& order = of_domain[at(network.domain(v))];
+    std::vector<int>& order = of_domain[to_index(network.domain(v))];
     if (order.empty()) {
       const std::vector<std::string>& names = network.domain_names(v);
       std::vector<int> sorted(names.size());
       std::iota(sorted.begin(), sorted.end(), 0);
-      std::ranges::stable_sort(sorted, {}, [&](int x) { return names[at(x)]; });
+      std::ranges::stable_sort(sorted, {}, [&](int x) { return names[to_index(x)]; });
       order.resize(names.size());
-      for (std::size_t r = 0; r < sorted.size(); ++r) order[at(sorted[r])] = static_cast<int>(r);
+      for (std::size_t r = 0; r < sorted.size(); ++r)
+        order[to_index(sorted[r])] = static_cast<int>(r);
     }
     for (int x = 0; x < small.values(static_cast<int>(i)); ++x) {
-      const int position = search.position(v, search.tied().kept()[at(v)][at(x)]);
-      ranks.push_back(order[at(cut.values(v)[at(position)])]);
+      const int position = search.position(v, search.tied().kept()[to_index(v)][to_index(x)]);
+      ranks.push_back(order[to_index(cut.values(v)[to_index(position)])]);
     }
   }
   return ranks;
@@ -74,14 +74,14 @@ std::vector<double> ExactSolver::start(const CutNetwork& cut) const {
     const CutEdge& to = cut.edges()[e];
     const bool in_order = network_.edges()[e].first == to.a;
     const std::size_t first = places_[e];
-    const std::size_t second = first + at(network_.values(network_.edges()[e].first));
+    const std::size_t second = first + to_index(network_.values(network_.edges()[e].first));
     const std::span<const int> a = cut.values(to.a);
     const std::span<const int> b = cut.values(to.b);
     for (std::size_t x = 0; x < a.size(); ++x) {
-      out[to.a_message + x] = messages_[(in_order ? first : second) + at(a[x])];
+      out[to.a_message + x] = messages_[(in_order ? first : second) + to_index(a[x])];
     }
     for (std::size_t y = 0; y < b.size(); ++y) {
-      out[to.b_message + y] = messages_[(in_order ? second : first) + at(b[y])];
+      out[to.b_message + y] = messages_[(in_order ? second : first) + to_index(b[y])];
     }
   }
   return out;
@@ -92,7 +92,7 @@ void ExactSolver::keep(const CutNetwork& cut, const std::vector<double>& message
     std::size_t next = 0;
     for (const CostEdge& edge : network_.edges()) {
       places_.push_back(next);
-      next += at(network_.values(edge.first)) + at(network_.values(edge.second));
+      next += to_index(network_.values(edge.first)) + to_index(network_.values(edge.second));
     }
     messages_.assign(next, 0.0);
   }
@@ -100,14 +100,14 @@ void ExactSolver::keep(const CutNetwork& cut, const std::vector<double>& message
     const CutEdge& from = cut.edges()[e];
     const bool in_order = network_.edges()[e].first == from.a;
     const std::size_t first = places_[e];
-    const std::size_t second = first + at(network_.values(network_.edges()[e].first));
+    const std::size_t second = first + to_index(network_.values(network_.edges()[e].first));
     const std::span<const int> a = cut.values(from.a);
     const std::span<const int> b = cut.values(from.b);
     for (std::size_t x = 0; x < a.size(); ++x) {
-      messages_[(in_order ? first : second) + at(a[x])] = messages[from.a_message + x];
+      messages_[(in_order ? first : second) + to_index(a[x])] = messages[from.a_message + x];
     }
     for (std::size_t y = 0; y < b.size(); ++y) {
-      messages_[(in_order ? second : first) + at(b[y])] = messages[from.b_message + y];
+      messages_[(in_order ? second : first) + to_index(b[y])] = messages[from.b_message + y];
     }
   }
 }

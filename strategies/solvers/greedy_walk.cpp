@@ -5,22 +5,21 @@
 #include <queue>
 
 #include "costmodel/base/error.h"
+#include "costmodel/base/index.h"
 
 namespace shardlab {
 namespace {
 
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
-
 // Edges by the end that the walk decides last; those between given variables are nobody's.
 std::vector<std::vector<int>> edges_by_decider(const CostNetwork& network,
                                                const Assignment& given) {
-  std::vector<std::vector<int>> edges(at(network.variables()));
+  std::vector<std::vector<int>> edges(to_index(network.variables()));
   for (std::size_t e = 0; e < network.edges().size(); ++e) {
     const CostEdge& edge = network.edges()[e];
-    const int first = given[at(edge.first)] < 0 ? edge.first : -1;
-    const int second = given[at(edge.second)] < 0 ? edge.second : -1;
+    const int first = given[to_index(edge.first)] < 0 ? edge.first : -1;
+    const int second = given[to_index(edge.second)] < 0 ? edge.second : -1;
     const int decider = std::max(first, second);
-    if (decider >= 0) edges[at(decider)].push_back(static_cast<int>(e));
+    if (decider >= 0) edges[to_index(decider)].push_back(static_cast<int>(e));
   }
   return edges;
 }
@@ -28,12 +27,12 @@ std::vector<std::vector<int>> edges_by_decider(const CostNetwork& network,
 // What a value costs where it is chosen: its own, and to all that is decided.
 double local_cost(const CostNetwork& network, std::span<const int> edges, const Assignment& decided,
                   int variable, int value) {
-  double cost = network.costs(variable)[at(value)];
+  double cost = network.costs(variable)[to_index(value)];
   for (const int e : edges) {
-    const CostEdge& edge = network.edges()[at(e)];
-    const int row = edge.first == variable ? value : decided[at(edge.first)];
-    const int column = edge.second == variable ? value : decided[at(edge.second)];
-    cost += network.tables()[at(edge.table)].at(row, column);
+    const CostEdge& edge = network.edges()[to_index(e)];
+    const int row = edge.first == variable ? value : decided[to_index(edge.first)];
+    const int column = edge.second == variable ? value : decided[to_index(edge.second)];
+    cost += network.tables()[to_index(edge.table)].at(row, column);
   }
   return cost;
 }
@@ -59,7 +58,7 @@ class Completions {
     }
     std::vector<Restriction> fixed;
     for (int v = 0; v < network_.variables(); ++v) {
-      if (given_[at(v)] >= 0 || v < length) fixed.push_back({v, {walk_[at(v)]}});
+      if (given_[to_index(v)] >= 0 || v < length) fixed.push_back({v, {walk_[to_index(v)]}});
     }
     ExactSolution best = solver_.solve({.restrictions = std::move(fixed), .explain = false});
     SHARDLAB_CHECK(best.feasible, "the walk itself completes its first ", length, " variables");
@@ -92,13 +91,13 @@ GreedyWalk greedy_walk(const CostNetwork& network, const Assignment& given) {
   const std::vector<std::vector<int>> edges = edges_by_decider(network, given);
   GreedyWalk walk{.assignment = given, .stuck = {}};
   for (int v = 0; v < network.variables(); ++v) {
-    if (given[at(v)] >= 0) continue;
+    if (given[to_index(v)] >= 0) continue;
     double least = kForbidden;
     for (int x = 0; x < network.values(v); ++x) {
-      const double cost = local_cost(network, edges[at(v)], walk.assignment, v, x);
+      const double cost = local_cost(network, edges[to_index(v)], walk.assignment, v, x);
       if (!(cost < least)) continue;
       least = cost;
-      walk.assignment[at(v)] = x;
+      walk.assignment[to_index(v)] = x;
     }
     if (least == kForbidden) return {.assignment = {}, .stuck = v};
   }
@@ -125,9 +124,9 @@ GreedyRegret greedy_regret(const CostNetwork& network, ExactSolver& solver, cons
       const int v = worst.begin;
       const RankedAssignment& before = completions.of(v);
       ChoiceRegret choice{.first = v, .last = v, .regret_us = worst.regret_us};
-      choice.instead = before.assignment[at(v)];
-      choice.local_us = local_cost(network, edges[at(v)], walk, v, choice.instead) -
-                        local_cost(network, edges[at(v)], walk, v, walk[at(v)]);
+      choice.instead = before.assignment[to_index(v)];
+      choice.local_us = local_cost(network, edges[to_index(v)], walk, v, choice.instead) -
+                        local_cost(network, edges[to_index(v)], walk, v, walk[to_index(v)]);
       choice.later_us = choice.regret_us + choice.local_us;
       regret.choices.push_back(choice);
       continue;

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "costmodel/base/error.h"
+#include "costmodel/base/index.h"
 #include "strategies/solvers/bucket_tree.h"
 
 namespace shardlab {
@@ -183,11 +184,11 @@ class ListElimination {
   void fill(std::size_t i) {
     const BucketTree::Bucket& bucket = tree_.buckets()[i];
     lists_[i].resize(bucket.size);
-    for (const int u : bucket.scope) values_[static_cast<std::size_t>(u)] = 0;
+    for (const int u : bucket.scope) values_[to_index(u)] = 0;
     for (std::size_t k = 0; k < bucket.size; ++k) {
       Items& out = lists_[i][k];
       for (int x = 0; x < network_.values(bucket.node); ++x) {
-        values_[static_cast<std::size_t>(bucket.node)] = x;
+        values_[to_index(bucket.node)] = x;
         const Item first = own(bucket, x);
         if (!algebra_.is_kept(first)) continue;
         Items items = {first};
@@ -201,7 +202,7 @@ class ListElimination {
                          " list items");
       }
       for (std::size_t d = bucket.scope.size(); d-- > 0;) {
-        int& value = values_[static_cast<std::size_t>(bucket.scope[d])];
+        int& value = values_[to_index(bucket.scope[d])];
         if (++value < network_.values(bucket.scope[d])) break;
         value = 0;
       }

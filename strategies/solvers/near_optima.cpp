@@ -5,13 +5,12 @@
 #include <cmath>
 
 #include "costmodel/base/error.h"
+#include "costmodel/base/index.h"
 #include "costmodel/base/parallel.h"
 #include "strategies/solvers/list_elimination.h"
 
 namespace shardlab {
 namespace {
-
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 // Joint costs of one elimination. Status: assumed; a quarter of a second.
 constexpr double kMostWork = 3e7;
@@ -44,7 +43,7 @@ NearOptima::NearOptima(const CostNetwork& network, const CutNetwork& cut, const 
   // A pair's bound is at most its two values' and its own cost: sums of two excesses and one edge.
   for (std::size_t e = 0; e < cut.edges().size(); ++e) {
     const CutEdge& edge = cut.edges()[e];
-    const std::size_t entries = at(edge.a_values) * at(edge.b_values);
+    const std::size_t entries = to_index(edge.a_values) * to_index(edge.b_values);
     for (std::size_t i = 0; i < entries; ++i) {
       const double cost = cut.pool()[edge.a_major + i];
       if (cost < kForbidden) all_ = std::max(all_, std::abs(cost));
@@ -97,14 +96,15 @@ std::vector<double> NearOptima::margins(const Assignment& assignment, const Reso
     for (std::size_t i = 0; i < near->part.nodes().size(); ++i) {
       const int v = near->part.nodes()[i];
       for (int x = 0; x < small.values(static_cast<int>(i)); ++x) {
-        const int value = cut_.values(v)[at(near->part.kept()[at(v)][at(x)])];
-        if (value == assignment[at(v)]) continue;
-        const double above = near->part.base() + least[small.first[i] + at(x)];
+        const int value = cut_.values(v)[to_index(near->part.kept()[to_index(v)][to_index(x)])];
+        if (value == assignment[to_index(v)]) continue;
+        const double above = near->part.base() + least[small.first[i] + to_index(x)];
         if (above > tolerance) continue;  // others may be cheaper
-        margins[at(v)] = std::min(margins[at(v)], std::max(0.0, costs_.bound + above - minimum));
+        margins[to_index(v)] =
+            std::min(margins[to_index(v)], std::max(0.0, costs_.bound + above - minimum));
       }
     }
-    std::erase_if(open, [&](int v) { return margins[at(v)] < kForbidden; });
+    std::erase_if(open, [&](int v) { return margins[to_index(v)] < kForbidden; });
     if (tolerance >= all_) return margins;  // the rest has no other value
   }
   parallel_for(
@@ -113,9 +113,9 @@ std::vector<double> NearOptima::margins(const Assignment& assignment, const Reso
         const int v = open[i];
         Restriction others{.variable = v, .allowed = {}};
         for (const int x : cut_.values(v)) {
-          if (x != assignment[at(v)]) others.allowed.push_back(x);
+          if (x != assignment[to_index(v)]) others.allowed.push_back(x);
         }
-        margins[at(v)] = std::max(0.0, least_of(resolve, others) - minimum);
+        margins[to_index(v)] = std::max(0.0, least_of(resolve, others) - minimum);
       });
   return margins;
 }
@@ -135,7 +135,7 @@ std::vector<RankedAssignment> NearOptima::best(std::size_t count,
       RankedAssignment next;
       const std::vector<int> positions = near->part.positions(solution.values);
       for (int v = 0; v < cut_.nodes(); ++v) {
-        next.assignment.push_back(cut_.values(v)[at(positions[at(v)])]);
+        next.assignment.push_back(cut_.values(v)[to_index(positions[to_index(v)])]);
       }
       next.objective = network_.cost(next.assignment);
       found.push_back(std::move(next));

@@ -9,13 +9,12 @@
 #include <optional>
 #include <tuple>
 
+#include "costmodel/base/index.h"
 #include "strategies/solvers/dual_ascent.h"
 #include "strategies/solvers/key_index.h"
 
 namespace shardlab {
 namespace {
-
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 // Steps that a colour sees. Status: assumed; a few tell the ops of a layer apart.
 constexpr int kRounds = 8;
@@ -55,13 +54,13 @@ std::vector<std::uint64_t> colours(const CutNetwork& cut) {
       around.clear();
       for (const bool ahead : {false, true}) {
         for (const int e : ahead ? cut.later(v) : cut.earlier(v)) {
-          const CutEdge& edge = cut.edges()[at(e)];
-          const std::uint64_t other = colour[at(ahead ? edge.b : edge.a)];
+          const CutEdge& edge = cut.edges()[to_index(e)];
+          const std::uint64_t other = colour[to_index(ahead ? edge.b : edge.a)];
           around.push_back(mix(mix(edge.a_major, ahead ? 1U : 0U), other));
         }
       }
       std::ranges::sort(around);
-      next[at(v)] = std::accumulate(around.begin(), around.end(), colour[at(v)], mix);
+      next[to_index(v)] = std::accumulate(around.begin(), around.end(), colour[to_index(v)], mix);
     }
     colour.swap(next);
   }
@@ -89,17 +88,17 @@ std::vector<Column> columns(const CutNetwork& cut) {
   KeyIndex ids;
   std::vector<std::vector<int>> classes;
   for (int v = 0; v < cut.nodes(); ++v) {
-    int& id = ids[colour[at(v)]];
+    int& id = ids[colour[to_index(v)]];
     if (id < 0) {
       id = static_cast<int>(classes.size());
       classes.emplace_back();
     }
-    classes[at(id)].push_back(v);
+    classes[to_index(id)].push_back(v);
   }
   // How many layers there are: what most nodes' classes count.
   std::vector<std::size_t> nodes_by_count;
   for (const std::vector<int>& nodes : classes) {
-    if (nodes.size() < at(kLeastLayers)) continue;
+    if (nodes.size() < to_index(kLeastLayers)) continue;
     nodes_by_count.resize(std::max(nodes_by_count.size(), nodes.size() + 1));
     nodes_by_count[nodes.size()] += nodes.size();
   }
@@ -109,7 +108,7 @@ std::vector<Column> columns(const CutNetwork& cut) {
       static_cast<std::size_t>(std::ranges::max_element(nodes_by_count) - nodes_by_count.begin());
   for (const std::vector<int>& nodes : classes) {
     const std::size_t per_layer = (nodes.size() + layers / 2) / layers;
-    if (nodes.size() < at(kLeastLayers) || per_layer == 0 || nodes.size() % per_layer != 0)
+    if (nodes.size() < to_index(kLeastLayers) || per_layer == 0 || nodes.size() % per_layer != 0)
       continue;
     for (std::size_t k = 0; k < per_layer; ++k) {
       Column& column = out.emplace_back();
@@ -148,36 +147,36 @@ bool place(Column& column, const Column& known, std::span<const Link> links) {
 }
 
 void place_columns(const CutNetwork& cut, std::vector<Column>& columns) {
-  std::vector<int> column_of(at(cut.nodes()), -1);
-  std::vector<int> rank_of(at(cut.nodes()), 0);
+  std::vector<int> column_of(to_index(cut.nodes()), -1);
+  std::vector<int> rank_of(to_index(cut.nodes()), 0);
   for (std::size_t c = 0; c < columns.size(); ++c) {
     for (std::size_t i = 0; i < columns[c].nodes.size(); ++i) {
-      column_of[at(columns[c].nodes[i])] = static_cast<int>(c);
-      rank_of[at(columns[c].nodes[i])] = static_cast<int>(i);
+      column_of[to_index(columns[c].nodes[i])] = static_cast<int>(c);
+      rank_of[to_index(columns[c].nodes[i])] = static_cast<int>(i);
     }
   }
   std::vector<Link> links;
   for (const CutEdge& edge : cut.edges()) {
-    const int a = column_of[at(edge.a)];
-    const int b = column_of[at(edge.b)];
+    const int a = column_of[to_index(edge.a)];
+    const int b = column_of[to_index(edge.b)];
     if (a < 0 || b < 0 || a == b) continue;
-    links.push_back({a, b, edge.a_major, rank_of[at(edge.a)], rank_of[at(edge.b)]});
-    links.push_back({b, a, edge.b_major, rank_of[at(edge.b)], rank_of[at(edge.a)]});
+    links.push_back({a, b, edge.a_major, rank_of[to_index(edge.a)], rank_of[to_index(edge.b)]});
+    links.push_back({b, a, edge.b_major, rank_of[to_index(edge.b)], rank_of[to_index(edge.a)]});
   }
   std::ranges::stable_sort(
       links, [](const Link& one, const Link& other) { return one.group() < other.group(); });
   std::vector<std::size_t> begin(columns.size() + 1, links.size());
-  for (std::size_t i = links.size(); i-- > 0;) begin[at(links[i].from)] = i;
+  for (std::size_t i = links.size(); i-- > 0;) begin[to_index(links[i].from)] = i;
   for (std::size_t c = columns.size(); c-- > 0;) begin[c] = std::min(begin[c], begin[c + 1]);
   columns.front().placed = true;
   std::vector<int> queue = {0};
   for (std::size_t done = 0; done < queue.size(); ++done) {
     const int from = queue[done];
-    for (std::size_t i = begin[at(from)]; i < begin[at(from) + 1];) {
+    for (std::size_t i = begin[to_index(from)]; i < begin[to_index(from) + 1];) {
       std::size_t end = i;
-      while (end < begin[at(from) + 1] && links[end].group() == links[i].group()) ++end;
-      Column& to = columns[at(links[i].to)];
-      if (!to.placed && place(to, columns[at(from)], {links.data() + i, end - i})) {
+      while (end < begin[to_index(from) + 1] && links[end].group() == links[i].group()) ++end;
+      Column& to = columns[to_index(links[i].to)];
+      if (!to.placed && place(to, columns[to_index(from)], {links.data() + i, end - i})) {
         queue.push_back(links[i].to);
       }
       i = end;
@@ -195,16 +194,17 @@ class FewLayers {
  private:
   // The counterpart of a node `by` layers further on; kNone: there is none.
   [[nodiscard]] int moved(int node, int by) const {
-    const int layer = places_.layer[at(node)] + by;
+    const int layer = places_.layer[to_index(node)] + by;
     if (layer < 0 || layer >= places_.layers) return LayerPlaces::kNone;
-    return node_at_[at(places_.key[at(node)]) * at(places_.layers) + at(layer)];
+    return node_at_[to_index(places_.key[to_index(node)]) * to_index(places_.layers) +
+                    to_index(layer)];
   }
   [[nodiscard]] bool is_inside(int node) const {
-    return places_.layer[at(node)] != LayerPlaces::kNone;
+    return places_.layer[to_index(node)] != LayerPlaces::kNone;
   }
   [[nodiscard]] bool is_left_out(int node) const {
-    return is_inside(node) && places_.layer[at(node)] >= cut_at_ &&
-           places_.layer[at(node)] < cut_at_ + left_out_;
+    return is_inside(node) && places_.layer[to_index(node)] >= cut_at_ &&
+           places_.layer[to_index(node)] < cut_at_ + left_out_;
   }
   static std::uint64_t pair_key(int a, int b) {
     return (static_cast<std::uint64_t>(a) << 32U) | static_cast<std::uint64_t>(b);
@@ -232,15 +232,16 @@ FewLayers::FewLayers(const CutNetwork& whole, const LayerPlaces& places)
       places_(places),
       cut_at_(kLayersKept / 2),
       left_out_(places.layers - kLayersKept),
-      node_at_(at(places.keys) * at(places.layers), LayerPlaces::kNone) {
+      node_at_(to_index(places.keys) * to_index(places.layers), LayerPlaces::kNone) {
   std::vector<int> kept;
-  std::vector<int> place(at(whole.nodes()), LayerPlaces::kNone);
+  std::vector<int> place(to_index(whole.nodes()), LayerPlaces::kNone);
   for (int v = 0; v < whole.nodes(); ++v) {
     if (is_inside(v)) {
-      node_at_[at(places.key[at(v)]) * at(places.layers) + at(places.layer[at(v)])] = v;
+      node_at_[to_index(places.key[to_index(v)]) * to_index(places.layers) +
+               to_index(places.layer[to_index(v)])] = v;
     }
     if (is_left_out(v)) continue;
-    place[at(v)] = static_cast<int>(kept.size());
+    place[to_index(v)] = static_cast<int>(kept.size());
     kept.push_back(v);
   }
   std::vector<CutEdge> edges;
@@ -250,13 +251,13 @@ FewLayers::FewLayers(const CutNetwork& whole, const LayerPlaces& places)
     if (skips) {
       int& outer = is_left_out(edge.a) ? edge.a : edge.b;
       const int inner = is_left_out(edge.a) ? edge.b : edge.a;
-      if (!is_inside(inner) || places.layer[at(inner)] >= cut_at_) continue;
+      if (!is_inside(inner) || places.layer[to_index(inner)] >= cut_at_) continue;
       outer = moved(outer, left_out_);
       if (outer == LayerPlaces::kNone || is_left_out(outer)) continue;
     }
     edge_of_[pair_key(whole.edges()[e].a, whole.edges()[e].b)] = static_cast<int>(sources_.size());
-    edge.a = place[at(edge.a)];
-    edge.b = place[at(edge.b)];
+    edge.a = place[to_index(edge.a)];
+    edge.b = place[to_index(edge.b)];
     edges.push_back(edge);
     sources_.push_back({.edge = static_cast<int>(e), .turned = edge.b < edge.a});
   }
@@ -267,7 +268,7 @@ int FewLayers::counterpart(const CutEdge& edge) const {
   if (const int same = edge_of_[pair_key(edge.a, edge.b)]; same >= 0) return same;
   int lowest = places_.layers;
   for (const int end : {edge.a, edge.b}) {
-    if (is_inside(end)) lowest = std::min(lowest, places_.layer[at(end)]);
+    if (is_inside(end)) lowest = std::min(lowest, places_.layer[to_index(end)]);
   }
   const int by = cut_at_ - 1 - lowest;
   const int a = is_inside(edge.a) ? moved(edge.a, by) : edge.a;
@@ -288,9 +289,9 @@ std::vector<double> FewLayers::messages() const {
   for (const CutEdge& to : whole_.edges()) {
     const int e = counterpart(to);
     if (e == LayerPlaces::kNone) continue;
-    const CutEdge& from = small_->edges()[at(e)];
-    const auto [source, turned] = sources_[at(e)];
-    if (whole_.edges()[at(source)].a_major != to.a_major)
+    const CutEdge& from = small_->edges()[to_index(e)];
+    const auto [source, turned] = sources_[to_index(e)];
+    if (whole_.edges()[to_index(source)].a_major != to.a_major)
       continue;  // another table, or other values
     const double* messages = dual.messages().data();
     std::copy_n(messages + (turned ? from.b_message : from.a_message), to.a_values,
@@ -305,8 +306,8 @@ std::vector<double> FewLayers::messages() const {
 
 LayerPlaces find_layers(const CutNetwork& cut) {
   LayerPlaces places;
-  places.layer.assign(at(cut.nodes()), LayerPlaces::kNone);
-  places.key.assign(at(cut.nodes()), LayerPlaces::kNone);
+  places.layer.assign(to_index(cut.nodes()), LayerPlaces::kNone);
+  places.key.assign(to_index(cut.nodes()), LayerPlaces::kNone);
   std::vector<Column> found = columns(cut);
   if (found.empty()) return places;
   place_columns(cut, found);
@@ -325,8 +326,8 @@ LayerPlaces find_layers(const CutNetwork& cut) {
     for (std::size_t i = 0; i < found[c].nodes.size(); ++i) {
       const int layer = found[c].layer(static_cast<int>(i)) - first;
       if (layer < 0 || layer >= places.layers) continue;
-      places.layer[at(found[c].nodes[i])] = layer;
-      places.key[at(found[c].nodes[i])] = static_cast<int>(c);
+      places.layer[to_index(found[c].nodes[i])] = layer;
+      places.key[to_index(found[c].nodes[i])] = static_cast<int>(c);
     }
   }
   return places;

@@ -3,10 +3,10 @@
 
 #include <algorithm>
 
+#include "costmodel/base/index.h"
+
 namespace shardlab {
 namespace {
-
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 // The pairs of one edge, in reparametrised costs.
 class PairCosts {
@@ -24,7 +24,7 @@ class PairCosts {
 
   // Above the edge's least cost.
   [[nodiscard]] double cost(int x, int y) const {
-    return table_[at(x) * at(edge_.b_values) + at(y)] - a_[x] - b_[y] - low_;
+    return table_[to_index(x) * to_index(edge_.b_values) + to_index(y)] - a_[x] - b_[y] - low_;
   }
   // What an assignment with both costs above the bound, at least.
   [[nodiscard]] double excess(int x, int y) const {
@@ -48,13 +48,13 @@ class PairCosts {
 void Restricted::make_consistent(const CutNetwork& cut, const Reparametrisation& costs,
                                  double tolerance) {
   const std::size_t edges = cut.edges().size();
-  std::vector<int> changed(at(cut.nodes()), 0);
+  std::vector<int> changed(to_index(cut.nodes()), 0);
   std::vector<int> seen(edges, -1);
   const auto revise = [&](std::size_t e, bool side_a) {
     const CutEdge& edge = cut.edges()[e];
     const PairCosts pairs(cut, costs, e);
-    std::vector<int>& own = kept_[at(side_a ? edge.a : edge.b)];
-    const std::vector<int>& other = kept_[at(side_a ? edge.b : edge.a)];
+    std::vector<int>& own = kept_[to_index(side_a ? edge.a : edge.b)];
+    const std::vector<int>& other = kept_[to_index(side_a ? edge.b : edge.a)];
     const std::size_t before = own.size();
     std::erase_if(own, [&](int x) {
       return std::none_of(other.begin(), other.end(), [&](int y) {
@@ -71,12 +71,12 @@ void Restricted::make_consistent(const CutNetwork& cut, const Reparametrisation&
       for (std::size_t i = 0; i < edges; ++i) {
         const std::size_t e = pass == 0 ? i : edges - 1 - i;
         const CutEdge& edge = cut.edges()[e];
-        if (std::max(changed[at(edge.a)], changed[at(edge.b)]) <= seen[e]) continue;
+        if (std::max(changed[to_index(edge.a)], changed[to_index(edge.b)]) <= seen[e]) continue;
         ++step;
         for (const bool side_a : {false, true, false}) {
           if (!revise(e, side_a)) continue;
           if (empty_) return;
-          changed[at(side_a ? edge.a : edge.b)] = step;
+          changed[to_index(side_a ? edge.a : edge.b)] = step;
           again = true;
         }
         seen[e] = step;
@@ -86,55 +86,57 @@ void Restricted::make_consistent(const CutNetwork& cut, const Reparametrisation&
 }
 
 Restricted::Restricted(const CutNetwork& cut, const Reparametrisation& costs, double tolerance)
-    : tolerance_(tolerance), kept_(at(cut.nodes())) {
+    : tolerance_(tolerance), kept_(to_index(cut.nodes())) {
   for (int v = 0; v < cut.nodes(); ++v) {
     const double* excess = costs.excess.data() + cut.first(v);
     for (int x = 0; x < static_cast<int>(cut.values(v).size()); ++x) {
-      if (excess[x] <= tolerance) kept_[at(v)].push_back(x);
+      if (excess[x] <= tolerance) kept_[to_index(v)].push_back(x);
     }
-    empty_ = empty_ || kept_[at(v)].empty();
+    empty_ = empty_ || kept_[to_index(v)].empty();
   }
   if (!empty_) make_consistent(cut, costs, tolerance);
   if (empty_) return;
 
-  std::vector<int> small(at(cut.nodes()), -1);
+  std::vector<int> small(to_index(cut.nodes()), -1);
   network_.first.push_back(0);
   for (int v = 0; v < cut.nodes(); ++v) {
-    if (kept_[at(v)].size() == 1) continue;
-    small[at(v)] = static_cast<int>(nodes_.size());
+    if (kept_[to_index(v)].size() == 1) continue;
+    small[to_index(v)] = static_cast<int>(nodes_.size());
     nodes_.push_back(v);
-    network_.first.push_back(network_.first.back() + kept_[at(v)].size());
+    network_.first.push_back(network_.first.back() + kept_[to_index(v)].size());
   }
   std::size_t entries = 0;
   for (const CutEdge& edge : cut.edges()) {
-    if (small[at(edge.a)] < 0 || small[at(edge.b)] < 0) continue;
-    network_.edges.push_back({.a = small[at(edge.a)], .b = small[at(edge.b)], .table = entries});
-    entries += kept_[at(edge.a)].size() * kept_[at(edge.b)].size();
+    if (small[to_index(edge.a)] < 0 || small[to_index(edge.b)] < 0) continue;
+    network_.edges.push_back(
+        {.a = small[to_index(edge.a)], .b = small[to_index(edge.b)], .table = entries});
+    entries += kept_[to_index(edge.a)].size() * kept_[to_index(edge.b)].size();
   }
 }
 
 void Restricted::fill(const CutNetwork& cut, const Reparametrisation& costs) {
-  std::vector<int> small(at(cut.nodes()), -1);
+  std::vector<int> small(to_index(cut.nodes()), -1);
   network_.costs.reserve(network_.first.back());
   for (int v = 0, next = 0; v < cut.nodes(); ++v) {
     const double* own = costs.node.data() + cut.first(v);
-    if (kept_[at(v)].size() == 1) {
-      base_ += own[kept_[at(v)][0]];
+    if (kept_[to_index(v)].size() == 1) {
+      base_ += own[kept_[to_index(v)][0]];
       continue;
     }
-    small[at(v)] = next++;
-    for (const int x : kept_[at(v)]) network_.costs.push_back(own[x]);
+    small[to_index(v)] = next++;
+    for (const int x : kept_[to_index(v)]) network_.costs.push_back(own[x]);
   }
   for (std::size_t e = 0; e < cut.edges().size(); ++e) {
     const CutEdge& edge = cut.edges()[e];
     const PairCosts pairs(cut, costs, e);
-    const std::vector<int>& a = kept_[at(edge.a)];
-    const std::vector<int>& b = kept_[at(edge.b)];
+    const std::vector<int>& a = kept_[to_index(edge.a)];
+    const std::vector<int>& b = kept_[to_index(edge.b)];
     if (a.size() == 1 && b.size() == 1) {
       base_ += pairs.cost(a[0], b[0]);
     } else if (a.size() == 1 || b.size() == 1) {
       const bool of_b = a.size() == 1;
-      double* sums = network_.costs.data() + network_.first[at(small[at(of_b ? edge.b : edge.a)])];
+      double* sums =
+          network_.costs.data() + network_.first[to_index(small[to_index(of_b ? edge.b : edge.a)])];
       const std::vector<int>& values = of_b ? b : a;
       for (std::size_t i = 0; i < values.size(); ++i) {
         sums[i] += of_b ? pairs.cost(a[0], values[i]) : pairs.cost(values[i], b[0]);
@@ -156,7 +158,7 @@ std::vector<int> Restricted::positions(const std::vector<int>& solution) const {
   out.reserve(kept_.size());
   for (const std::vector<int>& values : kept_) out.push_back(values[0]);
   for (std::size_t i = 0; i < nodes_.size(); ++i) {
-    out[at(nodes_[i])] = kept_[at(nodes_[i])][at(solution[i])];
+    out[to_index(nodes_[i])] = kept_[to_index(nodes_[i])][to_index(solution[i])];
   }
   return out;
 }

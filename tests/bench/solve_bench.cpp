@@ -13,6 +13,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "costmodel/base/index.h"
 #include "strategies/solvers/exact.h"
 #include "tests/support/autoparallel_instance.h"
 #include "tests/support/process.h"
@@ -69,7 +70,7 @@ void BM_ResolveAfterPin(benchmark::State& state) {
   Restriction pin;
   for (int v = 0; v < network->variables(); ++v) {
     if (network->name(v) == "embedding") {
-      const int taken = before.assignment[static_cast<std::size_t>(v)];
+      const int taken = before.assignment[to_index(v)];
       for (int x = 0; x < network->values(v); ++x) {
         if (x != taken) pin.allowed.push_back(x);
       }
@@ -125,8 +126,8 @@ void write_lp(const CostNetwork& network, const std::filesystem::path& path) {
     std::vector<std::ostringstream> rows(static_cast<std::size_t>(edge.a_values));
     std::vector<std::ostringstream> columns(static_cast<std::size_t>(edge.b_values));
     each_pair(e, [&](int x, int y, double) {
-      rows[static_cast<std::size_t>(x)] << " + " << pair(e, x, y) << "\n";
-      columns[static_cast<std::size_t>(y)] << " + " << pair(e, x, y) << "\n";
+      rows[to_index(x)] << " + " << pair(e, x, y) << "\n";
+      columns[to_index(y)] << " + " << pair(e, x, y) << "\n";
     });
     for (std::size_t x = 0; x < rows.size(); ++x) {
       out << rows[x].str() << " - " << value(edge.a, x) << " = 0\n";

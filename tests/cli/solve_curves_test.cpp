@@ -2,6 +2,7 @@
 // that change where they are said to.
 #include <gtest/gtest.h>
 
+#include "costmodel/base/index.h"
 #include "tests/cli/messages.h"
 
 namespace shardlab::testing_support {
@@ -58,8 +59,7 @@ TEST(BudgetCurveCommand, HasAutoParallelsHull) {
     within.insert(within.end(), {"--parameter-budget", std::to_string(kept / 21)});
     const json plan = json::parse(solve(folder, within).out);
     EXPECT_NEAR(plan["objective_us"].get<double>(),
-                fractions["points"][static_cast<std::size_t>(point)]["objective_us"].get<double>(),
-                1e-4);
+                fractions["points"][to_index(point)]["objective_us"].get<double>(), 1e-4);
   }
   EXPECT_EQ(fractions["points"][0]["changes"], json::array());
   EXPECT_EQ(fractions["points"][1]["changes"].size(), 1U);

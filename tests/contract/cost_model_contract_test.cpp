@@ -11,6 +11,7 @@
 #include <iostream>
 #include <set>
 
+#include "costmodel/base/index.h"
 #include "costmodel/registry.h"
 #include "sim/mesh.h"
 #include "tests/support/random_source.h"
@@ -334,8 +335,7 @@ std::vector<RandomSubject> random_subjects(const ModelEntry& entry, Random& rand
 
 Draw draw(const RandomSubject& subject, Random& random) {
   Draw d;
-  d.kind =
-      kCollectives[static_cast<std::size_t>(random.below(static_cast<int>(kCollectives.size())))];
+  d.kind = kCollectives[to_index(random.below(static_cast<int>(kCollectives.size())))];
   const auto size = [&] {
     return std::floor(std::exp2(static_cast<double>(random.between(0, 40 << 10)) / 1024.0));
   };

@@ -11,6 +11,7 @@
 #include <functional>
 
 #include "costmodel/base/error.h"
+#include "costmodel/base/index.h"
 #include "sim/fake_group.h"
 #include "sim/tensor_kernels.h"
 #include "strategies/proof/op_execution.h"
@@ -92,7 +93,7 @@ void change_tensor(TensorSpec& spec, Random& random, const DeviceMesh& mesh) {
   }
   if (kind == 2 && !shape.empty()) shape.erase(shape.begin() + random.below(spec.meta.ndim()));
   if (kind == 3 && !shape.empty()) {
-    shape[static_cast<std::size_t>(random.below(spec.meta.ndim()))] = any_extent(random);
+    shape[to_index(random.below(spec.meta.ndim()))] = any_extent(random);
   }
   if (kind == 4) spec = any_tensor(random, mesh);
   fit(spec, random, mesh);
@@ -104,7 +105,7 @@ void change_inputs(OpCall& call, Random& random, const DeviceMesh& mesh) {
     return;
   }
   const int at = random.below(static_cast<int>(call.inputs.size()));
-  TensorArg& arg = call.inputs[static_cast<std::size_t>(at)];
+  TensorArg& arg = call.inputs[to_index(at)];
   const int kind = random.below(12);
   if (kind == 0) {
     call.inputs.erase(call.inputs.begin() + at);
@@ -118,7 +119,7 @@ void change_inputs(OpCall& call, Random& random, const DeviceMesh& mesh) {
     if (random.percent(50)) arg.tensors.push_back(any_tensor(random, mesh));
     if (random.percent(30)) {
       arg.given.assign(arg.tensors.size() + 1, true);
-      arg.given[static_cast<std::size_t>(random.below(static_cast<int>(arg.given.size())))] = false;
+      arg.given[to_index(random.below(static_cast<int>(arg.given.size())))] = false;
     }
   } else if (kind == 3 && arg.is_list) {
     arg.given.clear();
@@ -131,9 +132,8 @@ void change_inputs(OpCall& call, Random& random, const DeviceMesh& mesh) {
     arg.tensors.clear();
     arg.given = {false};
   } else if (!arg.tensors.empty()) {
-    change_tensor(
-        arg.tensors[static_cast<std::size_t>(random.below(static_cast<int>(arg.tensors.size())))],
-        random, mesh);
+    change_tensor(arg.tensors[to_index(random.below(static_cast<int>(arg.tensors.size())))], random,
+                  mesh);
   }
 }
 
@@ -199,7 +199,7 @@ void change_args(OpCall& call, Random& random) {
   if (kind == 0) {
     call.args.erase(at);
   } else if (kind < 3 && arg.is_array() && !arg.empty()) {
-    json& element = arg[static_cast<std::size_t>(random.below(static_cast<int>(arg.size())))];
+    json& element = arg[to_index(random.below(static_cast<int>(arg.size())))];
     element = any_arg(random);
   } else if (kind == 3 && arg.is_array()) {
     arg.push_back(arg.empty() ? any_arg(random) : arg.back());

@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "costmodel/base/error.h"
+#include "costmodel/base/index.h"
 #include "costmodel/base/parallel.h"
 #include "costmodel/base/text.h"
 #include "strategies/proof/op_sample.h"
@@ -100,8 +101,7 @@ void ask_random_questions(std::uint64_t test, int questions) {
     // strided shards may take half a minute: few of them where the questions are few.
     const int deep_percent = questions > 100'000 ? 20 : 2;
     const DeviceMesh mesh = random_mesh(random, random.percent(deep_percent) ? 4 : 3, 3, 24);
-    const std::string_view op =
-        ops[static_cast<std::size_t>(random.below(static_cast<int>(ops.size())))];
+    const std::string_view op = ops[to_index(random.below(static_cast<int>(ops.size())))];
     OpCall call = random_call(random, op, mesh);
     if (call.op.empty()) continue;
     if (call.op.find("_foreach_") != std::string::npos) {

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "costmodel/base/index.h"
 #include "sim/tensor_spec.h"
 #include "tests/fuzz/fuzz.h"
 
@@ -38,7 +39,7 @@ inline DeviceMesh draw_mesh(Bytes8& input, int max_ndim) {
     const int mask = input.byte();
     std::vector<std::string> axes;
     for (int d = 0; d < ndim; ++d) {
-      if ((mask >> d & 1) != 0) axes.push_back(names[static_cast<std::size_t>(d)]);
+      if ((mask >> d & 1) != 0) axes.push_back(names[to_index(d)]);
     }
     if (axes.size() > 1) mesh = mesh.flatten(axes, "flat" + std::to_string(i));
   }

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "costmodel/base/index.h"
 #include "costmodel/registry.h"
 #include "runner/config/read_json.h"
 #include "sim/bounds.h"
@@ -44,10 +45,8 @@ void one_plan(Bytes8 input, const Topology& topology, const ComputeModel& kernel
   const Layout from = draw_layout(input, mesh, meta);
   const Layout to = draw_layout(input, mesh, meta);
   const auto versions = all_transition_rules();
-  const TransitionRules& rules =
-      versions[static_cast<std::size_t>(input.below(static_cast<int>(versions.size())))];
-  const CostModel& model =
-      *models[static_cast<std::size_t>(input.below(static_cast<int>(models.size())))];
+  const TransitionRules& rules = versions[to_index(input.below(static_cast<int>(versions.size())))];
+  const CostModel& model = *models[to_index(input.below(static_cast<int>(models.size())))];
   const auto merge = static_cast<MergeMode>(input.below(3));
   const bool checks = input.below(2) == 1;
   const std::int64_t rank = input.byte() % mesh.size();

@@ -11,6 +11,7 @@
 #include <regex>
 #include <set>
 
+#include "costmodel/base/index.h"
 #include "runner/config/read_json.h"
 #include "strategies/programs/built_in_programs.h"
 #include "strategies/programs/dtype_chains.h"
@@ -64,7 +65,7 @@ struct Instance {
   std::map<std::pair<std::size_t, std::size_t>, std::size_t> edges;  // by reader and argument
 
   [[nodiscard]] double cost(std::size_t edge, std::size_t row, std::size_t column) const {
-    const ProblemTable& table = problem.tables[static_cast<std::size_t>(problem.edges[edge].table)];
+    const ProblemTable& table = problem.tables[to_index(problem.edges[edge].table)];
     return table.costs[row * static_cast<std::size_t>(table.columns) + column];
   }
   [[nodiscard]] bool changes(std::size_t edge, std::size_t row, std::size_t column) const {
@@ -92,13 +93,12 @@ std::string difference(const Instance& instance, std::size_t edge, std::size_t r
 double objective_of(const ShardingProblem& problem, const std::vector<int>& chosen) {
   double total = 0.0;
   for (std::size_t n = 0; n < chosen.size(); ++n) {
-    total += problem.costs[n][static_cast<std::size_t>(chosen[n])];
+    total += problem.costs[n][to_index(chosen[n])];
   }
   for (const ProblemEdge& edge : problem.edges) {
-    const ProblemTable& table = problem.tables[static_cast<std::size_t>(edge.table)];
-    total += table.costs[static_cast<std::size_t>(chosen[static_cast<std::size_t>(edge.first)] *
-                                                      table.columns +
-                                                  chosen[static_cast<std::size_t>(edge.second)])];
+    const ProblemTable& table = problem.tables[to_index(edge.table)];
+    total += table.costs[to_index(chosen[to_index(edge.first)] * table.columns +
+                                  chosen[to_index(edge.second)])];
   }
   return total;
 }
@@ -167,8 +167,7 @@ TEST_P(ApProgramSample, EdgesAndTheirBans) {
   for (const json& table : form()["edges"]) {
     const std::size_t reader = instance.program.find(table[0].get<std::string>()).value();
     const std::size_t edge = instance.edges.at({reader, table[1].get<std::size_t>()});
-    const ProblemTable& own =
-        instance.problem.tables[static_cast<std::size_t>(instance.problem.edges[edge].table)];
+    const ProblemTable& own = instance.problem.tables[to_index(instance.problem.edges[edge].table)];
     ASSERT_EQ(own.rows, table[2].get<int>()) << table[0];
     ASSERT_EQ(own.columns, table[3].get<int>()) << table[0];
     for (const json& entry : table[4]) {

@@ -5,6 +5,7 @@
 
 #include <tuple>
 
+#include "costmodel/base/index.h"
 #include "strategies/solvers/exact.h"
 #include "tests/support/autoparallel_instance.h"
 
@@ -68,10 +69,10 @@ TEST(OneLayer, MarginsAreWhatPinsCost) {
   for (int v = 0; v < network.variables(); v += 37) {
     Restriction others{.variable = v, .allowed = {}};
     for (int x = 0; x < network.values(v); ++x) {
-      if (x != found.assignment[static_cast<std::size_t>(v)]) others.allowed.push_back(x);
+      if (x != found.assignment[to_index(v)]) others.allowed.push_back(x);
     }
     const ExactSolution without = solver.solve({.restrictions = {others}, .explain = false});
-    const double margin = found.margins[static_cast<std::size_t>(v)];
+    const double margin = found.margins[to_index(v)];
     if (without.feasible) {
       EXPECT_NEAR(without.objective - found.objective, margin, 1e-5) << network.name(v);
     } else {

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "costmodel/base/index.h"
 #include "strategies/solvers/network.h"
 #include "tests/support/random_source.h"
 
@@ -52,7 +53,7 @@ inline CostNetwork random_network(Random& random, const RandomNetworkOptions& op
     const bool equal = random.percent(options.equalities);
     int table = -1;
     for (int t = 0; t < static_cast<int>(network.tables().size()) && !equal; ++t) {
-      const CostTable& known = network.tables()[static_cast<std::size_t>(t)];
+      const CostTable& known = network.tables()[to_index(t)];
       if (known.rows == rows && known.columns == columns && random.percent(50)) table = t;
     }
     if (table < 0) {
@@ -99,7 +100,7 @@ struct BruteForce {
         const double cost = network.cost(assignment);
         optimum = std::min(optimum, cost);
         for (std::size_t v = 0; v < assignment.size(); ++v) {
-          double& known = least[v][static_cast<std::size_t>(assignment[v])];
+          double& known = least[v][to_index(assignment[v])];
           known = std::min(known, cost);
         }
         feasible.emplace_back(cost, assignment);
@@ -117,7 +118,7 @@ struct BruteForce {
 inline std::vector<std::string> texts_of(const CostNetwork& network, const Assignment& assignment) {
   std::vector<std::string> texts;
   for (int v = 0; v < network.variables(); ++v) {
-    texts.push_back(network.value_name(v, assignment[static_cast<std::size_t>(v)]));
+    texts.push_back(network.value_name(v, assignment[to_index(v)]));
   }
   return texts;
 }

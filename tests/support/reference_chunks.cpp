@@ -4,6 +4,8 @@
 #include <map>
 #include <set>
 
+#include "costmodel/base/index.h"
+
 namespace shardlab::testing_support {
 
 RowList all_rows(std::int64_t extent) {
@@ -17,7 +19,7 @@ std::vector<RowList> cut(const RowList& rows, std::int64_t pieces) {
   const std::int64_t full = (count + pieces - 1) / pieces;
   std::vector<RowList> result(static_cast<std::size_t>(pieces));
   for (std::int64_t i = 0; i < count; ++i) {
-    result[static_cast<std::size_t>(i / full)].push_back(rows[static_cast<std::size_t>(i)]);
+    result[to_index(i / full)].push_back(rows[to_index(i)]);
   }
   return result;
 }
@@ -26,7 +28,7 @@ RowList cut_strided(const RowList& rows, std::int64_t factor, std::int64_t chunk
                     std::int64_t index) {
   RowList kept;
   for (const RowList& piece : cut(rows, factor)) {
-    const RowList mine = cut(piece, chunks)[static_cast<std::size_t>(index)];
+    const RowList mine = cut(piece, chunks)[to_index(index)];
     kept.insert(kept.end(), mine.begin(), mine.end());
   }
   return kept;
@@ -43,9 +45,9 @@ RowList rows_at(std::int64_t extent, int dim, const Layout& layout, const Device
   }
   RowList rows = all_rows(extent);
   for (const auto& [position, m] : by_position) {
-    const std::int64_t index = coordinate[static_cast<std::size_t>(m)];
+    const std::int64_t index = coordinate[to_index(m)];
     rows = layout[m].is_strided() ? cut_strided(rows, layout[m].split_factor(), mesh.size(m), index)
-                                  : cut(rows, mesh.size(m))[static_cast<std::size_t>(index)];
+                                  : cut(rows, mesh.size(m))[to_index(index)];
   }
   return rows;
 }
@@ -56,8 +58,8 @@ std::vector<RowList> groups_of(const DeviceMesh& mesh, const std::vector<int>& m
     std::vector<std::int64_t> rest = mesh.coordinate(rank);
     std::vector<std::int64_t> own;
     for (const int m : mesh_dims) {
-      own.push_back(rest[static_cast<std::size_t>(m)]);
-      rest[static_cast<std::size_t>(m)] = 0;
+      own.push_back(rest[to_index(m)]);
+      rest[to_index(m)] = 0;
     }
     groups[rest][own] = rank;
   }

@@ -5,6 +5,8 @@
 #include <set>
 #include <utility>
 
+#include "costmodel/base/index.h"
+
 namespace shardlab::testing_support {
 namespace {
 
@@ -91,7 +93,7 @@ std::vector<ReferenceGraphPlanner::Edge> ReferenceGraphPlanner::successors(
   };
   const int tensor_dims = meta_.ndim();
   const int mesh_dims = mesh_.ndim();
-  const auto at = [&](int m) { return state.placements[static_cast<std::size_t>(m)]; };
+  const auto at = [&](int m) { return state.placements[to_index(m)]; };
   for (const auto& [a, list] : state.order) {  // 1: S(a)->S(b)
     if (!at(list.back()).is_shard()) continue;
     for (int b = 0; b < tensor_dims; ++b) {
@@ -116,7 +118,7 @@ std::vector<ReferenceGraphPlanner::Edge> ReferenceGraphPlanner::successors(
     if (!at(m).is_replicate()) continue;
     for (const ReduceOp op : ops_) {
       std::vector<Placement> placements = state.placements;
-      placements[static_cast<std::size_t>(m)] = Placement::partial(op);
+      placements[to_index(m)] = Placement::partial(op);
       if (!mixes(placements)) move(m, Placement::partial(op));
     }
   }

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <string>
 
+#include "costmodel/base/index.h"
 #include "strategies/solvers/exact.h"
 #include "tests/support/random_networks.h"
 
@@ -26,16 +27,16 @@ inline void expect_minimal_conflict(const CostNetwork& network,
       const ConflictPart& each = conflict[i];
       if (each.kind == ConflictPart::Kind::kVariable) {
         for (int x = 0; x < network.values(each.index); ++x) {
-          const double cost = network.costs(each.index)[static_cast<std::size_t>(x)];
+          const double cost = network.costs(each.index)[to_index(x)];
           if (cost == kForbidden) part.add_cost(each.index, x, kForbidden);
         }
       } else if (each.kind == ConflictPart::Kind::kEdge) {
-        const CostEdge& edge = network.edges()[static_cast<std::size_t>(each.index)];
-        const CostTable& table = network.tables()[static_cast<std::size_t>(edge.table)];
+        const CostEdge& edge = network.edges()[to_index(each.index)];
+        const CostTable& table = network.tables()[to_index(edge.table)];
         part.add_edge(edge.first, edge.second,
                       part.add_table(table.rows, table.columns, table.costs));
       } else {
-        part.add_budget(network.budgets()[static_cast<std::size_t>(each.index)]);
+        part.add_budget(network.budgets()[to_index(each.index)]);
       }
     }
     return BruteForce(part).optimum < kForbidden;

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "costmodel/base/error.h"
+#include "costmodel/base/index.h"
 #include "sim/tensor_kernels.h"
 #include "strategies/proof/op_kernel.h"
 
@@ -40,7 +41,7 @@ struct Block {
     for (std::size_t d = 0; d < shape.size(); ++d) {
       place = place * shape[d] + (shape[d] == 1 ? 0 : index[d]);
     }
-    return values[static_cast<std::size_t>(place)];
+    return values[to_index(place)];
   }
 };
 

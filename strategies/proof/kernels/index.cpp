@@ -1,6 +1,8 @@
 // Kernels that look up and write by index: gather, scatter, index, embedding. Where a rank has only
 // some of the rows that indices name, a lookup finds those and masks the rest. Of writes to one
 // place the last counts. Semantics: PyTorch 2.13.0, torch.<op>.
+#include "costmodel/base/index.h"
+
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -12,8 +14,6 @@
 
 namespace shardlab {
 namespace {
-
-std::size_t at(std::int64_t place) { return static_cast<std::size_t>(place); }
 
 // The tensors without `out`.
 void expect_operands(const LocalCall& local, std::size_t count) {
@@ -49,14 +49,14 @@ void expect_same_dtype(const LocalCall& local, const HostTensor& a, const HostTe
 class RowsHere {
  public:
   RowsHere(const LocalCall& local, int dim) : op_(local.call.op) {
-    const std::int64_t total = local.call.tensors()[0]->meta.shape[at(dim)];
+    const std::int64_t total = local.call.tensors()[0]->meta.shape[to_index(dim)];
     const std::int64_t here = local.inputs[0].extent(dim);
     expect_room(op_, total, local.memory);
-    place_.assign(at(total), -1);
+    place_.assign(to_index(total), -1);
     for (std::int64_t i = 0; i < here; ++i) {
       const std::int64_t row =
-          local.input_rows.empty() ? i : local.input_rows[0][at(dim)].at(at(i));
-      if (row < total) place_[at(row)] = i;
+          local.input_rows.empty() ? i : local.input_rows[0][to_index(dim)].at(to_index(i));
+      if (row < total) place_[to_index(row)] = i;
     }
   }
   // -1 of a row of another rank. Throws InputError for one that no rank has.
@@ -65,7 +65,7 @@ class RowsHere {
       throw InputError(std::string(op_) + ": index " + std::to_string(row) + "; valid: 0 to " +
                        std::to_string(std::ssize(place_) - 1));
     }
-    return place_[at(row)];
+    return place_[to_index(row)];
   }
 
  private:
@@ -117,12 +117,13 @@ LocalResult run_embedding_backward(const LocalCall& local, const OpKernel&) {
   const std::int64_t columns = grad.shape().back();
   std::vector<double> out = filled(local, {rows, columns});
   std::vector<double> lookups = filled(local, {rows});
-  for (const std::int64_t index : indices) lookups[at(row_in(local, index, rows))] += 1.0;
+  for (const std::int64_t index : indices) lookups[to_index(row_in(local, index, rows))] += 1.0;
   for (std::size_t i = 0; i < indices.size(); ++i) {
     if (indices[i] == padding) continue;
-    const double scale = local.call.boolean_arg(2, false) ? lookups[at(indices[i])] : 1.0;
+    const double scale = local.call.boolean_arg(2, false) ? lookups[to_index(indices[i])] : 1.0;
     for (std::int64_t c = 0; c < columns; ++c) {
-      out[at(indices[i] * columns + c)] += values[i * at(columns) + at(c)] / scale;
+      out[to_index(indices[i] * columns + c)] +=
+          values[i * to_index(columns) + to_index(c)] / scale;
     }
   }
   return {{from_doubles(local.memory, grad.dtype(), {rows, columns}, out)}, {}};
@@ -146,10 +147,10 @@ LocalResult run_gather(const LocalCall& local, const OpKernel&) {
   HostTensor mask = HostTensor::make(local.memory, DType::kB8, index.shape());
   std::vector<double> out = filled(local, index.shape());
   for_each_element(index.shape(), [&](Shape place, std::int64_t i) {
-    const std::int64_t found = here[wanted[at(i)]];
+    const std::int64_t found = here[wanted[to_index(i)]];
     set_element(mask, i, found >= 0 ? 0.0 : 1.0);
-    place[at(dim)] = std::max<std::int64_t>(found, 0);
-    if (self.elements() > 0) out[at(i)] = values[at(place_of(place, strides))];
+    place[to_index(dim)] = std::max<std::int64_t>(found, 0);
+    if (self.elements() > 0) out[to_index(i)] = values[to_index(place_of(place, strides))];
   });
   return {{from_doubles(local.memory, self.dtype(), index.shape(), out)}, mask};
 }
@@ -177,9 +178,9 @@ LocalResult run_scatter(const LocalCall& local, const OpKernel&) {
   const Shape strides = row_major_strides(self.shape());
   const Shape source_strides = has_source ? row_major_strides(source->shape()) : Shape();
   for_each_element(index.shape(), [&](Shape place, std::int64_t i) {
-    const double x = has_source ? values[at(place_of(place, source_strides))] : value;
-    place[at(dim)] = row_in(local, wanted[at(i)], self.extent(dim));
-    double& target = out[at(place_of(place, strides))];
+    const double x = has_source ? values[to_index(place_of(place, source_strides))] : value;
+    place[to_index(dim)] = row_in(local, wanted[to_index(i)], self.extent(dim));
+    double& target = out[to_index(place_of(place, strides))];
     target = kAdds ? target + x : x;
   });
   return {{from_doubles(local.memory, self.dtype(), self.shape(), out)}, {}};
@@ -215,11 +216,11 @@ LocalResult run_index_fill(const LocalCall& local, const OpKernel&) {
   }
   const double value =
       with_tensor ? element_as_double(local.inputs[2], 0) : local.call.number_arg(1, 0.0);
-  std::vector<bool> filled_rows(at(self.extent(dim)), false);
-  for (const std::int64_t row : rows_named(local, dim, true)) filled_rows[at(row)] = true;
+  std::vector<bool> filled_rows(to_index(self.extent(dim)), false);
+  for (const std::int64_t row : rows_named(local, dim, true)) filled_rows[to_index(row)] = true;
   std::vector<double> out = as_doubles(self);
   for_each_element(self.shape(), [&](const Shape& index, std::int64_t i) {
-    if (filled_rows[at(index[at(dim)])]) out[at(i)] = value;
+    if (filled_rows[to_index(index[to_index(dim)])]) out[to_index(i)] = value;
   });
   return {{from_doubles(local.memory, self.dtype(), self.shape(), out)}, {}};
 }
@@ -232,7 +233,7 @@ LocalResult run_index_reduce(const LocalCall& local, const OpKernel&) {
   const int dim = dim_of(local.call, 0, 0, self.ndim());
   const std::vector<std::int64_t> rows = rows_named(local, dim, false);
   Shape wanted = self.shape();
-  wanted[at(dim)] = std::ssize(rows);
+  wanted[to_index(dim)] = std::ssize(rows);
   if (source.shape() != wanted) {
     throw InputError(local.call.op + ": takes a source with a row for each index");
   }
@@ -250,24 +251,24 @@ LocalResult run_index_reduce(const LocalCall& local, const OpKernel&) {
                                        : kInfinity;
   const bool with_self = local.call.boolean_arg(2, true);
   std::vector<double> terms = filled(local, {self.extent(dim)}, 0.0);  // by row, without self
-  for (const std::int64_t row : rows) terms[at(row)] += 1.0;
+  for (const std::int64_t row : rows) terms[to_index(row)] += 1.0;
   std::vector<double> out = as_doubles(self);
   for_each_element(self.shape(), [&](const Shape& index, std::int64_t i) {
-    if (!with_self && terms[at(index[at(dim)])] > 0) out[at(i)] = none;
+    if (!with_self && terms[to_index(index[to_index(dim)])] > 0) out[to_index(i)] = none;
   });
   const std::vector<double> values = as_doubles(source);
   const Shape strides = row_major_strides(self.shape());
   for_each_element(source.shape(), [&](Shape place, std::int64_t i) {
-    place[at(dim)] = rows[at(place[at(dim)])];
-    double& target = out[at(place_of(place, strides))];
-    const double x = values[at(i)];
+    place[to_index(dim)] = rows[to_index(place[to_index(dim)])];
+    double& target = out[to_index(place_of(place, strides))];
+    const double x = values[to_index(i)];
     const double least = std::isnan(x) || std::isnan(target) ? x + target : std::min(x, target);
     const double most = std::isnan(x) || std::isnan(target) ? x + target : std::max(x, target);
     target = name == "prod" ? target * x : mean ? target + x : name == "amax" ? most : least;
   });
   for_each_element(self.shape(), [&](const Shape& index, std::int64_t i) {
-    const double count = terms[at(index[at(dim)])];
-    if (mean && count > 0) out[at(i)] /= count + (with_self ? 1.0 : 0.0);
+    const double count = terms[to_index(index[to_index(dim)])];
+    if (mean && count > 0) out[to_index(i)] /= count + (with_self ? 1.0 : 0.0);
   });
   return {{from_doubles(local.memory, self.dtype(), self.shape(), out)}, {}};
 }
@@ -300,14 +301,14 @@ class Indexed {
   [[nodiscard]] std::int64_t place(const Shape& index, const Shape& self_strides) const {
     std::int64_t there = 0;
     for (const int d : dims_.kept) {
-      there += index[at(dims_.result_dim(d))] * self_strides[at(d)];
+      there += index[to_index(dims_.result_dim(d))] * self_strides[to_index(d)];
     }
     for (std::size_t i = 0; i < rows_.size(); ++i) {
       std::int64_t here = 0;
       for (std::size_t b = 0; b < dims_.broadcast.size(); ++b) {
-        here += index[at(dims_.insert) + b] * strides_[i][b];
+        here += index[to_index(dims_.insert) + b] * strides_[i][b];
       }
-      there += rows_[i][at(here)] * self_strides[at(dims_.dims[i])];
+      there += rows_[i][to_index(here)] * self_strides[to_index(dims_.dims[i])];
     }
     return there;
   }
@@ -336,7 +337,7 @@ LocalResult run_index(const LocalCall& local, const OpKernel&) {
   const std::vector<double> values = as_doubles(self);
   std::vector<double> out = filled(local, indexed.shape());
   for_each_element(indexed.shape(), [&](const Shape& index, std::int64_t i) {
-    out[at(i)] = values[at(indexed.place(index, strides))];
+    out[to_index(i)] = values[to_index(indexed.place(index, strides))];
   });
   return {{from_doubles(local.memory, self.dtype(), indexed.shape(), out)}, {}};
 }
@@ -363,8 +364,8 @@ LocalResult run_index_put(const LocalCall& local, const OpKernel&) {
   const std::vector<double> values = as_doubles(*given);
   std::vector<double> out = as_doubles(self);
   for_each_element(shape, [&](const Shape& index, std::int64_t) {
-    double& target = out[at(indexed.place(index, strides))];
-    const double x = values[at(place_of(index, value_strides))];
+    double& target = out[to_index(indexed.place(index, strides))];
+    const double x = values[to_index(place_of(index, value_strides))];
     target = adds ? target + x : x;
   });
   return {{from_doubles(local.memory, self.dtype(), self.shape(), out)}, {}};

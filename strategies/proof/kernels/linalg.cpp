@@ -6,13 +6,12 @@
 #include <optional>
 
 #include "costmodel/base/error.h"
+#include "costmodel/base/index.h"
 #include "strategies/proof/op_kernel.h"
 #include "strategies/rules/tensor_args.h"
 
 namespace shardlab {
 namespace {
-
-std::size_t at(std::int64_t place) { return static_cast<std::size_t>(place); }
 
 struct Matrix {
   std::int64_t rows = 0;
@@ -20,15 +19,17 @@ struct Matrix {
   std::vector<double> values = {};
 
   static Matrix zero(std::int64_t rows, std::int64_t columns) {
-    return {rows, columns, std::vector<double>(at(rows * columns), 0.0)};
+    return {rows, columns, std::vector<double>(to_index(rows * columns), 0.0)};
   }
   static Matrix identity(std::int64_t n) {
     Matrix matrix = zero(n, n);
     for (std::int64_t i = 0; i < n; ++i) matrix(i, i) = 1.0;
     return matrix;
   }
-  double& operator()(std::int64_t i, std::int64_t j) { return values[at(i * columns + j)]; }
-  double operator()(std::int64_t i, std::int64_t j) const { return values[at(i * columns + j)]; }
+  double& operator()(std::int64_t i, std::int64_t j) { return values[to_index(i * columns + j)]; }
+  double operator()(std::int64_t i, std::int64_t j) const {
+    return values[to_index(i * columns + j)];
+  }
   [[nodiscard]] Matrix transposed() const {
     Matrix result = zero(columns, rows);
     for (std::int64_t i = 0; i < rows; ++i) {
@@ -104,7 +105,7 @@ Matrix solve_triangular(const Matrix& t, Matrix b, bool upper, bool unit) {
 Matrix solve(const Factors& factors, Matrix b) {
   for (std::int64_t i = 0; i < std::ssize(factors.pivots); ++i) {
     for (std::int64_t c = 0; c < b.columns; ++c) {
-      std::swap(b(i, c), b(factors.pivots[at(i)], c));
+      std::swap(b(i, c), b(factors.pivots[to_index(i)], c));
     }
   }
   return solve_triangular(factors.lu, solve_triangular(factors.lu, std::move(b), false, true), true,
@@ -151,7 +152,7 @@ template <class Work>
 LocalResult by_matrix(const LocalCall& local, std::span<const int> matrix_dims, Work&& work) {
   expect_inputs(local, matrix_dims.size(), matrix_dims.size());
   Shape batch = local.inputs[0].shape();
-  const auto first = at(matrix_dims[0]);
+  const auto first = to_index(matrix_dims[0]);
   if (batch.size() < first) throw InputError(local.call.op + ": takes matrices");
   batch.resize(batch.size() - first);
   std::int64_t count = 1;
@@ -160,7 +161,7 @@ LocalResult by_matrix(const LocalCall& local, std::span<const int> matrix_dims, 
   std::vector<Matrix> shapes;
   for (std::size_t i = 0; i < matrix_dims.size(); ++i) {
     const HostTensor& input = local.inputs[i];
-    const auto own = at(matrix_dims[i]);
+    const auto own = to_index(matrix_dims[i]);
     const bool fits = input.shape().size() == batch.size() + own &&
                       std::equal(batch.begin(), batch.end(), input.shape().begin());
     if (!fits) throw InputError(local.call.op + ": takes matrices of one batch");
@@ -280,11 +281,12 @@ std::vector<Part> unpacked(const Factors& factors) {
   const std::int64_t m = factors.lu.rows;
   const std::int64_t n = factors.lu.columns;
   const std::int64_t k = std::min(m, n);
-  std::vector<std::int64_t> order(at(m));
+  std::vector<std::int64_t> order(to_index(m));
   std::iota(order.begin(), order.end(), 0);
-  for (std::int64_t i = 0; i < k; ++i) std::swap(order[at(i)], order[at(factors.pivots[at(i)])]);
+  for (std::int64_t i = 0; i < k; ++i)
+    std::swap(order[to_index(i)], order[to_index(factors.pivots[to_index(i)])]);
   Matrix p = Matrix::zero(m, m);
-  for (std::int64_t i = 0; i < m; ++i) p(order[at(i)], i) = 1.0;
+  for (std::int64_t i = 0; i < m; ++i) p(order[to_index(i)], i) = 1.0;
   Matrix l = Matrix::zero(m, k);
   Matrix u = Matrix::zero(k, n);
   for (std::int64_t i = 0; i < m; ++i) {
@@ -408,11 +410,13 @@ LocalResult run_cross(const LocalCall& local, const OpKernel&) {
   const Shape strides = row_major_strides(self.shape());
   std::vector<double> out = filled(local, self.shape());
   for_each_element(self.shape(), [&](const Shape& index, std::int64_t i) {
-    const std::int64_t row = index[at(dim)];
-    const auto place = [&](std::int64_t other) { return at(i + (other - row) * strides[at(dim)]); };
+    const std::int64_t row = index[to_index(dim)];
+    const auto place = [&](std::int64_t other) {
+      return to_index(i + (other - row) * strides[to_index(dim)]);
+    };
     const std::size_t next = place((row + 1) % 3);
     const std::size_t last = place((row + 2) % 3);
-    out[at(i)] = a[next] * b[last] - a[last] * b[next];
+    out[to_index(i)] = a[next] * b[last] - a[last] * b[next];
   });
   return {{from_doubles(local.memory, self.dtype(), self.shape(), out)}, {}};
 }

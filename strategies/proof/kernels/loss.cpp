@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "costmodel/base/error.h"
+#include "costmodel/base/index.h"
 #include "strategies/proof/op_kernel.h"
 
 namespace shardlab {
@@ -56,7 +57,7 @@ Targets targets_of(const LocalCall& local, const HostTensor& scores, const HostT
     const auto at = static_cast<std::int64_t>(i);
     targets.scores.push_back(
         static_cast<std::size_t>((at / inner * classes + c) * inner + at % inner));
-    targets.weights.push_back(targets.ignored.back() ? 0.0 : weights[static_cast<std::size_t>(c)]);
+    targets.weights.push_back(targets.ignored.back() ? 0.0 : weights[to_index(c)]);
     targets.total += targets.weights.back();
   }
   return targets;

@@ -4,6 +4,7 @@
 #include <array>
 
 #include "costmodel/base/error.h"
+#include "costmodel/base/index.h"
 #include "sim/tensor_kernels.h"
 #include "strategies/proof/op_kernel.h"
 #include "strategies/rules/einsum.h"
@@ -42,7 +43,7 @@ std::vector<double> arranged(const std::vector<double>& values, const std::strin
       place += rest % letters.extents[d] * step[d];
       rest /= letters.extents[d];
     }
-    out[i] = values[static_cast<std::size_t>(place)];
+    out[i] = values[to_index(place)];
   }
   return out;
 }
@@ -166,7 +167,7 @@ LocalResult run_biased_product(const LocalCall& local, const OpKernel&) {
       place += at * strides[d - missing];
     }
     double& value = product.values[i];
-    value = alpha * value + (beta == 0.0 ? 0.0 : beta * values[static_cast<std::size_t>(place)]);
+    value = alpha * value + (beta == 0.0 ? 0.0 : beta * values[to_index(place)]);
   }
   return result_of(local, bias.dtype(), product);
 }
@@ -226,8 +227,7 @@ std::vector<double> scaled_matrix(const LocalCall& local, std::size_t input) {
     for (std::size_t i = 0; i < values.size(); ++i) {
       const auto row = static_cast<std::size_t>(static_cast<std::int64_t>(i) / columns);
       const auto column = static_cast<std::size_t>(static_cast<std::int64_t>(i) % columns);
-      values[i] *=
-          scales[static_cast<std::size_t>(place[0][row] * scale.extent(1) + place[1][column])];
+      values[i] *= scales[to_index(place[0][row] * scale.extent(1) + place[1][column])];
     }
     return values;
   }
@@ -244,8 +244,7 @@ std::vector<double> scaled_matrix(const LocalCall& local, std::size_t input) {
     const std::int64_t row = at[1 - contracted];
     const std::int64_t column = at[contracted] / block;
     const std::int64_t tile = row / 128 * tiles_across + column / 4;
-    values[i] *= scales[static_cast<std::size_t>(tile * 512 + row % 32 * 16 + row % 128 / 32 * 4 +
-                                                 column % 4)];
+    values[i] *= scales[to_index(tile * 512 + row % 32 * 16 + row % 128 / 32 * 4 + column % 4)];
   }
   return values;
 }
@@ -322,7 +321,7 @@ LocalResult run_grouped_product(const LocalCall& local, const OpKernel&) {
   for (std::int64_t g = 0; g < groups; ++g) {
     std::int64_t end = 0;
     if (lone) {
-      const double offset = ends[static_cast<std::size_t>(g)];
+      const double offset = ends[to_index(g)];
       if (!(offset >= 0.0 && offset <= static_cast<double>(most))) refuse("an offset out of range");
       end = std::max(begin, static_cast<std::int64_t>(offset));
     }
@@ -336,8 +335,7 @@ LocalResult run_grouped_product(const LocalCall& local, const OpKernel&) {
       for (std::int64_t c = 0; c < part.shape[1]; ++c) {
         const std::int64_t place =
             ((stacked ? g * rows : 0) + first_row + r) * columns + first_column + c;
-        product.values[static_cast<std::size_t>(place)] =
-            part.values[static_cast<std::size_t>(r * part.shape[1] + c)];
+        product.values[to_index(place)] = part.values[to_index(r * part.shape[1] + c)];
       }
     }
     begin = end;

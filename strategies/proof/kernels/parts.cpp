@@ -3,13 +3,12 @@
 #include <algorithm>
 
 #include "costmodel/base/error.h"
+#include "costmodel/base/index.h"
 #include "strategies/proof/op_kernel.h"
 #include "strategies/rules/tensor_args.h"
 
 namespace shardlab {
 namespace {
-
-std::size_t at(int dim) { return static_cast<std::size_t>(dim); }
 
 // The tensors without `out`.
 void expect_operands(const LocalCall& local, std::size_t count) {
@@ -31,7 +30,7 @@ HostTensor moved(const LocalCall& local, const HostTensor& from, const Shape& sh
   const std::vector<double> values = as_doubles(from);
   for_each_element(shape, [&](const Shape& index, std::int64_t here) {
     const std::int64_t there = place(index);
-    if (there >= 0) out[static_cast<std::size_t>(here)] = values[static_cast<std::size_t>(there)];
+    if (there >= 0) out[to_index(here)] = values[to_index(there)];
   });
   return from_doubles(local.memory, from.dtype(), shape, out);
 }
@@ -42,7 +41,7 @@ HostTensor written(const LocalCall& local, std::vector<double> base, const Shape
                    const HostTensor& source, Place&& place) {
   const std::vector<double> values = as_doubles(source);
   for_each_element(source.shape(), [&](const Shape& index, std::int64_t here) {
-    base[static_cast<std::size_t>(place(index))] = values[static_cast<std::size_t>(here)];
+    base[to_index(place(index))] = values[to_index(here)];
   });
   return from_doubles(local.memory, source.dtype(), shape, base);
 }
@@ -69,9 +68,9 @@ LocalResult run_split(const LocalCall& local, const OpKernel&) {
   std::int64_t offset = 0;
   for (const std::int64_t size : split_sizes(local.call, input.extent(dim))) {
     Shape shape = input.shape();
-    shape[at(dim)] = size;
+    shape[to_index(dim)] = size;
     result.outputs.push_back(moved(local, input, shape, [&](const Shape& index) {
-      return place_of(index, strides) + offset * strides[at(dim)];
+      return place_of(index, strides) + offset * strides[to_index(dim)];
     }));
     offset += size;
   }
@@ -85,7 +84,7 @@ HostTensor selected(const LocalCall& local, const HostTensor& input, int dim, st
   shape.erase(shape.begin() + dim);
   others.erase(others.begin() + dim);
   return moved(local, input, shape, [&](const Shape& index) {
-    return place_of(index, others) + row * strides[at(dim)];
+    return place_of(index, others) + row * strides[to_index(dim)];
   });
 }
 
@@ -111,7 +110,7 @@ LocalResult run_select(const LocalCall& local, const OpKernel&) {
 LocalResult with_row(const LocalCall& local, std::vector<double> base, const Shape& shape, int dim,
                      std::size_t row_arg, const HostTensor& source) {
   const std::int64_t row =
-      index_in(local.call.integer_arg(row_arg, 0), shape[at(dim)], local.call.op);
+      index_in(local.call.integer_arg(row_arg, 0), shape[to_index(dim)], local.call.op);
   const Shape strides = row_major_strides(shape);
   Shape wanted = shape;
   Shape others = strides;
@@ -120,7 +119,7 @@ LocalResult with_row(const LocalCall& local, std::vector<double> base, const Sha
   expect_shape(local, source, wanted);
   return {{written(local, std::move(base), shape, source,
                    [&](const Shape& index) {
-                     return place_of(index, others) + row * strides[at(dim)];
+                     return place_of(index, others) + row * strides[to_index(dim)];
                    })},
           {}};
 }
@@ -144,10 +143,10 @@ LocalResult run_slice(const LocalCall& local, const OpKernel&) {
   const int dim = dim_of(local.call, 0, 0, input.ndim());
   const SliceRange range = SliceRange::of(local.call, 1, input.extent(dim));
   Shape shape = input.shape();
-  shape[at(dim)] = range.count;
+  shape[to_index(dim)] = range.count;
   Shape strides = row_major_strides(input.shape());
-  const std::int64_t first = range.start * strides[at(dim)];
-  strides[at(dim)] *= range.step;
+  const std::int64_t first = range.start * strides[to_index(dim)];
+  strides[to_index(dim)] *= range.step;
   return {{moved(local, input, shape,
                  [&](const Shape& index) { return first + place_of(index, strides); })},
           {}};
@@ -156,13 +155,13 @@ LocalResult run_slice(const LocalCall& local, const OpKernel&) {
 // `base` with `source` as its slice of dim `dim`.
 LocalResult with_slice(const LocalCall& local, std::vector<double> base, const Shape& shape,
                        int dim, std::size_t first_arg, const HostTensor& source) {
-  const SliceRange range = SliceRange::of(local.call, first_arg, shape[at(dim)]);
+  const SliceRange range = SliceRange::of(local.call, first_arg, shape[to_index(dim)]);
   Shape wanted = shape;
-  wanted[at(dim)] = range.count;
+  wanted[to_index(dim)] = range.count;
   expect_shape(local, source, wanted);
   Shape strides = row_major_strides(shape);
-  const std::int64_t first = range.start * strides[at(dim)];
-  strides[at(dim)] *= range.step;
+  const std::int64_t first = range.start * strides[to_index(dim)];
+  strides[to_index(dim)] *= range.step;
   return {{written(local, std::move(base), shape, source,
                    [&](const Shape& index) { return first + place_of(index, strides); })},
           {}};
@@ -187,10 +186,10 @@ std::int64_t place_on_diagonal(const Diagonal& diagonal, const Shape& index, con
   std::int64_t place = 0;
   for (int d = 0; d < static_cast<int>(strides.size()); ++d) {
     const int own = diagonal.dim_without(d);
-    std::int64_t row = own >= 0 ? index[at(own)] : index.back();
+    std::int64_t row = own >= 0 ? index[to_index(own)] : index.back();
     if (d == diagonal.first) row += std::max<std::int64_t>(0, -diagonal.offset);
     if (d == diagonal.second) row += std::max<std::int64_t>(0, diagonal.offset);
-    place += row * strides[at(d)];
+    place += row * strides[to_index(d)];
   }
   return place;
 }
@@ -288,7 +287,7 @@ LocalResult run_roll(const LocalCall& local, const OpKernel&) {
                      return around(place_of(index, strides), roll.shift, input.elements());
                    }
                    for (const auto& [dim, shift] : roll.shifts) {
-                     index[at(dim)] = around(index[at(dim)], shift, input.extent(dim));
+                     index[to_index(dim)] = around(index[to_index(dim)], shift, input.extent(dim));
                    }
                    return place_of(index, strides);
                  })},
@@ -300,7 +299,7 @@ LocalResult run_flip(const LocalCall& local, const OpKernel&) {
   std::vector<bool> flipped(input.shape().size(), false);
   for (const std::int64_t dim : required_integers(local.call, 0)) {
     const int d = normalize_dim(dim, input.ndim(), local.call.op);
-    if (input.ndim() > 0) flipped[at(d)] = true;
+    if (input.ndim() > 0) flipped[to_index(d)] = true;
   }
   const Shape strides = row_major_strides(input.shape());
   return {{moved(local, input, input.shape(),

@@ -12,6 +12,7 @@
 #include <optional>
 
 #include "costmodel/base/error.h"
+#include "costmodel/base/index.h"
 #include "costmodel/base/json_reader.h"
 #include "costmodel/base/text.h"
 #include "strategies/proof/op_kernel.h"
@@ -142,9 +143,9 @@ LocalResult run_elements(const LocalCall& local, const OpKernel& kernel,
         place += rest % shape[d] * strides[t][d];
         rest /= shape[d];
       }
-      operands[first + t] = values[t][static_cast<std::size_t>(place)];
+      operands[first + t] = values[t][to_index(place)];
     }
-    results[static_cast<std::size_t>(i)] = element(operands);
+    results[to_index(i)] = element(operands);
   }
   return {{from_doubles(local.memory, dtype, shape, results)}, {}};
 }

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "costmodel/base/error.h"
+#include "costmodel/base/index.h"
 #include "strategies/proof/op_kernel.h"
 #include "strategies/rules/window.h"
 
@@ -99,7 +100,7 @@ LocalResult run_max_pool(const LocalCall& local, const OpKernel&) {
       double best = -std::numeric_limits<double>::infinity();
       std::int64_t place = -1;
       for_each_in_window(w, in, out / w.out_columns, out % w.out_columns, [&](std::int64_t at) {
-        const double value = from[static_cast<std::size_t>(p * in.rows * in.columns + at)];
+        const double value = from[to_index(p * in.rows * in.columns + at)];
         if (place < 0 || value > best || std::isnan(value)) {
           best = value;
           place = at;
@@ -131,7 +132,7 @@ LocalResult run_avg_pool(const LocalCall& local, const OpKernel&) {
       double sum = 0.0;
       double count = 0.0;
       for_each_in_window(w, in, row, column, [&](std::int64_t at) {
-        sum += from[static_cast<std::size_t>(p * in.rows * in.columns + at)];
+        sum += from[to_index(p * in.rows * in.columns + at)];
         count += 1.0;
       });
       if (counts_padding) {  // what lies in the padding, but not past it
@@ -188,7 +189,7 @@ LocalResult averaged(const LocalCall& local, Span&& span) {
         double sum = 0.0;
         for (std::int64_t y = top; y < bottom; ++y) {
           for (std::int64_t x = left; x < right; ++x) {
-            sum += from[static_cast<std::size_t>((p * in.rows + y) * in.columns + x)];
+            sum += from[to_index((p * in.rows + y) * in.columns + x)];
           }
         }
         values.push_back(sum / static_cast<double>((bottom - top) * (right - left)));
@@ -253,7 +254,7 @@ LocalResult run_bilinear(const LocalCall& local, const OpKernel&) {
   std::vector<double> values;
   for (std::int64_t p = 0; p < in.count; ++p) {
     const auto pixel = [&](std::int64_t y, std::int64_t x) {
-      return from[static_cast<std::size_t>((p * in.rows + y) * in.columns + x)];
+      return from[to_index((p * in.rows + y) * in.columns + x)];
     };
     for (std::int64_t out = 0; out < pixels; ++out) {
       const Mix y = mix(out / extents[1], extents[0], in.rows);
@@ -290,7 +291,7 @@ LocalResult run_max_pool_backward(const LocalCall& local, const OpKernel&) {
                        std::to_string(plane - 1));
     }
     const std::int64_t p = static_cast<std::int64_t>(i) / (w.out_rows * w.out_columns);
-    values[static_cast<std::size_t>(p * plane + static_cast<std::int64_t>(places[i]))] += from[i];
+    values[to_index(p * plane + static_cast<std::int64_t>(places[i]))] += from[i];
   }
   return {{from_doubles(local.memory, gradient.dtype(), image.shape(), values)}, {}};
 }

@@ -5,6 +5,7 @@
 #include <map>
 
 #include "costmodel/base/error.h"
+#include "costmodel/base/index.h"
 #include "strategies/proof/op_kernel.h"
 #include "strategies/rules/reduction_args.h"
 
@@ -51,7 +52,7 @@ Folds folds_of(const LocalCall& local) {
       if (!dims.reduced[d]) place += rest % input.shape()[d] * strides[d];
       rest /= input.shape()[d];
     }
-    folds.elements[static_cast<std::size_t>(place)].push_back(values[i]);
+    folds.elements[to_index(place)].push_back(values[i]);
   }
   return folds;
 }
@@ -129,7 +130,7 @@ std::ptrdiff_t place_of_largest(Elements x) {
 std::ptrdiff_t place_of_smallest(Elements x) {
   return std::max_element(x.begin(), x.end(), is_greater_or_nan) - x.begin();
 }
-double at(Elements x, std::ptrdiff_t place) { return x[static_cast<std::size_t>(place)]; }
+double at(Elements x, std::ptrdiff_t place) { return x[to_index(place)]; }
 double largest(Elements x, const LocalCall&) { return at(x, place_of_largest(x)); }
 double smallest(Elements x, const LocalCall&) { return at(x, place_of_smallest(x)); }
 double argmax(Elements x, const LocalCall&) { return static_cast<double>(place_of_largest(x)); }
@@ -220,7 +221,7 @@ std::ptrdiff_t place_of_kth(Elements x, const LocalCall& local) {
     throw InputError(local.call.op + ": k " + std::to_string(k) + " of " +
                      std::to_string(x.size()) + " elements");
   }
-  return places_by_value(x)[static_cast<std::size_t>(k - 1)];
+  return places_by_value(x)[to_index(k - 1)];
 }
 std::ptrdiff_t first_largest(Elements x, const LocalCall&) { return place_of_largest(x); }
 std::ptrdiff_t first_smallest(Elements x, const LocalCall&) { return place_of_smallest(x); }
@@ -282,7 +283,7 @@ LocalResult run_histc(const LocalCall& local, const OpKernel&) {
   for (const double v : values) {
     if (!(v >= min && v <= max)) continue;
     const auto bin = static_cast<std::int64_t>((v - min) / (max - min) * static_cast<double>(bins));
-    counts[static_cast<std::size_t>(std::min(bin, bins - 1))] += 1.0;
+    counts[to_index(std::min(bin, bins - 1))] += 1.0;
   }
   return {{from_doubles(local.memory, local.inputs[0].dtype(), {bins}, counts)}, {}};
 }

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "costmodel/base/error.h"
+#include "costmodel/base/index.h"
 #include "strategies/proof/kernel_lanes.h"
 #include "strategies/proof/op_kernel.h"
 #include "strategies/rules/reduction_args.h"
@@ -73,7 +74,7 @@ LocalResult sorted(const LocalCall& local, int dim, bool descending, std::int64_
                      std::to_string(lanes.extent) + " elements");
   }
   Shape shape = input.shape();
-  if (!shape.empty()) shape[static_cast<std::size_t>(dim)] = count;
+  if (!shape.empty()) shape[to_index(dim)] = count;
   const Lanes kept(shape, dim);
   const std::vector<double> from = as_doubles(input);
   std::vector<double> values(kept.firsts.size() * static_cast<std::size_t>(count));
@@ -86,7 +87,7 @@ LocalResult sorted(const LocalCall& local, int dim, bool descending, std::int64_
       return descending ? is_less(value(b), value(a)) : is_less(value(a), value(b));
     });
     for (std::int64_t i = 0; i < count; ++i) {
-      const std::int64_t place = order[static_cast<std::size_t>(i)];
+      const std::int64_t place = order[to_index(i)];
       values[kept.at(kept.firsts[lane], i)] = value(place);
       places[kept.at(kept.firsts[lane], i)] = static_cast<double>(place);
     }

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "costmodel/base/error.h"
+#include "costmodel/base/index.h"
 #include "sim/counter_hash.h"
 #include "sim/tensor_kernels.h"
 #include "strategies/proof/op_kernel.h"
@@ -17,7 +18,7 @@ const HostTensor& first_of(const LocalCall& local) {
 // One after the other along `dim`.
 HostTensor joined(const LocalCall& local, int dim, const std::vector<HostTensor>& parts) {
   Shape shape = parts[0].shape();
-  std::int64_t& rows = shape[static_cast<std::size_t>(dim)];
+  std::int64_t& rows = shape[to_index(dim)];
   rows = 0;
   for (const HostTensor& part : parts) {
     bool fits = part.dtype() == parts[0].dtype() && part.ndim() == parts[0].ndim();
@@ -34,7 +35,7 @@ HostTensor joined(const LocalCall& local, int dim, const std::vector<HostTensor>
   Shape offset(shape.size(), 0);
   for (const HostTensor& part : parts) {
     copy_box(part, Shape(shape.size(), 0), out, offset, part.shape());
-    offset[static_cast<std::size_t>(dim)] += part.extent(dim);
+    offset[to_index(dim)] += part.extent(dim);
   }
   return out;
 }
@@ -76,7 +77,7 @@ LocalResult run_rand_like(const LocalCall& local, const OpKernel&) {
       const std::int64_t row = rest % input.shape()[d];
       rest /= input.shape()[d];
       const bool known = !local.input_rows.empty();
-      place += stride * (known ? local.input_rows[0][d][static_cast<std::size_t>(row)] : row);
+      place += stride * (known ? local.input_rows[0][d][to_index(row)] : row);
       stride *= global[d];
     }
     const std::uint64_t hash = counter_hash(seed, static_cast<std::uint64_t>(place), 1);

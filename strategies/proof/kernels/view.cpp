@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "costmodel/base/error.h"
+#include "costmodel/base/index.h"
 #include "strategies/proof/op_kernel.h"
 
 namespace shardlab {
@@ -93,9 +94,9 @@ LocalResult gathered(const LocalCall& local, const Shape& shape, Place&& place) 
     for (std::size_t d = shape.size(); d-- > 0;) {
       const auto [dim, row] = place(static_cast<int>(d), rest % shape[d]);
       rest /= shape[d];
-      if (dim >= 0) source += row * strides[static_cast<std::size_t>(dim)];
+      if (dim >= 0) source += row * strides[to_index(dim)];
     }
-    to[i] = from[static_cast<std::size_t>(source)];
+    to[i] = from[to_index(source)];
   }
   return {{from_doubles(local.memory, input.dtype(), shape, to)}, {}};
 }
@@ -109,7 +110,7 @@ LocalResult permuted(const LocalCall& local, const std::vector<int>& dims) {
   Shape shape;
   for (const int d : dims) shape.push_back(only_input(local).extent(d));
   return gathered(local, shape, [&](int d, std::int64_t row) {
-    return Place{dims[static_cast<std::size_t>(d)], row};
+    return Place{dims[to_index(d)], row};
   });
 }
 
@@ -167,7 +168,7 @@ LocalResult run_squeeze(const LocalCall& local, const OpKernel&) {
   std::vector<bool> asked(global.size(), !listed);
   for (const std::int64_t dim : listed.value_or(std::vector<std::int64_t>())) {
     const int d = normalize_dim(dim, input.ndim(), local.call.op);
-    if (input.ndim() > 0) asked[static_cast<std::size_t>(d)] = true;
+    if (input.ndim() > 0) asked[to_index(d)] = true;
   }
   Shape shape;
   for (std::size_t d = 0; d < global.size(); ++d) {
@@ -192,8 +193,8 @@ LocalResult run_expand(const LocalCall& local, const OpKernel&) {
     const auto o = static_cast<std::size_t>(out);
     const int d = out - added;
     const std::int64_t have = d < 0 ? 1 : input.extent(d);
-    const bool keeps = d >= 0 && (extents[o] == -1 ||
-                                  extents[o] == global_shape(local)[static_cast<std::size_t>(d)]);
+    const bool keeps =
+        d >= 0 && (extents[o] == -1 || extents[o] == global_shape(local)[to_index(d)]);
     const std::int64_t want = keeps ? have : is_local ? local.output_shapes[0][o] : extents[o];
     if (have != 1 && have != want) {
       throw InputError(local.call.op + ": dim " + std::to_string(d) + " of extent " +
@@ -215,7 +216,7 @@ LocalResult run_repeat(const LocalCall& local, const OpKernel&) {
   if (added < 0) throw InputError(local.call.op + ": the tensor has more dims than --args");
   Shape shape;
   for (int out = 0; out < static_cast<int>(repeats.size()); ++out) {
-    const std::int64_t times = repeats[static_cast<std::size_t>(out)];
+    const std::int64_t times = repeats[to_index(out)];
     const std::int64_t have = out < added ? 1 : input.extent(out - added);
     if (times < 0 || times > kMostExtent) {
       throw InputError(local.call.op + ": found a repeat of " + std::to_string(times));

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "costmodel/base/error.h"
+#include "costmodel/base/index.h"
 #include "strategies/rules/rule_rows.h"
 
 namespace shardlab {
@@ -159,7 +160,7 @@ RowEntry bias_shard(const OpCall& call, int dim) {
   if (call.tensor(3) == nullptr) return kR;
   const Shape& shape = call.required_tensor(3).meta.shape;
   const int own = dim - (4 - static_cast<int>(shape.size()));
-  return rows::shard_or_replicate(own < 0 || shape[static_cast<std::size_t>(own)] == 1 ? -1 : own);
+  return rows::shard_or_replicate(own < 0 || shape[to_index(own)] == 1 ? -1 : own);
 }
 
 Rows all_forward_rows(const OpCall& call, const OpRule&) {

@@ -9,6 +9,7 @@
 #include <algorithm>
 
 #include "costmodel/base/error.h"
+#include "costmodel/base/index.h"
 #include "strategies/rules/einsum.h"
 #include "strategies/rules/reduction_args.h"
 #include "strategies/rules/rule_rows.h"
@@ -167,7 +168,7 @@ Rows reduced_rows(const OpCall& call, const OpRule&) {
   const Placement joined = call.op.find("mean") != std::string::npos ? kAvg : kSum;
   Rows all;
   for (int d = 0; d < ndim; ++d) {
-    const bool reduced = dims.reduced[static_cast<std::size_t>(d)];
+    const bool reduced = dims.reduced[to_index(d)];
     all.push_back({reduced ? RowEntry(joined) : shard(dims.output_dim(d)), shard(d)});
   }
   all.push_back({joined, joined});

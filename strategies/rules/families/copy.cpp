@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "costmodel/base/error.h"
+#include "costmodel/base/index.h"
 #include "strategies/rules/pointwise.h"
 #include "strategies/rules/pointwise_choices.h"
 #include "strategies/rules/rule_rows.h"
@@ -111,8 +112,7 @@ Rows retyped_rows(const OpCall& call, const OpRule&) {
   const TensorMeta out = retyped_outputs(call)[0];
   Rows rows;
   for (int dim = 0; dim < in.ndim(); ++dim) {
-    if (in.shape[static_cast<std::size_t>(dim)] != out.shape[static_cast<std::size_t>(dim)])
-      continue;
+    if (in.shape[to_index(dim)] != out.shape[to_index(dim)]) continue;
     rows.push_back(all_alike(2, RowEntry::any_shard(dim)));
   }
   if (in.dtype == out.dtype) add_pass_through(rows, 2);

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "costmodel/base/error.h"
+#include "costmodel/base/index.h"
 #include "strategies/rules/decomposition.h"
 #include "strategies/rules/pointwise.h"
 #include "strategies/rules/reduction_args.h"
@@ -178,7 +179,7 @@ Rows aminmax_rows(const OpCall& call, const OpRule&) {
   Rows all;
   for (int d = 0; d < meta.ndim(); ++d) {
     const RowEntry shard = RowEntry::any_shard(d);
-    if (reduction.reduced[static_cast<std::size_t>(d)]) {
+    if (reduction.reduced[to_index(d)]) {
       all.push_back({kMin, kMax, shard});
     } else {
       const RowEntry kept = RowEntry::any_shard(reduction.output_dim(d));

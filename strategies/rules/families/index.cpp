@@ -3,6 +3,8 @@
 // _ops/_tensor_ops.py (gather_strategy, scatter_strategy, scatter_add_strategy and the single-dim
 // strategies of index_select, index, index_put, index_fill, index_reduce); pull request #172350
 // (index_put).
+#include "costmodel/base/index.h"
+
 #include <algorithm>
 
 #include "costmodel/base/error.h"
@@ -78,7 +80,7 @@ struct ByElement {
   }
 
   [[nodiscard]] std::int64_t extent(const TensorSpec& tensor, int d) const {
-    return tensor.meta.shape[static_cast<std::size_t>(d)];
+    return tensor.meta.shape[to_index(d)];
   }
   // Whether shards of dim d hold the same positions of all tensors.
   [[nodiscard]] bool aligned(int d, bool with_source) const {
@@ -216,7 +218,7 @@ std::vector<TensorMeta> index_select_outputs(const OpCall& call) {
   expect_tensors(call, 2);
   const ByRow by = ByRow::of(call);
   Shape shape = by.self.meta.shape;
-  shape[static_cast<std::size_t>(by.dim)] = by.count();
+  shape[to_index(by.dim)] = by.count();
   return {like(by.self, shape)};
 }
 
@@ -287,7 +289,7 @@ std::vector<TensorMeta> index_reduce_outputs(const OpCall& call) {
   static_cast<void>(reduction_of(call));
   static_cast<void>(call.boolean_arg(2, true));
   Shape shape = by.self.meta.shape;
-  shape[static_cast<std::size_t>(by.dim)] = by.count();
+  shape[to_index(by.dim)] = by.count();
   if (source.meta.shape != shape) {
     throw InputError(call.op + ": found a source " + source.meta.text() +
                      "; valid: " + like(by.self, shape).text());
@@ -379,7 +381,7 @@ std::vector<TensorMeta> index_outputs(const OpCall& call) {
 // Dim `dim` of the indices' common shape in one of them: R where it is missing or broadcast.
 RowEntry broadcast_entry(const Shape& shape, std::size_t common_ndim, int dim) {
   const int own = dim - static_cast<int>(common_ndim - shape.size());
-  const bool has = own >= 0 && shape[static_cast<std::size_t>(own)] != 1;
+  const bool has = own >= 0 && shape[to_index(own)] != 1;
   return has ? RowEntry::any_shard(own) : RowEntry(kR);
 }
 
@@ -395,7 +397,7 @@ Rows index_rows(const OpCall& call, const OpRule& rule) {
     rows.push_back(row);
   }
   for (int b = 0; b < static_cast<int>(indexed.broadcast.size()); ++b) {
-    if (indexed.broadcast[static_cast<std::size_t>(b)] == 1) continue;
+    if (indexed.broadcast[to_index(b)] == 1) continue;
     Row row = {RowEntry::any_shard(indexed.insert + b), kR};
     for (const TensorSpec* index : indices) {
       row.push_back(broadcast_entry(index->meta.shape, indexed.broadcast.size(), b));
@@ -460,7 +462,7 @@ Rows index_put_rows(const OpCall& call, const OpRule& rule) {
   add(kMax, kR);
   add(kMin, kR);
   for (int b = 0; b < static_cast<int>(indexed.broadcast.size()); ++b) {
-    if (indexed.broadcast[static_cast<std::size_t>(b)] == 1) continue;
+    if (indexed.broadcast[to_index(b)] == 1) continue;
     Row row = {kSum, kSum};
     for (const TensorSpec* index : indices) {
       row.push_back(broadcast_entry(index->meta.shape, indexed.broadcast.size(), b));

@@ -5,6 +5,7 @@
 #include <map>
 
 #include "costmodel/base/error.h"
+#include "costmodel/base/index.h"
 #include "strategies/rules/rule_rows.h"
 #include "strategies/rules/tensor_args.h"
 
@@ -158,7 +159,7 @@ std::vector<TensorMeta> cross_outputs(const OpCall& call) {
   const int dim = cross_dim(call);
   const TensorMeta& self = call.required_tensor(0).meta;
   const TensorMeta& other = call.required_tensor(1).meta;
-  if (self.shape != other.shape || self.shape[static_cast<std::size_t>(dim)] != 3) {
+  if (self.shape != other.shape || self.shape[to_index(dim)] != 3) {
     throw InputError(call.op + ": found " + self.text() + " and " + other.text() +
                      "; valid: equal shapes with 3 in dim " + std::to_string(dim));
   }

@@ -4,6 +4,7 @@
 // rule set shardlab has rows for sums and for losses that are not reduced. Source: PyTorch 2.13.0,
 // _ops/_math_ops.py (nll_loss_forward_strategy, nll_loss_backward_strategy).
 #include "costmodel/base/error.h"
+#include "costmodel/base/index.h"
 #include "strategies/rules/op_rule.h"
 #include "strategies/rules/rule_rows.h"
 
@@ -63,8 +64,7 @@ Loss loss_of(const OpCall& call) {
     throw InputError(call.op + ": target " + loss.target->meta.text() +
                      "; valid: whole numbers in the shape of the scores without the classes");
   }
-  if (loss.weight != nullptr &&
-      loss.weight->meta.shape != Shape{scores[static_cast<std::size_t>(loss.channel)]}) {
+  if (loss.weight != nullptr && loss.weight->meta.shape != Shape{scores[to_index(loss.channel)]}) {
     throw InputError(call.op + ": weight " + loss.weight->meta.text() + "; valid: one a class");
   }
   if (loss.gradient != nullptr) {

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "costmodel/base/error.h"
+#include "costmodel/base/index.h"
 #include "strategies/rules/decomposition.h"
 #include "strategies/rules/einsum.h"
 #include "strategies/rules/op_rule.h"
@@ -121,7 +122,7 @@ RowEntry bias_entry(const RowEntry& output, const Shape& bias, std::size_t outpu
   if (!sharded) return output;
   const int missing = static_cast<int>(output_ndim - bias.size());
   const int dim = output.dim() - missing;
-  if (dim < 0 || bias[static_cast<std::size_t>(dim)] == 1) return Placement::replicate();
+  if (dim < 0 || bias[to_index(dim)] == 1) return Placement::replicate();
   return output.is_any_shard() ? RowEntry::any_shard(dim) : RowEntry(Placement::shard(dim));
 }
 
@@ -237,9 +238,7 @@ struct ScaledOperand {
     return count == 1;
   }
   [[nodiscard]] bool is_tiled() const { return !is_number() && scale.ndim() == 1; }
-  [[nodiscard]] std::int64_t extent(int dim) const {
-    return data.shape[static_cast<std::size_t>(dim)];
-  }
+  [[nodiscard]] std::int64_t extent(int dim) const { return data.shape[to_index(dim)]; }
 };
 
 ScaledOperand scaled_operand(const OpCall& call, std::size_t i) {
@@ -265,7 +264,7 @@ std::vector<TensorMeta> scaled_outputs(const OpCall& call) {
     const ScaledOperand operand = scaled_operand(call, i);
     bool fits = operand.scale.ndim() <= 2;
     for (int d = 0; fits && operand.scale.ndim() == 2 && d < 2; ++d) {
-      fits = operand.scale.shape[static_cast<std::size_t>(d)] <= operand.extent(d);
+      fits = operand.scale.shape[to_index(d)] <= operand.extent(d);
     }
     if (fits) continue;
     throw InputError(call.op + ": a scale " + operand.scale.text() + " does not fit " +
@@ -317,9 +316,8 @@ std::optional<RowEntry> scale_entry(const RowEntry& data, const ScaledOperand& o
   const Placement r = Placement::replicate();
   if (operand.is_number() || !data.is_any_shard()) return r;
   if (!operand.is_tiled()) {
-    return operand.scale.shape[static_cast<std::size_t>(data.dim())] == 1
-               ? RowEntry(r)
-               : RowEntry::any_shard(data.dim());
+    return operand.scale.shape[to_index(data.dim())] == 1 ? RowEntry(r)
+                                                          : RowEntry::any_shard(data.dim());
   }
   const bool in_one_tile = operand.extent(1 - operand.contracted) <= kTileRows;
   if (data.dim() == operand.contracted && !in_one_tile) return std::nullopt;
@@ -354,7 +352,7 @@ bool scales_fit(const OpCall& call, std::span<const Placements> inputs, const De
       const std::int64_t extent = operand.extent(d);
       std::int64_t blocks = 0;
       if (!operand.is_tiled()) {
-        blocks = operand.scale.shape[static_cast<std::size_t>(d)];
+        blocks = operand.scale.shape[to_index(d)];
       } else {
         const std::int64_t block = operand.scale.dtype == DType::kF8E4M3 ? 8 : 32;
         const std::int64_t tile = d == operand.contracted ? 4 * block : kTileRows;

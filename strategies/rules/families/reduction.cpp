@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "costmodel/base/error.h"
+#include "costmodel/base/index.h"
 #include "strategies/rules/op_rule.h"
 #include "strategies/rules/reduction_args.h"
 #include "strategies/rules/rule_rows.h"
@@ -220,7 +221,7 @@ std::vector<FollowCandidate> follow_reduction(const OpCall& call, const DeviceMe
   const TensorSpec& in = reduced_tensor(call);
   const Linear rule = pytorch_linear(call);
   bool linear = rule.linear;
-  const auto is_reduced = [&](int d) { return reduction.reduced[static_cast<std::size_t>(d)]; };
+  const auto is_reduced = [&](int d) { return reduction.reduced[to_index(d)]; };
   if (joins_of(call.op) == Joins::kAvg) {
     for (int d = 0; d < in.meta.ndim(); ++d) {
       if (is_reduced(d) &&
@@ -335,7 +336,7 @@ Rows reduction_rows(const OpCall& call, const OpRule&) {
     rows.push_back(std::move(row));
   };
   for (int d = 0; d < in.meta.ndim(); ++d) {
-    if (reduction.reduced[static_cast<std::size_t>(d)]) {
+    if (reduction.reduced[to_index(d)]) {
       for (const Placement& partial : partials_of_shards(call))
         add(partial, RowEntry::any_shard(d));
     } else {
@@ -356,7 +357,7 @@ bool shards_are_joinable(const OpCall& call, std::span<const Placements> inputs,
   const ReducedDims reduction = reduction_of(call);
   const Shape& shape = reduced_tensor(call).meta.shape;
   for (int d = 0; d < static_cast<int>(shape.size()); ++d) {
-    if (!reduction.reduced[static_cast<std::size_t>(d)]) continue;
+    if (!reduction.reduced[to_index(d)]) continue;
     if (joins == Joins::kAvg && !is_evenly_shardable_on_dim(shape, inputs[0], mesh, d)) {
       return false;
     }
@@ -404,7 +405,7 @@ Rows indexed_rows(const OpCall& call, const OpRule&) {
   const ReducedDims reduction = reduction_of(call);
   Rows rows;
   for (int d = 0; d < reduced_tensor(call).meta.ndim(); ++d) {
-    if (reduction.reduced[static_cast<std::size_t>(d)]) continue;
+    if (reduction.reduced[to_index(d)]) continue;
     Row row = all_alike(2, RowEntry::any_shard(reduction.output_dim(d)));
     row.push_back(RowEntry::any_shard(d));
     rows.push_back(std::move(row));

@@ -2,6 +2,7 @@
 // and products follow their input's layout. Source: PyTorch 2.13.0, _ops/_math_ops.py
 // (scan_strategy, sort_strategy and its callers).
 #include "costmodel/base/error.h"
+#include "costmodel/base/index.h"
 #include "strategies/rules/op_rule.h"
 #include "strategies/rules/reduction_args.h"
 #include "strategies/rules/rule_rows.h"
@@ -60,13 +61,12 @@ std::vector<TensorMeta> indexed_outputs(const OpCall& call) {
   values.strides.clear();
   if (call.op == "aten.topk.default") {
     const std::int64_t k = required_integer(call, 0);
-    const std::int64_t extent =
-        values.shape.empty() ? 1 : values.shape[static_cast<std::size_t>(dim)];
+    const std::int64_t extent = values.shape.empty() ? 1 : values.shape[to_index(dim)];
     if (k < 0 || k > extent) {
       throw InputError(call.op + ": k " + std::to_string(k) + " of " + std::to_string(extent) +
                        " elements; valid: 0 to " + std::to_string(extent));
     }
-    if (!values.shape.empty()) values.shape[static_cast<std::size_t>(dim)] = k;
+    if (!values.shape.empty()) values.shape[to_index(dim)] = k;
   }
   TensorMeta indices = values;
   indices.dtype = DType::kI64;

@@ -8,6 +8,7 @@
 #include <algorithm>
 
 #include "costmodel/base/error.h"
+#include "costmodel/base/index.h"
 #include "strategies/rules/rule_rows.h"
 #include "strategies/rules/tensor_args.h"
 
@@ -61,8 +62,7 @@ std::vector<TensorMeta> cat_outputs(const OpCall& call) {
   TensorMeta out = join.tensors[0]->meta;
   if (join.ndim == 0) throw InputError(call.op + ": tensors of at least one dim");
   for (std::size_t i = 1; i < join.tensors.size(); ++i) {
-    out.shape[static_cast<std::size_t>(join.dim)] +=
-        join.tensors[i]->meta.shape[static_cast<std::size_t>(join.dim)];
+    out.shape[to_index(join.dim)] += join.tensors[i]->meta.shape[to_index(join.dim)];
   }
   return {out};
 }
@@ -119,7 +119,7 @@ std::vector<FollowCandidate> follow_stack(const OpCall& call, const DeviceMesh& 
   Placements input = join.tensors[0]->layout.placements;
   for (const TensorSpec* tensor : join.tensors) {
     for (int m = 0; m < mesh.ndim(); ++m) {
-      auto& p = input[static_cast<std::size_t>(m)];
+      auto& p = input[to_index(m)];
       p = merged(p, tensor->layout[m]);
     }
   }
@@ -235,11 +235,11 @@ int split_dim(const OpCall& call) { return dim_of(call, 1, 0, only_tensor(call).
 std::vector<TensorMeta> split_outputs(const OpCall& call) {
   const TensorSpec& in = only_tensor(call);
   const int dim = split_dim(call);
-  const std::int64_t extent = in.meta.shape[static_cast<std::size_t>(dim)];
+  const std::int64_t extent = in.meta.shape[to_index(dim)];
   std::vector<TensorMeta> outputs;
   for (const std::int64_t size : split_sizes(call, extent)) {
     Shape shape = in.meta.shape;
-    shape[static_cast<std::size_t>(dim)] = size;
+    shape[to_index(dim)] = size;
     outputs.push_back(like(in, shape));
   }
   return outputs;
@@ -266,7 +266,7 @@ std::vector<TensorMeta> unbind_outputs(const OpCall& call) {
   const TensorSpec& in = only_tensor(call);
   const int dim = unbind_dim(call);
   Shape shape = in.meta.shape;
-  const std::int64_t parts = shape[static_cast<std::size_t>(dim)];
+  const std::int64_t parts = shape[to_index(dim)];
   shape.erase(shape.begin() + dim);
   if (parts == 0 || parts > kMostParts) {
     throw InputError(call.op + ": found an extent of " + std::to_string(parts) + "; valid: 1 to " +
@@ -302,14 +302,14 @@ Rows unbind_rows(const OpCall& call, const OpRule&) {
 // -----------------------------------------------------------------------------------
 
 std::int64_t extent_of(const TensorSpec& tensor, int dim) {
-  return tensor.meta.shape[static_cast<std::size_t>(dim)];
+  return tensor.meta.shape[to_index(dim)];
 }
 
 std::vector<TensorMeta> slice_outputs(const OpCall& call) {
   const TensorSpec& in = only_tensor(call);
   const int dim = dim_of(call, 0, 0, in.meta.ndim());
   Shape shape = in.meta.shape;
-  shape[static_cast<std::size_t>(dim)] = SliceRange::of(call, 1, extent_of(in, dim)).count;
+  shape[to_index(dim)] = SliceRange::of(call, 1, extent_of(in, dim)).count;
   return {like(in, shape)};
 }
 
@@ -369,7 +369,7 @@ std::vector<TensorMeta> slice_backward_outputs(const OpCall& call) {
   const Shape shape = required_shape(call, 0);
   Shape sliced = shape;
   if (shape.size() == in.meta.shape.size()) {
-    std::int64_t& extent = sliced[static_cast<std::size_t>(dim)];
+    std::int64_t& extent = sliced[to_index(dim)];
     extent = SliceRange::of(call, 2, extent).count;
   }
   if (sliced != in.meta.shape) {
@@ -389,7 +389,7 @@ std::vector<FollowCandidate> follow_slice_backward(const OpCall& call, const Dev
 Rows slice_backward_rows(const OpCall& call, const OpRule&) {
   const TensorSpec& in = only_tensor(call);
   const int dim = slice_backward_dim(call);
-  const std::int64_t extent = required_shape(call, 0)[static_cast<std::size_t>(dim)];
+  const std::int64_t extent = required_shape(call, 0)[to_index(dim)];
   const bool whole = SliceRange::of(call, 2, extent).is_whole(extent);
   return moving_rows(
       in.meta.ndim(), 1, [&](int d) { return d == dim && !whole ? -1 : d; }, kPassThrough);
@@ -405,7 +405,7 @@ std::vector<TensorMeta> slice_scatter_outputs(const OpCall& call) {
   const int dim = slice_scatter_dim(call);
   const TensorSpec& self = call.required_tensor(0);
   Shape sliced = self.meta.shape;
-  sliced[static_cast<std::size_t>(dim)] = SliceRange::of(call, 1, extent_of(self, dim)).count;
+  sliced[to_index(dim)] = SliceRange::of(call, 1, extent_of(self, dim)).count;
   expect_source(call, sliced);
   return {like(self, self.meta.shape)};
 }
@@ -472,8 +472,8 @@ struct SelectBackward {
       throw InputError(call.op + ": found a gradient " + in.meta.text() +
                        "; valid: " + like(in, selected).text());
     }
-    static_cast<void>(index_in(call.integer_arg(2, 0),
-                               backward.shape[static_cast<std::size_t>(backward.dim)], call.op));
+    static_cast<void>(
+        index_in(call.integer_arg(2, 0), backward.shape[to_index(backward.dim)], call.op));
     return backward;
   }
 };
@@ -623,8 +623,7 @@ Rows pad_rows(const OpCall& call, const OpRule& rule) {
   const bool keeps_sum = !writes || call.number_arg(1, 0.0) == 0.0;
   const std::span<const Placement> partials(kMovedPartials);
   return moving_rows(
-      in.meta.ndim(), 1,
-      [&](int d) { return is_padded(paddings[static_cast<std::size_t>(d)]) ? -1 : d; },
+      in.meta.ndim(), 1, [&](int d) { return is_padded(paddings[to_index(d)]) ? -1 : d; },
       keeps_sum ? partials : partials.subspan(1));
 }
 
@@ -639,10 +638,9 @@ Rows roll_rows(const OpCall& call, const OpRule&) {
   const TensorSpec& in = only_tensor(call);
   const RollShifts roll = roll_shifts(call, in.meta.shape);
   std::vector<bool> active(in.meta.shape.size(), roll.flat);
-  for (const auto& [dim, shift] : roll.shifts) active[static_cast<std::size_t>(dim)] = true;
+  for (const auto& [dim, shift] : roll.shifts) active[to_index(dim)] = true;
   return moving_rows(
-      in.meta.ndim(), 1, [&](int d) { return active[static_cast<std::size_t>(d)] ? -1 : d; },
-      kMovedPartials);
+      in.meta.ndim(), 1, [&](int d) { return active[to_index(d)] ? -1 : d; }, kMovedPartials);
 }
 
 std::vector<bool> flipped_dims(const OpCall& call) {
@@ -651,10 +649,10 @@ std::vector<bool> flipped_dims(const OpCall& call) {
   for (const std::int64_t dim : required_integers(call, 0)) {
     const int d = normalize_dim(dim, ndim, call.op);
     if (ndim == 0) continue;
-    if (flipped[static_cast<std::size_t>(d)]) {
+    if (flipped[to_index(d)]) {
       throw InputError(call.op + ": dim " + std::to_string(d) + " occurs twice");
     }
-    flipped[static_cast<std::size_t>(d)] = true;
+    flipped[to_index(d)] = true;
   }
   return flipped;
 }
@@ -667,8 +665,8 @@ std::vector<TensorMeta> flip_outputs(const OpCall& call) {
 Rows flip_rows(const OpCall& call, const OpRule&) {
   const std::vector<bool> flipped = flipped_dims(call);
   return moving_rows(
-      only_tensor(call).meta.ndim(), 1,
-      [&](int d) { return flipped[static_cast<std::size_t>(d)] ? -1 : d; }, kMovedPartials);
+      only_tensor(call).meta.ndim(), 1, [&](int d) { return flipped[to_index(d)] ? -1 : d; },
+      kMovedPartials);
 }
 
 // bucketize(self, boundaries, out_int32, right): how many boundaries are below each element.

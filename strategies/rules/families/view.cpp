@@ -8,6 +8,7 @@
 #include <algorithm>
 
 #include "costmodel/base/error.h"
+#include "costmodel/base/index.h"
 #include "strategies/rules/op_rule.h"
 #include "strategies/rules/rule_rows.h"
 #include "strategies/rules/tensor_args.h"
@@ -94,7 +95,7 @@ std::vector<FollowCandidate> follow_exactly(const OpCall& call, const DeviceMesh
 
 Viewed picked(const TensorMeta& in, std::span<const int> dims) {
   Viewed viewed;
-  for (const int d : dims) viewed.add(ViewDim::input(d), in.shape[static_cast<std::size_t>(d)]);
+  for (const int d : dims) viewed.add(ViewDim::input(d), in.shape[to_index(d)]);
   return viewed;
 }
 
@@ -142,7 +143,7 @@ Viewed unsqueeze(const OpCall& call) {
   Viewed viewed;
   for (int d = 0; d <= in.ndim(); ++d) {
     if (d == dim) viewed.add({}, 1);
-    if (d < in.ndim()) viewed.add(ViewDim::input(d), in.shape[static_cast<std::size_t>(d)]);
+    if (d < in.ndim()) viewed.add(ViewDim::input(d), in.shape[to_index(d)]);
   }
   return viewed;
 }
@@ -154,7 +155,7 @@ Viewed squeeze(const OpCall& call) {
   std::vector<bool> asked(static_cast<std::size_t>(in.ndim()), !listed);
   for (const std::int64_t dim : listed.value_or(std::vector<std::int64_t>())) {
     const int d = normalize_dim(dim, in.ndim(), call.op);
-    if (in.ndim() > 0) asked[static_cast<std::size_t>(d)] = true;
+    if (in.ndim() > 0) asked[to_index(d)] = true;
   }
   std::vector<int> kept;
   for (int d = 0; d < in.ndim(); ++d) {
@@ -176,9 +177,9 @@ Viewed expand(const OpCall& call) {
   }
   Viewed viewed;
   for (int out = 0; out < static_cast<int>(extents.size()); ++out) {
-    const std::int64_t want = extents[static_cast<std::size_t>(out)];
+    const std::int64_t want = extents[to_index(out)];
     const int d = out - added;
-    const std::int64_t have = d < 0 ? 1 : in.shape[static_cast<std::size_t>(d)];
+    const std::int64_t have = d < 0 ? 1 : in.shape[to_index(d)];
     if (d >= 0 && (want == -1 || want == have)) {
       viewed.add(ViewDim::input(d), have);
     } else if (have == 1) {
@@ -203,7 +204,7 @@ Viewed repeat(const OpCall& call) {
   }
   Viewed viewed;
   for (int out = 0; out < static_cast<int>(repeats.size()); ++out) {
-    const std::int64_t times = repeats[static_cast<std::size_t>(out)];
+    const std::int64_t times = repeats[to_index(out)];
     const int d = out - added;
     if (times < 0 || times > kMostExtent) {
       throw InputError(call.op + ": found a repeat of " + std::to_string(times) +
@@ -213,7 +214,7 @@ Viewed repeat(const OpCall& call) {
       viewed.add({}, times);
       continue;
     }
-    const std::int64_t have = in.shape[static_cast<std::size_t>(d)];
+    const std::int64_t have = in.shape[to_index(d)];
     ViewDim copies = ViewDim::input(d);
     if (times != 1) copies.kind = ViewDim::Kind::kRepeat;
     viewed.add(copies, have == 0 || times == 0 ? 0 : saturating_product(have, times));
@@ -256,7 +257,7 @@ std::vector<FollowCandidate> follow_without_strides(const OpCall& call, const De
       return {{.outputs = {layouts.output}, .inputs = {layouts.input}}};
     }
     wanted = layouts.input;
-    wanted[static_cast<std::size_t>(strided - layouts.output.begin())] = Placement::replicate();
+    wanted[to_index(strided - layouts.output.begin())] = Placement::replicate();
   }
 }
 

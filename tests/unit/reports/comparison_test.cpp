@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "costmodel/base/error.h"
+#include "costmodel/base/index.h"
 #include "tests/unit/reports/sample_record.h"
 
 namespace shardlab::reports {
@@ -213,10 +214,9 @@ TEST(Comparison, EveryPrefixOfTheMostTellingHoldsEachVerdict) {
   for (std::size_t i = 0; i < sorted.size(); ++i) ASSERT_EQ(sorted[i], i) << "each flip once";
 
   std::array<std::int64_t, 4> seen{};
-  for (std::size_t i = 0; i < 100; ++i)
-    ++seen[static_cast<std::size_t>(comparison.flips[order[i]].verdict)];
-  EXPECT_EQ(seen[static_cast<std::size_t>(Verdict::kBetter)], 50);
-  EXPECT_EQ(seen[static_cast<std::size_t>(Verdict::kWorse)], 50);
+  for (std::size_t i = 0; i < 100; ++i) ++seen[to_index(comparison.flips[order[i]].verdict)];
+  EXPECT_EQ(seen[to_index(Verdict::kBetter)], 50);
+  EXPECT_EQ(seen[to_index(Verdict::kWorse)], 50);
 }
 
 TEST(Comparison, WithinAVerdictTheLargestChangeComesFirst) {

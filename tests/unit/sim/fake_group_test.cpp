@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "costmodel/base/error.h"
+#include "costmodel/base/index.h"
 #include "sim/tensor_kernels.h"
 #include "tests/support/random_source.h"
 #include "tests/support/reference_messages.h"
@@ -229,7 +230,7 @@ TEST_F(FakeGroupTest, EveryOrderSumsEveryMemberOnce) {
       for (std::int64_t e = 0; e < one.elements(); ++e) {
         const auto value = static_cast<double>(random.between(-1000, 1000));
         set_element(one, e, value);
-        expected[static_cast<std::size_t>(e)] += value;
+        expected[to_index(e)] += value;
       }
       contributions.push_back(std::move(one));
     }

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "costmodel/base/error.h"
+#include "costmodel/base/index.h"
 #include "tests/support/random_layouts.h"
 #include "tests/support/reference_chunks.h"
 #include "tests/support/reference_messages.h"
@@ -271,7 +272,7 @@ TEST(MeshGroups, OfEveryFlattenedMeshPartitionTheRanks) {
     for (int m = 0; m < mesh.ndim(); ++m) {
       if (!random.percent(60)) continue;
       dims.push_back(m);
-      chosen.push_back(names[static_cast<std::size_t>(m)]);
+      chosen.push_back(names[to_index(m)]);
     }
     if (chosen.size() < 2) continue;
     const DeviceMesh flat = mesh.flatten(chosen, "flat").flattened("flat");

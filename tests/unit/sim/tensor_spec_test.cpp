@@ -6,6 +6,7 @@
 #include <set>
 
 #include "costmodel/base/error.h"
+#include "costmodel/base/index.h"
 #include "tests/support/random_layouts.h"
 #include "tests/support/reference_chunks.h"
 #include "tests/support/reference_messages.h"
@@ -136,7 +137,7 @@ TEST(Chunk, EqualsTheNaiveCutForEveryExtentUpTo17AndUpTo6Pieces) {
       std::int64_t end = 0;
       for (std::int64_t r = 0; r < n; ++r) {
         const Chunk chunk = chunk_of(extent, n, r);
-        const RowList& piece = pieces[static_cast<std::size_t>(r)];
+        const RowList& piece = pieces[to_index(r)];
         EXPECT_EQ(chunk.size, static_cast<std::int64_t>(piece.size())) << extent << "/" << n;
         EXPECT_EQ(chunk.offset, piece.empty() ? extent : piece.front()) << extent << "/" << n;
         EXPECT_EQ(chunk.offset, end) << "chunks leave no gap";
@@ -204,8 +205,7 @@ TEST(StridedRows, OfBothVariantsPartitionTheExtentAndAgreeWhereItDividesEvenly) 
 TEST(StridedRows, ByOneAreAPlainShard) {
   for (std::int64_t extent = 0; extent <= 17; ++extent) {
     for (std::int64_t r = 0; r < 3; ++r) {
-      EXPECT_EQ(strided_rows(extent, 1, 3, r),
-                cut(all_rows(extent), 3)[static_cast<std::size_t>(r)]);
+      EXPECT_EQ(strided_rows(extent, 1, 3, r), cut(all_rows(extent), 3)[to_index(r)]);
     }
   }
 }
@@ -275,8 +275,7 @@ TEST(LocalRows, OfARightToLeftShardAreStrided) {
   const Layout layout = Layout::parse("_S(0,2)S(0)", 2);
   const std::vector<RowList> expected = {{0, 1}, {4, 5}, {2, 3}, {6, 7}};
   for (std::int64_t r = 0; r < 4; ++r) {
-    EXPECT_EQ(local_rows({8}, 0, layout, mesh, mesh.coordinate(r)),
-              expected[static_cast<std::size_t>(r)]);
+    EXPECT_EQ(local_rows({8}, 0, layout, mesh, mesh.coordinate(r)), expected[to_index(r)]);
   }
 }
 

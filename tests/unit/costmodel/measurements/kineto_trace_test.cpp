@@ -7,6 +7,7 @@
 #include <fstream>
 
 #include "costmodel/base/error.h"
+#include "costmodel/base/index.h"
 
 namespace shardlab {
 namespace {
@@ -121,7 +122,7 @@ TEST(KinetoTrace, ShortenedListsAreEvenlyApartOrInPgConfig) {
             "t.json: found no collective with a time: 1 call left out: \"Process Group Ranks\" is "
             "shortened, and pg_config does not list them");
   std::vector<int> ranks(64);
-  for (int i = 0; i < 64; ++i) ranks[static_cast<std::size_t>(i)] = i < 63 ? 2 * i : 127;
+  for (int i = 0; i < 64; ++i) ranks[to_index(i)] = i < 63 ? 2 * i : 127;
   trace["distributedInfo"]["pg_config"] = {{{"pg_name", "0"}, {"ranks", ranks}}};
   EXPECT_EQ(read(trace).calls[0].group.ranks.back(), 127);
 }

@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "costmodel/base/error.h"
+#include "costmodel/base/index.h"
 #include "runner/measure/kernel_run.h"
 #include "runner/measure/plan_run.h"
 #include "tests/support/shipped.h"
@@ -45,7 +46,7 @@ class CpuWorld : public testing::TestWithParam<std::int64_t> {
     for (std::int64_t r = 0; r < ranks(); ++r) {
       std::vector<std::int32_t> values(static_cast<std::size_t>(receive_bytes / 4));
       backend_->download(r, std::as_writable_bytes(std::span(values)),
-                         buffers[static_cast<std::size_t>(r)].receive);
+                         buffers[to_index(r)].receive);
       results.push_back(std::move(values));
     }
     return results;
@@ -72,7 +73,7 @@ TEST_P(CpuWorld, CollectivesDoWhatTheirNamesSay) {
   const std::int64_t part = 3;
   const std::int64_t count = n * part;
   const auto at = [](const auto& rows, std::int64_t r, std::int64_t i) {
-    return rows[static_cast<std::size_t>(r)][static_cast<std::size_t>(i)];
+    return rows[to_index(r)][to_index(i)];
   };
   const auto sum_at = [&](std::int64_t i) {
     std::int32_t sum = 0;

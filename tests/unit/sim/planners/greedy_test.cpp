@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include "costmodel/base/index.h"
 #include "tests/support/random_layouts.h"
 #include "tests/support/reference_redistribution.h"
 
@@ -97,7 +98,7 @@ TEST(Greedy, EveryPlanLeadsFromSourceToTargetForRandomLayouts) {
     for_each_greedy_step(from.placements, to.placements,
                          num_shards(from.placements, mesh, true) > 1,
                          [&](int mesh_dim, const Placement& a, const Placement& b) {
-                           auto& now = current[static_cast<std::size_t>(mesh_dim)];
+                           auto& now = current[to_index(mesh_dim)];
                            EXPECT_EQ(now, a);
                            EXPECT_NE(a, b);
                            now = b;
@@ -133,7 +134,7 @@ TEST(Greedy, NeverTouchesAShardUnderAnInnerOneForRandomLayouts) {
                            EXPECT_FALSE(sharded_inside(mesh_dim, b))
                                << from.text() << " to " << to.text() << ": " << mesh_dim
                                << " joins";
-                           current[static_cast<std::size_t>(mesh_dim)] = b;
+                           current[to_index(mesh_dim)] = b;
                          });
   }
 }

@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "costmodel/base/error.h"
+#include "costmodel/base/index.h"
 #include "strategies/programs/dtype_chains.h"
 #include "strategies/programs/program_builder.h"
 #include "tests/support/reference_messages.h"
@@ -59,7 +60,7 @@ struct Made {
     const std::size_t n = node(name);
     for (std::size_t v = 0; v < problem.costs[n].size(); ++v) {
       if (problem.costs[n][v] < kInfinity) {
-        texts.push_back(problem.domains[static_cast<std::size_t>(problem.domain_of[n])][v]);
+        texts.push_back(problem.domains[to_index(problem.domain_of[n])][v]);
       }
     }
     return texts;
@@ -71,10 +72,8 @@ TEST(ShardingProblem, HasAVariableForEachNodeAndAnEdgeForEachArgumentAndPair) {
   EXPECT_EQ(made.problem.names.size(), made.program.nodes.size());
   EXPECT_EQ(made.problem.edges.size(), made.prices.edges().size() + 2);  // two pairs
   for (const ProblemEdge& edge : made.problem.edges) {
-    const ProblemTable& table = made.problem.tables[static_cast<std::size_t>(edge.table)];
-    const auto values = [&](int n) {
-      return made.problem.costs[static_cast<std::size_t>(n)].size();
-    };
+    const ProblemTable& table = made.problem.tables[to_index(edge.table)];
+    const auto values = [&](int n) { return made.problem.costs[to_index(n)].size(); };
     EXPECT_EQ(static_cast<std::size_t>(table.rows), values(edge.first));
     EXPECT_EQ(static_cast<std::size_t>(table.columns), values(edge.second));
     EXPECT_EQ(table.costs.size(), values(edge.first) * values(edge.second));
@@ -96,7 +95,7 @@ TEST(ShardingProblem, TiesEveryArgumentOfAProducerThatIsReadTwice) {
   std::size_t row = 0;
   while (made.strategies.row_text(mul, row) != "S(1)<-S(1),S(1)") ++row;
   for (const ProblemEdge& edge : made.problem.edges) {
-    const ProblemTable& table = made.problem.tables[static_cast<std::size_t>(edge.table)];
+    const ProblemTable& table = made.problem.tables[to_index(edge.table)];
     EXPECT_GT(table.costs[row * static_cast<std::size_t>(table.columns) + 1], 7.0);
   }
 }
@@ -104,11 +103,11 @@ TEST(ShardingProblem, TiesEveryArgumentOfAProducerThatIsReadTwice) {
 TEST(ShardingProblem, APairHasEqualLayouts) {
   const Made made(linear());
   const ProblemEdge& pair = made.problem.edges[made.prices.edges().size()];
-  EXPECT_EQ(made.problem.names[static_cast<std::size_t>(pair.first)], "primals_1");
-  const ProblemTable& table = made.problem.tables[static_cast<std::size_t>(pair.table)];
+  EXPECT_EQ(made.problem.names[to_index(pair.first)], "primals_1");
+  const ProblemTable& table = made.problem.tables[to_index(pair.table)];
   for (int row = 0; row < table.rows; ++row) {
     for (int column = 0; column < table.columns; ++column) {
-      EXPECT_EQ(table.costs[static_cast<std::size_t>(row * table.columns + column)],
+      EXPECT_EQ(table.costs[to_index(row * table.columns + column)],
                 row == column ? 0.0 : kInfinity);
     }
   }
@@ -178,7 +177,7 @@ TEST(ShardingProblem, DTypeRulesForbidWideGathersAndNarrowReductions) {
     const PricedEdge& edge = both.prices.edges()[e];
     const PriceTable& prices = both.prices.table(edge.table);
     const auto table = [e](const Made& made) {
-      return made.problem.tables[static_cast<std::size_t>(made.problem.edges[e].table)];
+      return made.problem.tables[to_index(made.problem.edges[e].table)];
     };
     for (std::size_t row = 0; row < prices.rows(); ++row) {
       for (std::size_t column = 0; column < prices.columns(); ++column) {
@@ -273,13 +272,12 @@ TEST(ShardingProblem, ABreakdownSumsToTheTables) {
   const auto total = [&] {
     double sum = 0.0;
     for (std::size_t n = 0; n < assignment.size(); ++n) {
-      sum += made.problem.costs[n][static_cast<std::size_t>(assignment[n])];
+      sum += made.problem.costs[n][to_index(assignment[n])];
     }
     for (const ProblemEdge& edge : made.problem.edges) {
-      const ProblemTable& table = made.problem.tables[static_cast<std::size_t>(edge.table)];
-      sum += table.costs[static_cast<std::size_t>(
-          assignment[static_cast<std::size_t>(edge.first)] * table.columns +
-          assignment[static_cast<std::size_t>(edge.second)])];
+      const ProblemTable& table = made.problem.tables[to_index(edge.table)];
+      sum += table.costs[to_index(assignment[to_index(edge.first)] * table.columns +
+                                  assignment[to_index(edge.second)])];
     }
     return sum;
   };

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "costmodel/base/error.h"
+#include "costmodel/base/index.h"
 #include "tests/support/random_source.h"
 #include "tests/support/reference_messages.h"
 
@@ -288,14 +289,14 @@ TEST(ExactView, LosesNoShardThatTheResultCanHave) {
     const Shape to = random_shape(random, elements);
     const Placement shard = Placement::shard(random.below(static_cast<int>(from.size())));
     // One row is on one rank; odd split factors say the same.
-    if (from[static_cast<std::size_t>(shard.dim())] == 1) continue;
+    if (from[to_index(shard.dim())] == 1) continue;
     if (!exact_view(from, to, {shard}, mesh).input[0].is_replicate()) continue;
     ++lost;
     const Elements held = elements_of(from, {shard}, mesh);
     for (int d = 0; d < static_cast<int>(to.size()); ++d) {
-      for (int factor = 1; factor <= to[static_cast<std::size_t>(d)]; ++factor) {
+      for (int factor = 1; factor <= to[to_index(d)]; ++factor) {
         // Pieces of different lengths are not what a flattened shard is.
-        if (to[static_cast<std::size_t>(d)] % factor != 0) continue;
+        if (to[to_index(d)] % factor != 0) continue;
         EXPECT_NE(elements_of(to, {Placement::strided_shard(d, factor)}, mesh), held)
             << TensorMeta{DType::kF32, from, {}}.text() << shard.text() << " on " << mesh.text()
             << " as " << TensorMeta{DType::kF32, to, {}}.text() << " _S(" << d << "," << factor

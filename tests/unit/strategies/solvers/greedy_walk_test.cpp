@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "costmodel/base/index.h"
 #include "tests/support/random_networks.h"
 
 namespace shardlab {
@@ -10,8 +11,6 @@ namespace {
 
 using testing_support::Random;
 using testing_support::random_cases;
-
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 // a -> b -> c: b takes "cheap", which leaves c nothing but the dear way.
 //   walk     a x 0, b cheap 1 + 0, c 0 + 9          = 10
@@ -80,26 +79,27 @@ TEST(GreedyWalk, OnRandomNetworksRegretsSumToTheGap) {
         random, {.variables = 2 + random.below(7), .edges = random.below(14), .forbidden = 3});
     const ExactSolution best = ExactSolver(network).solve({.explain = false});
     if (!best.feasible) continue;
-    Assignment given(at(network.variables()), -1);
+    Assignment given(to_index(network.variables()), -1);
     for (std::size_t v = 0; v < given.size(); ++v) {
       if (random.percent(30)) given[v] = best.assignment[v];
     }
     Assignment slow = given;
     std::optional<int> stuck;
     for (int v = 0; v < network.variables() && !stuck; ++v) {
-      if (given[at(v)] >= 0) continue;
+      if (given[to_index(v)] >= 0) continue;
       double least = kForbidden;
       for (int x = 0; x < network.values(v); ++x) {
-        double cost = network.costs(v)[at(x)];
+        double cost = network.costs(v)[to_index(x)];
         for (const CostEdge& edge : network.edges()) {
           const int other = edge.first == v ? edge.second : edge.first;
-          if ((edge.first != v && edge.second != v) || slow[at(other)] < 0) continue;
-          const CostTable& table = network.tables()[at(edge.table)];
-          cost += edge.first == v ? table.at(x, slow[at(other)]) : table.at(slow[at(other)], x);
+          if ((edge.first != v && edge.second != v) || slow[to_index(other)] < 0) continue;
+          const CostTable& table = network.tables()[to_index(edge.table)];
+          cost += edge.first == v ? table.at(x, slow[to_index(other)])
+                                  : table.at(slow[to_index(other)], x);
         }
         if (cost < least) {
           least = cost;
-          slow[at(v)] = x;
+          slow[to_index(v)] = x;
         }
       }
       if (least == kForbidden) stuck = v;
@@ -127,7 +127,8 @@ TEST(GreedyWalk, OnRandomNetworksRegretsSumToTheGap) {
       const auto completion = [&](int length) {
         fixed.clear();
         for (int v = 0; v < network.variables(); ++v) {
-          if (given[at(v)] >= 0 || v < length) fixed.push_back({v, {walk.assignment[at(v)]}});
+          if (given[to_index(v)] >= 0 || v < length)
+            fixed.push_back({v, {walk.assignment[to_index(v)]}});
         }
         return ExactSolver(network).solve({.restrictions = fixed}).objective;
       };

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 
+#include "costmodel/base/index.h"
 #include "strategies/solvers/dual_ascent.h"
 #include "strategies/solvers/exact.h"
 #include "tests/support/random_networks.h"
@@ -84,16 +85,15 @@ class Layered {
                 }
               }
               const double leave = l == 0 ? 0.0 : cost(5, b, before % kValues);
-              double& known = next[static_cast<std::size_t>(o * kValues + b)];
-              known = std::min(known, reached[static_cast<std::size_t>(before)] + least + leave +
-                                          node(out, l, o) + cost(3, o, b) + node(back, l, b));
+              double& known = next[to_index(o * kValues + b)];
+              known = std::min(known, reached[to_index(before)] + least + leave + node(out, l, o) +
+                                          cost(3, o, b) + node(back, l, b));
             }
           }
         }
         reached = next;
       }
-      best = std::min(best, network.costs(hub)[static_cast<std::size_t>(h)] +
-                                *std::ranges::min_element(reached));
+      best = std::min(best, network.costs(hub)[to_index(h)] + *std::ranges::min_element(reached));
     }
     return best;
   }
@@ -109,10 +109,10 @@ class Layered {
     return values;
   }
   [[nodiscard]] double cost(std::size_t table, int row, int column) const {
-    return tables_[table][static_cast<std::size_t>(row * kValues + column)];
+    return tables_[table][to_index(row * kValues + column)];
   }
   [[nodiscard]] double node(const std::vector<int>& nodes, int layer, int value) const {
-    return network.costs(nodes[static_cast<std::size_t>(layer)])[static_cast<std::size_t>(value)];
+    return network.costs(nodes[to_index(layer)])[to_index(value)];
   }
 
   int layers_;
@@ -128,11 +128,11 @@ TEST(RepeatedLayers, FindsTheLayersOfAForwardAndABackwardPass) {
   ASSERT_GE(places.layers,
             40 - 2 * 9);  // the ends look different from within as far as colours see
   EXPECT_EQ(places.keys, 4);
-  EXPECT_EQ(places.layer[static_cast<std::size_t>(layered.hub)], LayerPlaces::kNone);
+  EXPECT_EQ(places.layer[to_index(layered.hub)], LayerPlaces::kNone);
   int inside = 0;
   for (std::size_t l = 0; l + 1 < 40; ++l) {
     const auto layer = [&](const std::vector<int>& nodes, std::size_t i) {
-      return places.layer[static_cast<std::size_t>(nodes[i])];
+      return places.layer[to_index(nodes[i])];
     };
     const int here = layer(layered.out, l);
     if (here == LayerPlaces::kNone) continue;
@@ -142,8 +142,7 @@ TEST(RepeatedLayers, FindsTheLayersOfAForwardAndABackwardPass) {
     EXPECT_EQ(layer(layered.back, l), here);
     if (layer(layered.out, l + 1) == LayerPlaces::kNone) continue;
     EXPECT_EQ(std::abs(layer(layered.out, l + 1) - here), 1);
-    EXPECT_EQ(places.key[static_cast<std::size_t>(layered.out[l])],
-              places.key[static_cast<std::size_t>(layered.out[l + 1])]);
+    EXPECT_EQ(places.key[to_index(layered.out[l])], places.key[to_index(layered.out[l + 1])]);
   }
   EXPECT_EQ(inside, places.layers);
 }

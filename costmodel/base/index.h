@@ -1,0 +1,21 @@
+// Indexes containers with the signed integers and enumerators that the domain counts in.
+//
+//   latency_us[to_index(mesh_dim)]          // in place of static_cast<std::size_t>(mesh_dim)
+//
+// Ranks, mesh dims, tensor dims and variables are signed here, since differences of them are; the
+// containers of the standard library count in std::size_t. Assumes that the index is not negative.
+#pragma once
+
+#include <concepts>
+#include <cstddef>
+#include <type_traits>
+
+namespace shardlab {
+
+template <class Index>
+  requires std::integral<Index> || std::is_enum_v<Index>
+[[nodiscard]] constexpr std::size_t to_index(Index index) {
+  return static_cast<std::size_t>(index);
+}
+
+}  // namespace shardlab
