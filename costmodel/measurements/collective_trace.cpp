@@ -64,7 +64,7 @@ constexpr double kMaxBytes = 1e18;
 // By nearest rank.
 double quantile(const std::vector<double>& sorted, double share) {
   const double at = std::ceil(share * static_cast<double>(sorted.size())) - 1.0;
-  return sorted[to_index(std::max(0.0, at))];
+  return sorted[static_cast<std::size_t>(std::max(0.0, at))];
 }
 
 // One call on the ranks that were traced.
