@@ -32,7 +32,7 @@ std::vector<Placement> placements_to_try(const OpCall& call) {
 
 }  // namespace
 
-Decomposition::Decomposition(const OpCall& call) : call_(call) {
+Decomposition::Decomposition(const OpCall& call, Release release) : call_(call), release_(release) {
   const auto entries = all_decompositions();
   const auto entry =
       std::find_if(entries.begin(), entries.end(),
@@ -96,7 +96,7 @@ Decomposition::Value Decomposition::cast(Value value, DType dtype) {
 
 Decomposition::Value Decomposition::add(OpCall call, std::vector<Value> inputs) {
   Step& step = steps_.emplace_back();
-  step.rule = &find_op_rule(call.op, kDTensor213);
+  step.rule = &find_op_rule(call.op, release_);
   step.result = metas_.size();
   step.inputs = std::move(inputs);
   step.call = std::move(call);
@@ -166,8 +166,8 @@ std::vector<TensorMeta> decomposed_outputs(const OpCall& call) {
   return Decomposition(call).outputs();
 }
 
-Rows decomposed_rows(const OpCall& call, const OpRule&) {
-  Decomposition program(call);
+Rows decomposed_rows(const OpCall& call, const OpRule& rule) {
+  Decomposition program(call, rule.resolved_for.release().value_or(kReferenceRelease));
   const auto tensors = call.tensors();
   const std::vector<Placement> all = placements_to_try(call);
   std::vector<std::vector<Placement>> own(tensors.size());

@@ -27,8 +27,9 @@ class Decomposition {
  public:
   using Value = std::size_t;  // a tensor of the program: the call's inputs, then the steps' results
 
-  // Throws InputError: an op without a decomposition, inputs that it can't take.
-  explicit Decomposition(const OpCall& call);
+  // Steps follow DTensor's rules of that release. Throws InputError: an op without a decomposition,
+  // inputs that it can't take.
+  explicit Decomposition(const OpCall& call, Release release = kReferenceRelease);
 
   [[nodiscard]] std::vector<TensorMeta> outputs() const;
   // Nothing where a step has no rule for these placements of its inputs.
@@ -72,6 +73,7 @@ class Decomposition {
       const Step& step, std::span<const Placement> inputs);
 
   OpCall call_;
+  Release release_;
   std::vector<TensorMeta> metas_;  // by value
   std::vector<Step> steps_;
   std::vector<Value> results_;

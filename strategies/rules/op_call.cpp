@@ -36,6 +36,15 @@ bool is_none(std::string_view text) {
 
 }  // namespace
 
+OpName split_op_name(std::string_view op) {
+  for (const std::string_view prefix : {"aten.", "aten::"}) {
+    if (op.starts_with(prefix)) op.remove_prefix(prefix.size());
+  }
+  const std::size_t dot = op.find('.');
+  if (dot == std::string_view::npos) return {op, {}};
+  return {op.substr(0, dot), op.substr(dot + 1)};
+}
+
 TensorArg OpCall::parse_input(std::string_view text, int mesh_ndim) {
   TensorArg arg;
   const std::size_t begin = text.find_first_not_of(kBlanks);

@@ -19,6 +19,14 @@
 
 namespace shardlab {
 
+// The parts of an op's name: "aten::add_.Tensor" has the base "add_" and the overload "Tensor". Both
+// "aten." and the overload may be left out.
+struct OpName {
+  std::string_view base;
+  std::string_view overload;  // empty when left out
+};
+[[nodiscard]] OpName split_op_name(std::string_view op);
+
 struct TensorArg {
   std::vector<TensorSpec> tensors;  // those that are given
   bool is_list = false;

@@ -20,6 +20,7 @@
 #include "costmodel/compute_model.h"
 #include "sim/placement.h"
 #include "strategies/rules/op_call.h"
+#include "strategies/rules/rule_set.h"
 
 namespace shardlab {
 
@@ -54,30 +55,18 @@ struct FollowCandidate {
   bool keeps_order = false;
 };
 
-// A partial row of a pointwise class, e.g. sum|sum R; used for calls with as many tensors as it has
+// A partial row of a pointwise class, e.g. sum|sum R. It serves calls with as many tensors as it has
 // inputs.
 struct PartialRow {
-  std::array<Placement, 4> entries;
-  std::size_t size;
+  std::array<Placement, 4> entries;  // the output, then the inputs
+  std::size_t size;                  // entries in use
+  RuleSets sets = kEveryRuleSet;
 };
-
-enum RuleSet : unsigned {
-  kDTensor213 = 1U,  // what PyTorch 2.13.0 does, faults included
-  kDTensorLegacy =
-      2U,  // older op-strategy forms: pointwise by followed argument, matmul without linearity
-  kShardlab = 4U,      // one machinery for every op
-  kAutoParallel = 8U,  // what AutoParallel lists for each node of a program
-};
-// Those that have rules of their own for most ops; autoparallel has few and borrows the others.
-inline constexpr unsigned kAllRuleSets = kDTensor213 | kDTensorLegacy | kShardlab;
-[[nodiscard]] std::string_view to_string(RuleSet set);
-[[nodiscard]] std::optional<RuleSet> rule_set_from_name(std::string_view name);
-inline constexpr std::string_view kRuleSetNames =
-    "dtensor-2.13, dtensor-legacy, shardlab, autoparallel";
 
 struct OpRule {
   std::string_view op;
-  unsigned sets = kAllRuleSets;
+  RuleSets sets = kDTensor | kShardlab;
+  RuleSet resolved_for = {};  // the set that was asked for; a RuleTable sets it in its copies
   // Shapes and dtypes of the outputs. Throws InputError when the op can't take the inputs.
   std::vector<TensorMeta> (*outputs)(const OpCall&) = nullptr;
   // One of the two.
@@ -115,9 +104,10 @@ struct OpRuleFamily {
 // All families, sorted by file name.
 [[nodiscard]] std::span<const OpRuleFamily* const> all_op_rules();
 // The rule of an op in a rule set. `op` may leave out "aten." and the overload ("mm", "aten.mm",
-// "aten::mm"), which then is the first one of that name; "softmax" is read as "_softmax". What
-// autoparallel has no rule of its own for it takes from dtensor-2.13, or from shardlab where only that
-// has rows. Throws InputError: unknown op (the nearest word is named), or no rule in that set.
+// "aten::mm"), which then is "default" or else the first of that name; "softmax" is read as
+// "_softmax". What autoparallel has no rule of its own for it takes from DTensor (kReferenceRelease),
+// or from shardlab where only that has rows. The look-up is a binary search (rule_table.h).
+// Throws InputError: unknown op (the nearest word is named), or no rule in that set.
 [[nodiscard]] const OpRule& find_op_rule(std::string_view op, RuleSet set);
 // Every op that some rule set has, sorted, once.
 [[nodiscard]] std::vector<std::string_view> all_op_names();

@@ -25,7 +25,7 @@ struct PointwiseOps {
   RowsOf dtensor_rows = nullptr;              // instead, where not every row is listed
   RowsOf shardlab_rows = nullptr;
   OutputsOf outputs = nullptr;
-  unsigned sets = kDTensor213 | kShardlab;
+  RuleSets sets = kDTensor | kShardlab;
   ExcuseOf excuse = nullptr;
 };
 
@@ -191,7 +191,7 @@ constexpr bool is_shared(const PointwiseOps& ops) {
 constexpr Sizes sizes_of(std::span<const PointwiseOps> all) {
   Sizes sizes;
   for (const PointwiseOps& ops : all) {
-    const bool both = ops.sets == (kDTensor213 | kShardlab);
+    const bool both = ops.sets.intersects(kDTensor) && ops.sets.contains(kShardlab);
     for_each_op(ops.words, [&](const Form& form) {
       sizes.characters += length_of(form);
       sizes.rules += std::size_t{1} + (both && !is_shared(ops) ? 1U : 0U);
@@ -232,11 +232,11 @@ constexpr auto rules_of() {
       rule.out_tensors = out_tensors_of(rule.op);
       rule.excuse = ops.excuse;
       rule.flops = pointwise_flops;
-      const bool in_dtensor = (ops.sets & kDTensor213) != 0;
-      const bool in_shardlab = (ops.sets & kShardlab) != 0;
+      const bool in_dtensor = ops.sets.intersects(kDTensor);
+      const bool in_shardlab = ops.sets.contains(kShardlab);
       constexpr RowsOf kListed = pointwise_rows;
       if (in_dtensor) {
-        rule.sets = in_shardlab && is_shared(ops) ? kDTensor213 | kShardlab : kDTensor213;
+        rule.sets = is_shared(ops) ? ops.sets : ops.sets.among(kDTensor);
         rule.rows = ops.dtensor_rows != nullptr ? ops.dtensor_rows : kListed;
         rule.partial_rows = ops.dtensor;
         rules[count++] = rule;

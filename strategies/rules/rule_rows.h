@@ -147,7 +147,7 @@ inline constexpr std::array<std::string_view, 19> kViewOps = {"aten.alias.defaul
 }
 
 // Of an op that computes nothing, it moves elements; and of its variant with an `out` tensor.
-constexpr OpRule copy_rule(std::string_view op, unsigned sets, OutputsOf outputs, RowsOf rows,
+constexpr OpRule copy_rule(std::string_view op, RuleSets sets, OutputsOf outputs, RowsOf rows,
                            ExcuseOf excuse = nullptr) {
   return {.op = op,
           .sets = sets,
@@ -157,7 +157,7 @@ constexpr OpRule copy_rule(std::string_view op, unsigned sets, OutputsOf outputs
           .kernel = moving_kernel(op)};
 }
 template <auto kOutputs, auto kRowsOf>
-constexpr OpRule copy_out_rule(std::string_view op, unsigned sets) {
+constexpr OpRule copy_out_rule(std::string_view op, RuleSets sets) {
   return copy_rule(op, sets, outputs_with_out<kOutputs>, rows_with_out<kRowsOf>);
 }
 
