@@ -16,7 +16,7 @@ namespace {
                    describe_json(call.args[i]) + "; valid: " + std::string(valid));
 }
 
-// An integer that 64 bits hold: the JSON library keeps larger ones as unsigned or as doubles.
+// An integer that fits into 64 bits; the JSON library keeps larger ones as unsigned or as doubles.
 std::optional<std::int64_t> as_integer(const nlohmann::json& value) {
   if (!value.is_number_integer()) return std::nullopt;
   if (value.is_number_unsigned() &&

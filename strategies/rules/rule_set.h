@@ -1,9 +1,9 @@
 // The rule sets that a stack can name, and the releases of PyTorch.
 //
-// DTensor has one rule set for each release of PyTorch; the other rule sets have no releases. A rule
-// says in which sets it holds, and mentions a release only where that release changed it:
+// DTensor has one rule set for each release of PyTorch; the other rule sets have no releases. A
+// rule says in which sets it holds, and mentions a release only where that release changed it:
 //
-//   {.op = "aten.flip.default", ...}                                      // DTensor's, and shardlab's
+//   {.op = "aten.flip.default", ...}                                      // DTensor's and shardlab's
 //   {.op = "aten.neg.default", .sets = until(Release::k2_13) | kShardlab, ...}
 //   {.op = "aten.neg.default", .sets = since(Release::k2_14), ...}        // what 2.14 does instead
 //
@@ -34,7 +34,8 @@ inline constexpr std::array kReleases = {ReleaseEntry{Release::k2_13, "dtensor-2
 
 inline constexpr Release kNewestRelease = kReleases.back().release;
 // The release that rule sets without releases refer to: AutoParallel borrows its rules, and
-// decompositions run its steps. It stays when a newer release is added, so that those sets stay too.
+// decompositions run its steps. It stays when a newer release is added, so that those sets stay
+// too.
 inline constexpr Release kReferenceRelease = Release::k2_13;
 
 // One rule set. A release stands for DTensor's rules of that release.

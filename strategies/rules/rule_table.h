@@ -1,11 +1,11 @@
 // The rules of one rule set, resolved once: which rule of an op holds is then one binary search.
 //
 //   const RuleTable& table = rule_table(Release::k2_13);
-//   const OpRule* rule = table.find("aten.mm.default");   // null where the set has no rule of the op
+//   const OpRule* rule = table.find("aten.mm.default");   // null: the set has no rule of it
 //   for (const OpRule& each : table.rules()) ...
 //
-// find_op_rule (op_rule.h) is the same look-up with error messages. The tables of all_op_rules() are
-// made at their first use and live as long as the process.
+// find_op_rule (op_rule.h) is the same look-up with error messages. The tables of all_op_rules()
+// are made at their first use and live as long as the process.
 #pragma once
 
 #include <deque>
@@ -32,14 +32,14 @@ class RuleNames {
 
 class RuleTable {
  public:
-  // Rules of the families that hold in the set, in their order. Throws ContractError where two rules
-  // of one op hold.
+  // Rules of the families that hold in the set, in their order. Throws ContractError where two
+  // rules of one op hold.
   RuleTable(std::span<const OpRuleFamily* const> families, RuleSet set);
   RuleTable(const RuleTable&) = delete;  // rules are known by their addresses
   RuleTable& operator=(const RuleTable&) = delete;
 
-  // Copies of the families' rules: `resolved_for` is the table's set, and only those partial rows are
-  // left that hold in it.
+  // Copies of the families' rules: `resolved_for` is the table's set, and only those partial rows
+  // are left that hold in it.
   [[nodiscard]] std::span<const OpRule> rules() const { return rules_; }
   [[nodiscard]] std::vector<const OpRule*> named(std::string_view op) const {
     return names_.named(op);
