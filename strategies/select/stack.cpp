@@ -51,10 +51,13 @@ constexpr std::array<NameRow<Policy>, 6> kPolicies = {
      {"least-bytes", Policy::kLeastBytes},
      {"compute-time", Policy::kComputeTime},
      {"lexicographic", Policy::kLexicographic}}};
-constexpr std::array<NameRow<RuleSet>, 4> kRuleSets = {{{"dtensor-2.13", kDTensor213},
-                                                        {"dtensor-legacy", kDTensorLegacy},
-                                                        {"shardlab", kShardlab},
-                                                        {"autoparallel", kAutoParallel}}};
+constexpr auto kRuleSets = [] {
+  std::array<NameRow<RuleSet>, EnumNames<RuleSet>::kNames.size()> rows{};
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    rows[i] = {EnumNames<RuleSet>::kNames[i].name, EnumNames<RuleSet>::kNames[i].value};
+  }
+  return rows;
+}();
 
 // "v3", or {"name": "v3-rp", "replicate_to_partial_us": 0.01}.
 TransitionRules read_transition_rules(const nlohmann::json& json, const JsonPlace& place) {
@@ -129,7 +132,7 @@ Stack Stack::from_json(const nlohmann::json& json, const JsonPlace& place,
   stack.name = reader.text("name");
   stack.title = reader.text_or("title", "");
   stack.source = reader.text_or("source", "");
-  stack.rules = read_word(reader, "rules", kRuleSets, kDTensor213);
+  stack.rules = read_word(reader, "rules", kRuleSets, RuleSet(Release::k2_13));
   stack.redistribution.rules =
       read_transition_rules(reader.value("transitions"), reader.place("transitions"));
   stack.redistribution.planner = read_word(reader, "planner", kPlanners, PlannerKind::kGreedy);

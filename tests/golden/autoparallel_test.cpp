@@ -15,7 +15,7 @@
 #include "costmodel/registry.h"
 #include "runner/config/read_json.h"
 #include "sim/redistribute.h"
-#include "strategies/rules/op_rule.h"
+#include "strategies/rules/rule_table.h"
 #include "tests/support/reference_topology.h"
 
 namespace shardlab {
@@ -294,11 +294,9 @@ std::string op_of(const std::string& name) {
 }
 
 const OpRule& rule_of(const std::string& op) {
-  for (const RuleSet set : {kDTensor213, kShardlab}) {
-    for (const OpRuleFamily* family : all_op_rules()) {
-      for (const OpRule& rule : family->rules) {
-        if (rule.op == op && (rule.sets & set) != 0) return rule;
-      }
+  for (const RuleSet set : {RuleSet(Release::k2_13), kShardlab}) {
+    for (const OpRule& rule : rule_table(set).rules()) {
+      if (rule.op == op) return rule;
     }
   }
   throw std::runtime_error("no rule of " + op);
