@@ -8,13 +8,19 @@
 
 #include "costmodel/base/error.h"
 #include "sim/redistribute.h"
+#include "tests/support/dtensor_ring.h"
 #include "tests/support/reference_topology.h"
 
 namespace shardlab {
 namespace {
 
+using testing_support::all_reduce;
+using testing_support::all_to_all;
 using testing_support::collective_model;
 using testing_support::compute_model;
+using testing_support::gather;
+using testing_support::kInHost;
+using testing_support::reduce_scatter;
 using testing_support::topology_with;
 
 Placement p(const char* text) { return Placement::parse(text); }
@@ -73,8 +79,7 @@ TEST(CollectiveOf, EveryPairOfKinds) {
   }
 }
 
-// 1 MiB tensor on 4 ranks of one host, the model dtensor, kernels free: the figures of
-// dtensor-semantics 11.
+// A tensor of 1 MiB on 4 ranks of one host, priced by the model `dtensor`; kernels are free.
 struct Version {
   const char* name;
   double all_to_all;          // S0->S1
@@ -107,6 +112,7 @@ class TransitionTable : public testing::TestWithParam<Version> {
 TEST_P(TransitionTable, ShardToReplicaGathersAllBytes) {
   const PricedTransition step = price("S(0)", "R", kMiB / 4);
   EXPECT_EQ(step.price.total.value(), 16.75144669327252);
+  EXPECT_DOUBLE_EQ(step.price.total.value(), gather(4, kMiB, kInHost));
   EXPECT_EQ(step.full_bytes, kMiB);
   EXPECT_EQ(step.bytes_after, kMiB);
   EXPECT_EQ(step.collective, Collective::kAllGather);
@@ -115,6 +121,7 @@ TEST_P(TransitionTable, ShardToReplicaGathersAllBytes) {
 TEST_P(TransitionTable, PartialToReplicaReducesAndKeepsTheBytes) {
   const PricedTransition step = price("P", "R", kMiB);
   EXPECT_EQ(step.price.total.value(), 26.90289338654504);
+  EXPECT_DOUBLE_EQ(step.price.total.value(), all_reduce(4, kMiB, kInHost));
   EXPECT_EQ(step.full_bytes, kMiB);
   EXPECT_EQ(step.bytes_after, kMiB);
 }
@@ -122,8 +129,13 @@ TEST_P(TransitionTable, PartialToReplicaReducesAndKeepsTheBytes) {
 TEST_P(TransitionTable, PartialToShardReducesAndScatters) {
   const PricedTransition step = price("P", "S(0)", kMiB);
   EXPECT_EQ(step.price.total.value(), 16.75144669327252);
+  EXPECT_DOUBLE_EQ(step.price.total.value(), reduce_scatter(4, kMiB, kInHost));
   EXPECT_EQ(step.full_bytes, kMiB);
   EXPECT_EQ(step.bytes_after, kMiB / 4);
+}
+
+TEST(TransitionFigures, AnAllToAllOfAQuarterOfAMiBAmongFourRanks) {
+  EXPECT_DOUBLE_EQ(all_to_all(4, kMiB / 4, kInHost), 10.487861673318129);
 }
 
 TEST_P(TransitionTable, ShardToShardExchangesLocalBytes) {
@@ -172,15 +184,18 @@ TEST_P(TransitionTable, AStridedShardIsFreeUntilVCompute) {
 }
 
 constexpr double kInf = std::numeric_limits<double>::infinity();
+constexpr double kAllToAll = all_to_all(4, kMiB / 4, kInHost);
+constexpr double kAllToAllWithPenalty = kAllToAll + 1;
+constexpr double kGather = gather(4, kMiB, kInHost);
 INSTANTIATE_TEST_SUITE_P(
     Versions, TransitionTable,
-    testing::Values(Version{"v0", 11.487861673318129, 0, kMiB, 0, 0},
-                    Version{"v1", 11.487861673318129, 0, kMiB, 0, 0},
-                    Version{"v2", 11.487861673318129, 0, kMiB / 4, 0, 0},
-                    Version{"v3", 11.487861673318129, kInf, kMiB / 4, 0, 0},
-                    Version{"v4", 10.487861673318129, kInf, kMiB / 4, 0, 0},
-                    Version{"v3-rp", 11.487861673318129, kInf, kMiB / 4, 0.001, 0},
-                    Version{"v-compute", 10.487861673318129, kInf, kMiB / 4, 0, 16.75144669327252}),
+    testing::Values(Version{"v0", kAllToAllWithPenalty, 0, kMiB, 0, 0},
+                    Version{"v1", kAllToAllWithPenalty, 0, kMiB, 0, 0},
+                    Version{"v2", kAllToAllWithPenalty, 0, kMiB / 4, 0, 0},
+                    Version{"v3", kAllToAllWithPenalty, kInf, kMiB / 4, 0, 0},
+                    Version{"v4", kAllToAll, kInf, kMiB / 4, 0, 0},
+                    Version{"v3-rp", kAllToAllWithPenalty, kInf, kMiB / 4, 0.001, 0},
+                    Version{"v-compute", kAllToAll, kInf, kMiB / 4, 0, kGather}),
     [](const auto& test) {
       std::string name = test.param.name;
       std::replace(name.begin(), name.end(), '-', '_');
@@ -278,6 +293,7 @@ TEST(TransitionPricer, PricesAlongAnyCommunicator) {
   const GroupSpan eight{.ranks = 8, .hosts = 1, .ranks_per_host = 8, .extent = 8, .walk = 8};
   EXPECT_EQ(pricer.price(p("P"), p("R"), eight, kMiB, DType::kF32).price.total.value(),
             34.486708950969216);
+  EXPECT_DOUBLE_EQ(all_reduce(8, kMiB, kInHost), 34.486708950969216);
 }
 
 }  // namespace
