@@ -10,6 +10,7 @@
 #include "costmodel/base/error.h"
 #include "costmodel/base/index.h"
 #include "costmodel/base/text.h"
+#include "sim/plan_price.h"
 #include "sim/traffic.h"
 
 namespace shardlab {
@@ -32,7 +33,7 @@ class GreedyPrices {
                     std::span<const Placement> digits) {
     const RedistributionOptions& options = redistributor.options();
     const auto strided = [](const Placement& p) { return p.is_strided(); };
-    return options.planner == PlannerKind::kGreedy && options.rules.follows_plan &&
+    return options.planner == PlannerKind::kGreedy && options.semantics->follows_plan() &&
            options.merge != MergeMode::kPrice && !digits.empty() && from.has_default_order() &&
            !from.has_strided() && std::none_of(digits.begin(), digits.end(), strided);
   }
@@ -53,10 +54,10 @@ class GreedyPrices {
     amounts_.assign(1, tensor.meta.bytes() / static_cast<double>(shards));
     sums_.assign(1, {});
     for (int turn = 0; turn + 1 < ndim_; ++turn) {
-      price_steps(turn);
+      price_turn(turn);
       sum_up();
     }
-    price_steps(ndim_ - 1);
+    price_turn(ndim_ - 1);
   }
 
   // Of the layouts behind these codes, ascending.
@@ -92,17 +93,17 @@ class GreedyPrices {
   }
 
   // The steps of the mesh dim whose turn it is, by digit and amount; what they leave is numbered.
-  void price_steps(int turn) {
+  void price_turn(int turn) {
     const int m = mesh_dim_at(turn);
     std::vector<double> left;
     steps_.clear();
     for (const Placement& to : digits_) {
       for (const double bytes : amounts_) {
-        const PricedTransition step = pricer_.price(from_[to_index(m)], to, m, bytes, dtype_);
-        const auto known = std::find(left.begin(), left.end(), step.bytes_after);
-        steps_.push_back(
-            {step.price.total.value(), static_cast<std::uint32_t>(known - left.begin())});
-        if (known == left.end()) left.push_back(step.bytes_after);
+        PlanPrice<Micros> price(bytes, dtype_);
+        price.add_step(pricer_, from_[to_index(m)], to, m);
+        const auto known = std::find(left.begin(), left.end(), price.local_bytes());
+        steps_.push_back({price.sum().value(), static_cast<std::uint32_t>(known - left.begin())});
+        if (known == left.end()) left.push_back(price.local_bytes());
       }
     }
     amounts_before_ = static_cast<std::uint32_t>(amounts_.size());
@@ -172,18 +173,14 @@ class GreedyPrices {
   [[nodiscard]] double price_of(const Head& head) const {
     const Sum sum = then(sums_[head.sum], head.last);
     // What is left: replicas on the way become shards, which is free unless local work has a price.
-    if (head.detours == 0 || !pricer_.rules().prices_local_work) return sum.price;
-    double price = sum.price;
-    double bytes = amounts_[sum.amount];
+    if (head.detours == 0 || pricer_.semantics().chunk_is_free()) return sum.price;
+    PlanPrice<Micros> price(amounts_[sum.amount], dtype_, Micros(sum.price));
     for (int m = 0; m < ndim_; ++m) {
       if ((head.detours >> static_cast<unsigned>(m) & 1U) == 0) continue;
       const std::uint32_t digit = head.code / power(radix_, ndim_ - 1 - m) % radix_;
-      const PricedTransition step =
-          pricer_.price(Placement::replicate(), digits_[digit], m, bytes, dtype_);
-      price += step.price.total.value();
-      bytes = step.bytes_after;
+      price.add_step(pricer_, Placement::replicate(), digits_[digit], m);
     }
-    return price;
+    return price.sum().value();
   }
 
   const TransitionPricer& pricer_;
@@ -413,7 +410,8 @@ class ExpansionTies final : public TieBreaker {
 void price_codes(Redistributor& redistributor, const Expansion& expansion, std::size_t input,
                  const TensorSpec& tensor, std::span<const std::uint32_t> codes,
                  std::span<double> prices) {
-  if (redistributor.options().rules.replicated_source_is_free && tensor.layout.is_replicated())
+  if (redistributor.options().semantics->replicated_source_is_free() &&
+      tensor.layout.is_replicated())
     return;
   if (GreedyPrices::apply(redistributor, tensor.layout, expansion.digits(input))) {
     GreedyPrices(redistributor, tensor, expansion.digits(input)).price(codes, prices);

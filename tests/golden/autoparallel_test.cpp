@@ -238,11 +238,6 @@ DType dtype_of(const std::string& name) {
 
 TEST_P(ApGolden, Edges) {
   const json file = read("redistribute");
-  const auto rules = all_transition_rules();
-  const auto rule = std::find_if(rules.begin(), rules.end(), [](const TransitionRules& row) {
-    return row.name == "autoparallel";
-  });
-  ASSERT_NE(rule, rules.end());
   struct Priced {
     std::unique_ptr<CostModel> collectives;
     std::unique_ptr<ComputeModel> kernels;
@@ -261,7 +256,8 @@ TEST_P(ApGolden, Edges) {
                              : collective_model("ap_default", topology);
       priced.redistributor = std::make_unique<Redistributor>(
           DeviceMesh::parse(point[2].get<std::string>()), topology,
-          RedistributionOptions{.rules = *rule}, *priced.collectives, *priced.kernels);
+          RedistributionOptions{.semantics = edge_semantics("autoparallel")}, *priced.collectives,
+          *priced.kernels);
     }
     TensorMeta meta;
     meta.dtype = dtype_of(point[5]);
