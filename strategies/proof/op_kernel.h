@@ -83,7 +83,9 @@ void expect_inputs(const LocalCall& local, std::size_t least, std::size_t most);
 // Rounded to the dtype; integers towards zero.
 [[nodiscard]] HostTensor from_doubles(HostMemory& memory, DType dtype, const Shape& shape,
                                       std::span<const double> values);
-// In elements, row-major.
+// The number of a shape's elements, or the largest std::int64_t where there are more.
+[[nodiscard]] std::int64_t elements_of(const Shape& shape);
+// The strides of a row-major tensor, in elements.
 [[nodiscard]] Shape row_major_strides(const Shape& shape);
 // Calls work(index, i) for each element of a shape, row-major: its index by dim, and i = 0, 1, 2...
 template <class Work>
