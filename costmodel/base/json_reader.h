@@ -18,6 +18,8 @@
 #include <utility>
 #include <vector>
 
+#include "costmodel/base/enum_names.h"
+
 namespace shardlab {
 
 // A place in a JSON document: the file's name and the pointer inside it.
@@ -73,13 +75,23 @@ class ObjectReader {
   std::vector<std::pair<std::string, std::string>> spelled_;  // a key and its other spelling, found
 };
 
-// Checked conversions of one value at a place.
+// Checked conversions of one value at a place. Throw ConfigError.
 [[nodiscard]] std::string json_text(const nlohmann::json& json, const JsonPlace& place);
 [[nodiscard]] double json_number(const nlohmann::json& json, const JsonPlace& place,
                                  NumberRange range = {});
 [[nodiscard]] std::int64_t json_integer(const nlohmann::json& json, const JsonPlace& place,
                                         std::int64_t min, std::int64_t max);
 [[nodiscard]] const nlohmann::json& json_array(const nlohmann::json& json, const JsonPlace& place);
+// The value whose name (enum_names.h) the text is; an error lists the names with the separator between
+// them.
+template <class Enum>
+[[nodiscard]] Enum json_name(const nlohmann::json& json, const JsonPlace& place,
+                             std::string_view separator = ", ") {
+  const std::string text = json_text(json, place);
+  const std::optional<Enum> found = from_name<Enum>(text);
+  if (!found) place.fail("found \"" + text + "\"; valid: " + valid_names<Enum>(separator));
+  return *found;
+}
 // A member of an object that another tool wrote, whose further keys are that tool's own business.
 // Where the key is absent or null, json_member returns null and json_required throws.
 [[nodiscard]] const nlohmann::json* json_member(const nlohmann::json& object, const char* key);
