@@ -152,13 +152,6 @@ TEST_P(ApGolden, MeshDims) {
   tally.finish(434 * 6);
 }
 
-template <class Names>
-std::size_t position(const Names& names, const std::string& name) {
-  const auto it = std::find(names.begin(), names.end(), name);
-  EXPECT_NE(it, names.end()) << name;
-  return static_cast<std::size_t>(it - names.begin());
-}
-
 TEST_P(ApGolden, AlgorithmsAndProtocols) {
   const json file = read("nccl");
   Tally tally;
@@ -169,9 +162,9 @@ TEST_P(ApGolden, AlgorithmsAndProtocols) {
         ap_nccl::group_of(config, span_of(row["mesh_shape"], row["mesh_dim"]));
     const bool all_reduce = row["func"] == "ALLREDUCE";
     const auto algorithm =
-        static_cast<ap_nccl::Algorithm>(position(ap_nccl::kAlgorithmNames, row["algo"]));
+        from_name<ap_nccl::Algorithm>(row["algo"].get_ref<const std::string&>()).value();
     const auto protocol =
-        static_cast<ap_nccl::Protocol>(position(ap_nccl::kProtocolNames, row["proto"]));
+        from_name<ap_nccl::Protocol>(row["proto"].get_ref<const std::string&>()).value();
     const auto what = [&] { return row.dump(); };
     tally.compare(row["eligible"].get<bool>() ? 1 : 0,
                   ap_nccl::is_eligible(config, group, all_reduce, algorithm, protocol) ? 1 : 0,

@@ -29,7 +29,7 @@ TEST(Stack, TheLeastFileGetsTheReleasesDefaults) {
   EXPECT_EQ(stack.redistribution.merge, MergeMode::kExecute);
   EXPECT_TRUE(stack.redistribution.merge_checks_all_gather);
   EXPECT_EQ(stack.compute_model.entry->name, "none");
-  EXPECT_EQ(stack.straggler.name, "none");
+  EXPECT_EQ(stack.straggler.kind, StragglerKind::kNone);
   EXPECT_EQ(stack.order.text(), "listed");
   EXPECT_EQ(stack.policy, Policy::kKeepInput);
   EXPECT_EQ(stack.search, SearchKind::kFull);
