@@ -1,6 +1,6 @@
-// The table of commands, and their words given to CLI11.
 #include "runner/command_line.h"
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 
 #include "runner/base/version.h"
@@ -22,7 +22,7 @@ constexpr CommandRow kCommands[] = {
 };
 
 // CLI11 splits a value of --inputs that stands in brackets at its commas; a blank in front keeps
-// tensor lists whole (select takes it away again).
+// lists of tensors whole (OpArguments::read takes it away again).
 std::vector<std::string> with_whole_lists(std::vector<std::string> words) {
   constexpr std::string_view kOption = "--inputs";
   bool is_input = false;
@@ -36,6 +36,8 @@ std::vector<std::string> with_whole_lists(std::vector<std::string> words) {
 
 }  // namespace
 
+std::span<const CommandRow> all_commands() { return kCommands; }
+
 int run_command_line(const std::vector<std::string>& words, Session& session) {
   CLI::App app{
       "shardlab: which sharding decisions does a cost-model change flip, and at what regret?",
@@ -43,7 +45,7 @@ int run_command_line(const std::vector<std::string>& words, Session& session) {
   app.set_version_flag("--version", std::string("shardlab ") + std::string(version()));
   app.require_subcommand(1);
   session.command_line = words;
-  for (const CommandRow& row : kCommands) row.add(app, session);
+  for (const CommandRow& row : all_commands()) row.add(Command(&app), session);
   try {
     std::vector<std::string> typed = with_whole_lists(words);
     std::reverse(typed.begin(), typed.end());  // CLI11 reads from the back

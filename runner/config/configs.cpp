@@ -1,6 +1,7 @@
 #include "runner/config/configs.h"
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 
 #include "costmodel/base/error.h"
 #include "costmodel/base/text.h"
