@@ -11,14 +11,23 @@ namespace shardlab {
 namespace {
 
 constexpr CommandRow kCommands[] = {
-    {"plan", add_plan_command},           {"select", add_select_command},
-    {"simulate", add_simulate_command},   {"ties", add_ties_command},
-    {"rules", add_rules_command},         {"compare", add_compare_command},
-    {"regress", add_regress_command},     {"validate", add_validate_command},
-    {"calibrate", add_calibrate_command}, {"measure", add_measure_command},
-    {"program", add_program_command},     {"solve", add_solve_command},
-    {"sweep", add_sweep_command},         {"report", add_report_command},
-    {"list", add_list_command},           {"describe", add_describe_command},
+    {"plan", add_plan_command},
+    {"select", add_select_command},
+    {"simulate", add_simulate_command},
+    {"ties", add_ties_command},
+    {"rules", add_rules_command},
+    {"compare", add_compare_command},
+    {"regress", add_regress_command},
+    {"validate", add_validate_command},
+    {"calibrate", add_calibrate_command},
+    {"measure", add_measure_command},
+    {"program", add_program_command},
+    {"solve", add_solve_command},
+    {"solve-network", add_solve_network_command},
+    {"sweep", add_sweep_command},
+    {"report", add_report_command},
+    {"list", add_list_command},
+    {"describe", add_describe_command},
 };
 
 // CLI11 splits a value of --inputs that stands in brackets at its commas; a blank in front keeps
