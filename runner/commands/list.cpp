@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <iostream>
 #include <map>
+#include <nlohmann/json.hpp>
 
 #include "costmodel/base/index.h"
 #include "costmodel/base/text.h"
@@ -10,6 +11,7 @@
 #include "costmodel/registry.h"
 #include "runner/base/terminal.h"
 #include "runner/commands/commands.h"
+#include "runner/config/configs.h"
 #include "runner/evaluation/experiment.h"
 #include "runner/evaluation/measurement_files.h"
 #include "runner/evaluation/validation.h"
@@ -332,29 +334,28 @@ void run_describe(const std::string& what, const std::string& name, Session& ses
 
 }  // namespace
 
-void add_list_command(CLI::App& app, Session& session) {
+void add_list_command(const Command& root, Session& session) {
   auto what = std::make_shared<std::string>();
-  CLI::App* command = app.add_subcommand("list", "print a registry\n  shardlab list stacks");
-  command->add_option("what", *what, "which registry")
-      ->required()
-      ->check(one_of(std::vector<std::string>(kPlurals.begin(), kPlurals.end())));
-  add_common_options(*command, session);
-  command->callback([what, &session] { run_list(*what, session); });
+  const Command command = root.subcommand("list", "print a registry\n  shardlab list stacks");
+  command.option("what", *what, "which registry")
+      .required()
+      .check(one_of(std::vector<std::string>(kPlurals.begin(), kPlurals.end())));
+  add_common_options(command, session);
+  command.runs([what, &session] { run_list(*what, session); });
 }
 
-void add_describe_command(CLI::App& app, Session& session) {
+void add_describe_command(const Command& root, Session& session) {
   auto what = std::make_shared<std::string>();
   auto name = std::make_shared<std::string>();
-  CLI::App* command = app.add_subcommand(
+  const Command command = root.subcommand(
       "describe", "print one entry of a registry\n  shardlab describe model alpha_beta");
   std::vector<std::string> kinds(kSingulars.begin(), kSingulars.end());
   kinds.emplace_back("models");
   kinds.emplace_back("tuner");
-  command->add_option("what", *what, "kind of entry")->required()->check(one_of(kinds));
-  command->add_option("name", *name,
-                      "its name (models: all); of a measurement or a tuner also a file");
-  add_common_options(*command, session);
-  command->callback([what, name, &session] { run_describe(*what, *name, session); });
+  command.option("what", *what, "kind of entry").required().check(one_of(kinds));
+  command.option("name", *name, "its name (models: all); of a measurement or a tuner also a file");
+  add_common_options(command, session);
+  command.runs([what, name, &session] { run_describe(*what, *name, session); });
 }
 
 }  // namespace shardlab

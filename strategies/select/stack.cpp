@@ -108,19 +108,26 @@ std::optional<SearchKind> search_from_name(std::string_view name) {
   return std::nullopt;
 }
 
+nlohmann::json upon_base(const nlohmann::json& json, const JsonPlace& place,
+                         const Stack::LoadBase& load_base) {
+  if (!json.is_object() || !json.contains("base")) return json;
+  const std::string base = json_text(json["base"], place.at("base"));
+  if (!load_base) place.at("base").fail("a base is not valid here");
+  nlohmann::json merged = load_base(base);
+  if (!merged.is_object() || merged.contains("base")) {
+    place.at("base").fail("found \"" + base + "\", which is no stack with all its keys");
+  }
+  for (const auto& [key, value] : json.items()) {
+    if (key != "base") merged[key] = value;
+  }
+  return merged;
+}
+
 Stack Stack::from_json(const nlohmann::json& json, const JsonPlace& place,
                        const LoadBase& load_base) {
   if (json.is_object() && json.contains("base")) {
-    const std::string base = json_text(json["base"], place.at("base"));
-    if (!load_base) place.at("base").fail("a base is not valid here");
-    nlohmann::json merged = load_base(base);
-    if (!merged.is_object() || merged.contains("base")) {
-      place.at("base").fail("found \"" + base + "\", which is no stack with all its keys");
-    }
-    for (const auto& [key, value] : json.items()) {
-      if (key != "base") merged[key] = value;
-    }
-    if (!json.contains("name")) merged["name"] = base + "+";
+    nlohmann::json merged = upon_base(json, place, load_base);
+    if (!json.contains("name")) merged["name"] = json["base"].get<std::string>() + "+";
     return from_json(merged, place);
   }
   ObjectReader reader(json, place);
