@@ -40,14 +40,14 @@ Row read_row(const nlohmann::json& json, const JsonPlace& place) {
   curve.sharpness = reader.number("sharpness", {.min = 0.05, .max = 20.0});
   const nlohmann::json& kinks = reader.array("kinks");
   for (std::size_t i = 0; i < kinks.size(); ++i) {
-    const JsonPlace at = reader.place("kinks").at(i);
+    const JsonPlace kink_place = reader.place("kinks").at(i);
     const bool pair = kinks[i].is_array() && kinks[i].size() == 2 && kinks[i][0].is_number() &&
                       kinks[i][1].is_number();
-    if (!pair) at.fail("valid: [bytes, factor]");
+    if (!pair) kink_place.fail("valid: [bytes, factor]");
     const Kink kink{kinks[i][0].get<double>(), kinks[i][1].get<double>()};
     const bool rises = curve.kinks.empty() || kink.bytes > curve.kinks.back().bytes;
     if (!(kink.bytes >= 0.0) || !(kink.factor > 0.0) || kink.bytes > 1e18 || !rises) {
-      at.fail("valid: bytes that rise from pair to pair, factors above 0");
+      kink_place.fail("valid: bytes that rise from pair to pair, factors above 0");
     }
     curve.kinks.push_back(kink);
   }
