@@ -61,7 +61,7 @@ TEST(FlooredKernels, TheFloorIsScaledAndTheWorkIsNot) {
   factors.launch = 1000.0;
   EXPECT_EQ(kernels.price(large).total.value(), 5000.0);
   const std::vector<double> thresholds = kernels.take_thresholds();
-  ASSERT_EQ(thresholds.size(), 2U);  // two kernels
+  ASSERT_EQ(thresholds.size(), 2U);  // one for each kernel
   EXPECT_NEAR(thresholds[1], work / 5.0, 1e-9);
   EXPECT_TRUE(kernels.take_thresholds().empty());
 }
