@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/support/dtensor_ring.h"
 #include "tests/support/random_layouts.h"
 #include "tests/support/reference_redistribution.h"
 
@@ -12,8 +13,12 @@ namespace {
 
 using testing_support::all_layouts;
 using testing_support::all_orders;
+using testing_support::all_to_all;
 using testing_support::Bench;
 using testing_support::collectives_of;
+using testing_support::gather;
+using testing_support::kBetweenHosts;
+using testing_support::kInHost;
 
 std::vector<double> step_prices(const Plan& plan) {
   std::vector<double> prices;
@@ -30,8 +35,10 @@ TEST(GraphR01, ThePathOfTheThreadAndV1sPrices) {
   EXPECT_EQ(plan.path(),
             "S(1)S(0)[0]S(0)[1]->S(1)S(0)R->S(1)[0]S(0)S(1)[1]->S(1)[0]RS(1)[1]->"
             "S(1)[0]S(1)[2]S(1)[1]");
+  // The tensor has 512 bytes, 64 on each rank. R->S keeps the 128 that the first gather left.
   EXPECT_EQ(step_prices(plan), (std::vector<double>{7.2006796424717825, 0, 7.201359284943566, 0}));
   EXPECT_EQ(plan.price.total.value(), 14.402038927415347);
+  EXPECT_DOUBLE_EQ(gather(2, 128, kInHost) + gather(2, 256, kInHost), 14.402038927415347);
 }
 
 TEST(GraphR01, V2DividesTheBytesAndTheTriangleCloses) {
@@ -39,6 +46,7 @@ TEST(GraphR01, V2DividesTheBytesAndTheTriangleCloses) {
   const Plan plan = bench.plan("f32[8,16]", kFrom01, kTo01);
   EXPECT_EQ(step_prices(plan), (std::vector<double>{7.2006796424717825, 0, 7.2006796424717825, 0}));
   EXPECT_EQ(plan.price.total.value(), 14.401359284943565);
+  EXPECT_DOUBLE_EQ(gather(2, 128, kInHost) + gather(2, 128, kInHost), 14.401359284943565);
   const char* between = "S(1)[0]S(0)S(1)[1]";
   EXPECT_EQ(bench.cost("f32[8,16]", kFrom01, between) + bench.cost("f32[8,16]", between, kTo01),
             plan.price.total.value());
@@ -59,11 +67,13 @@ TEST(GraphR01, V4TakesTwoAllToAlls) {
   EXPECT_EQ(plan.path(), "S(1)S(0)[0]S(0)[1]->S(1)[0]S(0)S(1)[1]->S(1)[0]S(1)[2]S(1)[1]");
   EXPECT_EQ(collectives_of(plan), "all_to_all all_to_all");
   EXPECT_EQ(plan.price.total.value(), 14.400679642471783);
+  EXPECT_DOUBLE_EQ(2 * all_to_all(2, 64, kInHost), 14.400679642471783);
 }
 
 TEST(GraphR02, ChunksBeforeItGathers) {
   Bench bench({.mesh = "2x2x1x1", .devices_per_host = 1, .planner = PlannerKind::kGraph});
   EXPECT_EQ(bench.cost("f32[64,32]", "RS(0)RR", "S(1)RS(1)S(1)"), 9.398857086804837);
+  EXPECT_DOUBLE_EQ(gather(2, 4096, kBetweenHosts), 9.398857086804837);
 }
 
 TEST(GraphR02, ThePathOnFourDimsOfTwo) {
@@ -73,6 +83,7 @@ TEST(GraphR02, ThePathOnFourDimsOfTwo) {
             "RS(0)RR->S(1)S(0)RR->S(1)[0]S(0)S(1)[1]R->S(1)[0]S(0)S(1)[1]S(1)[2]->"
             "S(1)[0]RS(1)[1]S(1)[2]");
   EXPECT_EQ(plan.price.total.value(), 9.32471427170121);
+  EXPECT_DOUBLE_EQ(gather(2, 1024, kBetweenHosts), 9.32471427170121);
 }
 
 TEST(GraphR06, TheSamePlacementsInAnotherOrderCostSomething) {

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/support/dtensor_ring.h"
 #include "tests/support/reference_chunks.h"
 #include "tests/support/reference_redistribution.h"
 
@@ -351,6 +352,8 @@ TEST(MergePlan, APriceThatMergesIsThatOfOneCollectiveOnAllRanks) {
   EXPECT_EQ(bench.plan("f32[512,512]", "PP", "RR").price.total.value(),
             bench.cost("f32[512,512]", "PP", "RR"));
   EXPECT_EQ(bench.cost("f32[512,512]", "S(0)S(0)", "RR"), 20.543354475484605);
+  EXPECT_DOUBLE_EQ(testing_support::gather(8, 1024 * 1024, testing_support::kInHost),
+                   20.543354475484605);
 }
 
 TEST(MergePlan, AMergedGatherMovesAllBytesOnce) {
