@@ -244,6 +244,44 @@ DistributedTensor Executor::distribute(const TensorMeta& meta, const Layout& lay
   return tensor;
 }
 
+// The reduction of one group: every member's result, or each member's shard where `target` cuts it.
+Executor::GroupResult Executor::reduce_group(const PlanStep& step, const FakeGroup& group,
+                                             const std::optional<DimSharding>& target,
+                                             std::span<const HostTensor> members) const {
+  const Placement& from = step.from;
+  const bool norm = from.kind() == Placement::Kind::kNormPartial;
+  // A merged sum and average sums, then divides.
+  const ReduceOp op = norm || step.avg_scale > 1 ? ReduceOp::kSum : from.reduce_op();
+  const auto divisor = static_cast<double>(step.avg_scale);
+  std::vector<HostTensor> powers;
+  if (norm) {
+    for (const HostTensor& member : members) {
+      powers.push_back(power_of(*memory_, member, from.norm()));
+    }
+    members = powers;
+  }
+  const auto root = [&](HostTensor& x) {
+    if (norm) power(x.dtype(), x.writable(), x.elements(), 1.0 / from.norm());
+  };
+  const std::int64_t other_members = group.size() - 1;
+  if (!target) {
+    HostTensor sum = group.all_reduce(members, op, divisor);
+    root(sum);
+    return {for_all(sum, group.size()), 2 * other_members * sum.bytes()};
+  }
+  std::vector<HostTensor> shards = group.reduce_scatter(members, op, *target, divisor);
+  for (HostTensor& shard : shards) root(shard);
+  return {std::move(shards), other_members * members.front().bytes()};
+}
+
+// One tensor as the result of so many members.
+std::vector<HostTensor> Executor::for_all(const HostTensor& result, std::int64_t members) const {
+  std::vector<HostTensor> results(to_index(members), result);
+  if (!options_.copy_replicas) return results;
+  for (std::size_t i = 1; i < results.size(); ++i) results[i] = copy_of(*memory_, result);
+  return results;
+}
+
 Executor::GroupResult Executor::run_group(const PlanStep& step, const Layout& before,
                                           const TensorMeta& meta, const FakeGroup& group,
                                           std::span<const std::int64_t> coordinate,
@@ -255,46 +293,20 @@ Executor::GroupResult Executor::run_group(const PlanStep& step, const Layout& be
   const auto sharding = [&](const Placement& p) {
     return DimSharding::of(p, whole[to_index(p.dim())]);
   };
-  const auto for_all = [&](const HostTensor& result) {
-    std::vector<HostTensor> results(members.size(), result);
-    if (!options_.copy_replicas) return results;
-    for (std::size_t i = 1; i < results.size(); ++i) results[i] = copy_of(*memory_, result);
-    return results;
-  };
-  const std::int64_t others_of_group = group.size() - 1;
   const Placement& from = step.from;
   const Placement& to = step.to;
-  if (from.is_partial()) {
-    const bool norm = from.kind() == Placement::Kind::kNormPartial;
-    // A merged sum and average sums, then divides.
-    const ReduceOp op = norm || step.avg_scale > 1 ? ReduceOp::kSum : from.reduce_op();
-    const auto divisor = static_cast<double>(step.avg_scale);
-    std::vector<HostTensor> powers;
-    if (norm) {
-      for (const HostTensor& member : members) {
-        powers.push_back(power_of(*memory_, member, from.norm()));
-      }
-      members = powers;
-    }
-    const auto root = [&](HostTensor& x) {
-      if (norm) power(x.dtype(), x.writable(), x.elements(), 1.0 / from.norm());
-    };
-    if (to.is_replicate()) {
-      HostTensor sum = group.all_reduce(members, op, divisor);
-      root(sum);
-      return {for_all(sum), 2 * others_of_group * sum.bytes()};
-    }
-    if (to.is_shard_like()) {
-      std::vector<HostTensor> shards = group.reduce_scatter(members, op, sharding(to), divisor);
-      for (HostTensor& shard : shards) root(shard);
-      return {std::move(shards), others_of_group * members.front().bytes()};
-    }
+  if (from.is_partial() && to.is_replicate()) {
+    return reduce_group(step, group, std::nullopt, members);
+  }
+  if (from.is_partial() && to.is_shard_like()) {
+    return reduce_group(step, group, sharding(to), members);
   }
   if (from.is_shard_like()) {
     if (to.is_replicate()) {
       std::int64_t bytes = 0;
       for (const HostTensor& shard : members) bytes += shard.bytes();
-      return {for_all(group.all_gather(members, sharding(from))), others_of_group * bytes};
+      return {for_all(group.all_gather(members, sharding(from)), group.size()),
+              (group.size() - 1) * bytes};
     }
     if (to.is_shard_like()) {
       std::vector<HostTensor> shards = group.all_to_all(members, sharding(from), sharding(to));
@@ -339,22 +351,11 @@ std::vector<HostTensor> Executor::masked(const DistributedTensor& tensor) const 
   return locals;
 }
 
-StepExecution Executor::run_step(const PlanStep& step, DistributedTensor& tensor) const {
-  tensor.locals = masked(tensor);
-  tensor.masks.clear();
-  const Layout before = tensor.layout;
-  StepExecution execution;
-  tensor.layout = step.after;
-  // Indices that become a mask partial stay whole, and replicated in the books: the lookup that they
-  // are for masks what another rank has.
-  for (int m = 0; m < before.ndim(); ++m) {
-    const bool masked_later = step.after[m].kind() == Placement::Kind::kMaskPartial;
-    if (masked_later && before[m].is_replicate()) tensor.layout.placements[to_index(m)] = before[m];
-  }
-  std::int64_t size = 1;
-  for (const int m : step.mesh_dims) size *= mesh_.size(m);
-  if (size == 1 || step.from == step.to || tensor.layout == before) return execution;
-  // Ranks that share the other coordinates are one group, in row-major order of the step's.
+// Ranks that agree on the coordinates of all other mesh dims are one group of the step, its members
+// in row-major order of the step's mesh dims.
+std::vector<Executor::TwinGroups> Executor::groups_of_step(const PlanStep& step,
+                                                           const Layout& before,
+                                                           const DistributedTensor& tensor) const {
   std::map<Coordinate, std::vector<std::size_t>> by_others;
   for (std::size_t i = 0; i < ranks_.size(); ++i) {
     const Coordinate key = without(coordinates_[i], [&](int m) {
@@ -362,11 +363,7 @@ StepExecution Executor::run_step(const PlanStep& step, DistributedTensor& tensor
     });
     by_others[key].push_back(i);
   }
-  struct Work {
-    std::vector<std::vector<std::size_t>> groups;  // that hold the same bytes
-    std::vector<std::int64_t> domains;             // of the members, numbered as they appear
-  };
-  std::vector<Work> work;
+  std::vector<TwinGroups> all;
   std::map<std::pair<std::vector<std::int64_t>, std::vector<const std::byte*>>, std::size_t> known;
   const bool by_domain = options_.reduction.domains_first;
   for (const auto& [others, members] : by_others) {
@@ -382,7 +379,8 @@ StepExecution Executor::run_step(const PlanStep& step, DistributedTensor& tensor
       bytes.push_back(tensor.locals[i].data());
       for (const std::int64_t extent : tensor.locals[i].shape()) signature.push_back(extent);
     }
-    // Groups with equal shards but another whole: gathered chunks depend on its extent.
+    // Gathered chunks depend on the extent of the whole, so groups with equal shards of different
+    // wholes are no twins.
     if (step.from.is_shard_like() || step.to.is_shard_like()) {
       Layout rest = before;
       for (const int m : step.mesh_dims) rest.placements[to_index(m)] = Placement::replicate();
@@ -391,24 +389,30 @@ StepExecution Executor::run_step(const PlanStep& step, DistributedTensor& tensor
       }
     }
     const auto [found, is_new] =
-        known.emplace(std::pair(std::move(signature), std::move(bytes)), work.size());
+        known.emplace(std::pair(std::move(signature), std::move(bytes)), all.size());
     if (is_new) {
-      work.push_back({{members}, std::move(domains)});
+      all.push_back({{members}, std::move(domains)});
     } else {
-      work[found->second].groups.push_back(members);
+      all[found->second].groups.push_back(members);
     }
   }
-  std::vector<std::int64_t> written(work.size(), 0);
-  std::vector<std::int64_t> moved(work.size(), 0);
+  return all;
+}
+
+StepExecution Executor::run_groups(const PlanStep& step, const Layout& before,
+                                   DistributedTensor& tensor) const {
+  const std::vector<TwinGroups> all = groups_of_step(step, before, tensor);
+  std::vector<std::int64_t> written(all.size(), 0);
+  std::vector<std::int64_t> moved(all.size(), 0);
   std::vector<HostTensor> next(ranks_.size());
   parallel_for(
-      work.size(), options_.threads, [] { return std::make_unique<int>(0); },
+      all.size(), options_.threads, [] { return std::make_unique<int>(0); },
       [&](int&, std::size_t w) {
-        const auto& groups = work[w].groups;
+        const auto& groups = all[w].groups;
         // Threads that other groups leave.
         const int threads =
-            options_.threads / static_cast<int>(std::min<std::size_t>(work.size(), 1000));
-        const FakeGroup group(*memory_, options_.reduction, work[w].domains, std::max(threads, 1));
+            options_.threads / static_cast<int>(std::min<std::size_t>(all.size(), 1000));
+        const FakeGroup group(*memory_, options_.reduction, all[w].domains, std::max(threads, 1));
         const std::size_t runs = options_.copy_replicas ? groups.size() : 1;
         for (std::size_t g = 0; g < runs; ++g) {
           std::vector<HostTensor> members;
@@ -428,8 +432,27 @@ StepExecution Executor::run_step(const PlanStep& step, DistributedTensor& tensor
         }
       });
   tensor.locals = std::move(next);
+  StepExecution execution;
   for (const std::int64_t bytes : written) execution.bytes_written += bytes;
   for (const std::int64_t bytes : moved) execution.bytes_moved += bytes;
+  return execution;
+}
+
+StepExecution Executor::run_step(const PlanStep& step, DistributedTensor& tensor) const {
+  tensor.locals = masked(tensor);
+  tensor.masks.clear();
+  const Layout before = tensor.layout;
+  tensor.layout = step.after;
+  // Indices that become a mask partial stay whole, and replicated in the books: the lookup that they
+  // are for masks what another rank has.
+  for (int m = 0; m < before.ndim(); ++m) {
+    const bool masked_later = step.after[m].kind() == Placement::Kind::kMaskPartial;
+    if (masked_later && before[m].is_replicate()) tensor.layout.placements[to_index(m)] = before[m];
+  }
+  std::int64_t size = 1;
+  for (const int m : step.mesh_dims) size *= mesh_.size(m);
+  if (size == 1 || step.from == step.to || tensor.layout == before) return {};
+  const StepExecution execution = run_groups(step, before, tensor);
   const bool rounds = (step.from.is_partial() && step.from.reduce_op() != ReduceOp::kMax &&
                        step.from.reduce_op() != ReduceOp::kMin) ||
                       (step.to.is_partial() && (step.to.reduce_op() == ReduceOp::kSum));

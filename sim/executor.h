@@ -146,6 +146,20 @@ class Executor {
     std::vector<HostTensor> tensors;  // by group rank
     std::int64_t bytes_moved = 0;
   };
+  // Groups of one step that hold the same bytes, so that one run stands for all of them.
+  struct TwinGroups {
+    std::vector<std::vector<std::size_t>> groups;  // their members, by index into the mesh
+    std::vector<std::int64_t> domains;             // of the members, numbered as they appear
+  };
+  [[nodiscard]] std::vector<TwinGroups> groups_of_step(const PlanStep& step, const Layout& before,
+                                                       const DistributedTensor& tensor) const;
+  [[nodiscard]] StepExecution run_groups(const PlanStep& step, const Layout& before,
+                                         DistributedTensor& tensor) const;
+  [[nodiscard]] GroupResult reduce_group(const PlanStep& step, const FakeGroup& group,
+                                         const std::optional<DimSharding>& target,
+                                         std::span<const HostTensor> members) const;
+  [[nodiscard]] std::vector<HostTensor> for_all(const HostTensor& result,
+                                                std::int64_t members) const;
   [[nodiscard]] GroupResult run_group(const PlanStep& step, const Layout& before,
                                       const TensorMeta& meta, const FakeGroup& group,
                                       std::span<const std::int64_t> coordinate,

@@ -119,6 +119,11 @@ class Simulator {
   [[nodiscard]] SimulationResult run(const Schedule& schedule) const;
 
  private:
+  struct Needs {
+    int repetitions = 1;
+    int threads = 1;
+  };
+  [[nodiscard]] Needs needs(const Schedule& schedule, bool folds) const;
   void expect_host(const std::vector<std::int64_t>& hosts) const;
 
   DeviceMesh mesh_;
