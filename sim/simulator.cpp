@@ -19,21 +19,21 @@
 namespace shardlab {
 namespace {
 
-// The ranks that are simulated: all of a mesh, or one that stands for all.
+// The ranks that are simulated: all ranks of a mesh, or one that stands for all.
 struct Ranks {
-  std::vector<std::int64_t> global;  // by index into the mesh
+  std::vector<std::int64_t> global;  // global ranks, by index into the mesh
   std::vector<std::int64_t> host;
   [[nodiscard]] std::int64_t count() const { return std::ssize(global); }
 };
 
-// A kernel's groups: ranks whose indices differ on its mesh dims only.
+// The groups of a collective: ranks whose coordinates differ on the collective's mesh dims only.
 struct Groups {
   struct Dim {
     std::int64_t stride;
     std::int64_t size;
   };
   std::vector<Dim> dims;
-  std::vector<std::int64_t> offsets = {0};  // of the members from the first one
+  std::vector<std::int64_t> offsets = {0};  // index of each member, minus that of the first one
 
   [[nodiscard]] std::int64_t first_member(std::int64_t index) const {
     for (const auto& [stride, size] : dims) index -= index / stride % size * stride;
@@ -56,24 +56,24 @@ Groups groups_of(const DeviceMesh& mesh, const MeshDims& mesh_dims) {
   return groups;
 }
 
-// Everything about a schedule that repetitions share.
+// What all repetitions of a run share.
 struct Script {
   const Schedule& schedule;
   const Slowdown& slowdown;
   Ranks ranks;
   std::vector<Groups> groups;
-  std::vector<std::size_t> groups_of;  // by kernel: which of them are its groups
+  std::vector<std::size_t> groups_of;  // by kernel: index into `groups`
   std::array<std::vector<int>, kStreams> by_stream;
-  std::vector<int> turn;             // by kernel: its place in its stream
-  std::vector<Picoseconds> alike;    // by kernel, where all ranks take the same time
-  std::vector<std::int64_t> traced;  // simulated ranks on the timeline, ascending
+  std::vector<int> turn;             // by kernel: position in its stream
+  std::vector<Picoseconds> alike;    // by kernel: time; empty unless all ranks take the same time
+  std::vector<std::int64_t> traced;  // the simulated ranks on the timeline, ascending
   [[nodiscard]] const Groups& groups_of_kernel(int kernel) const {
     return groups[groups_of[to_index(kernel)]];
   }
   [[nodiscard]] int kernels() const { return static_cast<int>(schedule.kernels.size()); }
 };
 
-// One repetition.
+// One repetition of the run.
 class Repetition {
  public:
   Repetition(const Script& script, std::uint64_t seed, bool records)
@@ -119,14 +119,14 @@ class Repetition {
     int kernel;
     std::int64_t first_member;
   };
-  // The members of one kernel's groups that have arrived, by first member.
+  // Where the members of one kernel's groups wait for each other.
   struct Meeting {
-    std::vector<std::int32_t> arrived;
-    std::vector<double> arrival_sum;  // picoseconds
-    std::int64_t done = 0;            // ranks
+    std::vector<std::int32_t> arrived;  // by first member: how many members have arrived
+    std::vector<double> arrival_sum;    // by first member: sum of their arrivals, picoseconds
+    std::int64_t done = 0;              // how many ranks are done with the kernel
   };
 
-  // Starts whatever the rank's idle streams can start.
+  // Starts the next kernel of each idle stream of the rank, unless it must wait for others.
   void launch(std::int64_t rank, Picoseconds now) {
     for (int s = 0; s < kStreams; ++s) {
       if (busy_[to_index(rank)][to_index(s)]) continue;
@@ -177,7 +177,7 @@ class Repetition {
     }
   }
 
-  // Of the slowest member.
+  // The time that the slowest member of the group takes.
   [[nodiscard]] Picoseconds time_of(int kernel, std::int64_t first) const {
     if (!script_.alike.empty()) return script_.alike[to_index(kernel)];
     const ScheduledKernel& scheduled = script_.schedule.kernels[to_index(kernel)];
@@ -205,7 +205,7 @@ class Repetition {
     const auto stream =
         to_index(static_cast<std::int64_t>(script_.schedule.kernels[to_index(kernel)].stream));
     const std::vector<std::int64_t>& offsets = script_.groups_of_kernel(kernel).offsets;
-    ends_[to_index(kernel)] = now;  // events come in order of time
+    ends_[to_index(kernel)] = now;  // the last group overwrites: events come in order of time
     for (const std::int64_t offset : offsets) {
       const std::int64_t rank = first + offset;
       busy_[to_index(rank)][stream] = false;
@@ -227,17 +227,18 @@ class Repetition {
   const Script& script_;
   std::uint64_t seed_;
   EventQueue<Payload> queue_;
-  std::vector<std::array<int, kStreams>> positions_;  // by rank: how many of a stream are done
+  std::vector<std::array<int, kStreams>> positions_;  // by rank: how many kernels are done
   std::vector<std::array<bool, kStreams>> busy_;
   std::vector<Meeting> meetings_;  // by kernel
   std::vector<Picoseconds> ends_;
-  std::vector<double> waits_;  // picoseconds, all ranks together
-  std::vector<int> slot_;      // by rank: its place on the timeline, or -1; empty: not recorded
+  std::vector<double> waits_;  // by kernel: picoseconds, all ranks together
+  std::vector<int> slot_;  // by rank: index into `traced` or -1; empty where nothing is recorded
   std::vector<std::vector<Picoseconds>> arrivals_;  // by slot and kernel
   std::vector<std::vector<Picoseconds>> starts_;
   std::vector<TimelineSpan> spans_;
 };
 
+// Up to `wanted` ranks, evenly spread over all of them.
 std::vector<std::int64_t> spread(std::int64_t ranks, std::int64_t wanted) {
   std::vector<std::int64_t> chosen;
   const std::int64_t count = std::min(ranks, wanted);
@@ -249,7 +250,8 @@ std::vector<std::int64_t> spread(std::int64_t ranks, std::int64_t wanted) {
   return chosen;
 }
 
-// Groups that are equal are kept once. Folded ranks are groups of their own.
+// The script of a run. Kernels on the same mesh dims share their groups; a rank that stands for all
+// is alone in its group.
 Script script_of(const Schedule& schedule, const Slowdown& slowdown, const DeviceMesh& mesh,
                  Ranks ranks, std::vector<std::int64_t> traced, bool folds) {
   Script script{.schedule = schedule,
@@ -278,10 +280,10 @@ Script script_of(const Schedule& schedule, const Slowdown& slowdown, const Devic
   return script;
 }
 
-// What one repetition leaves, by kernel.
+// What one repetition finds out.
 struct Outcome {
-  std::vector<Picoseconds> ends;
-  std::vector<double> waits;  // picoseconds, all ranks together
+  std::vector<Picoseconds> ends;  // by kernel
+  std::vector<double> waits;      // by kernel: picoseconds, all ranks together
   std::uint64_t events = 0;
 };
 
@@ -363,12 +365,13 @@ void Simulator::expect_host(const std::vector<std::int64_t>& hosts) const {
                    std::to_string(*reached.begin()) + " to " + std::to_string(*reached.rbegin()));
 }
 
-// What a run needs in memory; how many repetitions fit in it at a time. Throws LimitError.
+// How many repetitions a run has, and how many of them fit into the memory at a time. Throws
+// LimitError when not even one does.
 Simulator::Needs Simulator::needs(const Schedule& schedule, bool folds) const {
   Needs needs;
   needs.repetitions = options_.slowdown.is_random() ? options_.repetitions : 1;
   const std::int64_t kernels = std::ssize(schedule.kernels);
-  // A rank's books, one event, and its part in every meeting that may be open.
+  // The clocks of a rank, one event, and its part in every meeting that may be open.
   const std::int64_t per_rank = 96 + 12 * kernels;
   const std::int64_t per_run = saturating_product(folds ? 1 : mesh_.size(), per_rank);
   // Each repetition leaves a kernel's end and wait, which are held twice while they are sorted.
