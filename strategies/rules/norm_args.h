@@ -36,6 +36,8 @@ struct NormArgs {
 
 // Throws InputError for another op.
 [[nodiscard]] const NormArgs& norm_args(std::string_view op);
+// The tensor at a position of NormArgs; null where the op has none there, or it is not given.
+[[nodiscard]] const TensorSpec* norm_tensor(const OpCall& call, int position);
 [[nodiscard]] bool is_training(const OpCall& call);
 // Which of its gradients a backward is asked to return.
 [[nodiscard]] std::vector<bool> output_mask(const OpCall& call);

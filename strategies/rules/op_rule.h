@@ -1,9 +1,9 @@
 // Sharding rules: which placements of its inputs an op accepts on one mesh dim, and what its
 // outputs then are.
 //
-//   {.op = "aten.flip.default", .outputs = flip_outputs, .rows = flip_rows}   // families/tensor.cpp
+//   {.op = "aten.flip.default", .outputs = flip_outputs, .rows = flip_rows}  // families/tensor.cpp
 //   const OpRule& rule = find_op_rule("aten.flip", Release::k2_13);
-//   Rows rows = rule.rows(call, rule);         // e.g. ?0|?0 and P(sum)|P(sum), where dim 1 is flipped
+//   Rows rows = rule.rows(call, rule);         // ?0|?0 and P(sum)|P(sum), where dim 1 is flipped
 //
 // Most rules give rows for one mesh dim, written outputs|inputs; expansion.h expands them to any
 // mesh. An entry of a row is a placement, or the placeholder ?d: a shard of tensor dim d, of any

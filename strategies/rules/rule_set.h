@@ -3,11 +3,11 @@
 // DTensor has one rule set for each release of PyTorch; the other rule sets have no releases. A
 // rule says in which sets it holds, and mentions a release only where that release changed it:
 //
-//   {.op = "aten.flip.default", ...}                                      // DTensor's and shardlab's
+//   {.op = "aten.flip.default", ...}  // holds in every release, and in shardlab
 //   {.op = "aten.neg.default", .sets = until(Release::k2_13) | kShardlab, ...}
-//   {.op = "aten.neg.default", .sets = since(Release::k2_14), ...}        // what 2.14 does instead
+//   {.op = "aten.neg.default", .sets = since(Release::k2_14), ...}       // what 2.14 does instead
 //
-//   find_op_rule("aten.neg.default", Release::k2_14)                      // op_rule.h
+//   find_op_rule("aten.neg.default", Release::k2_14)                     // op_rule.h
 //
 // README.md in this folder says what to do when PyTorch releases a new version.
 #pragma once
@@ -130,5 +130,6 @@ struct EnumNames<RuleSet> {
     return names;
   }();
 };
+[[nodiscard]] constexpr std::string_view to_string(RuleSet set) { return name_of(set); }
 
 }  // namespace shardlab
