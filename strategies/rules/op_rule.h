@@ -93,6 +93,13 @@ struct OpRule {
   double (*flops)(std::span<const Shape> local_inputs, const OpCall&) = nullptr;
   std::string_view equation = {};  // mk,kn->mn; only products of matrices have one
 
+  // The same rule in these sets: followed("aten.cumsum.default").in(until(Release::k2_13)).
+  [[nodiscard]] constexpr OpRule in(RuleSets these) const {
+    OpRule rule = *this;
+    rule.sets = these;
+    return rule;
+  }
+
   // These go by PyTorch's way of naming ops: add_, mul.out, _foreach_add.List, _fused_adam_.
   [[nodiscard]] bool is_in_place() const;
   [[nodiscard]] bool is_out_variant() const { return written_outputs() > 0; }
