@@ -18,7 +18,7 @@ struct NormArgs {
   int input = 0;
   int gradient = -1;
   int mean = -1;  // saved by the forward
-  int rstd = -1;  // likewise
+  int rstd = -1;  // saved by the forward
   int weight = -1;
   int bias = -1;
   int running_mean = -1;

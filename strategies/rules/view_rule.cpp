@@ -31,7 +31,8 @@ std::int64_t product_of(const Shape& extents) {
 
 // -- The rule of a reshape -------------------------------------------------------------------
 
-// Input dims of one group, as one. Dims without elements are left out, as PyTorch does.
+// Flattens the input dims from `begin` to before `end` into one. Like PyTorch it leaves out dims of
+// extent 0.
 ViewDim flattened(const Shape& from, int begin, int end) {
   ViewDim dim;
   for (int i = begin; i < end; ++i) {

@@ -171,7 +171,7 @@ Rows block_rows(const OpCall& call, const OpRule& rule) {
   for (int d = 0; d < ndim - 2; ++d) {
     all.push_back(rows::all_alike(tensors, RowEntry::any_shard(d)));
   }
-  if (linear == Linear::kNo) return all;  // indices, too, count positions in the whole image
+  if (linear == Linear::kNo) return all;  // indices count positions in the whole image
   const Pooled pooled = pool(call);
   for (int i = 0; i < 2; ++i) {
     if (pooled.blocks[i].in == 0) continue;
