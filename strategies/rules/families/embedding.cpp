@@ -20,7 +20,7 @@ void expect_indices(const OpCall& call, const TensorSpec& indices) {
                    "; valid: indices of i64 or i32");
 }
 
-// embedding(weight, indices, ...)
+// Arguments: embedding(weight, indices, ...).
 std::vector<TensorMeta> embedding_outputs(const OpCall& call) {
   expect_tensors(call, 2);
   const TensorMeta& weight = call.required_tensor(0).meta;
@@ -55,7 +55,7 @@ Rows embedding_rows(const OpCall& call, const OpRule&) {
   return rows;
 }
 
-// embedding_dense_backward(grad, indices, num_weights, padding_idx, scale_grad_by_freq)
+// Arguments: embedding_dense_backward(grad, indices, num_weights, padding_idx, scale_grad_by_freq).
 std::vector<TensorMeta> backward_outputs(const OpCall& call) {
   expect_tensors(call, 2);
   const TensorMeta& grad = call.required_tensor(0).meta;

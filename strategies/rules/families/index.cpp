@@ -7,11 +7,24 @@
 
 #include <algorithm>
 
+#include "costmodel/base/enum_names.h"
 #include "costmodel/base/error.h"
 #include "strategies/rules/rule_rows.h"
 #include "strategies/rules/tensor_args.h"
 
 namespace shardlab {
+
+// How index_reduce joins the elements that go to one row.
+enum class IndexReduction : std::uint8_t { kProduct, kMean, kMax, kMin };
+
+template <>
+struct EnumNames<IndexReduction> {
+  static constexpr std::string_view kKind = "reduction";
+  static constexpr std::array kNames = {
+      Named{IndexReduction::kProduct, "prod"}, Named{IndexReduction::kMean, "mean"},
+      Named{IndexReduction::kMax, "amax"}, Named{IndexReduction::kMin, "amin"}};
+};
+
 namespace {
 
 using rows::copy_out_rule;
@@ -268,19 +281,15 @@ Rows index_fill_rows(const OpCall& call, const OpRule& rule) {
   return rows;
 }
 
-enum class Reduction : std::uint8_t { kOfProduct, kOfMean, kOfMax, kOfMin };
-
-Reduction reduction_of(const OpCall& call) {
+IndexReduction reduction_of(const OpCall& call) {
   const std::string name = call.text_arg(1, "");
-  if (name == "prod") return Reduction::kOfProduct;
-  if (name == "mean") return Reduction::kOfMean;
-  if (name == "amax") return Reduction::kOfMax;
-  if (name == "amin") return Reduction::kOfMin;
+  const std::optional<IndexReduction> reduction = from_name<IndexReduction>(name);
+  if (reduction) return *reduction;
   throw InputError(call.op + ": found the reduction \"" + name +
-                   "\"; valid: prod, mean, amax, amin");
+                   "\"; valid: " + valid_names<IndexReduction>());
 }
 
-// index_reduce(self, dim, index, source, reduce, include_self)
+// Arguments: index_reduce(self, dim, index, source, reduce, include_self).
 std::vector<TensorMeta> index_reduce_outputs(const OpCall& call) {
   expect_tensors(call, 3);
   const ByRow by = ByRow::of(call);
@@ -316,25 +325,25 @@ Rows index_reduce_rows(const OpCall& call, const OpRule& rule) {
   };
   const auto of_self = [&](const Placement& p) { rows.push_back({p, p, kR, kR}); };
   switch (reduction_of(call)) {
-    case Reduction::kOfProduct:
+    case IndexReduction::kProduct:
       fold(kProduct);
       if (with_self) of_self(kSum);
       of_self(kAvg);
       if (!with_self) of_self(kMax);
       if (!with_self) of_self(kMin);
       break;
-    case Reduction::kOfMean:
+    case IndexReduction::kMean:
       rows.push_back({kSum, kSum, kR, kSum});
       rows.push_back({kAvg, kAvg, kR, kAvg});
       of_self(kMax);
       of_self(kMin);
       break;
-    case Reduction::kOfMax:
+    case IndexReduction::kMax:
       fold(kMax);
       of_self(kMin);
       if (!with_self) of_self(kAvg);
       break;
-    case Reduction::kOfMin:
+    case IndexReduction::kMin:
       fold(kMin);
       of_self(kMax);
       if (!with_self) of_self(kAvg);
@@ -413,7 +422,7 @@ Rows index_rows(const OpCall& call, const OpRule& rule) {
   return rows;
 }
 
-// index_put(self, indices, values, accumulate)
+// Arguments: index_put(self, indices, values, accumulate).
 std::vector<TensorMeta> index_put_outputs(const OpCall& call) {
   const TensorSpec& self = call.required_tensor(0);
   const IndexedDims indexed = indexed_dims(call, self);
