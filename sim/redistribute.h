@@ -17,6 +17,7 @@
 #include <string>
 #include <vector>
 
+#include "costmodel/base/enum_names.h"
 #include "sim/plan.h"
 #include "sim/planners/graph.h"
 #include "sim/planners/merge.h"
@@ -25,10 +26,23 @@
 namespace shardlab {
 
 enum class PlannerKind : std::uint8_t { kGreedy, kGraph };
+template <>
+struct EnumNames<PlannerKind> {
+  static constexpr std::string_view kKind = "planner";
+  static constexpr std::array kNames = {Named{PlannerKind::kGreedy, "greedy"},
+                                        Named{PlannerKind::kGraph, "graph"}};
+};
 
 // Whether consecutive collectives are merged onto registered flattened meshes: never, when a plan
 // runs (DTensor: its price stays that of the unmerged steps), or in the price as well.
 enum class MergeMode : std::uint8_t { kOff, kExecute, kPrice };
+template <>
+struct EnumNames<MergeMode> {
+  static constexpr std::string_view kKind = "merge";
+  static constexpr std::array kNames = {Named{MergeMode::kOff, "off"},
+                                        Named{MergeMode::kExecute, "execute"},
+                                        Named{MergeMode::kPrice, "price"}};
+};
 
 struct RedistributionOptions {
   TransitionRules rules;

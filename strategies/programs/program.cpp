@@ -5,30 +5,15 @@
 #include <unordered_map>
 
 #include "costmodel/base/error.h"
-#include "costmodel/base/index.h"
+#include "costmodel/base/json_enum.h"
 #include "costmodel/base/text.h"
 
 namespace shardlab {
 namespace {
 
-constexpr std::array<std::string_view, 7> kKinds = {"op",      "parameter", "buffer",  "input",
-                                                    "tangent", "output",    "gradient"};
-constexpr std::array<std::string_view, 2> kPhases = {"forward", "backward"};
-
-template <class Enum>
-Enum read_word(ObjectReader& reader, std::string_view key, std::string_view fallback,
-               std::span<const std::string_view> words) {
-  const std::string word = reader.text_or(key, fallback);
-  for (std::size_t i = 0; i < words.size(); ++i) {
-    if (words[i] == word) return static_cast<Enum>(i);
-  }
-  reader.place(key).fail("found \"" + word + "\"" + did_you_mean(word, words) +
-                         "; valid: " + join(words));
-}
-
 constexpr std::int64_t kMostExtent = std::int64_t{1} << 53U;
 
-// An array of integers in range, of at most a tensor's dims.
+// The extents in an array of integers in range, of at most as many dims as a tensor may have.
 std::optional<Shape> plain_extents(const nlohmann::json& json) {
   if (!json.is_array() || json.size() > kMaxTensorDims) return std::nullopt;
   Shape extents;
@@ -41,8 +26,8 @@ std::optional<Shape> plain_extents(const nlohmann::json& json) {
   return extents;
 }
 
-// A tensor written as it should be. Most are; what is not goes to read_meta(), which says what is wrong.
-// It costs a tenth: programs have ten thousands of tensors.
+// Reads a tensor that is written as it should be, as most are; others go to read_meta(), which says
+// what is wrong. This takes a tenth of the time: programs have ten thousands of tensors.
 std::optional<TensorMeta> plain_meta(const nlohmann::json& json) {
   if (!json.is_object() || json.size() > 3) return std::nullopt;
   const auto dtype = json.find("dtype");
@@ -95,13 +80,13 @@ TensorMeta read_meta(const nlohmann::json& json, const JsonPlace& place) {
   return meta;
 }
 
-// Nodes that stand so far, by name.
+// The nodes read so far, by name.
 using Names = std::unordered_map<std::string, std::size_t>;
 
-// Whether outputs and gradients may be named: they leave the program, nothing reads them.
+// Whether a reference may name an output or a gradient, which leave the program and are not read.
 enum class Leaving : std::uint8_t { kNo, kYes };
 
-// `place` is called for messages alone.
+// `place_of` is only called for messages.
 template <class Place>
 ValueRef read_value(const nlohmann::json& json, const Place& place_of, const Names& names,
                     const std::vector<ProgramNode>& nodes, Leaving may_leave = Leaving::kNo) {
@@ -150,8 +135,8 @@ ProgramNode read_node(const nlohmann::json& json, const JsonPlace& place, const 
     reader.place("name").fail("found \"" + node.name + "\" a second time; valid: a new name");
   }
   node.label = reader.text_or("label", "");
-  node.kind = read_word<NodeKind>(reader, "kind", "op", kKinds);
-  node.phase = read_word<Phase>(reader, "phase", "forward", kPhases);
+  node.kind = find_enum<NodeKind>(reader, "kind").value_or(NodeKind::kOp);
+  node.phase = find_enum<Phase>(reader, "phase").value_or(Phase::kForward);
   if (node.computes()) {
     node.op = reader.text("op");
     if (node.op.empty()) reader.place("op").fail("found \"\"; valid: an op");
@@ -200,9 +185,6 @@ ProgramNode read_node(const nlohmann::json& json, const JsonPlace& place, const 
 }
 
 }  // namespace
-
-std::string_view to_string(NodeKind kind) { return kKinds[to_index(kind)]; }
-std::string_view to_string(Phase phase) { return kPhases[to_index(phase)]; }
 
 Program Program::from_json(const nlohmann::json& json, const JsonPlace& place) {
   ObjectReader reader(json, place);

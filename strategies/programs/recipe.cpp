@@ -4,6 +4,7 @@
 #include <array>
 
 #include "costmodel/base/error.h"
+#include "costmodel/base/json_enum.h"
 #include "costmodel/base/text.h"
 #include "strategies/programs/batched_nodes.h"
 
@@ -20,32 +21,13 @@ std::vector<std::string> read_texts(const nlohmann::json& json, const JsonPlace&
   return texts;
 }
 
-// The enumerator whose to_string() the value is.
-template <class Enum>
-std::optional<Enum> read_choice(ObjectReader& reader, std::string_view key,
-                                std::initializer_list<Enum> all) {
-  const nlohmann::json* json = reader.find(key);
-  if (json == nullptr) return std::nullopt;
-  const std::string text = json_text(*json, reader.place(key));
-  std::vector<std::string_view> words;
-  for (const Enum each : all) {
-    if (text == to_string(each)) return each;
-    words.push_back(to_string(each));
-  }
-  reader.place(key).fail("found \"" + text + "\"" + did_you_mean(text, words) +
-                         "; valid: " + join(words));
-}
-
 RecipeRule read_rule(const nlohmann::json& json, const JsonPlace& place,
                      const std::vector<std::string_view>& roles) {
   ObjectReader reader(json, place);
   RecipeRule rule;
   ObjectReader nodes(reader.value("nodes"), reader.place("nodes"));
-  rule.kind = read_choice<NodeKind>(
-      nodes, "kind",
-      {NodeKind::kOp, NodeKind::kParameter, NodeKind::kBuffer, NodeKind::kInput, NodeKind::kTangent,
-       NodeKind::kOutput, NodeKind::kGradient});
-  rule.phase = read_choice<Phase>(nodes, "phase", {Phase::kForward, Phase::kBackward});
+  rule.kind = find_enum<NodeKind>(nodes, "kind");
+  rule.phase = find_enum<Phase>(nodes, "phase");
   if (const nlohmann::json* labels = nodes.find("labels")) {
     rule.labels = read_texts(*labels, nodes.place("labels"));
   }
@@ -100,7 +82,7 @@ std::string labels_text(std::span<const std::string> labels) {
 }  // namespace
 
 bool matches_pattern(std::string_view pattern, std::string_view text) {
-  // Where a * may take one more character.
+  // Where the last * stands, and where it may take one more character.
   std::size_t star = std::string_view::npos;
   std::size_t from = 0;
   std::size_t p = 0;

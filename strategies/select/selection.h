@@ -14,12 +14,15 @@
 // text. Source: PyTorch 2.13.0, _sharding_prop.py, _select_min_cost_strategy.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "costmodel/base/enum_names.h"
 
 namespace shardlab {
 
@@ -31,10 +34,17 @@ enum class Policy : std::uint8_t {
   kComputeTime,
   kLexicographic
 };
-[[nodiscard]] std::string_view to_string(Policy policy);
-[[nodiscard]] std::optional<Policy> policy_from_name(std::string_view name);
-inline constexpr std::string_view kPolicyNames =
-    "first-listed, keep-input, fewest-collectives, least-bytes, compute-time, lexicographic";
+template <>
+struct EnumNames<Policy> {
+  static constexpr std::string_view kKind = "policy";
+  static constexpr std::array kNames = {Named{Policy::kFirstListed, "first-listed"},
+                                        Named{Policy::kKeepInput, "keep-input"},
+                                        Named{Policy::kFewestCollectives, "fewest-collectives"},
+                                        Named{Policy::kLeastBytes, "least-bytes"},
+                                        Named{Policy::kComputeTime, "compute-time"},
+                                        Named{Policy::kLexicographic, "lexicographic"}};
+};
+[[nodiscard]] constexpr std::string_view to_string(Policy policy) { return name_of(policy); }
 
 // What the policies that look beyond prices ask about candidates at the minimum, by position.
 class TieBreaker {
@@ -70,8 +80,7 @@ struct PricedCandidates {
 // Whether another order of the same candidates can make the policy choose another candidate.
 [[nodiscard]] bool flips_with_order(Policy policy, const PricedCandidates& candidates);
 
-// The order in which candidates are listed: as the rules list them, reversed, or shuffled by a
-// seed.
+// The order in which candidates are listed: as the rules list them, reversed, or shuffled by a seed.
 struct CandidateOrder {
   enum class Kind : std::uint8_t { kListed, kReversed, kShuffled };
   Kind kind = Kind::kListed;
@@ -80,8 +89,15 @@ struct CandidateOrder {
   // "listed", "reversed", "shuffled:SEED". Throws TextError.
   [[nodiscard]] static CandidateOrder parse(std::string_view text);
   [[nodiscard]] std::string text() const;
-  // Listed positions in the order in which they are seen.
+  // The positions in the rules' list, in the order in which the policy sees the candidates.
   [[nodiscard]] std::vector<std::size_t> permutation(std::size_t size) const;
+};
+template <>
+struct EnumNames<CandidateOrder::Kind> {
+  static constexpr std::string_view kKind = "order";
+  static constexpr std::array kNames = {Named{CandidateOrder::Kind::kListed, "listed"},
+                                        Named{CandidateOrder::Kind::kReversed, "reversed"},
+                                        Named{CandidateOrder::Kind::kShuffled, "shuffled"}};
 };
 
 }  // namespace shardlab

@@ -3,6 +3,7 @@
 #include <array>
 
 #include "costmodel/base/error.h"
+#include "costmodel/base/json_enum.h"
 #include "costmodel/base/text.h"
 
 namespace shardlab {
@@ -29,28 +30,6 @@ Value read_word(ObjectReader& reader, std::string_view key,
                          "; valid: " + join(valid));
 }
 
-template <class Value, std::size_t kCount>
-std::string_view word_of(Value value, const std::array<NameRow<Value>, kCount>& words) {
-  for (const auto& row : words) {
-    if (row.value == value) return row.name;
-  }
-  return "";
-}
-
-constexpr std::array<NameRow<PlannerKind>, 2> kPlanners = {
-    {{"greedy", PlannerKind::kGreedy}, {"graph", PlannerKind::kGraph}}};
-constexpr std::array<NameRow<MergeMode>, 3> kMerges = {
-    {{"off", MergeMode::kOff}, {"execute", MergeMode::kExecute}, {"price", MergeMode::kPrice}}};
-constexpr std::array<NameRow<SearchKind>, 3> kSearches = {{{"full", SearchKind::kFull},
-                                                           {"dijkstra", SearchKind::kDijkstra},
-                                                           {"exact", SearchKind::kExact}}};
-constexpr std::array<NameRow<Policy>, 6> kPolicies = {
-    {{"first-listed", Policy::kFirstListed},
-     {"keep-input", Policy::kKeepInput},
-     {"fewest-collectives", Policy::kFewestCollectives},
-     {"least-bytes", Policy::kLeastBytes},
-     {"compute-time", Policy::kComputeTime},
-     {"lexicographic", Policy::kLexicographic}}};
 constexpr std::array<NameRow<RuleSet>, 4> kRuleSets = {{{"dtensor-2.13", kDTensor213},
                                                         {"dtensor-legacy", kDTensorLegacy},
                                                         {"shardlab", kShardlab},
@@ -99,15 +78,6 @@ nlohmann::json json_of(const TransitionRules& rules) {
 
 }  // namespace
 
-std::string_view to_string(SearchKind search) { return word_of(search, kSearches); }
-
-std::optional<SearchKind> search_from_name(std::string_view name) {
-  for (const auto& row : kSearches) {
-    if (row.name == name) return row.value;
-  }
-  return std::nullopt;
-}
-
 Stack Stack::from_json(const nlohmann::json& json, const JsonPlace& place,
                        const LoadBase& load_base) {
   if (json.is_object() && json.contains("base")) {
@@ -132,8 +102,9 @@ Stack Stack::from_json(const nlohmann::json& json, const JsonPlace& place,
   stack.rules = read_word(reader, "rules", kRuleSets, kDTensor213);
   stack.redistribution.rules =
       read_transition_rules(reader.value("transitions"), reader.place("transitions"));
-  stack.redistribution.planner = read_word(reader, "planner", kPlanners, PlannerKind::kGreedy);
-  stack.redistribution.merge = read_word(reader, "merge", kMerges, MergeMode::kExecute);
+  stack.redistribution.planner =
+      find_enum<PlannerKind>(reader, "planner").value_or(PlannerKind::kGreedy);
+  stack.redistribution.merge = find_enum<MergeMode>(reader, "merge").value_or(MergeMode::kExecute);
   stack.redistribution.merge_checks_all_gather = reader.boolean_or("merge_checks_all_gather", true);
   stack.collective_model =
       read_model_choice(reader.value("collective_model"), reader.place("collective_model"));
@@ -164,8 +135,8 @@ Stack Stack::from_json(const nlohmann::json& json, const JsonPlace& place,
   } catch (const TextError& error) {
     reader.place("order").fail(error.what());
   }
-  stack.policy = read_word(reader, "policy", kPolicies, Policy::kKeepInput);
-  stack.search = read_word(reader, "search", kSearches, SearchKind::kFull);
+  stack.policy = find_enum<Policy>(reader, "policy").value_or(Policy::kKeepInput);
+  stack.search = find_enum<SearchKind>(reader, "search").value_or(SearchKind::kFull);
   stack.transition_us = reader.number_or("transition_us", 0.0, {.min = 0.0, .max = 1e9});
   reader.finish();
   return stack;
@@ -178,15 +149,15 @@ nlohmann::json Stack::to_json() const {
           {"source", source},
           {"rules", to_string(rules)},
           {"transitions", json_of(redistribution.rules)},
-          {"planner", word_of(redistribution.planner, kPlanners)},
-          {"merge", word_of(redistribution.merge, kMerges)},
+          {"planner", name_of(redistribution.planner)},
+          {"merge", name_of(redistribution.merge)},
           {"merge_checks_all_gather", redistribution.merge_checks_all_gather},
           {"collective_model", collective_model.to_json()},
           {"compute_model", compute_model.to_json()},
           {"straggler", straggler.to_json()},
           {"order", order.text()},
-          {"policy", to_string(policy)},
-          {"search", to_string(search)},
+          {"policy", name_of(policy)},
+          {"search", name_of(search)},
           {"transition_us", transition_us}};
 }
 

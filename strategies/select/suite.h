@@ -7,11 +7,13 @@
 // same seed anywhere.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
+#include "costmodel/base/enum_names.h"
 #include "costmodel/base/json_reader.h"
 #include "strategies/rules/op_call.h"
 
@@ -32,6 +34,13 @@ struct Question {
   [[nodiscard]] std::string op() const { return kind == Kind::kSelect ? call.op : "redistribute"; }
   [[nodiscard]] Bytes bytes() const;                      // of the largest tensor
   [[nodiscard]] std::vector<std::string> inputs() const;  // texts
+};
+
+template <>
+struct EnumNames<Question::Kind> {
+  static constexpr std::string_view kKind = "kind";
+  static constexpr std::array kNames = {Named{Question::Kind::kSelect, "select"},
+                                        Named{Question::Kind::kPlan, "plan"}};
 };
 
 struct Suite {

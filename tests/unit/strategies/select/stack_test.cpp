@@ -205,9 +205,9 @@ TEST(StackBase, ThatIsNoCompleteStackIsRefused) {
 
 TEST(SearchKinds, ReadBackByTheirNames) {
   for (const SearchKind kind : {SearchKind::kFull, SearchKind::kDijkstra, SearchKind::kExact}) {
-    EXPECT_EQ(search_from_name(to_string(kind)), kind);
+    EXPECT_EQ(from_name<SearchKind>(name_of(kind)), kind);
   }
-  EXPECT_FALSE(search_from_name("astar").has_value());
+  EXPECT_FALSE(from_name<SearchKind>("astar").has_value());
 }
 
 }  // namespace

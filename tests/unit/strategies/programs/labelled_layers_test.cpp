@@ -1,5 +1,5 @@
 // Which layer a node is of: every layer of LLaMA has the same nodes, forward and backward.
-#include "strategies/programs/program_layers.h"
+#include "strategies/programs/labelled_layers.h"
 
 #include <gtest/gtest.h>
 
@@ -23,7 +23,7 @@ TEST(ProgramLayers, EveryLayerOfLlamaHasTheSameOps) {
     for (const std::int64_t count : {1, 2, 3, 8, 32}) {
       SCOPED_TRACE(std::to_string(count) + " layers");
       const Program program = llama(count, matmul);
-      const auto layers = layers_of_nodes(program);
+      const auto layers = labelled_layers(program);
       ASSERT_EQ(layers.size(), program.nodes.size());
       std::map<std::int64_t, std::map<Phase, Counts>> found;
       for (std::size_t i = 0; i < layers.size(); ++i) {
@@ -45,7 +45,7 @@ TEST(ProgramLayers, EveryLayerOfLlamaHasTheSameOps) {
 // Of 8B with one layer the embedding and the logits stay outside.
 TEST(ProgramLayers, WhatStandsBesideTheLayersIsOfNone) {
   const Program program = llama(2, MatmulForm::kNative);
-  const auto layers = layers_of_nodes(program);
+  const auto layers = labelled_layers(program);
   int outside = 0;
   for (std::size_t i = 0; i < layers.size(); ++i) {
     const std::string& op = program.nodes[i].op;
@@ -76,11 +76,11 @@ Program labelled(const char* label) {
 TEST(ProgramLayers, ALabelNamesItsLayer) {
   for (const char* label :
        {"layers.3", "layers.3.wq", "model.layers.3.mlp", "sublayers.1.layers.3"}) {
-    EXPECT_EQ(layers_of_nodes(labelled(label))[1], 3) << label;
+    EXPECT_EQ(labelled_layers(labelled(label))[1], 3) << label;
   }
   for (const char* label : {"", "norm", "layers", "layers.", "layers.x", "layers.3x", "sublayers.3",
                             "layers.-1", "layers.99999999999999999999"}) {
-    EXPECT_EQ(layers_of_nodes(labelled(label))[1], std::nullopt) << label;
+    EXPECT_EQ(labelled_layers(labelled(label))[1], std::nullopt) << label;
   }
 }
 
