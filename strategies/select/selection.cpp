@@ -15,8 +15,8 @@ namespace {
 
 constexpr double kSameTotal = 1e-12;
 
-// What a policy that looks beyond prices measures of candidates that tie: the smaller, the better. Null:
-// nothing but their text.
+// What a policy that looks beyond prices measures of candidates that tie: the smaller, the better.
+// Null when it looks at nothing but their text.
 using Measure = double (TieBreaker::*)(std::size_t);
 Measure measure_of(Policy policy) {
   switch (policy) {
@@ -117,7 +117,7 @@ std::optional<double> margin_us(std::span<const double> totals) {
 bool flips_with_order(Policy policy, const PricedCandidates& candidates) {
   const auto totals = candidates.totals;
   if (totals.size() < 2 || decides_by_text(policy)) return false;
-  // A policy compares bit for bit, so only equal totals can swap.
+  // A policy compares bit by bit, so that only equal totals can swap.
   const double least = minimum(totals);
   const auto at_least = static_cast<std::size_t>(std::count(totals.begin(), totals.end(), least));
   if (policy == Policy::kFirstListed || least != 0) return at_least > 1;
@@ -154,7 +154,7 @@ std::vector<std::size_t> CandidateOrder::permutation(std::size_t size) const {
   std::iota(order.begin(), order.end(), std::size_t{0});
   if (kind == Kind::kReversed) std::reverse(order.begin(), order.end());
   if (kind == Kind::kShuffled) {
-    // Fisher-Yates with our own modulo: std::shuffle differs between libraries.
+    // Fisher-Yates with a modulo of our own, since std::shuffle differs between libraries.
     std::mt19937_64 rng(seed);
     for (std::size_t i = size; i > 1; --i) std::swap(order[i - 1], order[rng() % i]);
   }

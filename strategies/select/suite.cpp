@@ -9,7 +9,7 @@
 namespace shardlab {
 namespace {
 
-// Text forms inside a file: their errors name the place.
+// Parses a text inside a file, so that its errors name the place.
 template <class Parse>
 auto parse_at(const JsonPlace& place, Parse&& parse) -> decltype(parse()) {
   try {
@@ -31,7 +31,8 @@ Question read_question(const nlohmann::json& json, const JsonPlace& place) {
   question.mesh = parse_at(reader.place("mesh"), [&] { return DeviceMesh::parse(mesh); });
   const int ndim = question.mesh.ndim();
   question.count = reader.integer_or("count", 1, 1, std::int64_t{1} << 53);
-  static_cast<void>(reader.text_or("where", ""));  // the line that asked first; for readers only
+  static_cast<void>(
+      reader.text_or("where", ""));  // the source line that asked first; for readers only
   if (!kind) {
     reader.place("kind").fail("found \"" + kind_name +
                               "\"; valid: " + valid_names<Question::Kind>());
@@ -58,7 +59,7 @@ Question read_question(const nlohmann::json& json, const JsonPlace& place) {
     if (const nlohmann::json* args = reader.find("args")) {
       question.call.args = json_array(*args, reader.place("args"));
     }
-    // One spelling per op, whatever the file uses.
+    // An op gets one spelling, whichever the file uses.
     question.call.op = parse_at(reader.place("op"), [&] {
       for (const RuleSet set : {kDTensor213, kShardlab}) {
         try {
@@ -100,7 +101,8 @@ Suite Suite::from_json(const nlohmann::json& json, const JsonPlace& place) {
   suite.name = reader.text("name");
   suite.title = reader.text_or("title", "");
   suite.source = reader.text_or("source", "");
-  // Ops of the recorded program that no rule covers yet, with their counts; for readers only.
+  // Ops of the recorded program that no rule covers yet, with their counts. This key is for readers
+  // only.
   if (const nlohmann::json* skipped = reader.find("skipped")) {
     ObjectReader(*skipped, reader.place("skipped"));
   }

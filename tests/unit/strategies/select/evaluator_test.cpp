@@ -1,5 +1,5 @@
-// Choices of whole stacks: regressions R03, R04, R09, R23, R24, R25, R56; orders, transitions,
-// kernels.
+// Choices of whole stacks: regressions R03, R04, R09, R23, R24, R25 and R56, orders, transitions
+// and kernels.
 #include "strategies/select/evaluator.h"
 
 #include <gtest/gtest.h>
@@ -170,7 +170,7 @@ TEST(Evaluator, R23ForeachAddsChildByChild) {
   EXPECT_EQ(Layout(child.choice.outputs[0]).text(), "P(sum)P(sum)P(avg)");
   EXPECT_EQ(child.choice.total_us, 12.098857086804836);
   EXPECT_EQ(child.ties.size(), 1U);
-  // Elements of lists are selected without a look at what they are now.
+  // The elements of tensor lists are selected without a look at what they are now.
   const Selection first = evaluator.select(foreach_child(call, 0), mesh);
   EXPECT_EQ(first.selected, 0U);
 }
@@ -265,7 +265,8 @@ TEST(Evaluator, TotalsSumTheInputsAndTheKernel) {
   }
 }
 
-// mm of bf16 8192^3 on (2,2): 2 * 8192^3 operations over 989e6 * 0.7 a us; shards divide them.
+// mm of bf16 8192^3 on (2,2) takes 2 * 8192^3 operations at 989e6 * 0.7 a microsecond, which shards
+// divide.
 TEST(ComputeUs, OfAProductFollowsTheLargestLocalShapes) {
   const DeviceMesh mesh = DeviceMesh::parse("2x2");
   StackEvaluator evaluator(stack_with("alpha-beta"), topology_with(8));
@@ -286,7 +287,8 @@ TEST(ComputeUs, OfAProductFollowsTheLargestLocalShapes) {
 }
 
 TEST(ComputeUs, OfAPointwiseOpIsItsTraffic) {
-  // f32 add of two tensors of 2^28 elements, three times 1 GiB over 2345 kB/us.
+  // An f32 add of two tensors of 2^28 elements reads and writes three times 1 GiB, at 2345 kB a
+  // microsecond.
   const DeviceMesh mesh = DeviceMesh::parse("4");
   StackEvaluator evaluator(stack_with("alpha-beta"), topology_with(8));
   const OpCall call = call_of("aten.add.Tensor", {"f32[268435456] R", "f32[268435456] R"}, 1);
@@ -302,7 +304,7 @@ TEST(ComputeUs, OfAPointwiseOpIsItsTraffic) {
 }
 
 TEST(ComputeUs, UnevenShardsCountTheLargestRank) {
-  // 5 rows on 4 ranks: the first holds 2.
+  // Of 5 rows on 4 ranks, the first rank holds 2.
   const DeviceMesh mesh = DeviceMesh::parse("4");
   StackEvaluator evaluator(stack_with("alpha-beta"), topology_with(8));
   const OpCall call = call_of("aten.abs.default", {"f32[5,67108864] R"}, 1);
@@ -376,12 +378,12 @@ TEST(Evaluator, AStragglerSlowsCollectivesOnly) {
   EXPECT_EQ(slow.on(mesh).cost_us(meta, s, r), 2 * plain.on(mesh).cost_us(meta, s, r));
 }
 
-// mul of P(max) and R on four ranks, where three candidates cost one all-reduce (R03): no order
-// decides under the policies that look at the candidates.
+// A mul of P(max) and R on four ranks has three candidates that cost one all-reduce (R03). Under
+// the policies that look at the candidates, no order decides between them.
 TEST(StackEvaluator, PoliciesDecideTheTieOfR03) {
   struct Case {
     const char* policy;
-    const char* choice;  // outputs|inputs
+    const char* choice;  // outputs, then inputs
   };
   const DeviceMesh mesh = DeviceMesh::parse("4");
   const OpCall call = call_of("aten.mul.Tensor", {"f32[8,8] P(max)", "f32[8,8] R"}, 1);

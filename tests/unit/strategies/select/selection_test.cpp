@@ -191,12 +191,13 @@ TEST(CandidateOrder, AShuffleIsAPermutationThatItsSeedFixes) {
 }
 
 TEST(CandidateOrder, AShuffleIsTheSameOnEveryMachine) {
-  // Fisher-Yates over std::mt19937_64(1), whose first numbers the standard fixes.
+  // The expected order is Fisher-Yates over std::mt19937_64(1), whose first numbers the standard
+  // fixes.
   EXPECT_EQ(CandidateOrder::parse("shuffled:1").permutation(6),
             (std::vector<std::size_t>{1, 3, 0, 4, 5, 2}));
 }
 
-// The policies that look beyond prices: four candidates at the minimum, one that is dearer.
+// The policies that look beyond prices, with four candidates at the minimum and one that is dearer.
 class ListedTies final : public TieBreaker {
  public:
   double collectives(std::size_t candidate) override {
@@ -218,7 +219,8 @@ TEST(Policies, TiesAreBrokenByWhatThePolicyIsNamedAfter) {
   const std::vector<std::uint8_t> keeps = {0, 0, 0, 0, 1};
   ListedTies ties;
   const PricedCandidates candidates{totals, keeps, &ties};
-  EXPECT_EQ(select(Policy::kFewestCollectives, candidates), 3U);  // of two with one, the first text
+  EXPECT_EQ(select(Policy::kFewestCollectives, candidates),
+            3U);  // two need one collective; the first text decides
   EXPECT_EQ(select(Policy::kLeastBytes, candidates), 2U);
   EXPECT_EQ(select(Policy::kComputeTime, candidates), 3U);
   EXPECT_EQ(select(Policy::kLexicographic, candidates), 3U);

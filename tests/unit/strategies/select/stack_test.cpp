@@ -1,4 +1,4 @@
-// Stacks: what a file may say, what it says by default, bases.
+// Stacks: what a file may say, what holds where it says nothing, and what it takes from its base.
 #include "strategies/select/stack.h"
 
 #include <gtest/gtest.h>
@@ -181,7 +181,7 @@ TEST(StackBase, IsMergedKeyByKeyUnderTheFile) {
   EXPECT_EQ(stack.title, "the base");
   EXPECT_EQ(stack.redistribution.planner, PlannerKind::kGraph);
   EXPECT_EQ(stack.collective_model.params["base_latency_us"], 1);
-  // A key that the file gives replaces the base's whole value.
+  // A key that the file gives replaces the whole value of the base.
   EXPECT_TRUE(read({{"base", "dtensor-v3"}, {"collective_model", "dtensor"}}, load)
                   .collective_model.params.empty());
 }

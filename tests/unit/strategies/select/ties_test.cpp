@@ -1,5 +1,5 @@
-// The audit of ties: how many answers share the minimum, how many come near, and whether the
-// candidates' order decides.
+// The audit of ties: how many answers share the minimum, how many come near, and whether the order
+// of the candidates decides.
 #include "strategies/select/ties.h"
 
 #include <gtest/gtest.h>
