@@ -66,13 +66,13 @@ TensorMeta read_meta(const nlohmann::json& json, const JsonPlace& place) {
     place.fail(error.what());
   }
   if (const nlohmann::json* strides = reader.find("stride")) {
-    const JsonPlace at = reader.place("stride");
-    if (json_array(*strides, at).size() != meta.shape.size()) {
-      at.fail("found " + std::to_string(strides->size()) +
-              " strides; valid: " + std::to_string(meta.shape.size()) + ", one for each dim");
+    const JsonPlace stride_place = reader.place("stride");
+    if (json_array(*strides, stride_place).size() != meta.shape.size()) {
+      stride_place.fail("found " + std::to_string(strides->size()) + " strides; valid: " +
+                        std::to_string(meta.shape.size()) + ", one for each dim");
     }
     for (std::size_t i = 0; i < strides->size(); ++i) {
-      meta.strides.push_back(json_integer((*strides)[i], at.at(i), 0, kMostExtent));
+      meta.strides.push_back(json_integer((*strides)[i], stride_place.at(i), 0, kMostExtent));
     }
     if (meta.is_contiguous()) meta.strides.clear();
   }
@@ -144,22 +144,23 @@ ProgramNode read_node(const nlohmann::json& json, const JsonPlace& place, const 
     node.op = json_text(*op, reader.place("op"));
   }
   if (const nlohmann::json* inputs = reader.find("inputs")) {
-    const JsonPlace at = reader.place("inputs");
-    for (std::size_t i = 0; i < json_array(*inputs, at).size(); ++i) {
+    const JsonPlace inputs_place = reader.place("inputs");
+    for (std::size_t i = 0; i < json_array(*inputs, inputs_place).size(); ++i) {
       ProgramInput& input = node.inputs.emplace_back();
       input.is_list = (*inputs)[i].is_array();
       if (!input.is_list) {
-        input.values.push_back(read_value((*inputs)[i], [&] { return at.at(i); }, names, nodes));
+        input.values.push_back(
+            read_value((*inputs)[i], [&] { return inputs_place.at(i); }, names, nodes));
         continue;
       }
       for (std::size_t j = 0; j < (*inputs)[i].size(); ++j) {
         input.values.push_back(
-            read_value((*inputs)[i][j], [&] { return at.at(i).at(j); }, names, nodes));
+            read_value((*inputs)[i][j], [&] { return inputs_place.at(i).at(j); }, names, nodes));
       }
     }
     if (node.is_source() && !node.inputs.empty()) {
-      at.fail("found inputs of a node of kind " + std::string(to_string(node.kind)) +
-              "; valid: none");
+      inputs_place.fail("found inputs of a node of kind " + std::string(to_string(node.kind)) +
+                        "; valid: none");
     }
   }
   if (const nlohmann::json* args = reader.find("args")) {
@@ -200,9 +201,9 @@ Program Program::from_json(const nlohmann::json& json, const JsonPlace& place) {
   }
   if (nodes.empty()) reader.place("nodes").fail("found an empty array; valid: at least one node");
   if (const nlohmann::json* pairs = reader.find("pairs")) {
-    const JsonPlace at = reader.place("pairs");
-    for (std::size_t i = 0; i < json_array(*pairs, at).size(); ++i) {
-      const JsonPlace pair_place = at.at(i);
+    const JsonPlace pairs_place = reader.place("pairs");
+    for (std::size_t i = 0; i < json_array(*pairs, pairs_place).size(); ++i) {
+      const JsonPlace pair_place = pairs_place.at(i);
       if (json_array((*pairs)[i], pair_place).size() != 2) {
         pair_place.fail("found " + std::to_string((*pairs)[i].size()) + " names; valid: 2");
       }

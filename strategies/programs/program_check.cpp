@@ -111,8 +111,8 @@ void check_program(const Program& program, RuleSet rules) {
 NodeError node_error(const Program& program, std::size_t node, const InputError& error) {
   constexpr std::string_view kOption = "--args";
   std::string what = error.what();
-  for (std::size_t at = 0; (at = what.find(kOption, at)) != std::string::npos;) {
-    what.replace(at, kOption.size(), "args.positional");
+  for (std::size_t begin = 0; (begin = what.find(kOption, begin)) != std::string::npos;) {
+    what.replace(begin, kOption.size(), "args.positional");
   }
   return {node, "node " + program.nodes[node].name + ": " + what};
 }

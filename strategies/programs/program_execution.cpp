@@ -147,11 +147,11 @@ class ProgramRun {
       as_in_program(step.bytes_moved);
       as_in_program(step.bytes_written);
     }
-    const std::string place = "node " + program_.nodes[n].name + ", input " +
+    const std::string where = "node " + program_.nodes[n].name + ", input " +
                               std::to_string(input) + ", " + plan.from.text() + " to " +
                               plan.to.text() + ": ";
-    if (!result.refused.empty()) result.refused = place + result.refused;
-    if (!result.mismatch.empty()) result.mismatch = place + result.mismatch;
+    if (!result.refused.empty()) result.refused = where + result.refused;
+    if (!result.mismatch.empty()) result.mismatch = where + result.mismatch;
     const bool right = result.executed && result.verified;
     done_.nodes[n].moves.push_back(std::move(result));
     return right ? tensor : distributed(value.meta, plan.to, value.global);
@@ -251,9 +251,9 @@ class ProgramRun {
       return;
     }
     if (node.op.verified) {
-      const std::string place =
+      const std::string where =
           plans_[n].outputs.size() > 1 ? "output " + std::to_string(o) + ", " : std::string();
-      node.op.mismatch = place + output.layout.text() + ": " + verification.mismatch;
+      node.op.mismatch = where + output.layout.text() + ": " + verification.mismatch;
     }
     node.op.verified = false;
     held_[n].push_back(distributed(output.meta, output.layout, output.global));

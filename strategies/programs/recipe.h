@@ -35,8 +35,8 @@ struct RecipeRule {
   std::vector<std::string> labels = {};  // patterns
   std::vector<std::string> ops = {};     // patterns
   bool batched = false;
-  bool optional = false;                                      // whether it may match no node
-  std::vector<std::pair<std::string, Placement>> place = {};  // role, placement
+  bool optional = false;                                           // whether it may match no node
+  std::vector<std::pair<std::string, Placement>> placements = {};  // role, placement
 };
 
 struct Recipe {

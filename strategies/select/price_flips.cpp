@@ -70,10 +70,10 @@ class PriceFlips::Search {
   // A candidate's price near one factor.
   struct Line {
     std::size_t candidate;
-    double at;
+    double factor;  // where it has this value
     double value;
     double slope;
-    [[nodiscard]] double operator()(double f) const { return value + slope * (f - at); }
+    [[nodiscard]] double operator()(double f) const { return value + slope * (f - factor); }
   };
 
   void reset() {
@@ -180,22 +180,23 @@ class PriceFlips::Search {
     std::size_t winner = cheapest_at(end, least);
     Line other = line_of(winner, end, begin);
     for (int step = 0; step < kMostSteps; ++step) {
-      if (least >= chosen(other.at) * (1.0 - 1e-9) || chosen.slope == other.slope) {
+      if (least >= chosen(other.factor) * (1.0 - 1e-9) || chosen.slope == other.slope) {
         return std::nullopt;  // the chosen candidate's line is the envelope all the way
       }
       const double meet =
-          other.at + (chosen(other.at) - other.value) / (other.slope - chosen.slope);
-      const bool between = meet > std::min(begin, other.at) && meet < std::max(begin, other.at);
-      const double at = between ? meet : begin;
-      if (!between && other.candidate != *chosen_) return found(other.candidate, at);
-      winner = cheapest_at(at, least);
-      if (least < chosen(at) * (1.0 - 1e-9)) {
-        other = line_of(winner, at, begin);
+          other.factor + (chosen(other.factor) - other.value) / (other.slope - chosen.slope);
+      const bool between =
+          meet > std::min(begin, other.factor) && meet < std::max(begin, other.factor);
+      const double crossing = between ? meet : begin;
+      if (!between && other.candidate != *chosen_) return found(other.candidate, crossing);
+      winner = cheapest_at(crossing, least);
+      if (least < chosen(crossing) * (1.0 - 1e-9)) {
+        other = line_of(winner, crossing, begin);
         continue;
       }
-      if (other.candidate != *chosen_) return found(other.candidate, at);
+      if (other.candidate != *chosen_) return found(other.candidate, crossing);
       // The chosen candidate stays the cheapest, along another path.
-      begin = at;
+      begin = crossing;
       chosen = other;
       winner = cheapest_at(end, least);
       other = line_of(winner, end, begin);
