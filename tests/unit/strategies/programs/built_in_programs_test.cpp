@@ -82,7 +82,7 @@ TEST_P(BuiltInPrograms, EveryParameterHasItsGradientAndEveryOutputItsTangent) {
   }
 }
 
-TEST_P(BuiltInPrograms, NothingIsUnreadButWhatLeaves) {
+TEST_P(BuiltInPrograms, EveryValueIsReadOrLeavesTheProgram) {
   const Program program = small(1);
   const ProgramGraph graph = graph_of(program);
   for (std::uint32_t n = 0; n < program.nodes.size(); ++n) {

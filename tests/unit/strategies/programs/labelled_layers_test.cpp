@@ -43,7 +43,7 @@ TEST(LabelledLayers, EveryLayerOfLlamaHasTheSameOps) {
 }
 
 // In LLaMA3-8B with one layer, the embedding and the logits stay outside the layers.
-TEST(LabelledLayers, WhatStandsBesideTheLayersIsOfNone) {
+TEST(LabelledLayers, NodesOutsideTheLayersBelongToNone) {
   const Program program = llama(2, MatmulForm::kNative);
   const auto layers = labelled_layers(program);
   int outside = 0;

@@ -155,7 +155,7 @@ TEST(ProgramCheck, ABadNodeBehindAGoodOneIsFound) {
 }
 
 // A solver needs the outputs of a node that leaves the program; a run does not.
-TEST(ProgramCheck, WhatLeavesNeedNotBeShownAgain) {
+TEST(ProgramCheck, ANodeThatLeavesNeedNotShowItsTensorAgain) {
   const Program program = program_of(R"("kind": "output", "inputs": ["x"], "outputs": [])");
   EXPECT_NO_THROW(check_program(program, kAutoParallel));
   EXPECT_EQ(message_of<NodeError>(
@@ -163,7 +163,7 @@ TEST(ProgramCheck, WhatLeavesNeedNotBeShownAgain) {
             "node h: found no outputs; valid: the tensor that it names, whose layout is solved");
 }
 
-TEST(ProgramCheck, WhatIsMadeOfNothingHasItsShapeJudgedAlone) {
+TEST(ProgramCheck, OnlyTheShapeIsCheckedOfWhatIsMadeFromNoTensor) {
   const auto full = [](const char* outputs) {
     return program_of(R"("op": "aten.full.default", "inputs": [],
                          "args": {"positional": [[4, 8], 1.0]}, "outputs": [)" +

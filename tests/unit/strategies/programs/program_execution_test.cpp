@@ -180,7 +180,7 @@ TEST_F(ProgramOnRanks, GivenDataIsUsedAndOutputsAreShown) {
                    InputError, "node primals_1: found a value f64[16,8]; valid: f64[8,16]");
 }
 
-TEST_F(ProgramOnRanks, WhatIsNoPlanIsSaid) {
+TEST_F(ProgramOnRanks, APlanThatDoesNotFitTheProgramIsRefused) {
   const Program program = product();
   EXPECT_THROW_MSG(plans(program, "4", {"R", "R", "R<-R", "R<-R", "R<-R", "R<-R"}), InputError,
                    "node mm: found layouts of 1 outputs and 1 inputs; valid: 1 and 2");

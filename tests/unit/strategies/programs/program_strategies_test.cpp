@@ -153,7 +153,7 @@ TEST(ProgramStrategies, LayersShareTheirClasses) {
   EXPECT_EQ(classes(3, "2x4x8"), classes(2, "2x4x8"));
 }
 
-TEST(ProgramStrategies, MeshesOfThreeAndFourDims) {
+TEST(ProgramStrategies, AreListedOnMeshesOfThreeAndFourDims) {
   const Program program = find_built_in_program("llama3-8b")->make({.layers = 1, .batch = 4});
   const ProgramStrategies three = enumerate_strategies(program, DeviceMesh::parse("2x4x8"));
   std::size_t most = 0;

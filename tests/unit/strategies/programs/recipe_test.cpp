@@ -38,7 +38,7 @@ void PrintTo(const Refused& refused, std::ostream* out) { *out << refused.name; 
 
 class RecipeFile : public testing::TestWithParam<Refused> {};
 
-TEST_P(RecipeFile, IsRefusedInWords) {
+TEST_P(RecipeFile, ErrorsNameThePlaceAndWhatIsValid) {
   EXPECT_EQ(message_of<ConfigError>([&] {
               static_cast<void>(Recipe::from_json(recipe_json(GetParam().patch), {"r.json", ""}));
             }),
@@ -126,7 +126,7 @@ TEST(Recipe, TheLaterRuleCountsAndWhatIsNotPlacedStaysOpen) {
   }
 }
 
-TEST(Recipe, WhatDoesNotFitIsRefused) {
+TEST(Recipe, AMeshOrARuleThatFitsNothingIsRefused) {
   const Recipe recipe = Recipe::from_json(recipe_json(), {"r.json", ""});
   EXPECT_EQ(message_of<InputError>(
                 [&] { static_cast<void>(recipe.masks(llama(), DeviceMesh::parse("2x2x2"))); }),

@@ -114,7 +114,7 @@ TEST(ShardingProblem, APairHasEqualLayouts) {
   }
 }
 
-TEST(ShardingProblem, PinsLeaveWhatTheyName) {
+TEST(ShardingProblem, APinLeavesOnlyTheLayoutThatItNames) {
   ProblemOptions options;
   options.pins = {{"mm", Layout::parse("S(0)R", 2).placements}};
   options.pin_inputs = Layout::parse("RS(0)", 2).placements;
@@ -126,7 +126,7 @@ TEST(ShardingProblem, PinsLeaveWhatTheyName) {
   EXPECT_GT(made.left("primals_1").size(), 1U);
 }
 
-TEST(ShardingProblem, APinThatCantBeIsRefused) {
+TEST(ShardingProblem, APinOfAnImpossibleLayoutIsRefused) {
   ProblemOptions options;
   options.pins = {{"mn", Layout::parse("RR", 2).placements}};
   EXPECT_EQ(message_of<InputError>([&] { Made made(linear(), options); }),
@@ -137,7 +137,7 @@ TEST(ShardingProblem, APinThatCantBeIsRefused) {
             "S(1)R, S(1)S(0), S(1)S(1)");
 }
 
-TEST(ShardingProblem, TooFewElementsAreSaid) {
+TEST(ShardingProblem, TooFewElementsForTheShardsAreNamed) {
   const DeviceMesh mesh = DeviceMesh::parse("4x8");
   const TensorMeta meta = TensorMeta::parse("f32[1,16]");
   const auto why = [&](std::vector<std::optional<Placement>> placements) {

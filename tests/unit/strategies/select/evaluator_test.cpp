@@ -175,7 +175,7 @@ TEST(Evaluator, R23ForeachAddsChildByChild) {
   EXPECT_EQ(first.selected, 0U);
 }
 
-TEST(Evaluator, R09TheCandidatesInTheirOrder) {
+TEST(Evaluator, R09ListsTheCandidatesInTheirOrder) {
   const DeviceMesh mesh = DeviceMesh::parse("4");
   StackEvaluator evaluator(stack_with("dtensor-2.13"), topology_with(1));
   const Selection selection = evaluator.select(call_of("aten.addmm.default", kAddmm, 1), mesh);
@@ -267,7 +267,7 @@ TEST(Evaluator, TotalsSumTheInputsAndTheKernel) {
 
 // mm of bf16 8192^3 on (2,2) takes 2 * 8192^3 operations at 989e6 * 0.7 a microsecond, which shards
 // divide.
-TEST(ComputeUs, OfAProductFollowsTheLargestLocalShapes) {
+TEST(ComputeUs, AProductsTimeFollowsTheLargestLocalShapes) {
   const DeviceMesh mesh = DeviceMesh::parse("2x2");
   StackEvaluator evaluator(stack_with("alpha-beta"), topology_with(8));
   const OpCall call = call_of("aten.mm.default", {"bf16[8192,8192] RR", "bf16[8192,8192] RR"}, 2);
@@ -286,7 +286,7 @@ TEST(ComputeUs, OfAProductFollowsTheLargestLocalShapes) {
   EXPECT_DOUBLE_EQ(us("PR", "PR", "RR"), whole);
 }
 
-TEST(ComputeUs, OfAPointwiseOpIsItsTraffic) {
+TEST(ComputeUs, APointwiseOpsTimeIsThatOfItsTraffic) {
   // An f32 add of two tensors of 2^28 elements reads and writes three times 1 GiB, at 2345 kB a
   // microsecond.
   const DeviceMesh mesh = DeviceMesh::parse("4");
@@ -303,7 +303,7 @@ TEST(ComputeUs, OfAPointwiseOpIsItsTraffic) {
                    0.75 * gib_us);
 }
 
-TEST(ComputeUs, UnevenShardsCountTheLargestRank) {
+TEST(ComputeUs, UnevenShardsAreCountedOnTheLargestRank) {
   // Of 5 rows on 4 ranks, the first rank holds 2.
   const DeviceMesh mesh = DeviceMesh::parse("4");
   StackEvaluator evaluator(stack_with("alpha-beta"), topology_with(8));

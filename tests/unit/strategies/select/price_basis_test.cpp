@@ -112,7 +112,7 @@ TEST(PriceBasis, MergedStepsCountAsTheyRun) {
   EXPECT_EQ(text(basis), "1 measured") << "one all-gather of 8 ranks, not two of 2 and 4";
 }
 
-TEST(PriceBasis, OfAnOpTheMovesOfAllInputsCount) {
+TEST(PriceBasis, AnOpsBasisCountsTheMovesOfAllItsInputs) {
   // Neither stack can leave both inputs where they are.
   const Question question =
       select_question("aten.add.Tensor", "8", {"f32[1024,1024] S(0)", "f32[1024,1024] S(1)"});
@@ -186,7 +186,7 @@ TEST(PriceBasis, ElementsOfAForeachAreAddedUp) {
   EXPECT_EQ(both.best_basis, best);
 }
 
-TEST(PriceBasis, WithoutRowsOrWithoutAPriceThereIsNone) {
+TEST(PriceBasis, IsAbsentWithoutMeasuredRowsAndWithoutAPrice) {
   const Question question = plan_question("8", "f32[1024,1024]", "S(0)", "R");
   const QuestionResult formula = ask(question, stack_with("alpha-beta"));
   EXPECT_EQ(text(formula.answers[0].basis), "none");

@@ -60,7 +60,7 @@ INSTANTIATE_TEST_SUITE_P(
                     SelectCase{"FiniteBeforeImpossible", {kInf, 7}, {1, 0}, 1, 1, false, false}),
     [](const auto& test) { return std::string(test.param.name); });
 
-TEST(Select, OfNothingIsABug) {
+TEST(Select, SelectingFromNoCandidatesIsABug) {
   EXPECT_THROW(static_cast<void>(select(Policy::kKeepInput, {})), ContractError);
 }
 

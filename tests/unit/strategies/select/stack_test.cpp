@@ -196,7 +196,7 @@ TEST(StackBase, IsRefusedWhereNobodyLoadsIt) {
                    "s.json:/base: found 3; valid: a text");
 }
 
-TEST(StackBase, ThatIsNoCompleteStackIsRefused) {
+TEST(StackBase, IsRefusedWhenItIsNoCompleteStack) {
   for (const json& base : {json::array(), json{{"base", "b"}}}) {
     EXPECT_THROW_MSG(read({{"base", "b"}}, [&](const std::string&) { return base; }), ConfigError,
                      "s.json:/base: found \"b\", which is no stack with all its keys");

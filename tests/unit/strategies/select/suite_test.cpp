@@ -122,7 +122,7 @@ INSTANTIATE_TEST_SUITE_P(
                    "mesh, count, where, op, inputs, args"}),
     [](const testing::TestParamInfo<SuiteError>& test) { return test.param.name; });
 
-TEST(Suite, QuestionsOrAGeneratorNotBoth) {
+TEST(Suite, HasQuestionsOrAGeneratorButNotBoth) {
   json suite = suite_of("[]");
   EXPECT_EQ(read(suite).questions.size(), 0U);
   suite["generate"] = json::object();

@@ -142,7 +142,7 @@ TEST(GreedyWalk, OnRandomNetworksRegretsSumToTheGap) {
 }
 
 // When few optima may be found, intervals stay whole and the sum stays the same.
-TEST(GreedyWalk, IntervalsStandForWhatIsNotLookedInto) {
+TEST(GreedyWalk, IntervalsThatAreNotSearchedKeepTheirRegretTogether) {
   CostNetwork network;
   const int two = network.add_domain({"cheap", "dear"});
   constexpr int kTraps = 40;
