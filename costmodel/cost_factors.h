@@ -23,9 +23,9 @@
 namespace shardlab {
 
 struct CostFactors {
-  double latency = 1.0;   // of collectives
-  double transfer = 1.0;  // of their transfer times: 1 / f for a bandwidth f times as large
-  double launch = 1.0;    // of kernels
+  double latency = 1.0;   // on the latency of collectives
+  double transfer = 1.0;  // on their transfer time: 1 / f for a bandwidth f times as large
+  double launch = 1.0;    // on the launch floor of kernels
 };
 
 // Keeps a reference to the factors, which may change between queries.

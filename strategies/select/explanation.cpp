@@ -12,7 +12,7 @@ namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-// Beyond these, looking for a choice by its text takes longer than it is worth.
+// Among more candidates than this, looking for a choice by its text takes longer than it is worth.
 constexpr std::size_t kMostSearched = 20'000;
 
 std::string mesh_dims_text(const PlanStep& step) {
@@ -115,7 +115,7 @@ void Explainer::explain_call(const OpCall& call, const DeviceMesh& mesh,
   std::partial_sort(shown.begin(), shown.begin() + static_cast<std::ptrdiff_t>(most), shown.end(),
                     is_cheaper);
   shown.resize(most);
-  // The choice, which may be one of many at the minimum, and the choices of other stacks.
+  // Adds the choice, which may be one of many at the minimum, and the choices of other stacks.
   bool has_choice = false;
   for (const std::size_t i : shown) {
     has_choice =

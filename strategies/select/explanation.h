@@ -1,15 +1,15 @@
 // Why a stack answers a question as it does: its cheapest candidates with the parts of their
-// prices, the steps it would run, and the parameter whose change flips the choice first.
+// prices, the steps that it would run, and the parameter whose change flips the choice first.
 //
 //   Explainer explainer(stack, topology, reference);
 //   Explanation why = explainer.explain(question, {"S(0)R, RR -> S(0)R"});
 //   why.candidates.front().moves.transfer    // of redistributing its inputs
 //
-// The texts asked for beside the question are choices of other stacks: they are listed as well,
-// however dear, where this stack's rules list them at all. A redistribution has one candidate, its
-// plan. For the few questions that a report opens, not for all of a suite: an explanation costs
-// about ten times a decision. One explainer a thread. Tested by
-// tests/unit/strategies/select/explanation_test.cpp.
+// The texts that are passed beside the question are choices of other stacks: they are listed as
+// well, however dear, where this stack's rules list them at all. A redistribution has one
+// candidate, its plan. An explanation takes about ten times as long as a decision, so it is for the
+// few questions that a report opens, not for all questions of a suite. Each thread needs an
+// explainer of its own.
 #pragma once
 
 #include <optional>
@@ -41,18 +41,18 @@ struct ExplainedStep {
 struct Explanation {
   std::vector<ExplainedCandidate> candidates;  // by total; equal ones as the rules list them
   std::vector<ExplainedStep> steps;
-  std::optional<PriceFlip> flip;  // nothing within the factors looked at flips it, or none exists
+  std::optional<PriceFlip> flip;  // nothing: no factor in range flips the choice, or none was asked
 };
 
-// A foreach op's elements share these.
+// The cheapest candidates that an explanation lists; the elements of a foreach op share them.
 inline constexpr std::size_t kExplainedCandidates = 8;
 
 class Explainer {
  public:
   Explainer(const Stack& stack, const Topology& topology, const Stack& reference);
 
-  // Throws InputError as StackEvaluator::select does.
-  // Whether the parameter is looked for, which takes most of the time, is the caller's to say.
+  // Throws InputError as StackEvaluator::select does. Looking for the parameter that flips the
+  // choice takes most of the time; `looks_for_flip` says whether to do so.
   [[nodiscard]] Explanation explain(const Question& question, const std::vector<std::string>& also,
                                     bool looks_for_flip = true);
 

@@ -42,7 +42,8 @@ class Checker {
     return result;
   }
 
-  // The links' figures doubled, and a bandwidth that the model keeps as its own parameter.
+  // Doubles the bandwidth of every link; and, in the stack, a bandwidth that the model has as a
+  // parameter of its own.
   static Topology with_double_bandwidth(const Topology& topology) {
     nlohmann::json json = topology.to_json();
     for (nlohmann::json& link : json["links"]) {

@@ -26,7 +26,8 @@ void set_reference(Answer& answer, double us, const std::string& reason) {
   }
 }
 
-// The cheapest of all choices that the reference can price; whether this one is it.
+// Keeps the cheapest of all choices that the reference can price; returns whether this one is
+// cheaper than those before it.
 bool keep_best(QuestionResult& result, const std::string& choice, std::optional<double> us) {
   if (!us || (result.best_us && *us >= *result.best_us)) return false;
   result.best_us = us;
@@ -39,7 +40,8 @@ bool keep_best(QuestionResult& result, const Answer& answer) {
   return answer.cannot_run.empty() && keep_best(result, answer.choice, answer.reference_us);
 }
 
-// Of a sum of prices: known where both are.
+// Adds the basis of one part of a sum of prices. The sum's basis is known where that of every part
+// is.
 void add_basis(std::optional<PriceBasis>& sum, const std::optional<PriceBasis>& more) {
   if (sum && more) {
     sum->add(*more);
@@ -134,7 +136,7 @@ Answer Questionnaire::select_answer(StackEvaluator& stack, const Expansion& expa
   answer.flips_with_order = decision.flips_with_order;
   answer.totals = pricing.totals;
 
-  // The plans that the stack would run, priced by the reference.
+  // The plans that the stack would run, as the reference prices them.
   Redistributor& own = stack.on(mesh);
   Redistributor& reference = reference_->on(mesh);
   const auto tensors = call.tensors();
@@ -154,8 +156,8 @@ Answer Questionnaire::select_answer(StackEvaluator& stack, const Expansion& expa
     if (answer.cannot_run.empty() && !plan.unexecutable.empty()) {
       answer.cannot_run = "input " + std::to_string(i) + ": " + plan.unexecutable;
     }
-    // A plan without steps and without a reason keeps the data where it is (a strided shard of
-    // factor 1 is a shard).
+    // A plan without steps and without a reason keeps the data as it is (for example, a strided
+    // shard of factor 1 is a shard).
     const bool planned = !plan.steps.empty() || plan.impossible.empty();
     const Plan repriced = reference.repriced(plan);
     const Price price = planned ? repriced.executed_price() : Price::make_impossible("no plan");
@@ -186,7 +188,7 @@ bool Questionnaire::best_runs(const Candidate& best, const OpCall& call, const D
   return true;
 }
 
-// The steps by which the reference itself would bring the inputs there.
+// The basis of the steps by which the reference itself would bring the inputs there.
 std::optional<PriceBasis> Questionnaire::basis_of_best(const Candidate& best, const OpCall& call,
                                                        const DeviceMesh& mesh) {
   if (measured_.empty()) return std::nullopt;
@@ -202,7 +204,7 @@ std::optional<PriceBasis> Questionnaire::basis_of_best(const Candidate& best, co
 }
 
 void Questionnaire::ask_select(const OpCall& call, const DeviceMesh& mesh, QuestionResult& result) {
-  // Stacks of one rule set share their candidates.
+  // Stacks that have the same rule set share their candidates.
   struct Expanded {
     RuleSet set;
     const OpRule* rule;
@@ -245,7 +247,8 @@ void Questionnaire::ask_select(const OpCall& call, const DeviceMesh& mesh, Quest
   }
 }
 
-// The elements of a tensor list are independent questions: choices are listed, prices added.
+// The elements of a tensor list are independent questions: their choices are listed, their prices
+// added.
 void Questionnaire::ask_foreach(const OpCall& call, const DeviceMesh& mesh,
                                 QuestionResult& result) {
   const std::size_t elements = foreach_size(call);

@@ -5,11 +5,11 @@
 //
 // An answer is a choice and what it costs: the placements that an op takes (with the plans that
 // bring its inputs there), or the plan of a redistribution. The reference prices the very steps
-// that the stack would run, with its own models; the best choice is the cheapest over the
-// reference's own candidates and plans and over all the stacks' choices. An op is judged on its
+// that the stack would run, with its own models. The best choice is the cheapest over the
+// reference's own candidates and plans and over the choices of all stacks. An op is judged on its
 // own: what its output costs later is not counted. Where the reference's collective model has
-// measured rows, each choice says how far its price rests on them (strategies/select/price_basis.h). One
-// questionnaire a thread.
+// measured rows, each choice says how far its price rests on them
+// (strategies/select/price_basis.h). Each thread needs a questionnaire of its own.
 #pragma once
 
 #include <memory>
@@ -72,10 +72,10 @@ class Questionnaire {
 
   std::vector<std::unique_ptr<StackEvaluator>> stacks_;
   std::unique_ptr<StackEvaluator> reference_;
-  MeasuredRanges measured_;  // rows of the reference's collective model
+  MeasuredRanges measured_;  // what the reference's collective model knows from measured rows
 };
 
-// "S(0)R, R -> S(0)R": inputs, then outputs.
+// A choice as text, inputs and then outputs: "S(0)R, R -> S(0)R".
 [[nodiscard]] std::string choice_text(const std::vector<Placements>& inputs,
                                       const std::vector<Placements>& outputs);
 

@@ -1,5 +1,5 @@
-// An explanation agrees with the decision it explains: the same choice, prices that are the sums of
-// their parts, the steps that the stack runs.
+// An explanation agrees with the decision that it explains: it has the same choice, prices that are
+// the sums of their parts, and the steps that the stack runs.
 #include "strategies/select/explanation.h"
 
 #include <gtest/gtest.h>
@@ -49,7 +49,7 @@ TEST(Explanation, ListsTheChoiceFirstAmongTheCheapestAndItsPartsSumUp) {
     for (const ExplainedCandidate& candidate : why.candidates) {
       EXPECT_GE(candidate.total_us, before);
       before = candidate.total_us;
-      // These stacks charge nothing but moves and kernels.
+      // These stacks charge for moves and kernels alone.
       EXPECT_NEAR(candidate.moves.total.value() + candidate.kernel_us, candidate.total_us,
                   1e-9 * candidate.total_us);
     }

@@ -1,5 +1,5 @@
-// Properties of prices: who breaks them, that nobody else is accused, and that a witness can be
-// checked by hand.
+// Properties of prices: stacks that break them are found, others are not accused, and a witness can
+// be checked by hand.
 #include "strategies/select/invariants.h"
 
 #include <gtest/gtest.h>
@@ -43,7 +43,7 @@ TEST(Invariants, TheGreedyPlannerBreaksTheTriangleAndTheGraphPlannerDoesNot) {
   EXPECT_FALSE(graph.amount_percent.has_value());
 }
 
-// "A to C costs x us, by way of B y us; f32[...] on mesh"
+// Reads a witness such as "A to C costs x us, by way of B y us; f32[...] on mesh".
 TEST(Invariants, TheWitnessOfATriangleIsTheWorstAndCanBeCheckedByHand) {
   const InvariantCheck triangle = check(stack_with("dtensor-v3")).at("triangle");
   const std::string& text = triangle.witness;
@@ -81,7 +81,7 @@ TEST(Invariants, DTensorsPricesAreMonotoneAndFreeForTheSameLayout) {
   }
 }
 
-// A table for every group of the meshes that are drawn, straight lines from 1 B to 8 GiB.
+// A table for every group of the meshes that are drawn: straight lines from 1 B to 8 GiB.
 Stack table_stack(const std::map<std::string, std::pair<double, double>>& times_us) {
   json rows = json::array();
   for (const auto& [collective, times] : times_us) {
@@ -123,7 +123,7 @@ TEST(Invariants, ATableThatFallsWithBytesIsCaught) {
 }
 
 TEST(Invariants, AReduceScatterDearerThanAnAllReduceIsCaught) {
-  // The greedy planner takes it; the graph planner would go around it.
+  // The greedy planner takes the dear collective; the graph planner would go around it.
   Stack stack = table_stack({{"all_gather", {10, 1e6}},
                              {"all_reduce", {20, 2e6}},
                              {"reduce_scatter", {30, 3e6}},

@@ -1,5 +1,5 @@
-// What the reference's price of a choice rests on: each communication step of the very plans that are
-// priced is looked up among the rows.
+// What the reference's price of a choice rests on: each communication step of the very plans that
+// are priced is looked up among the measured rows.
 #include "strategies/select/price_basis.h"
 
 #include <gtest/gtest.h>
@@ -17,7 +17,8 @@ using testing_support::call_of;
 using testing_support::stack_with;
 using testing_support::topology_with;
 
-// Measured: all_gather among 8 ranks of one host, 1 MiB to 64 MiB, and nothing else.
+// The measured rows are of all_gather among 8 ranks of one host, from 1 MiB to 64 MiB, and of
+// nothing else.
 Stack fitted() {
   return stack_with("alpha-beta", R"({"name": "fitted", "collective_model": {
       "name": "piecewise", "params": {}, "rows": [
@@ -49,7 +50,7 @@ QuestionResult ask(const Question& question, const Stack& reference = fitted()) 
       .ask(question);
 }
 
-// "2 measured; all_gather of 4 ranks on 1 host".
+// A basis as text: "2 measured; all_gather of 4 ranks on 1 host".
 std::string text(const std::optional<PriceBasis>& basis) {
   if (!basis) return "none";
   std::string text = std::to_string(basis->measured_steps) + " measured";
@@ -73,10 +74,10 @@ TEST(PriceBasis, EveryStepOfAPlanIsLookedUp) {
       {"4", "f32[1024,1024]", "S(0)", "R", "0 measured; all_gather of 4 ranks on 1 host"},
       {"8", "f32[1024,1024]", "P(sum)", "R", "0 measured; all_reduce of 8 ranks on 1 host"},
       {"16", "f32[1024,1024]", "S(0)", "R", "0 measured; all_gather of 16 ranks on 2 hosts"},
-      // From the inside out: 8 ranks of a host, then 2 of two hosts.
+      // The steps go from the inside out: 8 ranks of one host, then 2 ranks of two hosts.
       {"2x8", "f32[1024,1024]", "S(0)S(0)", "RR", "1 measured; all_gather of 2 ranks on 2 hosts"},
-      {"8", "f32[1024,1024]", "R", "S(0)", "0 measured"},     // a chunk
-      {"8", "f32[1024,1024]", "S(0)", "S(0)", "0 measured"},  // nothing
+      {"8", "f32[1024,1024]", "R", "S(0)", "0 measured"},     // a chunk is local
+      {"8", "f32[1024,1024]", "S(0)", "S(0)", "0 measured"},  // nothing moves
       {"1x8", "f32[1024,1024]", "S(0)R", "RR", "0 measured"}  // a group of one rank
   };
   for (const Case& one : cases) {
@@ -89,7 +90,8 @@ TEST(PriceBasis, EveryStepOfAPlanIsLookedUp) {
 
 TEST(PriceBasis, AGapOfTwoStepsIsToldOnce) {
   const QuestionResult result = ask(plan_question("4x4", "f32[1024,1024]", "S(0)S(1)", "RR"));
-  // Four ranks of a host, then four of two: two gaps. Within one host the two would be one.
+  // Four ranks of one host and then four of two hosts make two gaps; within one host the two would
+  // be one.
   EXPECT_EQ(result.answers[0].basis->not_measured.size(), 2U);
   const QuestionResult inside = ask(plan_question("2x2", "f32[1024,1024]", "S(0)S(1)", "RR"));
   EXPECT_EQ(text(inside.answers[0].basis), "0 measured; all_gather of 2 ranks on 1 host");
@@ -110,8 +112,8 @@ TEST(PriceBasis, MergedStepsCountAsTheyRun) {
   EXPECT_EQ(text(basis), "1 measured") << "one all-gather of 8 ranks, not two of 2 and 4";
 }
 
-TEST(PriceBasis, OfAnOpTheMovesOfAllInputsCount) {
-  // Neither stack can leave both where they are.
+TEST(PriceBasis, AnOpsBasisCountsTheMovesOfAllItsInputs) {
+  // Neither stack can leave both inputs where they are.
   const Question question =
       select_question("aten.add.Tensor", "8", {"f32[1024,1024] S(0)", "f32[1024,1024] S(1)"});
   const QuestionResult result = ask(question);
@@ -127,8 +129,8 @@ TEST(PriceBasis, OfAnOpTheMovesOfAllInputsCount) {
 }
 
 TEST(PriceBasis, TheBestIsTheReferencesOwnOrAStacks) {
-  // The reference plans mesh dim by mesh dim; the stack looks for the cheapest way and may find one
-  // that is cheaper by the reference's own prices.
+  // The reference plans mesh dim by mesh dim. The stack looks for the cheapest way, and may find
+  // one that is cheaper by the reference's own prices.
   Stack reference = fitted();
   reference.redistribution.planner = PlannerKind::kGreedy;
   Stack stack = fitted();
@@ -184,12 +186,12 @@ TEST(PriceBasis, ElementsOfAForeachAreAddedUp) {
   EXPECT_EQ(both.best_basis, best);
 }
 
-TEST(PriceBasis, WithoutRowsOrWithoutAPriceThereIsNone) {
+TEST(PriceBasis, IsAbsentWithoutMeasuredRowsAndWithoutAPrice) {
   const Question question = plan_question("8", "f32[1024,1024]", "S(0)", "R");
   const QuestionResult formula = ask(question, stack_with("alpha-beta"));
   EXPECT_EQ(text(formula.answers[0].basis), "none");
   EXPECT_EQ(text(formula.best_basis), "none");
-  Stack greedy = fitted();  // a search would find a way over R
+  Stack greedy = fitted();  // the graph planner would find a way over R
   greedy.redistribution.planner = PlannerKind::kGreedy;
   const QuestionResult impossible = ask(plan_question("8", "f32[8]", "S(0)", "P(sum)"), greedy);
   EXPECT_FALSE(impossible.answers[0].reference_us);

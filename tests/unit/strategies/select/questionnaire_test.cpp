@@ -1,4 +1,4 @@
-// One question, several stacks, one judge: what is asked of whom, and how the answers are priced.
+// One question, several stacks and one judge: who is asked what, and how the answers are priced.
 #include "strategies/select/questionnaire.h"
 
 #include <gtest/gtest.h>
@@ -75,7 +75,8 @@ TEST(Questionnaire, TheReferencePricesTheStepsThatTheStackWouldRun) {
   for (const char* name : {"dtensor-v1", "dtensor-v4"}) {
     StackEvaluator own(stack_with(name), topology_with(8));
     const Plan plan = own.on(kR01.mesh).plan(kR01.tensor, kR01.from, kR01.to);
-    // Step by step, the bytes threaded through: 512 B on 8 ranks to begin with.
+    // The steps are priced one by one, each with the bytes that the one before left: 512 B on 8
+    // ranks to begin with.
     double bytes = kR01.tensor.bytes() / 8;
     double us = 0;
     for (const PlanStep& step : plan.steps) {
@@ -86,7 +87,7 @@ TEST(Questionnaire, TheReferencePricesTheStepsThatTheStackWouldRun) {
     }
     EXPECT_DOUBLE_EQ(result.answers[i++].reference_us.value(), us) << name;
   }
-  // The detour is dearer, and best is what the reference itself would do.
+  // The detour is dearer, and the best choice is what the reference itself would do.
   EXPECT_GT(*result.answers[0].reference_us, *result.answers[1].reference_us);
   EXPECT_LE(result.best_us.value(), *result.answers[1].reference_us);
   EXPECT_NE(result.best_choice, "");
@@ -150,8 +151,8 @@ TEST(Questionnaire, AChoiceThatTheReferenceCanNotPriceKeepsTheReason) {
   EXPECT_EQ(result.best_us, 22.81853570377591);
 }
 
-// pytorch/pytorch#172042: the first versions price P(sum)->P(max) at nothing, and the executor
-// refuses it.
+// pytorch/pytorch#172042: the first versions price P(sum)->P(max) at zero, and the executor refuses
+// it.
 TEST(Questionnaire, AChoiceThatNoCollectiveDoesSaysSoAndIsNeverTheBest) {
   const QuestionResult result = ask(select_question("aten.relu.default", "2x4", {"f32[64,64] PR"}),
                                     {"dtensor-v0", "dtensor-v3"}, "dtensor-v0");
