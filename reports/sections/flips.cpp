@@ -73,13 +73,13 @@ Row answer_row(const std::string& stack, const StackAnswer& answer) {
 
 // "latency x 1.32, then R, R -> R is cheaper".
 std::string flips_first(const RecordQuestion& question, const AnswerDetail& detail) {
-  if (detail.flips_first) {
-    return detail.flips_first->parameter + " x " + fixed(detail.flips_first->factor, 4) +
-           ", then cheaper: " + detail.flips_first->to;
+  const std::optional<DetailFlip> first = detail.flips_first.value_or(std::nullopt);
+  if (first) {
+    return first->parameter + " x " + fixed(first->factor, 4) + ", then cheaper: " + first->to;
   }
   if (question.kind == QuestionKind::kPlan) return "nothing: a redistribution has one plan";
-  return detail.looked_for_flip ? "no parameter alone, within the range that is looked at"
-                                : "not looked for: other flips gain or lose more";
+  return detail.flips_first ? "no parameter alone, within the range that is looked at"
+                            : "not looked for: other flips gain or lose more";
 }
 
 // What of a price is neither latency nor transfer nor kernel: local work of redistributing, waiting
@@ -245,7 +245,7 @@ Browser browser(const ComparisonRecord& record, const Comparison& comparison) {
 
   FacetOptions bases;
   if (comparison.tells_basis) {
-    for (const Basis basis : kBases) bases.add(std::string(basis_text(basis)));
+    for (const Basis basis : kBases) bases.add(basis_text(basis));
     bases.add(kNotJudged);
     browser.facets.push_back({"rests on", bases.values()});
   }
@@ -260,8 +260,7 @@ Browser browser(const ComparisonRecord& record, const Comparison& comparison) {
     BrowserRow row;
     row.place = place;
     row.cells = {
-        Cell(std::string(verdict_text(flip.verdict)),
-             flip.basis ? std::string(basis_text(*flip.basis)) : ""),
+        Cell(std::string(verdict_text(flip.verdict)), flip.basis ? basis_text(*flip.basis) : ""),
         Cell(flip.gain_percent, gain_note(flip)),
         Cell(question.op, question.id),
         Cell(question.mesh),
@@ -274,8 +273,7 @@ Browser browser(const ComparisonRecord& record, const Comparison& comparison) {
                   static_cast<std::size_t>(flip.verdict)};
     if (!has_one_candidate) row.facets.push_back(flip.stack - 1);
     if (comparison.tells_basis) {
-      row.facets.push_back(
-          bases.add(flip.basis ? std::string(basis_text(*flip.basis)) : kNotJudged));
+      row.facets.push_back(bases.add(flip.basis ? basis_text(*flip.basis) : kNotJudged));
     }
     if (browser.rows.size() < kMostDetails) row.detail = detail(record, flip);
     browser.rows.push_back(std::move(row));
