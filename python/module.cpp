@@ -14,6 +14,7 @@
 #include "costmodel/straggler.h"
 #include "runner/base/version.h"
 #include "runner/command_line.h"
+#include "runner/config/configs.h"
 #include "strategies/select/evaluator.h"
 
 namespace py = pybind11;

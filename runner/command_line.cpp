@@ -1,6 +1,6 @@
-// The table of commands, and their words given to CLI11.
 #include "runner/command_line.h"
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 
 #include "runner/base/version.h"
@@ -11,18 +11,27 @@ namespace shardlab {
 namespace {
 
 constexpr CommandRow kCommands[] = {
-    {"plan", add_plan_command},           {"select", add_select_command},
-    {"simulate", add_simulate_command},   {"ties", add_ties_command},
-    {"rules", add_rules_command},         {"compare", add_compare_command},
-    {"regress", add_regress_command},     {"validate", add_validate_command},
-    {"calibrate", add_calibrate_command}, {"measure", add_measure_command},
-    {"program", add_program_command},     {"solve", add_solve_command},
-    {"sweep", add_sweep_command},         {"report", add_report_command},
-    {"list", add_list_command},           {"describe", add_describe_command},
+    {"plan", add_plan_command},
+    {"select", add_select_command},
+    {"simulate", add_simulate_command},
+    {"ties", add_ties_command},
+    {"rules", add_rules_command},
+    {"compare", add_compare_command},
+    {"regress", add_regress_command},
+    {"validate", add_validate_command},
+    {"calibrate", add_calibrate_command},
+    {"measure", add_measure_command},
+    {"program", add_program_command},
+    {"solve", add_solve_command},
+    {"solve-network", add_solve_network_command},
+    {"sweep", add_sweep_command},
+    {"report", add_report_command},
+    {"list", add_list_command},
+    {"describe", add_describe_command},
 };
 
 // CLI11 splits a value of --inputs that stands in brackets at its commas; a blank in front keeps
-// tensor lists whole (select takes it away again).
+// lists of tensors whole (OpArguments::read takes it away again).
 std::vector<std::string> with_whole_lists(std::vector<std::string> words) {
   constexpr std::string_view kOption = "--inputs";
   bool is_input = false;
@@ -36,6 +45,8 @@ std::vector<std::string> with_whole_lists(std::vector<std::string> words) {
 
 }  // namespace
 
+std::span<const CommandRow> all_commands() { return kCommands; }
+
 int run_command_line(const std::vector<std::string>& words, Session& session) {
   CLI::App app{
       "shardlab: which sharding decisions does a cost-model change flip, and at what regret?",
@@ -43,7 +54,7 @@ int run_command_line(const std::vector<std::string>& words, Session& session) {
   app.set_version_flag("--version", std::string("shardlab ") + std::string(version()));
   app.require_subcommand(1);
   session.command_line = words;
-  for (const CommandRow& row : kCommands) row.add(app, session);
+  for (const CommandRow& row : all_commands()) row.add(Command(&app), session);
   try {
     std::vector<std::string> typed = with_whole_lists(words);
     std::reverse(typed.begin(), typed.end());  // CLI11 reads from the back

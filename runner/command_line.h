@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "runner/session/cli.h"
+#include "runner/session/session.h"
 
 namespace shardlab {
 

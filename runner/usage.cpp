@@ -1,6 +1,8 @@
 #include "runner/usage.h"
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
+#include <string_view>
 #include <vector>
 
 #include "costmodel/base/text.h"

@@ -1,11 +1,14 @@
-// What a command line got wrong, in our own words: CLI11's name neither the valid values nor the
-// nearest word.
+// What a command line got wrong, in our own words: CLI11's messages name neither the valid values nor
+// the nearest word.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <span>
 #include <string>
-#include <string_view>
+
+namespace CLI {
+class App;
+class ParseError;
+}  // namespace CLI
 
 namespace shardlab {
 

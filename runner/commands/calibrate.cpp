@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <iostream>
 #include <map>
+#include <nlohmann/json.hpp>
 
 #include "costmodel/base/text.h"
 #include "costmodel/calibrate/calibration.h"
@@ -10,6 +11,7 @@
 #include "runner/base/terminal.h"
 #include "runner/base/write_file.h"
 #include "runner/commands/commands.h"
+#include "runner/config/configs.h"
 #include "runner/evaluation/measurement_files.h"
 #include "runner/evaluation/observations.h"
 #include "runner/evaluation/validation.h"
@@ -305,35 +307,34 @@ void run_calibrate(const CalibrateArguments& arguments, Session& session) {
 
 }  // namespace
 
-void add_calibrate_command(CLI::App& app, Session& session) {
+void add_calibrate_command(const Command& root, Session& session) {
   auto arguments = std::make_shared<CalibrateArguments>();
-  CLI::App* command = app.add_subcommand(
+  const Command command = root.subcommand(
       "calibrate",
       "measured times in, a fitted stack out\n  shardlab calibrate h100_1x8_all_reduce_dgxc --out "
       "calibrated-h100.json");
   command
-      ->add_option("files", arguments->files,
-                   "nccl-tests text or JSON, shardlab's JSON, or a shipped set")
-      ->required();
-  command->add_option("--model", arguments->model, join(fitted_model_names()))
-      ->capture_default_str();
-  command->add_option("--topology", arguments->topology,
-                      "shipped name or path; default: by the first set's GPU. Ranks, hosts and "
-                      "devices per host are the measurement's");
-  command->add_option("--out", arguments->out, "where the fitted stack goes");
-  command->add_flag("--hold-out", arguments->hold_out,
-                    "fit half of the rows, and print the errors of the other half");
-  command->add_option("--tuner-csv", arguments->tuner_csv,
-                      "where the fitted model's algorithms and protocols go, as NCCL's example of "
-                      "a tuner plugin reads them (--model nccl); describe tuner reads it");
-  command->add_option("--hosts", arguments->hosts, "hosts, where a file does not say")
-      ->check(integer_from(1, 1 << 30));
+      .option("files", arguments->files,
+              "nccl-tests text or JSON, shardlab's JSON, or a shipped set")
+      .required();
+  command.option("--model", arguments->model, join(fitted_model_names())).show_default();
+  command.option("--topology", arguments->topology,
+                 "shipped name or path; default: by the first set's GPU. Ranks, hosts and "
+                 "devices per host are the measurement's");
+  command.option("--out", arguments->out, "where the fitted stack goes");
+  command.flag("--hold-out", arguments->hold_out,
+               "fit half of the rows, and print the errors of the other half");
+  command.option("--tuner-csv", arguments->tuner_csv,
+                 "where the fitted model's algorithms and protocols go, as NCCL's example of "
+                 "a tuner plugin reads them (--model nccl); describe tuner reads it");
+  command.option("--hosts", arguments->hosts, "hosts, where a file does not say")
+      .check(integer_from(1, 1 << 30));
   command
-      ->add_option("--gpus-per-host", arguments->gpus_per_host,
-                   "GPUs of a host, where a file does not say")
-      ->check(integer_from(1, 1 << 30));
-  add_common_options(*command, session);
-  command->callback([arguments, &session] { run_calibrate(*arguments, session); });
+      .option("--gpus-per-host", arguments->gpus_per_host,
+              "GPUs of a host, where a file does not say")
+      .check(integer_from(1, 1 << 30));
+  add_common_options(command, session);
+  command.runs([arguments, &session] { run_calibrate(*arguments, session); });
 }
 
 }  // namespace shardlab

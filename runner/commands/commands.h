@@ -1,25 +1,40 @@
-// One function per command; each lives in the file of its name.
+// The commands: to add one, write its file in this folder, declare its function below, and give it
+// a row in the table of runner/command_line.cpp.
 #pragma once
 
-#include "runner/session/cli.h"
+#include <span>
+#include <string_view>
+
+#include "runner/session/command.h"
+#include "runner/session/session.h"
 
 namespace shardlab {
 
-void add_calibrate_command(CLI::App& app, Session& session);
-void add_compare_command(CLI::App& app, Session& session);
-void add_describe_command(CLI::App& app, Session& session);
-void add_list_command(CLI::App& app, Session& session);
-void add_measure_command(CLI::App& app, Session& session);
-void add_plan_command(CLI::App& app, Session& session);
-void add_program_command(CLI::App& app, Session& session);
-void add_regress_command(CLI::App& app, Session& session);
-void add_report_command(CLI::App& app, Session& session);
-void add_rules_command(CLI::App& app, Session& session);
-void add_select_command(CLI::App& app, Session& session);
-void add_simulate_command(CLI::App& app, Session& session);
-void add_solve_command(CLI::App& app, Session& session);
-void add_sweep_command(CLI::App& app, Session& session);
-void add_ties_command(CLI::App& app, Session& session);
-void add_validate_command(CLI::App& app, Session& session);
+// A command is one function that adds it to the program, in the file of its name.
+struct CommandRow {
+  std::string_view name;
+  void (*add)(const Command& root, Session& session);
+};
+
+// In the order of `shardlab --help`.
+[[nodiscard]] std::span<const CommandRow> all_commands();
+
+void add_calibrate_command(const Command& root, Session& session);
+void add_compare_command(const Command& root, Session& session);
+void add_describe_command(const Command& root, Session& session);
+void add_list_command(const Command& root, Session& session);
+void add_measure_command(const Command& root, Session& session);
+void add_plan_command(const Command& root, Session& session);
+void add_program_command(const Command& root, Session& session);
+void add_regress_command(const Command& root, Session& session);
+void add_report_command(const Command& root, Session& session);
+void add_rules_command(const Command& root, Session& session);
+void add_select_command(const Command& root, Session& session);
+void add_simulate_command(const Command& root, Session& session);
+void add_solve_command(const Command& root, Session& session);
+void add_solve_network_command(const Command& root, Session& session);
+void add_sweep_command(const Command& root, Session& session);
+void add_ties_command(const Command& root, Session& session);
+void add_validate_command(const Command& root, Session& session);
 
 }  // namespace shardlab

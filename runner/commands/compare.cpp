@@ -14,6 +14,7 @@
 #include "reports/statistics.h"
 #include "runner/base/terminal.h"
 #include "runner/commands/commands.h"
+#include "runner/config/configs.h"
 #include "runner/evaluation/explained_flips.h"
 #include "runner/session/run_reports.h"
 #include "strategies/select/evaluator.h"
@@ -320,29 +321,27 @@ void run_compare(const CompareArguments& arguments, Session& session) {
 
 }  // namespace
 
-void add_compare_command(CLI::App& app, Session& session) {
+void add_compare_command(const Command& root, Session& session) {
   auto arguments = std::make_shared<CompareArguments>();
-  CLI::App* command =
-      app.add_subcommand("compare",
-                         "which decisions does a cost-model change flip, and at what regret?\n"
-                         "  shardlab compare --baseline dtensor-v3 --candidate dtensor-v3-rp "
-                         "--suite ops-small --out report/");
-  command->add_option("--baseline", arguments->baseline, "stack: shipped name or path")->required();
+  const Command command =
+      root.subcommand("compare",
+                      "which decisions does a cost-model change flip, and at what regret?\n"
+                      "  shardlab compare --baseline dtensor-v3 --candidate dtensor-v3-rp "
+                      "--suite ops-small --out report/");
+  command.option("--baseline", arguments->baseline, "stack: shipped name or path").required();
   command
-      ->add_option("--candidate", arguments->candidates,
-                   "stack to compare with it; may be repeated. Without one, --set stack.* makes it")
-      ->take_all()
-      ->allow_extra_args(false);
-  command->add_option("--suite", arguments->suites, "shipped name or path; may be repeated")
-      ->required()
-      ->take_all()
-      ->allow_extra_args(false);
-  command->add_option("--reference", arguments->reference, "stack whose prices judge the choices")
-      ->capture_default_str();
-  add_report_options(*command, session);
-  add_topology_option(*command, session);
-  add_common_options(*command, session);
-  command->callback([arguments, &session] { run_compare(*arguments, session); });
+      .option("--candidate", arguments->candidates,
+              "stack to compare with it; may be repeated. Without one, --set stack.* makes it")
+      .repeatable();
+  command.option("--suite", arguments->suites, "shipped name or path; may be repeated")
+      .required()
+      .repeatable();
+  command.option("--reference", arguments->reference, "stack whose prices judge the choices")
+      .show_default();
+  add_report_options(command, session);
+  add_topology_option(command, session);
+  add_common_options(command, session);
+  command.runs([arguments, &session] { run_compare(*arguments, session); });
 }
 
 }  // namespace shardlab

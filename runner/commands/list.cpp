@@ -2,6 +2,8 @@
 #include <algorithm>
 #include <filesystem>
 #include <iostream>
+#include <map>
+#include <nlohmann/json.hpp>
 
 #include "costmodel/base/index.h"
 #include "costmodel/base/text.h"
@@ -9,11 +11,12 @@
 #include "costmodel/registry.h"
 #include "runner/base/terminal.h"
 #include "runner/commands/commands.h"
+#include "runner/config/configs.h"
 #include "runner/evaluation/experiment.h"
 #include "runner/evaluation/measurement_files.h"
 #include "runner/evaluation/validation.h"
 #include "strategies/cases/case.h"
-#include "strategies/rules/op_rule.h"
+#include "strategies/rules/rule_table.h"
 
 namespace shardlab {
 namespace {
@@ -48,20 +51,15 @@ std::vector<Item> model_items() {
 }
 
 std::vector<Item> op_items() {
-  std::vector<Item> items;
-  for (const std::string_view op : all_op_names()) {
-    std::string sets;
-    for (const RuleSet set : {kDTensor213, kDTensorLegacy, kShardlab, kAutoParallel}) {
-      for (const OpRuleFamily* family : all_op_rules()) {
-        for (const OpRule& rule : family->rules) {
-          if (rule.op == op && (rule.sets & set) != 0) {
-            sets += (sets.empty() ? "" : ", ") + std::string(to_string(set));
-          }
-        }
-      }
+  std::map<std::string_view, std::string> sets_by_op;
+  for (const auto& [set, name] : EnumNames<RuleSet>::kNames) {
+    for (const OpRule& rule : rule_table(set).rules()) {
+      std::string& sets = sets_by_op[rule.op];
+      sets += (sets.empty() ? "" : ", ") + std::string(name);
     }
-    items.push_back({std::string(op), sets});
   }
+  std::vector<Item> items;
+  for (const auto& [op, sets] : sets_by_op) items.push_back({std::string(op), sets});
   return items;
 }
 
@@ -185,17 +183,15 @@ std::string all_models_text() {
 
 nlohmann::json op_json(const std::string& name) {
   nlohmann::json rules = nlohmann::json::array();
-  for (const RuleSet set : {kDTensor213, kDTensorLegacy, kShardlab, kAutoParallel}) {
-    for (const OpRuleFamily* family : all_op_rules()) {
-      for (const OpRule& rule : family->rules) {
-        if (rule.op != name || (rule.sets & set) == 0) continue;
-        rules.push_back({{"rule_set", to_string(set)},
-                         {"form", rule.rows != nullptr ? "rows on one mesh dim"
-                                                       : "follows its inputs' layouts"},
-                         {"allow_uneven", rule.allow_uneven},
-                         {"in_place", rule.is_in_place()},
-                         {"equation", rule.equation}});
-      }
+  for (const auto& [set, set_name] : EnumNames<RuleSet>::kNames) {
+    for (const OpRule& rule : rule_table(set).rules()) {
+      if (rule.op != name) continue;
+      rules.push_back(
+          {{"rule_set", set_name},
+           {"form", rule.rows != nullptr ? "rows on one mesh dim" : "follows its inputs' layouts"},
+           {"allow_uneven", rule.allow_uneven},
+           {"in_place", rule.is_in_place()},
+           {"equation", rule.equation}});
     }
   }
   return {{"name", name}, {"rules", rules}};
@@ -313,15 +309,11 @@ void run_describe(const std::string& what, const std::string& name, Session& ses
                      std::string(kPlurals[to_index(kind)]) + "`");
   }
   if (what == "op") {
-    const OpRule* rule = nullptr;
-    for (const RuleSet set : {kShardlab, kDTensor213, kDTensorLegacy, kAutoParallel}) {
-      try {
-        rule = &find_op_rule(name, set);
-        break;
-      } catch (const InputError&) {
-        if (set == kAutoParallel) throw;
-      }
+    const OpRule* rule = rule_table(kShardlab).find(name);
+    for (const auto& [set, set_name] : EnumNames<RuleSet>::kNames) {
+      if (rule == nullptr) rule = rule_table(set).find(name);
     }
+    if (rule == nullptr) rule = &find_op_rule(name, kAutoParallel);  // throws
     session.print(op_json(std::string(rule->op)));
     return;
   }
@@ -342,29 +334,28 @@ void run_describe(const std::string& what, const std::string& name, Session& ses
 
 }  // namespace
 
-void add_list_command(CLI::App& app, Session& session) {
+void add_list_command(const Command& root, Session& session) {
   auto what = std::make_shared<std::string>();
-  CLI::App* command = app.add_subcommand("list", "print a registry\n  shardlab list stacks");
-  command->add_option("what", *what, "which registry")
-      ->required()
-      ->check(one_of(std::vector<std::string>(kPlurals.begin(), kPlurals.end())));
-  add_common_options(*command, session);
-  command->callback([what, &session] { run_list(*what, session); });
+  const Command command = root.subcommand("list", "print a registry\n  shardlab list stacks");
+  command.option("what", *what, "which registry")
+      .required()
+      .check(one_of(std::vector<std::string>(kPlurals.begin(), kPlurals.end())));
+  add_common_options(command, session);
+  command.runs([what, &session] { run_list(*what, session); });
 }
 
-void add_describe_command(CLI::App& app, Session& session) {
+void add_describe_command(const Command& root, Session& session) {
   auto what = std::make_shared<std::string>();
   auto name = std::make_shared<std::string>();
-  CLI::App* command = app.add_subcommand(
+  const Command command = root.subcommand(
       "describe", "print one entry of a registry\n  shardlab describe model alpha_beta");
   std::vector<std::string> kinds(kSingulars.begin(), kSingulars.end());
   kinds.emplace_back("models");
   kinds.emplace_back("tuner");
-  command->add_option("what", *what, "kind of entry")->required()->check(one_of(kinds));
-  command->add_option("name", *name,
-                      "its name (models: all); of a measurement or a tuner also a file");
-  add_common_options(*command, session);
-  command->callback([what, name, &session] { run_describe(*what, *name, session); });
+  command.option("what", *what, "kind of entry").required().check(one_of(kinds));
+  command.option("name", *name, "its name (models: all); of a measurement or a tuner also a file");
+  add_common_options(command, session);
+  command.runs([what, name, &session] { run_describe(*what, *name, session); });
 }
 
 }  // namespace shardlab

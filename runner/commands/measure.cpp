@@ -16,6 +16,7 @@
 #include "runner/base/terminal.h"
 #include "runner/base/write_file.h"
 #include "runner/commands/commands.h"
+#include "runner/config/configs.h"
 #include "runner/evaluation/measurement_files.h"
 #include "runner/launch/rank_processes.h"
 #include "runner/measure/collective_run.h"
@@ -340,86 +341,81 @@ void run_measure(const MeasureArguments& given, Session& session) {
   print_set(arguments, session, set, remarks);
 }
 
-void add_run_options(CLI::App& command, MeasureArguments& arguments) {
-  command.add_option("--ranks", arguments.ranks, "processes to start; default: one a GPU")
-      ->check(integer_from(1, kMostRanks));
-  command.add_flag("--one-gpu", arguments.one_gpu,
-                   "all ranks on GPU 0: right results, times without meaning");
-  command.add_flag("--one-process", arguments.one_process, "all ranks in one process, a GPU each");
+void add_run_options(const Command& command, MeasureArguments& arguments) {
+  command.option("--ranks", arguments.ranks, "processes to start; default: one a GPU")
+      .check(integer_from(1, kMostRanks));
+  command.flag("--one-gpu", arguments.one_gpu,
+               "all ranks on GPU 0: right results, times without meaning");
+  command.flag("--one-process", arguments.one_process, "all ranks in one process, a GPU each");
   command
-      .add_option("--time-limit", arguments.time_limit_s,
-                  "seconds after which every process is ended")
-      ->check(number_from(0.1, 1e6))
-      ->capture_default_str();
+      .option("--time-limit", arguments.time_limit_s, "seconds after which every process is ended")
+      .check(number_from(0.1, 1e6))
+      .show_default();
   command
-      .add_option("--stall-limit", arguments.stall_limit_s,
-                  "seconds without progress that count as a hang")
-      ->check(number_from(0.1, 1e6))
-      ->capture_default_str();
+      .option("--stall-limit", arguments.stall_limit_s,
+              "seconds without progress that count as a hang")
+      .check(number_from(0.1, 1e6))
+      .show_default();
   command
-      .add_option("--port", arguments.port,
-                  "where the processes meet; default: any free one. Under a launcher MASTER_ADDR "
-                  "and MASTER_PORT count")
-      ->check(integer_from(1, 65535));
+      .option("--port", arguments.port,
+              "where the processes meet; default: any free one. Under a launcher MASTER_ADDR "
+              "and MASTER_PORT count")
+      .check(integer_from(1, 65535));
   // For tests: `cpu` passes bytes between processes of a CPU. Recorded as such in the set.
-  command.add_option("--backend", arguments.backend, "nccl or cpu, a stand-in without GPUs")
-      ->check(one_of({"nccl", "cpu"}))
-      ->group("");
+  command.option("--backend", arguments.backend, "nccl or cpu, a stand-in without GPUs")
+      .check(one_of({"nccl", "cpu"}))
+      .hidden();
 }
 
 }  // namespace
 
-void add_measure_command(CLI::App& app, Session& session) {
+void add_measure_command(const Command& root, Session& session) {
   auto arguments = std::make_shared<MeasureArguments>();
-  CLI::App* command = app.add_subcommand(
+  const Command command = root.subcommand(
       "measure",
       "times of NCCL's collectives and of kernels on this host's GPUs, and plans verified on them\n"
       "  shardlab measure --collective all_reduce,all_gather --max-bytes 1GiB --out run.json");
   command
-      ->add_option("--collective", arguments->collectives,
-                   "comma-separated; default: all_reduce, unless kernels or plans are asked for")
-      ->delimiter(',')
-      ->check(one_of(words_of(kMeasuredCollectives)));
-  command->add_option("--min-bytes", arguments->min_bytes, "of the full array")
-      ->capture_default_str();
-  command->add_option("--max-bytes", arguments->max_bytes, "of the full array")
-      ->capture_default_str();
-  command->add_option("--step-factor", arguments->step_factor, "from size to size")
-      ->check(number_from(1.01, 1e6))
-      ->capture_default_str();
-  command->add_option("--dtype", arguments->dtypes, "comma-separated")
-      ->delimiter(',')
-      ->check(one_of(words_of(kDTypeNames)))
-      ->capture_default_str();
-  command->add_option("--iterations", arguments->iterations, "timed, each by itself")
-      ->check(integer_from(1, 1000000))
-      ->capture_default_str();
-  command->add_option("--warmup", arguments->warmup, "calls before, not timed")
-      ->check(integer_from(0, 1000000))
-      ->capture_default_str();
+      .option("--collective", arguments->collectives,
+              "comma-separated; default: all_reduce, unless kernels or plans are asked for")
+      .comma_separated()
+      .check(one_of(words_of(kMeasuredCollectives)));
+  command.option("--min-bytes", arguments->min_bytes, "of the full array").show_default();
+  command.option("--max-bytes", arguments->max_bytes, "of the full array").show_default();
+  command.option("--step-factor", arguments->step_factor, "from size to size")
+      .check(number_from(1.01, 1e6))
+      .show_default();
+  command.option("--dtype", arguments->dtypes, "comma-separated")
+      .comma_separated()
+      .check(one_of(words_of(kDTypeNames)))
+      .show_default();
+  command.option("--iterations", arguments->iterations, "timed, each by itself")
+      .check(integer_from(1, 1000000))
+      .show_default();
+  command.option("--warmup", arguments->warmup, "calls before, not timed")
+      .check(integer_from(0, 1000000))
+      .show_default();
   command
-      ->add_option("--kernels", arguments->kernels,
-                   "comma-separated: " + std::string(kMeasuredKernels))
-      ->delimiter(',')
-      ->check(one_of(words_of(kMeasuredKernels)));
-  command->add_option("--kernel-bytes", arguments->kernel_bytes, "most that one kernel moves")
-      ->capture_default_str();
+      .option("--kernels", arguments->kernels, "comma-separated: " + std::string(kMeasuredKernels))
+      .comma_separated()
+      .check(one_of(words_of(kMeasuredKernels)));
+  command.option("--kernel-bytes", arguments->kernel_bytes, "most that one kernel moves")
+      .show_default();
   command
-      ->add_option("--verify-plans", arguments->verify_plans,
-                   "random plans to run and compare with the fake process group, bit for bit")
-      ->check(integer_from(1, 1000000));
-  command->add_option("--stack", arguments->stack, "whose plans are verified")
-      ->capture_default_str();
-  add_topology_option(*command, session);
-  add_run_options(*command, *arguments);
-  command->add_option("--topology-xml", arguments->topology_xml,
-                      "where NCCL writes its topology (describe topology reads it)");
-  command->add_option("--nccl-log", arguments->nccl_log,
-                      "where NCCL's log goes, with its table (validate --nccl-table reads it)");
-  command->add_option("--id", arguments->id, "name of the record; default: that of --out");
-  command->add_option("--out", arguments->out, "where the measurement set goes");
-  add_common_options(*command, session);
-  command->callback([arguments, &session] { run_measure(*arguments, session); });
+      .option("--verify-plans", arguments->verify_plans,
+              "random plans to run and compare with the fake process group, bit for bit")
+      .check(integer_from(1, 1000000));
+  command.option("--stack", arguments->stack, "whose plans are verified").show_default();
+  add_topology_option(command, session);
+  add_run_options(command, *arguments);
+  command.option("--topology-xml", arguments->topology_xml,
+                 "where NCCL writes its topology (describe topology reads it)");
+  command.option("--nccl-log", arguments->nccl_log,
+                 "where NCCL's log goes, with its table (validate --nccl-table reads it)");
+  command.option("--id", arguments->id, "name of the record; default: that of --out");
+  command.option("--out", arguments->out, "where the measurement set goes");
+  add_common_options(command, session);
+  command.runs([arguments, &session] { run_measure(*arguments, session); });
 }
 
 }  // namespace shardlab

@@ -1,9 +1,11 @@
 // shardlab plan: one redistribution, its steps and its price.
 #include <cmath>
+#include <nlohmann/json.hpp>
 
 #include "costmodel/base/text.h"
 #include "runner/base/terminal.h"
 #include "runner/commands/commands.h"
+#include "runner/config/configs.h"
 #include "runner/simulate/redistribution.h"
 #include "sim/bounds.h"
 #include "strategies/select/evaluator.h"
@@ -185,16 +187,16 @@ void run_plan(const RedistributionArguments& arguments, Session& session) {
 
 }  // namespace
 
-void add_plan_command(CLI::App& app, Session& session) {
+void add_plan_command(const Command& root, Session& session) {
   auto arguments = std::make_shared<RedistributionArguments>();
-  CLI::App* command = app.add_subcommand("plan",
-                                         "plan and price one redistribution\n"
-                                         "  shardlab plan --mesh 2x4 --tensor bf16[8192,4096] "
-                                         "--from \"S(0)R\" --to \"RS(1)\" --stack dtensor-v3");
-  arguments->add_options(*command, true);
-  add_topology_option(*command, session);
-  add_common_options(*command, session);
-  command->callback([arguments, &session] { run_plan(*arguments, session); });
+  const Command command = root.subcommand("plan",
+                                          "plan and price one redistribution\n"
+                                          "  shardlab plan --mesh 2x4 --tensor bf16[8192,4096] "
+                                          "--from \"S(0)R\" --to \"RS(1)\" --stack dtensor-v3");
+  arguments->add_options(command, true);
+  add_topology_option(command, session);
+  add_common_options(command, session);
+  command.runs([arguments, &session] { run_plan(*arguments, session); });
 }
 
 }  // namespace shardlab

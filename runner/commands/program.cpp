@@ -54,27 +54,26 @@ void run_program(const ProgramArguments& arguments, Session& session) {
 
 }  // namespace
 
-void add_program_command(CLI::App& app, Session& session) {
+void add_program_command(const Command& root, Session& session) {
   auto arguments = std::make_shared<ProgramArguments>();
-  CLI::App* command = app.add_subcommand("program",
-                                         "write a built-in program: a training step, for solve\n  "
-                                         "shardlab program llama3-8b --layers 2 "
-                                         "--batch 16 --seqlen 8192");
-  command->add_option("name", arguments->name, "which")->required()->check(one_of(program_names()));
-  command->add_option("--layers", arguments->layers, "default: the model's")
-      ->check(integer_from(1, 1024));
-  command->add_option("--batch", arguments->batch, "sequences")
-      ->check(integer_from(1, 1 << 20))
-      ->capture_default_str();
-  command->add_option("--seqlen", arguments->seqlen, "tokens of a sequence; default: the model's")
-      ->check(integer_from(1, 1 << 24));
+  const Command command = root.subcommand("program",
+                                          "write a built-in program: a training step, for solve\n  "
+                                          "shardlab program llama3-8b --layers 2 "
+                                          "--batch 16 --seqlen 8192");
+  command.option("name", arguments->name, "which").required().check(one_of(program_names()));
+  command.option("--layers", arguments->layers, "default: the model's")
+      .check(integer_from(1, 1024));
+  command.option("--batch", arguments->batch, "sequences")
+      .check(integer_from(1, 1 << 20))
+      .show_default();
+  command.option("--seqlen", arguments->seqlen, "tokens of a sequence; default: the model's")
+      .check(integer_from(1, 1 << 24));
   command
-      ->add_option(
-          "--matmul", arguments->matmul,
-          "products of activations and weights: einsum on [batch, rows, width], or native, "
-          "on matrices as PyTorch traces them")
-      ->check(one_of({"einsum", "native"}))
-      ->capture_default_str();
+      .option("--matmul", arguments->matmul,
+              "products of activations and weights: einsum on [batch, rows, width], or native, "
+              "on matrices as PyTorch traces them")
+      .check(one_of({"einsum", "native"}))
+      .show_default();
   ProgramSizes& sizes = arguments->sizes;
   const std::vector<std::tuple<std::string, std::optional<std::int64_t>*, std::string>> widths = {
       {"--width", &sizes.width, "of the residual stream; this and the next: default the model's"},
@@ -86,11 +85,11 @@ void add_program_command(CLI::App& app, Session& session) {
       {"--experts-per-token", &sizes.experts_per_token, "of moe"}};
   for (const auto& [name, size, help] : widths) {
     const bool counts = help == "of moe";
-    command->add_option(name, *size, help)->check(integer_from(1, counts ? 1 << 16 : 1 << 24));
+    command.option(name, *size, help).check(integer_from(1, counts ? 1 << 16 : 1 << 24));
   }
-  command->add_option("--out", arguments->out, "a file; default: stdout");
-  add_common_options(*command, session);
-  command->callback([arguments, &session] { run_program(*arguments, session); });
+  command.option("--out", arguments->out, "a file; default: stdout");
+  add_common_options(command, session);
+  command.runs([arguments, &session] { run_program(*arguments, session); });
 }
 
 }  // namespace shardlab

@@ -2,11 +2,13 @@
 #include <algorithm>
 #include <limits>
 #include <memory>
+#include <nlohmann/json.hpp>
 
 #include "costmodel/base/parallel.h"
 #include "costmodel/base/text.h"
 #include "runner/base/terminal.h"
 #include "runner/commands/commands.h"
+#include "runner/config/configs.h"
 #include "strategies/cases/case.h"
 
 namespace shardlab {
@@ -388,23 +390,20 @@ void run_regress(const RegressArguments& arguments, Session& session) {
 
 }  // namespace
 
-void add_regress_command(CLI::App& app, Session& session) {
+void add_regress_command(const Command& root, Session& session) {
   auto arguments = std::make_shared<RegressArguments>();
-  CLI::App* command =
-      app.add_subcommand("regress",
-                         "run the corpus of historical cases; with a case named, tell its story\n"
-                         "  shardlab regress R03");
-  command->add_option("ID", arguments->ids, "cases: R03 names R03 and R03-anything");
-  command->add_option("--file", arguments->files, "a case of one's own; once per file")
-      ->take_all()
-      ->allow_extra_args(false);
+  const Command command =
+      root.subcommand("regress",
+                      "run the corpus of historical cases; with a case named, tell its story\n"
+                      "  shardlab regress R03");
+  command.option("ID", arguments->ids, "cases: R03 names R03 and R03-anything");
+  command.option("--file", arguments->files, "a case of one's own; once per file").repeatable();
   command
-      ->add_option(
-          "--stack", arguments->stack,
-          "shipped name or path: instead of the stack of every check that is not pinned to one")
-      ->check(not_empty());
-  add_common_options(*command, session);
-  command->callback([arguments, &session] { run_regress(*arguments, session); });
+      .option("--stack", arguments->stack,
+              "shipped name or path: instead of the stack of every check that is not pinned to one")
+      .check(not_empty());
+  add_common_options(command, session);
+  command.runs([arguments, &session] { run_regress(*arguments, session); });
 }
 
 }  // namespace shardlab

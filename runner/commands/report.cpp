@@ -74,18 +74,18 @@ void run_report(const ReportArguments& arguments, Session& session) {
 
 }  // namespace
 
-void add_report_command(CLI::App& app, Session& session) {
+void add_report_command(const Command& root, Session& session) {
   auto arguments = std::make_shared<ReportArguments>();
-  CLI::App* command = app.add_subcommand("report",
-                                         "write a report again, from the records that runs left\n"
-                                         "  shardlab report run/record.json --out report/");
+  const Command command = root.subcommand("report",
+                                          "write a report again, from the records that runs left\n"
+                                          "  shardlab report run/record.json --out report/");
   command
-      ->add_option("records", arguments->records,
-                   "record.json of compare, ties, validate, solve or simulate")
-      ->required();
-  add_report_options(*command, session);
-  add_common_options(*command, session);
-  command->callback([arguments, &session] { run_report(*arguments, session); });
+      .option("records", arguments->records,
+              "record.json of compare, ties, validate, solve or simulate")
+      .required();
+  add_report_options(command, session);
+  add_common_options(command, session);
+  command.runs([arguments, &session] { run_report(*arguments, session); });
 }
 
 }  // namespace shardlab

@@ -1,6 +1,7 @@
 // shardlab rules: prove sharding rules on virtual ranks.
 #include <algorithm>
 #include <array>
+#include <nlohmann/json.hpp>
 
 #include "costmodel/base/parallel.h"
 #include "costmodel/base/text.h"
@@ -8,6 +9,7 @@
 #include "runner/commands/commands.h"
 #include "sim/mesh.h"
 #include "strategies/proof/rule_proof.h"
+#include "strategies/rules/rule_table.h"
 
 namespace shardlab {
 namespace {
@@ -21,14 +23,11 @@ struct RulesArguments {
 };
 
 RuleSet rule_set_of(const RulesArguments& arguments) {
-  const auto set = rule_set_from_name(arguments.rule_set);
+  const auto set = from_name<RuleSet>(arguments.rule_set);
   if (!set) {
-    const std::array<std::string_view, 4> names = {to_string(kDTensor213),
-                                                   to_string(kDTensorLegacy), to_string(kShardlab),
-                                                   to_string(kAutoParallel)};
     throw InputError("--rule-set: found \"" + arguments.rule_set + "\"" +
-                     did_you_mean(arguments.rule_set, names) +
-                     "; valid: " + std::string(kRuleSetNames));
+                     did_you_mean(arguments.rule_set, all_names<RuleSet>()) +
+                     "; valid: " + valid_names<RuleSet>());
   }
   return *set;
 }
@@ -61,10 +60,8 @@ std::vector<const OpRule*> rules_of(const RulesArguments& arguments, RuleSet set
     if (std::find(rules.begin(), rules.end(), &rule) == rules.end()) rules.push_back(&rule);
   }
   if (!rules.empty()) return rules;
-  for (const OpRuleFamily* family : all_op_rules()) {
-    for (const OpRule& rule : family->rules) {
-      if ((rule.sets & set) != 0 && is_provable(rule)) rules.push_back(&rule);
-    }
+  for (const OpRule& rule : rule_table(set).rules()) {
+    if (is_provable(rule)) rules.push_back(&rule);
   }
   std::sort(rules.begin(), rules.end(),
             [](const OpRule* a, const OpRule* b) { return a->op < b->op; });
@@ -183,28 +180,24 @@ void run_rules(const RulesArguments& arguments, Session& session) {
 
 }  // namespace
 
-void add_rules_command(CLI::App& app, Session& session) {
+void add_rules_command(const Command& root, Session& session) {
   auto arguments = std::make_shared<RulesArguments>();
-  CLI::App* command = app.add_subcommand(
+  const Command command = root.subcommand(
       "rules",
       "prove sharding rules on virtual ranks: rows that compute something else, right "
       "combinations that are no rows\n  shardlab rules aten.mm.default --rule-set dtensor-2.13");
-  command->add_option("ops", arguments->ops,
-                      "ops to prove (default: all that have a reference kernel)");
-  command->add_option("--rule-set", arguments->rule_set, std::string(kRuleSetNames))
-      ->capture_default_str();
+  command.option("ops", arguments->ops, "ops to prove (default: all that have a reference kernel)");
+  command.option("--rule-set", arguments->rule_set, valid_names<RuleSet>()).show_default();
   command
-      ->add_option("--mesh", arguments->meshes,
-                   "ranks of the mesh dim, 2 to 8; may be repeated (default: 2 and 3)")
-      ->take_all()
-      ->allow_extra_args(false);
-  command->add_option("--samples", arguments->samples, "data sets that a combination must pass")
-      ->check(integer_from(1, 1000))
-      ->capture_default_str();
-  command->add_flag("--fail-on-unsound", arguments->fail_on_unsound,
-                    "exit 1 when a row is unsound");
-  add_common_options(*command, session);
-  command->callback([arguments, &session] { run_rules(*arguments, session); });
+      .option("--mesh", arguments->meshes,
+              "ranks of the mesh dim, 2 to 8; may be repeated (default: 2 and 3)")
+      .repeatable();
+  command.option("--samples", arguments->samples, "data sets that a combination must pass")
+      .check(integer_from(1, 1000))
+      .show_default();
+  command.flag("--fail-on-unsound", arguments->fail_on_unsound, "exit 1 when a row is unsound");
+  add_common_options(command, session);
+  command.runs([arguments, &session] { run_rules(*arguments, session); });
 }
 
 }  // namespace shardlab

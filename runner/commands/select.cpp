@@ -2,11 +2,13 @@
 #include <algorithm>
 #include <limits>
 #include <map>
+#include <nlohmann/json.hpp>
 #include <numeric>
 
 #include "costmodel/base/text.h"
 #include "runner/base/terminal.h"
 #include "runner/commands/commands.h"
+#include "runner/config/configs.h"
 #include "runner/session/op_arguments.h"
 #include "strategies/select/evaluator.h"
 
@@ -180,21 +182,22 @@ void run_select(const SelectArguments& arguments, Session& session) {
 
 }  // namespace
 
-void add_select_command(CLI::App& app, Session& session) {
+void add_select_command(const Command& root, Session& session) {
   auto arguments = std::make_shared<SelectArguments>();
-  CLI::App* command = app.add_subcommand("select",
-                                         "candidates and choice for one op\n"
-                                         "  shardlab select --op aten.mm.default --mesh 2 --inputs "
-                                         "\"f32[16,16] S(0)\" \"f32[16,16] R\"");
-  arguments->op.add_options(*command, true);
-  command->add_option("--mesh", arguments->mesh, "8x8, or dp=8,tp=8")->required();
-  command->add_option("--stack", arguments->stack, "shipped name or path")->capture_default_str();
-  command->add_option("--search", arguments->search, "instead of the stack's")
-      ->check(one_of({"full", "dijkstra", "exact"}));
-  command->add_option("--order", arguments->order, "listed, reversed or shuffled:SEED");
-  add_topology_option(*command, session);
-  add_common_options(*command, session);
-  command->callback([arguments, &session] { run_select(*arguments, session); });
+  const Command command =
+      root.subcommand("select",
+                      "candidates and choice for one op\n"
+                      "  shardlab select --op aten.mm.default --mesh 2 --inputs "
+                      "\"f32[16,16] S(0)\" \"f32[16,16] R\"");
+  arguments->op.add_options(command, true);
+  command.option("--mesh", arguments->mesh, "8x8, or dp=8,tp=8").required();
+  command.option("--stack", arguments->stack, "shipped name or path").show_default();
+  command.option("--search", arguments->search, "instead of the stack's")
+      .check(one_of({"full", "dijkstra", "exact"}));
+  command.option("--order", arguments->order, "listed, reversed or shuffled:SEED");
+  add_topology_option(command, session);
+  add_common_options(command, session);
+  command.runs([arguments, &session] { run_select(*arguments, session); });
 }
 
 }  // namespace shardlab

@@ -1,9 +1,12 @@
 // shardlab simulate: a redistribution, an op or a program (simulate_program.h), run on virtual ranks with
 // real bytes and in virtual time.
 #include <algorithm>
+#include <nlohmann/json.hpp>
 
 #include "costmodel/base/text.h"
+#include "runner/base/stop_watch.h"
 #include "runner/commands/commands.h"
+#include "runner/config/configs.h"
 #include "runner/session/op_arguments.h"
 #include "runner/session/run_reports.h"
 #include "runner/simulate/chosen_op.h"
@@ -22,9 +25,9 @@ struct SimulateArguments {
   SimulateProgramArguments program;  // its mesh and simulation are those below
   SimulationArguments simulation;
   // Options of one kind of run, and its word.
-  std::vector<std::pair<const CLI::Option*, std::string>> options;
-  const CLI::Option* data = nullptr;
-  const CLI::Option* stack = nullptr;
+  std::vector<std::pair<CommandOption, std::string>> options;
+  std::optional<CommandOption> data;
+  std::optional<CommandOption> stack;
 };
 
 // -- A redistribution ----------------------------------------------------------------------------
@@ -210,12 +213,12 @@ void run_simulate(const SimulateArguments& arguments, Session& session) {
   }
   const std::string kind = moves ? "a redistribution" : runs_op ? "an op" : "a program";
   for (const auto& [option, belongs] : arguments.options) {
-    if (option->count() == 0 || kind.ends_with(belongs)) continue;
-    throw InputError(option->get_name() + ": not for " + kind);
+    if (!option.is_given() || kind.ends_with(belongs)) continue;
+    throw InputError(option.name() + ": not for " + kind);
   }
   prepare_out(session);
   std::string stack = move.stack;
-  if (arguments.stack->count() == 0 && !arguments.program.plan.empty()) {
+  if (!arguments.stack->is_given() && !arguments.program.plan.empty()) {
     stack = stack_of_plan(arguments.program.plan, store).value_or(stack);
   }
   StackEvaluator evaluator(store.stack(stack), store.topology(session.topology));
@@ -224,7 +227,7 @@ void run_simulate(const SimulateArguments& arguments, Session& session) {
     program.mesh = move.mesh;
     program.simulation = arguments.simulation;
     // Whole models are too large for data unless asked for.
-    if (arguments.data->count() == 0) program.simulation.data = "off";
+    if (!arguments.data->is_given()) program.simulation.data = "off";
     simulate_program(program, store, evaluator, session);
   } else if (runs_op) {
     simulate_op(arguments, evaluator, session);
@@ -235,9 +238,9 @@ void run_simulate(const SimulateArguments& arguments, Session& session) {
 
 }  // namespace
 
-void add_simulate_command(CLI::App& app, Session& session) {
+void add_simulate_command(const Command& root, Session& session) {
   auto arguments = std::make_shared<SimulateArguments>();
-  CLI::App* command = app.add_subcommand(
+  const Command command = root.subcommand(
       "simulate",
       "run a redistribution, an op or a program on virtual ranks, with real bytes and in virtual\n"
       "time (a program's bytes only with --data on: for short extents)\n"
@@ -246,36 +249,35 @@ void add_simulate_command(CLI::App& app, Session& session) {
       "  shardlab simulate --mesh 4 --op aten.mm.default --inputs \"f32[8,8] S(1)\" \"f32[8,8] "
       "R\"\n"
       "  shardlab simulate mlp --mesh 2x4 --pin-inputs \"S(0)R\"");
-  command->add_option("program", arguments->program.program,
-                      "a program: shipped name or path (shardlab/program/1)");
-  command->add_option("--plan", arguments->program.plan,
-                      "of a program: the layouts of all nodes, as solve --format json or "
-                      "AutoParallel saves them; else the stack chooses op by op");
-  arguments->redistribution.add_options(*command, false);
-  arguments->op.add_options(*command, false);
+  command.option("program", arguments->program.program,
+                 "a program: shipped name or path (shardlab/program/1)");
+  command.option("--plan", arguments->program.plan,
+                 "of a program: the layouts of all nodes, as solve --format json or "
+                 "AutoParallel saves them; else the stack chooses op by op");
+  arguments->redistribution.add_options(command, false);
+  arguments->op.add_options(command, false);
   command
-      ->add_option("--pin", arguments->program.pins,
-                   "of a program: NAME=LAYOUT of a parameter, buffer, input or tangent, else "
-                   "replicated; once per node")
-      ->take_all()
-      ->allow_extra_args(false);
-  command->add_option("--pin-inputs", arguments->program.pin_inputs,
-                      "of a program: the layout of its nodes of kind input");
-  arguments->simulation.add_options(*command);
-  add_topology_option(*command, session);
-  add_report_options(*command, session);
-  add_common_options(*command, session);
-  arguments->data = command->get_option("--data");
-  arguments->stack = command->get_option("--stack");
+      .option("--pin", arguments->program.pins,
+              "of a program: NAME=LAYOUT of a parameter, buffer, input or tangent, else "
+              "replicated; once per node")
+      .repeatable();
+  command.option("--pin-inputs", arguments->program.pin_inputs,
+                 "of a program: the layout of its nodes of kind input");
+  arguments->simulation.add_options(command);
+  add_topology_option(command, session);
+  add_report_options(command, session);
+  add_common_options(command, session);
+  arguments->data = command.declared("--data");
+  arguments->stack = command.declared("--stack");
   for (const auto& [names, belongs] : {std::pair<std::vector<std::string>, std::string>(
                                            {"--planner", "--flatten", "--rank"}, "redistribution"),
                                        {{"--args"}, "op"},
                                        {{"--plan", "--pin", "--pin-inputs"}, "program"}}) {
     for (const std::string& name : names) {
-      arguments->options.emplace_back(command->get_option(name), belongs);
+      arguments->options.emplace_back(command.declared(name), belongs);
     }
   }
-  command->callback([arguments, &session] { run_simulate(*arguments, session); });
+  command.runs([arguments, &session] { run_simulate(*arguments, session); });
 }
 
 }  // namespace shardlab

@@ -3,11 +3,13 @@
 
 #include <chrono>
 #include <iostream>
+#include <nlohmann/json.hpp>
 
 #include "costmodel/base/text.h"
 #include "runner/base/env.h"
 #include "runner/base/terminal.h"
 #include "runner/commands/commands.h"
+#include "runner/config/configs.h"
 #include "runner/launch/place.h"
 
 namespace shardlab {
@@ -17,7 +19,7 @@ struct SweepArguments {
   std::string experiment;
   std::string part;
   bool resume = false;
-  const CLI::Option* seed = nullptr;  // --seed: the experiment's
+  std::optional<CommandOption> seed;  // --seed: the experiment's
 };
 
 // --part, else what a launcher says, else the whole.
@@ -47,7 +49,7 @@ void run_sweep(const SweepArguments& arguments, Session& session) {
   const auto start = std::chrono::steady_clock::now();
   bool launched = false;
   const SweepPart part = part_of(arguments, launched);
-  if (arguments.seed->count() > 0) {
+  if (arguments.seed->is_given()) {
     session.sets.push_back("experiment.seed=" + std::to_string(session.seed));
   }
   const Experiment experiment = Experiment::read(session.experiment_store(), arguments.experiment);
@@ -99,26 +101,26 @@ void run_sweep(const SweepArguments& arguments, Session& session) {
 
 }  // namespace
 
-void add_sweep_command(CLI::App& app, Session& session) {
+void add_sweep_command(const Command& root, Session& session) {
   auto arguments = std::make_shared<SweepArguments>();
-  CLI::App* command = app.add_subcommand(
+  const Command command = root.subcommand(
       "sweep",
       "answer an experiment's questions (suites x stacks x topologies), row by row\n"
       "  shardlab sweep history --out sweep/\n"
       "  mpirun -np 4 shardlab sweep history --out sweep/     a part a process; so under srun\n"
       "  shardlab sweep history --out sweep/ --part 2/4       one of four, as a job array has "
       "them");
-  command->add_option("experiment", arguments->experiment, "shipped name or path")->required();
+  command.option("experiment", arguments->experiment, "shipped name or path").required();
   command
-      ->add_option("--out", session.out,
-                   "folder for part-I-of-N.jsonl and, once all are complete, results.jsonl")
-      ->required()
-      ->check(not_empty());
-  command->add_option("--part", arguments->part, "I/N: the I-th of N parts");
-  command->add_flag("--resume", arguments->resume, "go on where an earlier run of this part ended");
-  add_common_options(*command, session);
-  arguments->seed = command->get_option("--seed");
-  command->callback([arguments, &session] { run_sweep(*arguments, session); });
+      .option("--out", session.out,
+              "folder for part-I-of-N.jsonl and, once all are complete, results.jsonl")
+      .required()
+      .check(not_empty());
+  command.option("--part", arguments->part, "I/N: the I-th of N parts");
+  command.flag("--resume", arguments->resume, "go on where an earlier run of this part ended");
+  add_common_options(command, session);
+  arguments->seed = command.declared("--seed");
+  command.runs([arguments, &session] { run_sweep(*arguments, session); });
 }
 
 }  // namespace shardlab

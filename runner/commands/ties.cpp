@@ -3,13 +3,15 @@
 
 #include <limits>
 #include <map>
+#include <nlohmann/json.hpp>
 
 #include "costmodel/base/parallel.h"
 #include "costmodel/base/text.h"
+#include "runner/base/stop_watch.h"
 #include "runner/base/terminal.h"
 #include "runner/commands/commands.h"
+#include "runner/config/configs.h"
 #include "runner/session/run_reports.h"
-#include "runner/simulate/simulation.h"
 
 namespace shardlab {
 namespace {
@@ -196,27 +198,26 @@ void run_ties(const TiesArguments& arguments, Session& session) {
 
 }  // namespace
 
-void add_ties_command(CLI::App& app, Session& session) {
+void add_ties_command(const Command& root, Session& session) {
   auto arguments = std::make_shared<TiesArguments>();
-  CLI::App* command = app.add_subcommand(
+  const Command command = root.subcommand(
       "ties",
       "audit a suite for ties\n  shardlab ties --suite ops-small --stack dtensor-v3 --within 1");
-  command->add_option("--suite", arguments->suites, "shipped name or path; may be repeated")
-      ->required()
-      ->take_all()
-      ->allow_extra_args(false);
-  command->add_option("--stack", arguments->stack, "shipped name or path")->capture_default_str();
-  command->add_option("--within", arguments->within_percent, "near ties: percent above the minimum")
-      ->check(number_from(0.0, 1e6))
-      ->capture_default_str();
-  command->add_flag("--all", arguments->all, "list every question, not only ties");
-  command->add_flag("--no-flips", arguments->no_flips,
-                    "do not look for the parameter whose change flips each choice first");
-  command->add_flag("--fail-on-tie", arguments->fail_on_tie, "exit 1 when there is an exact tie");
-  add_topology_option(*command, session);
-  add_report_options(*command, session);
-  add_common_options(*command, session);
-  command->callback([arguments, &session] { run_ties(*arguments, session); });
+  command.option("--suite", arguments->suites, "shipped name or path; may be repeated")
+      .required()
+      .repeatable();
+  command.option("--stack", arguments->stack, "shipped name or path").show_default();
+  command.option("--within", arguments->within_percent, "near ties: percent above the minimum")
+      .check(number_from(0.0, 1e6))
+      .show_default();
+  command.flag("--all", arguments->all, "list every question, not only ties");
+  command.flag("--no-flips", arguments->no_flips,
+               "do not look for the parameter whose change flips each choice first");
+  command.flag("--fail-on-tie", arguments->fail_on_tie, "exit 1 when there is an exact tie");
+  add_topology_option(command, session);
+  add_report_options(command, session);
+  add_common_options(command, session);
+  command.runs([arguments, &session] { run_ties(*arguments, session); });
 }
 
 }  // namespace shardlab

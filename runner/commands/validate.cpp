@@ -2,18 +2,20 @@
 #include <algorithm>
 #include <iostream>
 #include <map>
+#include <nlohmann/json.hpp>
 #include <set>
 
 #include "costmodel/base/text.h"
 #include "costmodel/measurements/nccl_log.h"
+#include "runner/base/stop_watch.h"
 #include "runner/base/terminal.h"
 #include "runner/commands/commands.h"
+#include "runner/config/configs.h"
 #include "runner/evaluation/measurement_files.h"
 #include "runner/evaluation/nccl_table.h"
 #include "runner/evaluation/scoreboard.h"
 #include "runner/evaluation/validation.h"
 #include "runner/session/run_reports.h"
-#include "runner/simulate/simulation.h"
 
 namespace shardlab {
 namespace {
@@ -28,7 +30,7 @@ struct ValidateArguments {
   bool scoreboard = false;
   bool nccl_table = false;
   std::optional<double> max_median_ape_percent;
-  std::vector<const CLI::Option*> of_one_stack;  // options that --scoreboard does not read
+  std::vector<CommandOption> of_one_stack;  // options that --scoreboard does not read
 };
 
 struct Validation {
@@ -245,9 +247,9 @@ std::string validation_text(const Validation& result, const ValidateArguments& a
 }
 
 void print_scoreboard(const ValidateArguments& arguments, const Session& session) {
-  for (const CLI::Option* option : arguments.of_one_stack) {
-    if (option->count() == 0) continue;
-    throw InputError("--scoreboard: " + option->get_name() +
+  for (const CommandOption& option : arguments.of_one_stack) {
+    if (!option.is_given()) continue;
+    throw InputError("--scoreboard: " + option.name() +
                      " is of one stack, all stand side by side; valid: without it");
   }
   if (session.json()) {
@@ -452,42 +454,41 @@ void run_validate(const ValidateArguments& arguments, Session& session) {
 
 }  // namespace
 
-void add_validate_command(CLI::App& app, Session& session) {
+void add_validate_command(const Command& root, Session& session) {
   auto arguments = std::make_shared<ValidateArguments>();
-  CLI::App* command = app.add_subcommand(
+  const Command command = root.subcommand(
       "validate",
       "predicted against measured times\n  shardlab validate h100_1x8_all_reduce_dgxc --stack "
       "alpha-beta");
-  command->add_option("files", arguments->files,
-                      "nccl-tests text or JSON, shardlab's JSON, or a shipped set; none: all "
-                      "shipped sets that are healthy");
-  const auto of_one_stack = [&](CLI::Option* option) {
+  command.option("files", arguments->files,
+                 "nccl-tests text or JSON, shardlab's JSON, or a shipped set; none: all "
+                 "shipped sets that are healthy");
+  const auto of_one_stack = [&](const CommandOption& option) {
     arguments->of_one_stack.push_back(option);
     return option;
   };
-  of_one_stack(command->add_option("--stack", arguments->stack, "shipped name or path"))
-      ->capture_default_str();
-  of_one_stack(command->add_option("--topology", arguments->topology,
-                                   "shipped name or path; default: by each set's GPU. Devices a "
-                                   "host are the set's"));
-  command->add_option("--hosts", arguments->hosts, "hosts, where a file does not say")
-      ->check(integer_from(1, 1 << 30));
+  of_one_stack(command.option("--stack", arguments->stack, "shipped name or path")).show_default();
+  of_one_stack(command.option("--topology", arguments->topology,
+                              "shipped name or path; default: by each set's GPU. Devices a "
+                              "host are the set's"));
+  command.option("--hosts", arguments->hosts, "hosts, where a file does not say")
+      .check(integer_from(1, 1 << 30));
   command
-      ->add_option("--gpus-per-host", arguments->gpus_per_host,
-                   "GPUs of a host, where a file does not say")
-      ->check(integer_from(1, 1 << 30));
-  of_one_stack(command->add_flag("--rows", arguments->rows, "every row as well"));
-  command->add_flag("--nccl-table", arguments->nccl_table,
-                    "FILEs are NCCL's logs (NCCL_DEBUG_SUBSYS=INIT,TUNING): its table of latencies "
-                    "and bandwidths against that of --stack nccl");
-  command->add_flag("--scoreboard", arguments->scoreboard,
-                    "all stacks side by side on held-out sizes, logs and scales, as Markdown");
-  of_one_stack(command->add_option("--max-median-ape-percent", arguments->max_median_ape_percent,
-                                   "exit 1 when the median absolute percentage error is above"))
-      ->check(number_from(0.0, 1e9));
-  add_report_options(*command, session);
-  add_common_options(*command, session);
-  command->callback([arguments, &session] { run_validate(*arguments, session); });
+      .option("--gpus-per-host", arguments->gpus_per_host,
+              "GPUs of a host, where a file does not say")
+      .check(integer_from(1, 1 << 30));
+  of_one_stack(command.flag("--rows", arguments->rows, "every row as well"));
+  command.flag("--nccl-table", arguments->nccl_table,
+               "FILEs are NCCL's logs (NCCL_DEBUG_SUBSYS=INIT,TUNING): its table of latencies "
+               "and bandwidths against that of --stack nccl");
+  command.flag("--scoreboard", arguments->scoreboard,
+               "all stacks side by side on held-out sizes, logs and scales, as Markdown");
+  of_one_stack(command.option("--max-median-ape-percent", arguments->max_median_ape_percent,
+                              "exit 1 when the median absolute percentage error is above"))
+      .check(number_from(0.0, 1e9));
+  add_report_options(command, session);
+  add_common_options(command, session);
+  command.runs([arguments, &session] { run_validate(*arguments, session); });
 }
 
 }  // namespace shardlab

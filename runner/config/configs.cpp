@@ -1,6 +1,7 @@
 #include "runner/config/configs.h"
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 
 #include "costmodel/base/error.h"
 #include "costmodel/base/text.h"
@@ -229,32 +230,31 @@ nlohmann::json ConfigStore::read_stack(const fs::path& path, std::vector<fs::pat
   const nlohmann::json json = read_json_file(path);
   if (!json.is_object() || !json.contains("base")) return json;
   above.push_back(fs::weakly_canonical(path));
-  nlohmann::json merged = upon_base(json, path, {path.string(), ""}, std::move(above));
+  nlohmann::json merged = with_base(json, path, {path.string(), ""}, above);
   if (!json.contains("name")) merged["name"] = path.stem().string();
   return merged;
 }
 
-nlohmann::json ConfigStore::upon_base(const nlohmann::json& json, const fs::path& path,
-                                      const JsonPlace& place, std::vector<fs::path> above) const {
-  const JsonPlace base_place = place.at("base");
-  const std::string base = json_text(json["base"], base_place);
-  nlohmann::json merged;
-  try {
-    const fs::path below = find(ConfigKind::kStack, base, path.parent_path()).lexically_normal();
-    if (std::find(above.begin(), above.end(), fs::weakly_canonical(below)) != above.end()) {
-      base_place.fail("found \"" + base + "\", which has this stack as its own base");
+nlohmann::json ConfigStore::with_base(const nlohmann::json& json, const fs::path& path,
+                                      const JsonPlace& place,
+                                      const std::vector<fs::path>& above) const {
+  return upon_base(json, place, [&](const std::string& base) {
+    const JsonPlace base_place = place.at("base");
+    nlohmann::json found;
+    try {
+      const fs::path file = find(ConfigKind::kStack, base, path.parent_path()).lexically_normal();
+      if (std::find(above.begin(), above.end(), fs::weakly_canonical(file)) != above.end()) {
+        base_place.fail("found \"" + base + "\", which has this stack as its own base");
+      }
+      found = read_stack(file, above);
+    } catch (const InputError& error) {
+      base_place.fail(error.what());
     }
-    merged = read_stack(below, std::move(above));
-  } catch (const InputError& error) {
-    base_place.fail(error.what());
-  }
-  if (!merged.is_object() || !merged.contains("schema") || merged["schema"] != "shardlab/stack/1") {
-    base_place.fail("found \"" + base + "\", which is no stack");
-  }
-  for (const auto& [key, value] : json.items()) {
-    if (key != "base") merged[key] = value;
-  }
-  return merged;
+    if (!found.is_object() || !found.contains("schema") || found["schema"] != "shardlab/stack/1") {
+      base_place.fail("found \"" + base + "\", which is no stack");
+    }
+    return found;
+  });
 }
 
 nlohmann::json ConfigStore::stack_json(const std::string& name) const {
@@ -275,7 +275,7 @@ Stack ConfigStore::stack(const nlohmann::json& json, const fs::path& path,
   nlohmann::json merged = json;
   if (json.contains("base")) {
     if (!json.contains("name")) place.fail("name is missing; valid: a name of its own");
-    merged = upon_base(json, path, place, {});
+    merged = with_base(json, path, place, {});
   }
   return read_changed(merged, with_overrides(merged, "stack"), overrides_of("stack"),
                       [&](const nlohmann::json& j) { return Stack::from_json(j, place); });

@@ -85,9 +85,11 @@ class ConfigStore {
  private:
   [[nodiscard]] nlohmann::json read_stack(const std::filesystem::path& path,
                                           std::vector<std::filesystem::path> above) const;
-  [[nodiscard]] nlohmann::json upon_base(const nlohmann::json& json,
+  // `json` upon its base (strategies/select/stack.h), a shipped name or a path relative to the file
+  // `path`. A base may have a base, but none of the files `above`, which stand on this one.
+  [[nodiscard]] nlohmann::json with_base(const nlohmann::json& json,
                                          const std::filesystem::path& path, const JsonPlace& place,
-                                         std::vector<std::filesystem::path> above) const;
+                                         const std::vector<std::filesystem::path>& above) const;
   [[nodiscard]] nlohmann::json read_topology(const std::filesystem::path& path) const;
   [[nodiscard]] std::string overrides_of(std::string_view target) const;
   [[nodiscard]] nlohmann::json with_overrides(nlohmann::json json, std::string_view target) const;

@@ -1,5 +1,7 @@
 #include "runner/config/saved_plan.h"
 
+#include <nlohmann/json.hpp>
+
 #include "costmodel/base/error.h"
 #include "costmodel/base/text.h"
 

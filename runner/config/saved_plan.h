@@ -7,7 +7,7 @@
 // `name`, `placement` ("S(0)R", of tuples "(S(0)R, None, RR)") and `inputs` with `dst_placement`.
 #pragma once
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <vector>

@@ -1,10 +1,12 @@
 #include "runner/evaluation/experiment.h"
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 
 #include "costmodel/base/error.h"
 #include "costmodel/base/json_reader.h"
 #include "runner/base/version.h"
+#include "runner/config/configs.h"
 
 namespace shardlab {
 namespace {

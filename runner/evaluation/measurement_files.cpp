@@ -1,5 +1,6 @@
 #include "runner/evaluation/measurement_files.h"
 
+#include <nlohmann/json.hpp>
 #include <set>
 #include <system_error>
 #include <utility>
@@ -11,6 +12,7 @@
 #include "costmodel/measurements/health.h"
 #include "costmodel/measurements/kineto_trace.h"
 #include "reports/records/json_text.h"
+#include "runner/config/configs.h"
 #include "runner/config/read_json.h"
 
 namespace shardlab {

@@ -8,6 +8,7 @@
 #include "costmodel/base/text.h"
 #include "costmodel/calibrate/calibration.h"
 #include "costmodel/measurements/health.h"
+#include "runner/config/configs.h"
 #include "runner/evaluation/observations.h"
 
 namespace shardlab {

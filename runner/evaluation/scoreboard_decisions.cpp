@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <nlohmann/json.hpp>
 #include <set>
 
 #include "costmodel/base/error.h"
@@ -10,6 +11,7 @@
 #include "costmodel/base/text.h"
 #include "costmodel/calibrate/calibration.h"
 #include "reports/statistics.h"
+#include "runner/config/configs.h"
 #include "runner/evaluation/observations.h"
 #include "runner/evaluation/scoreboard.h"
 #include "strategies/select/questionnaire.h"

@@ -14,6 +14,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <nlohmann/json.hpp>
 
 #include "costmodel/base/error.h"
 #include "costmodel/base/parallel.h"

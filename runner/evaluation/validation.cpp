@@ -10,6 +10,7 @@
 #include "costmodel/measurements/health.h"
 #include "costmodel/registry.h"
 #include "reports/statistics.h"
+#include "runner/config/configs.h"
 
 namespace shardlab {
 namespace {

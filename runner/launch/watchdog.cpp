@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "costmodel/base/text.h"
-#include "runner/session/cli.h"
+#include "runner/session/session.h"
 
 namespace shardlab {
 namespace {

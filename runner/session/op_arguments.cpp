@@ -1,18 +1,19 @@
 #include "runner/session/op_arguments.h"
 
 #include "runner/config/read_json.h"
+#include "runner/session/command.h"
 
 namespace shardlab {
 
-void OpArguments::add_options(CLI::App& command, bool required) {
-  command.add_option("--op", op, "aten.mm.default, or mm")->required(required);
+void OpArguments::add_options(const Command& command, bool required) {
+  command.option("--op", op, "aten.mm.default, or mm").required(required);
   command
-      .add_option(
+      .option(
           "--inputs", inputs,
           "one text per tensor argument: \"f32[8,8] S(0)R\", or a list \"[f32[8] R; f32[8] R]\"")
-      ->required(required);
-  command.add_option("--args", args,
-                     "JSON array of the positional arguments that are not tensors, e.g. [1,false]");
+      .required(required);
+  command.option("--args", args,
+                 "JSON array of the positional arguments that are not tensors, e.g. [1,false]");
 }
 
 OpCall OpArguments::read(const DeviceMesh& mesh, RuleSet rules) const {

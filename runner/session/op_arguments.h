@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "runner/session/cli.h"
+#include "runner/session/session.h"
 #include "strategies/rules/op_call.h"
 #include "strategies/rules/op_rule.h"
 
@@ -17,7 +17,7 @@ struct OpArguments {
   std::string args;
 
   // --op, --inputs, --args. Keeps references.
-  void add_options(CLI::App& command, bool required);
+  void add_options(const Command& command, bool required);
   // Throws InputError: the option, what was found, what is valid.
   [[nodiscard]] OpCall read(const DeviceMesh& mesh, RuleSet rules) const;
 };

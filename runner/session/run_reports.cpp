@@ -7,6 +7,7 @@
 
 #include "runner/base/version.h"
 #include "runner/base/write_file.h"
+#include "runner/session/command.h"
 
 namespace shardlab {
 namespace {
@@ -31,13 +32,13 @@ std::vector<std::string> what_was_asked(const std::vector<std::string>& words) {
 
 }  // namespace
 
-void add_report_options(CLI::App& command, Session& session) {
+void add_report_options(const Command& command, Session& session) {
   command
-      .add_option("--out", session.out,
-                  "folder for report.html, report.md, report.json and record.json")
-      ->check(not_empty());
-  command.add_flag("--summary", session.summary,
-                   "print a summary in Markdown, below 4 KB, for a pull request's comment");
+      .option("--out", session.out,
+              "folder for report.html, report.md, report.json and record.json")
+      .check(not_empty());
+  command.flag("--summary", session.summary,
+               "print a summary in Markdown, below 4 KB, for a pull request's comment");
 }
 
 bool writes_report(const Session& session) { return !session.out.empty() || session.summary; }

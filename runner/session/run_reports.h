@@ -1,7 +1,7 @@
 // What the commands that write reports share: --out and --summary, the header of a record, and the
 // files: report.html, report.md, report.json, and record.json, from which `report` writes them again.
 //
-//   add_report_options(*command, session);
+//   add_report_options(command, session);
 //   ...
 //   prepare_out(session);                        // before the work: a folder that can't be made
 //   write_run(session, {.kind = reports::kTiesKind, .header = header_of(session), .result = json});
@@ -13,12 +13,12 @@
 #include <string_view>
 
 #include "reports/run_record.h"
-#include "runner/session/cli.h"
+#include "runner/session/session.h"
 
 namespace shardlab {
 
 // --out DIR and --summary.
-void add_report_options(CLI::App& command, Session& session);
+void add_report_options(const Command& command, Session& session);
 
 // Whether a record is to be made at all.
 [[nodiscard]] bool writes_report(const Session& session);

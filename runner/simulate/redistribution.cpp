@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "runner/session/command.h"
+
 namespace shardlab {
 namespace {
 
@@ -20,22 +22,20 @@ DeviceMesh with_flattened(DeviceMesh mesh, const std::vector<std::string>& flatt
 
 }  // namespace
 
-void RedistributionArguments::add_options(CLI::App& command, bool required) {
-  command.add_option("--mesh", mesh, "8x8, or dp=8,tp=8")->required();
-  command.add_option("--tensor", tensor, "bf16[8192,4096]")->required(required);
-  command.add_option("--from", from, "layout now, e.g. S(0)R")->required(required);
-  command.add_option("--to", to, "layout wanted")->required(required);
-  command.add_option("--stack", stack, "shipped name or path")->capture_default_str();
-  command.add_option("--planner", planner, "instead of the stack's")
-      ->check(one_of({"greedy", "graph"}));
+void RedistributionArguments::add_options(const Command& command, bool required) {
+  command.option("--mesh", mesh, "8x8, or dp=8,tp=8").required();
+  command.option("--tensor", tensor, "bf16[8192,4096]").required(required);
+  command.option("--from", from, "layout now, e.g. S(0)R").required(required);
+  command.option("--to", to, "layout wanted").required(required);
+  command.option("--stack", stack, "shipped name or path").show_default();
+  command.option("--planner", planner, "instead of the stack's").check(one_of({"greedy", "graph"}));
   command
-      .add_option("--flatten", flatten,
-                  "axes of a registered flattened mesh, e.g. \"dp,tp\"; once per mesh")
-      ->take_all()
-      ->allow_extra_args(false);
-  command.add_option("--rank", rank, "whose logical shapes to show")
-      ->check(integer_from(0, (std::uint64_t{1} << 40) - 1))
-      ->capture_default_str();
+      .option("--flatten", flatten,
+              "axes of a registered flattened mesh, e.g. \"dp,tp\"; once per mesh")
+      .repeatable();
+  command.option("--rank", rank, "whose logical shapes to show")
+      .check(integer_from(0, (std::uint64_t{1} << 40) - 1))
+      .show_default();
 }
 
 RedistributionQuestion RedistributionArguments::read() const {

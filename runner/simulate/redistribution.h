@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "runner/session/cli.h"
+#include "runner/session/session.h"
 #include "sim/redistribute.h"
 
 namespace shardlab {
@@ -31,7 +31,7 @@ struct RedistributionArguments {
 
   // --mesh, --tensor, --from, --to, --stack, --planner, --flatten, --rank. Keeps references. --mesh
   // is required, the next three where it is said.
-  void add_options(CLI::App& command, bool required);
+  void add_options(const Command& command, bool required);
   // Throws InputError: the option, what was found, what is valid.
   [[nodiscard]] RedistributionQuestion read() const;
 };

@@ -1,11 +1,14 @@
 #include "runner/simulate/simulate_program.h"
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
 
 #include "costmodel/base/text.h"
+#include "runner/base/stop_watch.h"
 #include "runner/base/terminal.h"
+#include "runner/config/configs.h"
 #include "runner/config/in_program.h"
 #include "runner/config/read_json.h"
 #include "runner/config/saved_plan.h"

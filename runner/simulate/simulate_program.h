@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "runner/session/cli.h"
+#include "runner/session/session.h"
 #include "runner/simulate/simulation.h"
 #include "strategies/select/evaluator.h"
 

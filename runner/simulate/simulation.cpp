@@ -3,59 +3,54 @@
 #include <algorithm>
 #include <filesystem>
 #include <limits>
+#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "costmodel/base/index.h"
 #include "costmodel/base/text.h"
 #include "costmodel/measurements/chakra_json.h"
 #include "reports/number_text.h"
+#include "runner/base/stop_watch.h"
 #include "runner/base/terminal.h"
 #include "runner/base/write_file.h"
+#include "runner/session/command.h"
 #include "runner/session/run_reports.h"
 #include "runner/simulate/trace.h"
 #include "sim/traffic.h"
 
 namespace shardlab {
-void SimulationArguments::add_options(CLI::App& command) {
+void SimulationArguments::add_options(const Command& command) {
   command
-      .add_option("--data", data,
-                  "off, the default of programs: shapes only; ranks that are alike are simulated "
-                  "once, up to 2^40 ranks")
-      ->check(one_of({"on", "off"}))
-      ->capture_default_str();
+      .option("--data", data,
+              "off, the default of programs: shapes only; ranks that are alike are simulated "
+              "once, up to 2^40 ranks")
+      .check(one_of({"on", "off"}))
+      .show_default();
   command
-      .add_option("--values", values,
-                  "whole numbers, exact in every dtype; or uniform in (-1,1), whose sums round")
-      ->check(one_of({"whole", "uniform"}))
-      ->capture_default_str();
+      .option("--values", values,
+              "whole numbers, exact in every dtype; or uniform in (-1,1), whose sums round")
+      .check(one_of({"whole", "uniform"}))
+      .show_default();
   command
-      .add_option("--reduction", reduction,
-                  "the order in which a group's contributions are combined")
-      ->check(one_of({"ring", "tree", "flat"}))
-      ->capture_default_str();
-  command.add_flag("--domains-first", domains_first,
-                   "combine the ranks of one NVLink domain first");
-  command.add_option("--memory", memory, "most bytes of tensor data, or of clocks")
-      ->capture_default_str();
+      .option("--reduction", reduction, "the order in which a group's contributions are combined")
+      .check(one_of({"ring", "tree", "flat"}))
+      .show_default();
+  command.flag("--domains-first", domains_first, "combine the ranks of one NVLink domain first");
+  command.option("--memory", memory, "most bytes of tensor data, or of clocks").show_default();
   command
-      .add_option("--straggler", straggler,
-                  "who is slow, on top of the stack's prices: " + std::string(kSlowdownForms))
-      ->capture_default_str();
-  command.add_option("--repetitions", repetitions, "runs of a random straggler model")
-      ->check(integer_from(1, 1000000))
-      ->capture_default_str();
-  command.add_option(
+      .option("--straggler", straggler,
+              "who is slow, on top of the stack's prices: " + std::string(kSlowdownForms))
+      .show_default();
+  command.option("--repetitions", repetitions, "runs of a random straggler model")
+      .check(integer_from(1, 1000000))
+      .show_default();
+  command.option(
       "--trace", trace,
       "write a trace of the first repetition: Chrome's, for ui.perfetto.dev; where "
       "the name ends in .et Chakra's, NAME.RANK.et for each rank, and as JSON in .et.json");
-  command.add_option("--trace-ranks", trace_ranks, "most ranks that the trace shows")
-      ->check(integer_from(1, 4096))
-      ->capture_default_str();
-}
-
-double StopWatch::ms() const {
-  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin_)
-      .count();
+  command.option("--trace-ranks", trace_ranks, "most ranks that the trace shows")
+      .check(integer_from(1, 4096))
+      .show_default();
 }
 
 Simulation::Simulation(const SimulationArguments& arguments, const DeviceMesh& mesh,
@@ -72,7 +67,7 @@ Simulation::Simulation(const SimulationArguments& arguments, const DeviceMesh& m
 Executor Simulation::executor() const {
   return {mesh_,
           topology_,
-          {.reduction = {.order = *reduction_order_from_name(arguments_.reduction),
+          {.reduction = {.order = *from_name<ReductionOrder>(arguments_.reduction),
                          .domains_first = arguments_.domains_first},
            .memory_limit_bytes = memory_,
            .threads = session_.threads()}};

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "runner/session/cli.h"
+#include "runner/session/session.h"
 #include "sim/executor.h"
 #include "sim/simulator.h"
 #include "strategies/proof/op_execution.h"
@@ -27,7 +27,7 @@ struct SimulationArguments {
   std::string trace;
   std::int64_t trace_ranks = 64;
 
-  void add_options(CLI::App& command);
+  void add_options(const Command& command);
 };
 
 class Simulation {
@@ -112,15 +112,6 @@ class Simulation {
   double clock_ms_ = 0.0;
   std::string what_;
   nlohmann::json stack_;
-};
-
-// Milliseconds since it was made.
-class StopWatch {
- public:
-  [[nodiscard]] double ms() const;
-
- private:
-  std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
 };
 
 }  // namespace shardlab

@@ -1,5 +1,6 @@
 #include "runner/solve/solution_report.h"
 
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <vector>
 

@@ -3,7 +3,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "runner/session/cli.h"
+#include "runner/session/session.h"
 #include "strategies/programs/program.h"
 #include "strategies/programs/sharding_problem.h"
 #include "strategies/select/stack.h"

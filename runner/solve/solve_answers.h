@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "runner/session/cli.h"
+#include "runner/session/session.h"
 #include "runner/solve/solved_program.h"
 
 namespace shardlab {

@@ -1,12 +1,14 @@
 #include "runner/solve/solve_program.h"
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 
 #include "costmodel/base/text.h"
+#include "runner/base/stop_watch.h"
 #include "runner/base/write_file.h"
+#include "runner/config/configs.h"
 #include "runner/config/in_program.h"
 #include "runner/session/run_reports.h"
-#include "runner/simulate/simulation.h"
 #include "runner/solve/executed_plan.h"
 #include "runner/solve/solution_report.h"
 #include "runner/solve/solve_answers.h"

@@ -1,11 +1,12 @@
 // `shardlab solve PROGRAM`: from a program's file to the best strategy of every node, with its proof.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "runner/session/cli.h"
+#include "runner/session/session.h"
 
 namespace shardlab {
 
@@ -27,14 +28,14 @@ struct SolveProgramArguments {
 struct SolveAnswers {
   bool margins = false;
   bool all_nodes = false;  // in the text; of programs
-  std::size_t best = 1;
+  std::uint64_t best = 1;
   std::string explain;            // a layout; of programs
   std::string diff;               // a file of saved_plan.h; of programs
   std::vector<std::string> then;  // NAME=LAYOUT; of programs
   bool greedy = false;            // of programs
   bool sensitivity = false;       // likewise
   // Of programs: at most this many points.
-  std::optional<std::size_t> budget_curve;
+  std::optional<std::uint64_t> budget_curve;
 };
 
 // Prints the answer; exit code 1 when nothing heeds all constraints.

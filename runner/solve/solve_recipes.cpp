@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <array>
+#include <nlohmann/json.hpp>
 
 #include "costmodel/base/index.h"
 #include "costmodel/base/text.h"
 #include "runner/base/terminal.h"
+#include "runner/config/configs.h"
 #include "strategies/programs/batched_nodes.h"
 #include "strategies/programs/parameter_weights.h"
 #include "strategies/programs/program_graph.h"

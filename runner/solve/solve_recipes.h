@@ -1,7 +1,7 @@
 // `shardlab solve PROGRAM --compare-recipes`: experts' recipes beside the optimum.
 #pragma once
 
-#include "runner/session/cli.h"
+#include "runner/session/session.h"
 #include "runner/solve/solved_program.h"
 
 namespace shardlab {

@@ -1,5 +1,7 @@
 #include "runner/solve/solve_sensitivity.h"
 
+#include <nlohmann/json.hpp>
+
 #include "costmodel/base/index.h"
 #include "costmodel/base/text.h"
 #include "runner/base/terminal.h"

@@ -1,8 +1,10 @@
 #include "runner/solve/solve_then.h"
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 
 #include "costmodel/base/text.h"
+#include "runner/base/stop_watch.h"
 #include "runner/base/terminal.h"
 #include "runner/simulate/simulation.h"
 #include "strategies/programs/program_graph.h"

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "runner/session/cli.h"
+#include "runner/session/session.h"
 #include "runner/solve/solved_program.h"
 
 namespace shardlab {

@@ -1,6 +1,7 @@
 #include "runner/solve/solved_program.h"
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 
 #include "costmodel/base/index.h"
 #include "costmodel/base/text.h"

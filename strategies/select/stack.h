@@ -28,7 +28,7 @@ struct Stack {
   std::string name;
   std::string title;
   std::string source;
-  RuleSet rules = kDTensor213;
+  RuleSet rules = Release::k2_13;
   RedistributionOptions redistribution;
   ModelChoice collective_model;
   ModelChoice compute_model;
@@ -39,12 +39,21 @@ struct Stack {
   // Added to every redistribution of an input that changes its placements.
   double transition_us = 0.0;
 
-  // Reads "base" through the callback, which returns the JSON of a named stack. Throws ConfigError.
+  // The JSON of the stack that a "base" names, without a base of its own.
   using LoadBase = std::function<nlohmann::json(const std::string& name)>;
+  // A stack that has a base and no name of its own is called "BASE+". Throws ConfigError.
   [[nodiscard]] static Stack from_json(const nlohmann::json& json, const JsonPlace& place,
                                        const LoadBase& load_base = {});
   // The effective configuration: every key, defaults filled in.
   [[nodiscard]] nlohmann::json to_json() const;
 };
+
+// A stack that has a "base" holds only what it changes: each of its keys replaces the base's whole
+// value, and the base has all others. For instance, {"base": "dtensor-v3", "name": "mine",
+// "collective_model": {"name": "dtensor"}} is dtensor-v3 under another name, whose model has the
+// default parameters whatever those of dtensor-v3 are. Returns `json` itself where it has no base.
+// Throws ConfigError.
+[[nodiscard]] nlohmann::json upon_base(const nlohmann::json& json, const JsonPlace& place,
+                                       const Stack::LoadBase& load_base);
 
 }  // namespace shardlab

@@ -31,7 +31,7 @@ std::string patched(json good, const char* patch) {
   return good.dump();
 }
 std::string stack_with(const char* patch) {
-  return patched(read_json_file(SHARDLAB_SOURCE_DIR "/configs/stacks/dtensor-v3.json"), patch);
+  return patched(read_json_file(SHARDLAB_SOURCE_DIR "/configs/stacks/dtensor-2.13.json"), patch);
 }
 std::string topology_with(const char* patch) {
   return patched(read_json_file(SHARDLAB_SOURCE_DIR "/configs/topologies/h100.json"), patch);

@@ -1,4 +1,4 @@
-// The commands of interface.md, run as a user runs them: help, keys of the JSON, exit codes, the
+// The commands, run as a user runs them: keys of the JSON, exit codes, the
 // same bytes for any number of threads.
 #include <gtest/gtest.h>
 
@@ -35,52 +35,6 @@ json json_of(Words words, const std::filesystem::path& folder = {}) {
 void expect_keys(const json& object, const std::vector<const char*>& keys) {
   ASSERT_TRUE(object.is_object()) << object.dump().substr(0, 400);
   for (const char* key : keys) EXPECT_TRUE(object.contains(key)) << key;
-}
-
-// -- help ----------------------------------------------------------------------------------------
-
-class Help : public testing::TestWithParam<const char*> {};
-
-TEST_P(Help, ShowsAnExampleFirstThenOptions) {
-  const std::string name = GetParam();
-  const std::string help = output_of({name, "--help"});
-  const std::size_t example = help.find("\n  shardlab " + name + " ");
-  const std::size_t options = help.find("\nOptions:");
-  ASSERT_NE(example, std::string::npos) << help;
-  ASSERT_NE(options, std::string::npos) << help;
-  EXPECT_LT(example, options);
-  for (const char* common : {"--format", "--set", "--jobs", "--seed", "--quiet", "--no-timing"}) {
-    EXPECT_NE(help.find(common), std::string::npos) << common;
-  }
-}
-
-TEST_P(Help, ItsExampleWorks) {
-  const std::string help = output_of({GetParam(), "--help"});
-  const std::size_t begin = help.find("  shardlab ") + 2;
-  const std::string example = help.substr(begin, help.find('\n', begin) - begin);
-  const TemporaryFolder folder;
-  const std::string command =
-      std::string(SHARDLAB_BINARY) + example.substr(std::string("shardlab").size());
-  const ProcessResult result =
-      run_process({"/bin/sh", "-c", command}, {.folder = folder.path(), .environment = {}});
-  EXPECT_EQ(result.exit_code, 0) << command << "\n" << result.err;
-  EXPECT_NE(result.out, "");
-  EXPECT_EQ(result.err, "");
-}
-
-INSTANTIATE_TEST_SUITE_P(Commands, Help,
-                         testing::Values("plan", "select", "simulate", "ties", "compare", "regress",
-                                         "validate", "program", "sweep", "list", "describe"),
-                         [](const testing::TestParamInfo<const char*>& test) {
-                           return std::string(test.param);
-                         });
-
-TEST(Program, HelpListsEveryCommandWithItsExample) {
-  const std::string help = output_of({"--help"});
-  for (const char* name : {"plan", "select", "simulate", "ties", "compare", "regress", "validate",
-                           "program", "sweep", "list", "describe"}) {
-    EXPECT_NE(help.find("shardlab " + std::string(name) + " "), std::string::npos) << name;
-  }
 }
 
 TEST(Program, VersionIsOneLine) {

@@ -8,6 +8,7 @@
 #include "costmodel/base/dtype.h"
 #include "costmodel/base/text.h"
 #include "costmodel/registry.h"
+#include "runner/commands/commands.h"
 #include "tests/support/process.h"
 #include "tests/support/shipped.h"
 
@@ -17,6 +18,12 @@ inline std::string model_list() {
   std::vector<std::string_view> names;
   for (const ModelEntry* entry : all_cost_models()) names.push_back(entry->name);
   return join(names);
+}
+
+inline std::vector<std::string> command_names() {
+  std::vector<std::string> names;
+  for (const CommandRow& row : all_commands()) names.emplace_back(row.name);
+  return names;
 }
 
 inline std::string with_lists(std::string message) {
@@ -31,9 +38,7 @@ inline std::string with_lists(std::string message) {
       {"{compute_models}", join(model_names(false))},
       {"{dtypes}", std::string(kDTypeNames)},
       {"{configs}", SHARDLAB_SOURCE_DIR "/configs"},
-      {"{commands}",
-       "plan, select, simulate, ties, rules, compare, regress, validate, calibrate, measure, "
-       "program, solve, sweep, report, list, describe"},
+      {"{commands}", join(command_names())},
       {"{plan options}",
        "--help, --mesh, --tensor, --from, --to, --stack, --planner, --flatten, --rank, "
        "--topology, --format, --seed, --jobs, --set, --quiet, --no-timing"},

@@ -13,6 +13,7 @@
 #include "strategies/select/suite.h"
 #include "strategies/select/ties.h"
 #include "tests/fuzz/fuzz.h"
+#include "tests/support/reference_stacks.h"
 
 namespace shardlab::testing_support {
 namespace {
@@ -22,7 +23,7 @@ const JsonPlace kPlace{"f.json", ""};
 
 json shipped_stack_json(const std::string& name) {
   const std::string known = name == "alpha-beta" ? name : "dtensor-v3";
-  return read_json_file(SHARDLAB_SOURCE_DIR "/configs/stacks/" + known + ".json");
+  return stack_json(known);
 }
 
 const Topology& h100() {

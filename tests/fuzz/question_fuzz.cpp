@@ -11,6 +11,7 @@
 #include "strategies/select/questionnaire.h"
 #include "strategies/select/ties.h"
 #include "tests/fuzz/draw.h"
+#include "tests/support/reference_stacks.h"
 
 namespace shardlab::testing_support {
 namespace {
@@ -61,8 +62,7 @@ const std::vector<Stack>& stacks() {
   static const std::vector<Stack> all = [] {
     std::vector<Stack> read;
     for (const char* name : {"dtensor-v0", "dtensor-v3", "dtensor-v-compute", "shardlab"}) {
-      const std::string path = SHARDLAB_SOURCE_DIR "/configs/stacks/" + std::string(name) + ".json";
-      read.push_back(Stack::from_json(read_json_file(path), {path, ""}));
+      read.push_back(stack_with(name));
     }
     json legacy = read[1].to_json();
     legacy["rules"] = "dtensor-legacy";

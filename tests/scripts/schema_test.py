@@ -53,7 +53,7 @@ class Schemas(unittest.TestCase):
         question = {"id": "a", "kind": "select", "op": "mm", "mesh": "4", "inputs": ["f32[8,8] R", "f32[8,8] R"]}
         redistribution = {"id": "b", "kind": "plan", "mesh": "4", "tensor": "f32[8]", "from": "R", "to": "S(0)"}
         suite = {"schema": "shardlab/suite/1", "name": "x", "questions": [question, redistribution]}
-        documents = [load(CONFIGS / "stacks" / "dtensor-v3-rp.json"), load(CONFIGS / "topologies" / "gb200.json"),
+        documents = [load(CONFIGS / "stacks" / "alpha-beta.json"), load(CONFIGS / "topologies" / "gb200.json"),
                      load(CONFIGS / "suites" / "ops-small.json"), suite]
         for document in documents:
             kind = kind_of(document)

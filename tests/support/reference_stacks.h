@@ -15,7 +15,7 @@ namespace shardlab::testing_support {
 
 inline nlohmann::json stack_json(const std::string& name) {
   std::ifstream in(SHARDLAB_SOURCE_DIR "/configs/stacks/" + name + ".json");
-  return nlohmann::json::parse(in);
+  return upon_base(nlohmann::json::parse(in), {name + ".json", ""}, stack_json);
 }
 
 inline Stack stack_with(const std::string& name, const std::string& patch = "{}") {

@@ -1,4 +1,4 @@
-// shardlab solve on explicit networks: keys, exit codes, messages word for word.
+// shardlab solve-network: keys, exit codes, messages word for word.
 #include <gtest/gtest.h>
 
 #include "tests/cli/messages.h"
@@ -18,7 +18,7 @@ constexpr const char* kProblem = R"({"problem":{"name":"pair","mustbe":"<100.50"
 ProcessResult solve(const std::string& text, std::vector<std::string> more = {}) {
   const TemporaryFolder folder;
   folder.write("p.cfn", text);
-  std::vector<std::string> words = {"solve", "--problem", "p.cfn"};
+  std::vector<std::string> words = {"solve-network", "p.cfn"};
   words.insert(words.end(), more.begin(), more.end());
   return run_shardlab(words, folder.path());
 }
@@ -30,7 +30,7 @@ std::string error_of(const std::string& text) {
   return result.err;
 }
 
-TEST(SolveCommand, HasTheKeysOfItsContract) {
+TEST(SolveNetworkCommand, HasTheKeysOfItsContract) {
   const ProcessResult result =
       solve(kProblem, {"--margins", "--best", "3", "--format", "json", "--no-timing"});
   EXPECT_EQ(result.exit_code, 0) << result.err;
@@ -52,7 +52,7 @@ TEST(SolveCommand, HasTheKeysOfItsContract) {
   EXPECT_FALSE(found.contains("timing"));
 }
 
-TEST(SolveCommand, ItsTextSaysTheSame) {
+TEST(SolveNetworkCommand, ItsTextSaysTheSame) {
   const ProcessResult result = solve(kProblem, {"--no-timing", "--best", "2"});
   EXPECT_EQ(result.exit_code, 0);
   EXPECT_EQ(result.out,
@@ -64,7 +64,37 @@ TEST(SolveCommand, ItsTextSaysTheSame) {
             "  number 2: 4 us, y 1\n");
 }
 
-TEST(SolveCommand, AnInfeasibleNetworkIsAnAnswerWithItsConflict) {
+TEST(SolveNetworkCommand, SolveWithAProblemPrintsTheSame) {
+  const TemporaryFolder folder;
+  folder.write("p.cfn", kProblem);
+  const auto out_of = [&](std::vector<std::string> words) {
+    words.insert(words.end(), {"--margins", "--best", "3", "--no-timing"});
+    return run_shardlab(words, folder.path()).out;
+  };
+  EXPECT_EQ(out_of({"solve", "--problem", "p.cfn"}), out_of({"solve-network", "p.cfn"}));
+  EXPECT_EQ(out_of({"solve", "--problem", "p.cfn", "--format", "json"}),
+            out_of({"solve-network", "p.cfn", "--format", "json"}));
+}
+
+TEST(SolveNetworkCommand, HasNoneOfTheOptionsOfPrograms) {
+  const TemporaryFolder folder;
+  folder.write("p.cfn", kProblem);
+  const ProcessResult result =
+      run_shardlab({"solve-network", "p.cfn", "--mesh", "8"}, folder.path());
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_EQ(result.err,
+            "shardlab: solve-network: unknown option \"--mesh\"; valid: --help, --margins, --best, "
+            "--format, --seed, --jobs, --set, --quiet, --no-timing\n");
+}
+
+TEST(SolveNetworkCommand, ReadsNoConfiguration) {
+  const ProcessResult result = run_shardlab({"solve-network", "gone.cfn", "--set", "foo=1"});
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_EQ(result.err,
+            "shardlab: --set foo=1: solve-network reads no configuration; valid: leave it out\n");
+}
+
+TEST(SolveNetworkCommand, AnInfeasibleNetworkIsAnAnswerWithItsConflict) {
   const ProcessResult result = solve(
       R"({"problem":{"name":"p","mustbe":"<10"},"variables":{"x":2,"y":2,"z":2},"functions":{
           "same":{"scope":["x","y"],"costs":[0,10,10,0]},"x0":{"scope":["x"],"costs":[0,10]},
@@ -80,7 +110,7 @@ TEST(SolveCommand, AnInfeasibleNetworkIsAnAnswerWithItsConflict) {
   EXPECT_EQ(found["conflict"].size(), 3U);
 }
 
-TEST(SolveCommand, CostsBelowTheLimitOrNothing) {
+TEST(SolveNetworkCommand, CostsBelowTheLimitOrNothing) {
   const ProcessResult result = solve(
       R"({"problem":{"name":"p","mustbe":"<5"},"variables":{"x":2},"functions":{
           "f":{"scope":["x"],"costs":[3,4]},"c":{"scope":[],"costs":[1]},
@@ -89,7 +119,7 @@ TEST(SolveCommand, CostsBelowTheLimitOrNothing) {
   EXPECT_NE(result.out.find("infeasible: "), std::string::npos) << result.out;
 }
 
-TEST(SolveCommand, MessagesNameThePlaceAndWhatIsValid) {
+TEST(SolveNetworkCommand, MessagesNameThePlaceAndWhatIsValid) {
   const auto with = [](const std::string& from, const std::string& to) {
     return error_of(replaced(kProblem, from, to));
   };

@@ -1,31 +1,31 @@
-// What all commands share: common options, output, and the shape of a command.
+// One run of a command: the options that all commands share, and where results go.
 //
-// A command is one file in runner/commands/ with one function add_<name>_command(app, session) and
-// its row in main.cpp's table. Its callback reads, computes, prints through the session and may set
-// session.exit_code; it throws on bad input.
-//
-// Exit codes: 0 done; 1 a gate said no; 2 usage; 3 bad input; 4 the environment lacks something; 5
-// a bug.
+// A command's function reads, computes and prints through the session, and may set
+// session.exit_code. It throws on bad input (costmodel/base/error.h); main.cpp turns what is thrown
+// into exit codes.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <cstdint>
 #include <iosfwd>
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "costmodel/base/error.h"
-#include "runner/config/configs.h"
 
 namespace shardlab {
+
+class Command;
+class CommandOption;
+class ConfigStore;
 
 enum ExitCode : int {
   kDone = 0,
   kGateSaidNo = 1,
-  kUsage = 2,
-  kBadInput = 3,
-  kNoEnvironment = 4,
+  kUsage = 2,          // the command line is wrong
+  kBadInput = 3,       // a file is wrong
+  kNoEnvironment = 4,  // no GPU, no NCCL, no space on the disk, ...
   kBug = 5
 };
 
@@ -33,7 +33,7 @@ struct Session {
   // Common options.
   std::string format = "text";
   std::string out;
-  bool summary = false;  // of commands that write reports
+  bool summary = false;  // only commands that write reports have it
   std::uint64_t seed = 0;
   int jobs = 0;  // 0: one per core
   bool quiet = false;
@@ -57,9 +57,9 @@ struct Session {
   void print(const std::string& text) const;
 };
 
-// --format, --quiet, --no-timing, --seed, --jobs, --set.
-void add_common_options(CLI::App& app, Session& session);
-CLI::Option* add_topology_option(CLI::App& app, Session& session);
+// --format, --seed, --jobs, --set, --quiet, --no-timing.
+void add_common_options(const Command& command, Session& session);
+CommandOption add_topology_option(const Command& command, Session& session);
 
 // A parse of one option's text form; the message of a TextError gets the option's name in front.
 template <class Parse>
@@ -70,16 +70,5 @@ auto parse_option(std::string_view option, Parse&& parse) -> decltype(parse()) {
     throw InputError(std::string(option) + ": " + error.what());
   }
 }
-
-// Checks of an option's value, for ->check(): what was found and what is valid.
-[[nodiscard]] CLI::Validator one_of(std::vector<std::string> words);
-[[nodiscard]] CLI::Validator integer_from(std::int64_t min, std::uint64_t max);
-[[nodiscard]] CLI::Validator number_from(double min, double max);
-[[nodiscard]] CLI::Validator not_empty();
-
-struct CommandRow {
-  std::string_view name;
-  void (*add)(CLI::App& app, Session& session);
-};
 
 }  // namespace shardlab

@@ -1,0 +1,29 @@
+// shardlab solve-network: the cheapest assignment of a cost-function network, with its proof.
+#include "runner/solve/solve_network.h"
+
+#include <memory>
+
+#include "runner/commands/commands.h"
+
+namespace shardlab {
+
+void add_solve_network_command(const Command& root, Session& session) {
+  auto arguments = std::make_shared<SolveNetworkArguments>();
+  const Command command =
+      root.subcommand("solve-network",
+                      "the cheapest assignment of a cost-function network, with its proof\n"
+                      "  shardlab solve-network network.cfn --margins");
+  command.option("file", arguments->file, "a network in toulbar2's JSON format (.cfn)").required();
+  command.flag("--margins", arguments->margins,
+               "how much dearer the best with another value is, per variable; count optima");
+  command.option("--best", arguments->best, "this many different assignments")
+      .check(integer_from(1, 100000))
+      .show_default();
+  add_common_options(command, session);
+  command.runs([arguments, &session] {
+    session.expect_no_sets("solve-network");
+    solve_network(*arguments, session);
+  });
+}
+
+}  // namespace shardlab

@@ -1,0 +1,103 @@
+// How a command declares its options. This is a thin layer over CLI11, so that only the files that
+// parse a command line compile that library (CLI11 2.1 costs every file that includes it seconds).
+//
+//   Command command = root.subcommand("plan", "plan and price one redistribution\n  shardlab plan ...");
+//   command.option("--mesh", mesh, "8x8, or dp=8,tp=8").required();
+//   command.option("--rank", rank, "whose shapes to show").check(integer_from(0, 63)).show_default();
+//   command.flag("--all", all, "list every question");
+//   command.runs([&] { ... });
+//
+// A name without dashes declares a positional argument. Variables are kept by reference: they hold
+// the default until the command line has been parsed, and must live until the command has run.
+// Throws nothing of its own; usage.h says what a command line got wrong.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "costmodel/base/enum_names.h"
+
+namespace CLI {
+class App;
+class Option;
+}  // namespace CLI
+
+namespace shardlab {
+
+// What an option accepts.
+struct ValueCheck {
+  // Says what is wrong with a value, and what is valid; empty for a good one.
+  std::function<std::string(const std::string&)> problem;
+  std::string valid;  // for the help: "{text,json}" or "[0 to 1024]"
+};
+
+[[nodiscard]] ValueCheck one_of(std::vector<std::string> words);
+[[nodiscard]] ValueCheck integer_from(std::int64_t min, std::uint64_t max);
+[[nodiscard]] ValueCheck number_from(double min, double max);
+[[nodiscard]] ValueCheck not_empty();
+
+// The names of an enumeration (costmodel/base/enum_names.h).
+template <class Enum>
+[[nodiscard]] ValueCheck one_of() {
+  const std::vector<std::string_view> names = all_names<Enum>();
+  return one_of(std::vector<std::string>(names.begin(), names.end()));
+}
+
+// A declared option: a handle that may be copied, valid as long as the command.
+class CommandOption {
+ public:
+  explicit CommandOption(CLI::Option* option) : option_(option) {}
+
+  CommandOption required(bool is_required = true) const;
+  CommandOption check(ValueCheck check) const;
+  CommandOption show_default() const;     // in the help: what the variable holds now
+  CommandOption repeatable() const;       // may be given several times, with one value each
+  CommandOption comma_separated() const;  // one value may be several words
+  CommandOption hidden() const;           // not in the help
+
+  // Whether the command line had it. Assumes that it has been parsed.
+  [[nodiscard]] bool is_given() const;
+  [[nodiscard]] std::string name() const;
+
+ private:
+  CLI::Option* option_;
+};
+
+// A command, or the whole program (command_line.cpp): a handle that may be copied.
+class Command {
+ public:
+  explicit Command(CLI::App* app) : app_(app) {}
+
+  // `help`: what the command does and, on lines of their own, examples.
+  [[nodiscard]] Command subcommand(const std::string& name, const std::string& help) const;
+
+  CommandOption option(const std::string& name, std::string& value, const std::string& help) const;
+  CommandOption option(const std::string& name, double& value, const std::string& help) const;
+  CommandOption option(const std::string& name, int& value, const std::string& help) const;
+  CommandOption option(const std::string& name, std::int64_t& value, const std::string& help) const;
+  CommandOption option(const std::string& name, std::uint64_t& value,
+                       const std::string& help) const;
+  CommandOption option(const std::string& name, std::vector<std::string>& values,
+                       const std::string& help) const;
+  CommandOption option(const std::string& name, std::optional<std::int64_t>& value,
+                       const std::string& help) const;
+  CommandOption option(const std::string& name, std::optional<std::uint64_t>& value,
+                       const std::string& help) const;
+  CommandOption option(const std::string& name, std::optional<double>& value,
+                       const std::string& help) const;
+  CommandOption flag(const std::string& name, bool& value, const std::string& help) const;
+
+  // An option that was declared before.
+  [[nodiscard]] CommandOption declared(const std::string& name) const;
+
+  // What the command does once its options hold what was typed.
+  void runs(std::function<void()> action) const;
+
+ private:
+  CLI::App* app_;
+};
+
+}  // namespace shardlab

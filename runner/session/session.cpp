@@ -1,0 +1,92 @@
+#include "runner/session/session.h"
+
+#include <algorithm>
+#include <iostream>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "runner/config/configs.h"
+#include "runner/session/command.h"
+
+namespace shardlab {
+namespace {
+
+std::ostream& stream_of(const Session& session) {
+  return session.results == nullptr ? std::cout : *session.results;
+}
+
+}  // namespace
+
+ConfigStore Session::experiment_store() const {
+  std::vector<Override> overrides;
+  for (const std::string& text : sets) overrides.push_back(Override::parse(text));
+  return ConfigStore(configs_root(), std::move(overrides));
+}
+
+ConfigStore Session::store() const {
+  ConfigStore store = experiment_store();
+  for (const Override& change : store.overrides()) {
+    if (change.target == "experiment") {
+      throw InputError("--set " + change.text +
+                       ": this command reads no experiment; valid: topology, stack");
+    }
+  }
+  return store;
+}
+
+ConfigStore Session::topology_store() const {
+  ConfigStore store = experiment_store();
+  for (const Override& change : store.overrides()) {
+    if (change.target != "topology") {
+      throw InputError("--set " + change.text + ": this command reads no " + change.target +
+                       "; valid: topology");
+    }
+  }
+  return store;
+}
+
+void Session::expect_no_sets(std::string_view command) const {
+  if (sets.empty()) return;
+  throw InputError("--set " + sets[0] + ": " + std::string(command) +
+                   " reads no configuration; valid: leave it out");
+}
+
+int Session::threads() const {
+  if (jobs > 0) return jobs;
+  return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+}
+
+void Session::print(const nlohmann::json& document) const {
+  stream_of(*this) << document.dump(2, ' ', false, nlohmann::json::error_handler_t::replace)
+                   << "\n";
+}
+
+void Session::print(const std::string& text) const { stream_of(*this) << text; }
+
+void add_common_options(const Command& command, Session& session) {
+  command.option("--format", session.format, "text for eyes, or json: exactly one document")
+      .check(one_of({"text", "json"}))
+      .show_default();
+  command.option("--seed", session.seed, "seed of everything random")
+      .check(integer_from(0, std::numeric_limits<std::uint64_t>::max()))
+      .show_default();
+  command
+      .option("--jobs", session.jobs,
+              "threads; 0: one per core. The result is the same for any number")
+      .check(integer_from(0, 1024))
+      .show_default();
+  command
+      .option(
+          "--set", session.sets,
+          "PATH=VALUE, once per change: devices_per_host=1 (topology), stack.planner=graph, ...")
+      .repeatable();
+  command.flag("--quiet", session.quiet, "no progress on stderr");
+  command.flag("--no-timing", session.no_timing, "leave clock readings out of the result");
+}
+
+CommandOption add_topology_option(const Command& command, Session& session) {
+  return command.option("--topology", session.topology, "shipped name or path").show_default();
+}
+
+}  // namespace shardlab

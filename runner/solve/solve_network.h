@@ -1,0 +1,22 @@
+// `shardlab solve-network FILE`, and `shardlab solve --problem FILE`: the cheapest assignment of a
+// cost-function network, with its proof. A network has variables, their values and costs; nothing of
+// programs, meshes or layouts.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "runner/session/session.h"
+
+namespace shardlab {
+
+struct SolveNetworkArguments {
+  std::string file;        // toulbar2's JSON format (.cfn)
+  bool margins = false;    // how much dearer the best with another value is, per variable
+  std::uint64_t best = 1;  // this many different assignments
+};
+
+// Prints the answer; exit code 1 when no assignment heeds all constraints.
+void solve_network(const SolveNetworkArguments& arguments, Session& session);
+
+}  // namespace shardlab
