@@ -10,27 +10,18 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
-#include <string>
 #include <vector>
 
+#include "reports/records/invariant_result.h"
 #include "strategies/select/stack.h"
 
 namespace shardlab {
 
-struct InvariantCheck {
-  std::string name;
-  std::int64_t checked = 0;
-  std::int64_t violated = 0;
-  // The largest violation relative to the fair price (absolute where that is 0).
-  std::string witness;
-  double amount_us = 0.0;
-  std::optional<double> amount_percent;
-};
-
-// `samples` per invariant. Impossible prices are skipped, not counted.
-[[nodiscard]] std::vector<InvariantCheck> check_invariants(const Stack& stack,
-                                                           const Topology& topology,
-                                                           std::uint64_t seed, int samples);
+// Checks `samples` cases per invariant. Impossible prices are skipped and not counted. The worst case
+// is the one of the largest violation relative to the fair price (absolute where that is 0).
+[[nodiscard]] std::vector<reports::InvariantResult> check_invariants(const Stack& stack,
+                                                                     const Topology& topology,
+                                                                     std::uint64_t seed,
+                                                                     int samples);
 
 }  // namespace shardlab
