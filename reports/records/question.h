@@ -41,6 +41,7 @@ struct StackAnswer {
   std::string impossible;
   std::optional<double> reference_us;
   std::string reference_impossible;
+  std::optional<double> reference_kernel_us;
   std::string cannot_run;
   std::optional<PriceBasis> basis;
   std::int64_t ties = 1;
@@ -104,6 +105,8 @@ struct Fields<reports::StackAnswer> {
       field("margin_us", &Self::margin_us, "to the best different price"),
       field("kendall_tau", &Self::kendall_tau,
             "tau-b of the prices of its candidates against the reference's"),
+      optional_field("reference_kernel_us", &Self::reference_kernel_us,
+                     "of reference_us, the op's own kernel; older records have none"),
       optional_field("cannot_run", &Self::cannot_run, "the step that no collective does"),
       optional_field("rests_on", &Self::basis, "of reference_us"),
       optional_field("detail", &Self::detail, "of the baseline and of who decides otherwise"));

@@ -45,7 +45,11 @@ void keep_best(reports::BestChoice& best, const Answer& answer) {
 // The price and the reason why there is none exclude each other, and what is told of a choice is
 // told of one that has a price.
 void settle(Answer& answer) {
-  if (answer.reference_us) answer.reference_impossible.clear();
+  if (answer.reference_us) {
+    answer.reference_impossible.clear();
+  } else {
+    answer.reference_kernel_us.reset();
+  }
   if (answer.price_us) {
     answer.impossible.clear();
     return;
@@ -144,6 +148,7 @@ void Questionnaire::ask_plan(const Question& question, QuestionResult& result) {
     const bool planned = !plan.steps.empty() || plan.impossible.empty();
     const Plan repriced = reference.repriced(plan);
     const Price judged = planned ? repriced.executed_price() : Price::make_impossible("no plan");
+    answer.reference_kernel_us = 0.0;
     set_reference(answer, judged.total.value(), std::string(judged.impossible));
     if (answer.reference_us) answer.basis = basis_of(repriced);
     keep_best(result.best, answer);
@@ -196,8 +201,9 @@ Answer Questionnaire::select_answer(StackEvaluator& stack, const Expansion& expa
       reason = "input " + std::to_string(i) + ": " + std::string(price.impossible);
     }
   }
-  judged +=
+  answer.reference_kernel_us =
       reference_->compute_us(rule, call, mesh, decision.choice.inputs, decision.choice.outputs);
+  judged += *answer.reference_kernel_us;
   set_reference(answer, judged, reason);
   if (!answer.reference_us) answer.basis.reset();
   return answer;
@@ -300,6 +306,7 @@ void Questionnaire::ask_foreach(const OpCall& call, const DeviceMesh& mesh,
       whole.price_us = sum(whole.price_us, more.price_us);
       if (whole.impossible.empty()) whole.impossible = more.impossible;
       whole.reference_us = sum(whole.reference_us, more.reference_us);
+      whole.reference_kernel_us = sum(whole.reference_kernel_us, more.reference_kernel_us);
       if (whole.reference_impossible.empty())
         whole.reference_impossible = more.reference_impossible;
       if (whole.cannot_run.empty()) whole.cannot_run = more.cannot_run;
