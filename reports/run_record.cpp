@@ -19,7 +19,7 @@ using nlohmann::ordered_json;
 
 constexpr std::string_view kKinds = "compare, ties, validate, solve, simulate";
 
-// The elements of these arrays, which are long, have a line each.
+// Writes each key of the result; arrays are long, and each of their elements has a line of its own.
 void write_result(const json& result, JsonObjectText& text) {
   for (const auto& item : result.items()) {
     if (!item.value().is_array()) {

@@ -13,7 +13,7 @@ namespace {
 
 using namespace reports;
 
-// More rows than these are not even prepared; every flip stands in report.json.
+// Rows beyond these are not even prepared. Every flip stands in report.json.
 constexpr std::size_t kMostRows = 24000;
 constexpr std::size_t kMostDetails = 4000;
 constexpr const char* kNotJudged = "not judged";
@@ -34,7 +34,7 @@ std::string gain_note(const Flip& flip) {
   if (!flip.gain_us) {
     return flip.verdict == Verdict::kBetter ? "the baseline's cannot run" : "cannot run";
   }
-  // What is not zero must not look like zero.
+  // A gain that is not zero must not look like zero.
   const int digits = std::abs(*flip.gain_us) < 0.005 ? 6 : 2;
   return signed_fixed(*flip.gain_us, digits) + " us";
 }
@@ -82,13 +82,13 @@ std::string flips_first(const RecordQuestion& question, const AnswerDetail& deta
                             : "not looked for: other flips gain or lose more";
 }
 
-// What of a price is neither latency nor transfer nor kernel: local work of redistributing, waiting
-// for stragglers, a stack's fixed charge for every transition.
+// The part of a price that is neither latency nor transfer nor kernel: local work of redistributing,
+// waiting for stragglers, and a stack's fixed charge for every transition.
 std::optional<double> rest_of(const std::optional<double>& total_us,
                               const std::optional<PartsOfPrice>& parts, double kernel_us) {
   if (!total_us || !parts) return std::nullopt;
   const double rest = *total_us - parts->latency_us - parts->transfer_us - kernel_us;
-  // Sums of rounded parts: what is left of them is not a part.
+  // The parts are rounded: a remainder this small is rounding and no part of the price.
   return std::abs(rest) < 1e-9 * std::abs(*total_us) ? 0.0 : rest;
 }
 
@@ -119,7 +119,7 @@ void add_steps(const std::string& stack, const AnswerDetail& detail, std::vector
   }
 }
 
-// "groups that ref has measured", or what of all choices it has not.
+// "groups that ref has measured", or the groups of the choices that it has not measured.
 std::string rests_on_text(const ComparisonRecord& record, const Flip& flip) {
   if (!flip.basis) return "";
   switch (*flip.basis) {

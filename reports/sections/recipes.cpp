@@ -66,7 +66,8 @@ Table misfit_table(const std::vector<RecipeCost>& recipes) {
   return table;
 }
 
-// The walks without looking ahead, from where each recipe's best plan has parameters and inputs.
+// The walks without looking ahead. Each starts with parameters and inputs where the recipe's best plan
+// has them.
 Table greedy_table(const std::vector<RecipeCost>& recipes) {
   Table table;
   table.caption = "Without looking ahead, from the layouts of the sources";
