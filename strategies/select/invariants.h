@@ -10,28 +10,19 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
-#include <string>
 #include <vector>
 
+#include "reports/records/invariant_result.h"
 #include "strategies/select/stack.h"
 
 namespace shardlab {
 
-struct InvariantCheck {
-  std::string name;
-  std::int64_t checked = 0;
-  std::int64_t violated = 0;
-  // The largest violation relative to the fair price (absolute where that is 0).
-  std::string witness;
-  double amount_us = 0.0;
-  std::optional<double> amount_percent;
-};
-
-// Draws `samples` cases for each invariant. Cases with impossible prices are skipped and not
-// counted.
-[[nodiscard]] std::vector<InvariantCheck> check_invariants(const Stack& stack,
-                                                           const Topology& topology,
-                                                           std::uint64_t seed, int samples);
+// Draws `samples` cases for each invariant. Cases with impossible prices are skipped and not counted.
+// The worst case is the one whose violation is the largest relative to the fair price (absolute where
+// that price is 0).
+[[nodiscard]] std::vector<reports::InvariantResult> check_invariants(const Stack& stack,
+                                                                     const Topology& topology,
+                                                                     std::uint64_t seed,
+                                                                     int samples);
 
 }  // namespace shardlab
