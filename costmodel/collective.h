@@ -51,7 +51,7 @@ struct GroupSpan {
   std::int64_t ranks_per_host = 1;  // ranks / hosts, at least 1
   std::int64_t extent = 1;  // ranks from the first to the last member, at most, both included
   // Product of the sizes of this mesh dim and of all dims inside it: what DTensor compares with the
-  // number of devices per host (dtensor-semantics: the walk from the last mesh dim).
+  // number of devices per host (docs/semantics.md, "How long a collective takes").
   std::int64_t walk = 1;
 
   friend bool operator==(const GroupSpan&, const GroupSpan&) = default;

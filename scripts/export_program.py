@@ -41,7 +41,7 @@ DTYPES = {
     torch.uint64: "u64",
     torch.complex64: "c64",
 }
-# Ops that stay whole, beside those without a decomposition (autoparallel.md 1.1).
+# Ops that stay whole, beside those without a decomposition (docs/autoparallel.md, "The graph").
 WHOLE = (
     "embedding_dense_backward",
     "_softmax",

@@ -6,7 +6,7 @@
 //
 // Tensors are given and returned in order of the group rank. A result that all members share is
 // returned once. Padding is PyTorch's: every shard is padded to the longest one, sent, and cut to
-// the size that chunk semantics give its group rank (dtensor-semantics 4). Where shards really have
+// the size that chunk semantics give its group rank (sim/tensor_spec.h). Where shards really have
 // other sizes (an all-gather merged over uneven shards, pytorch/pytorch#194457), rows get lost and
 // zeros of the padding come instead, as they do there.
 //

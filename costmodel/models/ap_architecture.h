@@ -1,6 +1,6 @@
 // The GPU generations that AutoParallel's constants know, and which of them a topology is.
-// Source: meta-pytorch/autoparallel at a54c252 (autoparallel.md 5.1). There the name of the device
-// decides; here the dense bf16 rate does, so that every topology has one.
+// Source: meta-pytorch/autoparallel at a54c252 (docs/autoparallel.md, "The price of a kernel"). There
+// the name of the device decides; here the dense bf16 rate does, so that every topology has one.
 #pragma once
 
 #include <optional>

@@ -5,7 +5,8 @@
 //   b    full_bytes in GiB, divided by GB/s        hops  n-1, all_reduce 2(n-1)
 //   The mesh dim is between hosts once its walk product exceeds the devices of an NVLink domain.
 // Source: meta-pytorch/autoparallel at a54c252, cost_models/collective_runtime_estimation.py, restated
-// in autoparallel.md 3.2. Valid: what AutoParallel decides without a topology. Status: ported.
+// in docs/autoparallel.md, "The price of a collective". Valid: what AutoParallel decides without a
+// topology. Status: ported.
 #include <cmath>
 
 #include "costmodel/registry.h"

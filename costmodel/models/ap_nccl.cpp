@@ -9,9 +9,10 @@
 // Origin of each table: N NCCL's tuning source as the port carries it; L read from tuning logs of
 // NCCL 2.27.5 on H100 with NVSwitch; E fitted by the authors to nccl-tests on such machines; G the
 // authors' guess, not measured.
-// Source: meta-pytorch/autoparallel at a54c252, autoparallel/cost_models/nccl_cost_model.py, restated
-// in autoparallel.md 5. Status: ported; equal to its golden points to 1e-12 relative. All figures of
-// Blackwell and of A100 on several nodes are not validated by their authors.
+// Source: meta-pytorch/autoparallel at a54c252, autoparallel/cost_models/nccl_cost_model.py, outlined
+// in docs/autoparallel.md, "The price of a collective". Status: ported; equal to its golden points to
+// 1e-12 relative. The authors validated neither the figures of Blackwell nor those of A100 on several
+// nodes.
 #include "costmodel/models/ap_nccl.h"
 
 #include <algorithm>

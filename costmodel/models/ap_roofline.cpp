@@ -8,8 +8,8 @@
 // integer halves of the sheet's sparse ones. AutoParallel refuses dtypes and devices that its table
 // lacks; here they take the row's f32 rate and the nearest generation.
 // Source: meta-pytorch/autoparallel at a54c252, cost_models/compute_estimation.py, restated in
-// autoparallel.md 3.1. Valid: what AutoParallel decides. Status: ported; equal to its golden records
-// to 1e-12 relative.
+// docs/autoparallel.md, "The price of a kernel". Valid: what AutoParallel decides. Status: ported;
+// equal to its golden records to 1e-12 relative.
 #include <algorithm>
 
 #include "costmodel/base/index.h"

@@ -8,7 +8,7 @@
 // and one tensor up to the first cast, if that one narrows. From a gradient it goes back through nodes
 // that read one tensor; the cast nearest the gradient, if it widens, and what lies before it are silent.
 // Source: meta-pytorch/autoparallel at a54c252 (its constraints fwd_param_dtype and grad_reduce_dtype),
-// restated in autoparallel.md 4.
+// restated in docs/autoparallel.md, "Constraints".
 #pragma once
 
 #include <vector>

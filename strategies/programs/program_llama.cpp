@@ -1,10 +1,10 @@
 // The LLaMA3 training step: RMS norms, rotary positions, grouped queries, flash attention and a gated
 // feed-forward layer. With 8B's widths the graph is AutoParallel's of its LLaMA3-8B example, node by
 // node: names, order, shapes and strides.
-// Source: meta-pytorch/autoparallel at a54c252 (examples/example_llama3.py, its traced graph restated in
-// autoparallel.md 1); the model: Dubey et al. 2024. Status: derived, equal to the traced graphs. Labels are
-// the module names of Meta's model (llama3/llama/model.py); h is the sum behind the attention, X.weight.grad
-// the product that a weight's gradient is.
+// Source: meta-pytorch/autoparallel at a54c252 (examples/example_llama3.py, whose traced graph
+// docs/autoparallel.md describes under "The graph"); the model: Dubey et al. 2024. Status: derived, equal
+// to the traced graphs. Labels are the module names of Meta's model (llama3/llama/model.py); h is the sum
+// behind the attention, and X.weight.grad the product that is the gradient of a weight.
 #include <algorithm>
 #include <optional>
 #include <utility>

@@ -10,7 +10,8 @@
 // A table is priced once for every distinct (tensor, layouts to come from, layouts to go to), whatever
 // the number of layers. The objective of an assignment is the sum of the kernels of all nodes, of the
 // communication of all edges and of the stack's transition_us for each edge whose ends' layouts differ.
-// Source: meta-pytorch/autoparallel at a54c252 (its optimizer's objective), restated in autoparallel.md 3.
+// Source: meta-pytorch/autoparallel at a54c252 (its optimizer's objective), restated in
+// docs/autoparallel.md, "The objective".
 // With the stack ap-nccl equal to its costs to 1e-12 relative.
 #pragma once
 

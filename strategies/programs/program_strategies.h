@@ -14,8 +14,8 @@
 // the op's own filter says so. Parameters, inputs and aliases have every layout without partials; casts
 // and views keep the layouts that their producer may have; an op without a rule replicates, which
 // `notes` tells.
-// Source: meta-pytorch/autoparallel at a54c252, restated in autoparallel.md 2; --strided: its pull
-// request 429. Status: equal to its lists for LLaMA3-8B, row by row.
+// Source: meta-pytorch/autoparallel at a54c252, restated in docs/autoparallel.md, "Strategies";
+// --strided: its pull request 429. Status: equal to its lists for LLaMA3-8B, row by row.
 #pragma once
 
 #include <cstdint>

@@ -16,8 +16,9 @@
 //                                                    gradient, nor from there: it is reduced wide
 //   budgets                                          weights of values, and the most that they sum to
 // Domains and tables are shared: 32 equal layers need no more of them than two.
-// Source: meta-pytorch/autoparallel at a54c252 (optimize_sharding.py), restated in autoparallel.md 4. It
-// ties the flow of a node's first argument only; here every argument is tied.
+// Source: meta-pytorch/autoparallel at a54c252 (optimize_sharding.py), restated in
+// docs/autoparallel.md, "Constraints". It ties the flow of a node's first argument only; here every
+// argument is tied.
 #pragma once
 
 #include <cstdint>

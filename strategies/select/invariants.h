@@ -5,8 +5,8 @@
 //   monotone_bandwidth   twice the bandwidth of every link costs no more
 //   zero_same_layout     cost(A,A) == 0
 //   reduce_scatter_le_all_reduce   P->S(d) costs no more than P->R on one mesh dim
-// Comparisons allow 1e-9 relative, for sums in another order. Source: dtensor-semantics 6.7;
-// pytorch/pytorch#169439.
+// Comparisons allow 1e-9 relative, for sums in another order. Source: pytorch/pytorch#169439 (the
+// triangle); docs/semantics.md, "What a cost should satisfy".
 #pragma once
 
 #include <cstdint>

@@ -5,7 +5,7 @@
 // An alias is a free choice of placements; a cast keeps what it gets; products take no partials in
 // einsum form.
 // Source: meta-pytorch/autoparallel at a54c252 (propagation_rules.py, dtensor_extension.py), restated in
-// autoparallel.md 2; equal to the strategy lists that it makes of LLaMA3-8B.
+// docs/autoparallel.md, "Strategies"; equal to the strategy lists that it makes of LLaMA3-8B.
 #include <algorithm>
 
 #include "costmodel/base/error.h"

@@ -115,7 +115,7 @@ TEST(Distribute, RefusesWhatHasNoData) {
                    "NP(2) of i32 does not exist: no reduction of that type");
 }
 
-// dtensor-semantics 2.6: norms add as powers.
+// Norms add as powers: docs/semantics.md, "Placements".
 TEST(NormPartials, ReduceAsPowers) {
   const Executor executor = executor_on("4");
   const PlanStep reduce = step_of("NP(2)", "R", 0, "R", 1);

@@ -1,4 +1,4 @@
-// Shard order <-> strided shards (dtensor-semantics 3.2).
+// Shard orders written as strided shards, and back.
 #include <gtest/gtest.h>
 
 #include "sim/tensor_spec.h"

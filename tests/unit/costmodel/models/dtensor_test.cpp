@@ -1,4 +1,4 @@
-// The model dtensor against published figures (dtensor-semantics section 11), to the last digit.
+// The model dtensor against figures that were computed independently of it, to the last digit.
 #include <gtest/gtest.h>
 
 #include "costmodel/base/text.h"

@@ -161,7 +161,8 @@ TEST(Graph, LogicalShapesApplyAllOtherShards) {
   EXPECT_EQ(plan.steps[3].logical_shape, (Shape{8, 4}));
 }
 
-// limits-and-formats 2a: states = sum over k of C(n,k) 2^(n-k) k! C(k+d-1,d-1).
+// How many layouts n mesh dims and d tensor dims have, where a mesh dim that does not shard is R or P:
+//   states = sum over k of C(n,k) 2^(n-k) k! C(k+d-1,d-1)
 struct StateCount {
   const char* mesh;
   int tensor_dims;

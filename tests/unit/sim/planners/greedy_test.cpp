@@ -1,5 +1,5 @@
-// The greedy planner: the shapes of its plans (dtensor-semantics 5.2; regressions R05, R17, R37,
-// R45).
+// The greedy planner: the shapes of its plans (docs/semantics.md, "The greedy planner"; regressions
+// R05, R17, R37, R45).
 #include "sim/planners/greedy.h"
 
 #include <gtest/gtest.h>

@@ -160,7 +160,7 @@ TEST(ProgramStrategies, MeshesOfThreeAndFourDims) {
     most = std::max<std::size_t>(most, three.of(n).rows);
     sum += three.of(n).rows;
   }
-  EXPECT_EQ(most, 639U);  // as AutoParallel counts them: autoparallel.md 1.2
+  EXPECT_EQ(most, 639U);  // as AutoParallel counts them: docs/autoparallel.md, "Strategies"
   EXPECT_NEAR(sum / static_cast<double>(program.nodes.size()), 142.0, 0.5);
   const ProgramStrategies four = enumerate_strategies(program, DeviceMesh::parse("2x2x2x8"));
   EXPECT_GT(four.of(program.find("add_1").value()).rows, 639U);
