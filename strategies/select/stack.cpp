@@ -183,7 +183,7 @@ nlohmann::json Stack::to_json() const {
           {"name", name},
           {"title", title},
           {"source", source},
-          {"rules", to_string(rules)},
+          {"rules", name_of(rules)},
           {"transitions", json_of(*redistribution.semantics)},
           {"planner", word_of(redistribution.planner, kPlanners)},
           {"merge", word_of(redistribution.merge, kMerges)},

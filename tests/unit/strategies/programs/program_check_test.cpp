@@ -42,10 +42,10 @@ TEST_P(BadNodes, AreRefusedUnderEveryRuleSet) {
   const Program program = program_of(GetParam().node);
   for (const RuleSet rules : {kAutoParallel, RuleSet(Release::k2_13), kShardlab}) {
     EXPECT_EQ(refusal_of(program, rules), std::string("node h: ") + GetParam().message)
-        << to_string(rules);
+        << name_of(rules);
     try {
       static_cast<void>(enumerate_strategies(program, DeviceMesh::parse("2x4"), {.rules = rules}));
-      ADD_FAILURE() << to_string(rules);
+      ADD_FAILURE() << name_of(rules);
     } catch (const NodeError& error) {
       EXPECT_EQ(error.what(), std::string("node h: ") + GetParam().message);
       EXPECT_EQ(error.pointer(), "/nodes/2");
@@ -175,7 +175,7 @@ TEST(ProgramCheck, BuiltInProgramsAreRightUnderEveryRuleSet) {
   for (const BuiltInProgram& program : all_built_in_programs()) {
     for (const RuleSet rules : {kAutoParallel, RuleSet(Release::k2_13), kShardlab}) {
       EXPECT_NO_THROW(check_program(program.make({.layers = 1}), rules))
-          << program.name << " " << to_string(rules);
+          << program.name << " " << name_of(rules);
     }
   }
 }
