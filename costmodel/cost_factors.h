@@ -1,5 +1,5 @@
-// What-if factors on the parameters of any model: what would prices be if every latency were f times
-// as long, every bandwidth f times as large, or the launch floor of kernels f times as high?
+// What-if factors on the parameters of any model: what would prices be if every latency were f
+// times as long, every bandwidth f times as large, or the launch floor of kernels f times as high?
 //
 //   CostFactors factors;
 //   const auto model = with_factors(make_collective_model(choice, topology), factors);
@@ -29,8 +29,8 @@ struct CostFactors {
 [[nodiscard]] std::unique_ptr<CostModel> with_factors(std::unique_ptr<CostModel> model,
                                                       const CostFactors& factors);
 
-// A compute model under CostFactors::launch: a kernel takes max(launch * floor, what it takes without
-// a floor).
+// A compute model under CostFactors::launch: a kernel takes max(launch * floor, what it takes
+// without a floor).
 class FlooredKernels final : public ComputeModel {
  public:
   FlooredKernels(const ModelChoice& choice, const Topology& topology, const CostFactors& factors);

@@ -1,5 +1,5 @@
-// Chakra execution traces as JSON: the JSON form that protocol buffers define for GlobalMetadata and
-// the Nodes, as Chakra's jsonizer writes it.
+// Chakra execution traces as JSON: the JSON form that protocol buffers define for GlobalMetadata
+// and the Nodes, as Chakra's jsonizer writes it.
 //
 //   [{"version": "0.0.4"},
 //    {"id": "3", "name": "all_gather", "type": "COMM_COLL_NODE", "dataDeps": ["1", "2"],
@@ -16,7 +16,8 @@
 // parser of protocol buffers: a key that the schema lacks is an error.
 //
 // Source: mlcommons/chakra, src/jsonizer (both forms), schema/protobuf/et_def.proto; protobuf.dev,
-// "ProtoJSON Format". Throws ConfigError with the file, the pointer, what was found and what is valid.
+// "ProtoJSON Format". Throws ConfigError with the file, the pointer, what was found and what is
+// valid.
 #pragma once
 
 #include <nlohmann/json.hpp>

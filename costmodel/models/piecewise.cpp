@@ -1,5 +1,5 @@
-// Curves fitted to measurements, one per collective and group: a latency floor, a bend, a plateau, and
-// kinks where the protocol changes.
+// Curves fitted to measurements, one per collective and group: a latency floor, a bend, a plateau,
+// and kinks where the protocol changes.
 //
 //   rows: {"collective", "ranks", "hosts", "latency_us", "bandwidth_gb_per_s", "sharpness",
 //          "kinks": [[bytes, factor], ...]}
