@@ -3,10 +3,10 @@
 //
 //   ln t(S) = ln a + phi(ln S - ln(a b)) + kinks(ln S)
 //   phi(u) = ln(1 + e^(p u)) / p + shape(u)
-//   S the full_bytes of the collective; t its time in us; a what an empty message takes, in us; b the
-//   bandwidth of a huge message, in bytes/us; p the sharpness of the bend; shape the mean departure of
-//   measured curves from that bend; kinks straight lines in (ln S, ln t) between the points of one
-//   curve, level beyond the outermost points
+//   S the full_bytes of the collective; t its time in us; a what an empty message takes, in us; b
+//   the bandwidth of a huge message, in bytes/us; p the sharpness of the bend; shape the mean
+//   departure of measured curves from that bend; kinks straight lines in (ln S, ln t) between the
+//   points of one curve, level beyond the outermost points
 // Source: the bend is the p-norm of the two asymptotes. p = 1 is Hockney's straight line; p = 1/2
 // is optimal pipelining, (sqrt(a) + sqrt(S/b))^2. The shapes are fitted to configs/measurements:
 // they are the mean residuals of the smooth bend by u, over all healthy sets of at least 12 rows,

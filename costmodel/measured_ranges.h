@@ -2,8 +2,8 @@
 // for.
 //
 //   const MeasuredRanges measured(model->measured());
-//   measured.gap({Collective::kAllGather, 1 << 20, {.ranks = 8}})    // nothing: it was measured
-//   measured.gap(query)->text()                     // "all_gather of 8 ranks on 1 host below 32 MiB"
+//   measured.gap({Collective::kAllGather, 1 << 20, {.ranks = 8}})   // nothing: it was measured
+//   measured.gap(query)->text()                    // "all_gather of 8 ranks on 1 host below 32 MiB"
 //
 // A query was measured where there are rows for the same collective among as many ranks on as many
 // hosts, at sizes from the smallest of these rows to the largest, both included. Between two rows a

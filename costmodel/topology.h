@@ -13,7 +13,7 @@
 //   host           the devices of one host
 //   domain         the devices of one scale-up (NVLink) domain
 //   rail           devices at the same position on their hosts, within `devices` consecutive ranks
-//   all            all ranks, through the spine, at the file's bandwidth divided by `oversubscription`
+//   all            all ranks, through the spine; the file's bandwidth over its `oversubscription`
 #pragma once
 
 #include <array>

@@ -4,7 +4,8 @@
 //   [{"version": "0.0.4"},
 //    {"id": "3", "name": "all_gather", "type": "COMM_COLL_NODE", "dataDeps": ["1", "2"],
 //     "startTimeMicros": "12", "durationMicros": "20", "inputs": {"types": "['Tensor(float)']"},
-//     "attr": [{"name": "comm_size", "int64Val": "4096"}, {"name": "is_cpu_op", "boolVal": false}]}]
+//     "attr": [{"name": "comm_size", "int64Val": "4096"},
+//              {"name": "is_cpu_op", "boolVal": false}]}]
 //
 //   if (is_chakra_json(json)) messages = read_chakra_json(json, {"run.3.json", ""});
 //   file << chakra_json_text(messages);

@@ -10,8 +10,8 @@
 // is not). It reads these attributes:
 //   comm_type            the collective
 //   comm_size            the bytes of one rank's input
-//   ranks, group_size    the group; without both, pg_name must be "", "0" or "default_pg", which name
-//                        all ranks of the run, and calls of other groups are left out
+//   ranks, group_size    the group; without both, pg_name must be "", "0" or "default_pg", which
+//                        name all ranks of the run, and calls of other groups are left out
 // The element type is that of inputs.types, or else u8. `full_bytes` and `duration_us` are
 // attributes that shardlab adds, since Chakra's own figures are rounded to whole numbers.
 //

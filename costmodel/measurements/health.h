@@ -2,7 +2,7 @@
 // fitted (configs/measurements/README.md says why). Runs that break a rule are kept, but no model
 // is fitted to them and none is scored by them.
 //
-//   const Judgement judgement = judge(set);     // {kUnhealthy, "ragged: 8 KiB take 17.1 times ..."}
+//   const Judgement judgement = judge(set);   // {kUnhealthy, "ragged: 8 KiB take 17.1 times ..."}
 //
 // The rules see the rows of a set and what its source recorded. They know no names of files or
 // clusters, so that new logs are judged in the same way. The first rule that is broken gives the
@@ -28,8 +28,8 @@ struct Judgement {
 //   sockets    hosts are joined by TCP sockets
 //   ragged     a size takes more than kMaxDrop times as long as a larger one
 //   unsteady   in-place and out-of-place times differ by more than kMaxGap in the median
-//   slow       the bus bandwidth of large messages is below kMinLinkShare of the links that the source
-//              states
+//   slow       the bus bandwidth of large messages is below kMinLinkShare of the links that the
+//              source states
 [[nodiscard]] Judgement judge(const MeasurementSet& set);
 
 // The thresholds of the rules. Status: assumed; chosen on the public logs, so that genuine switches

@@ -2,8 +2,8 @@
 // NCCL_DEBUG_SUBSYS=INIT,TUNING.
 //
 //   for (const NcclChoice& choice : read_nccl_choices(text)) ...
-//   // "node1:42:42 [0] NCCL INFO AllReduce: 4096 Bytes -> Algo RING proto LL channel{Lo..Hi}={0..1}"
-//   //  is {kAllReduce, 4096, "RING", "LL", 0, 1}
+//   // "n1:42:42 [0] NCCL INFO AllReduce: 4096 Bytes -> Algo RING proto LL channel{Lo..Hi}={0..1}"
+//   // gives {kAllReduce, 4096, "RING", "LL", 0, 1}
 //
 // Older versions give the algorithm and protocol by number ("Algo 1 proto 2 time 12.3"). Other
 // lines are skipped without an error, since a log may hold anything. Source of the format: NCCL's

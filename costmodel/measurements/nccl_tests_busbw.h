@@ -3,7 +3,7 @@
 // it.
 //
 //   BusBandwidths bus;
-//   bus.check(Collective::kAllReduce, 8, {26.21, 0.005}, {45.88, 0.005}, 12)   // "": the ratio is 1.75
+//   bus.check(Collective::kAllReduce, 8, {26.21, 0.005}, {45.88, 0.005}, 12)   // "": it is 1.75
 //   bus.mistake()   // after all rows: whether the file names the collective or the ranks wrongly
 //
 // Source: NVIDIA/nccl-tests, doc/PERFORMANCE.md and the GetBw of src/*.cu. Status: ported.

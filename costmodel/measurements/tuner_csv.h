@@ -1,7 +1,8 @@
 // The file that NCCL's example of a tuner plugin reads (NCCL_TUNER_CONFIG_FILE): which algorithm
 // and protocol to take for which sizes.
 //
-//   collective_type,min_bytes,max_bytes,algorithm,protocol,channels,nNodes,nRanks,numPipeOps,regBuff
+//   collective_type,min_bytes,max_bytes,algorithm,protocol,channels,nNodes,nRanks,numPipeOps,
+//   regBuff (all in one line)
 //   allreduce,0,65536,tree,ll,-1,2,16,-1,-1
 //
 //   const std::vector<TunerRule> rules = read_tuner_csv(text, "tuner.conf");

@@ -1,10 +1,10 @@
 // AutoParallel's NCCL model: the formulas by which NCCL chooses algorithms, with curves on top that
 // were fitted to machines with an NVSwitch.
 //
-//   t = the least of latency + bytes / (1000 * bandwidth) over the algorithms and protocols weighed,
-//       in us, with the bandwidth in GB/s
+//   t = the least of latency + bytes / (1000 * bandwidth) over the algorithms and protocols that
+//       are weighed, in us, with the bandwidth in GB/s
 //   one node with an NVSwitch           points measured at 2, 4 and 8 ranks, linear between them
-//   2, 4, 8, 16 or 32 such nodes        NCCL's own tuning table; the rings of an all_reduce by formula
+//   2, 4, 8, 16 or 32 such nodes        NCCL's own tuning table; rings of an all_reduce by formula
 //   all other groups                    the formulas of every algorithm and protocol
 //   all_to_all                          copy engines, the network interface, or the SMs
 //
@@ -139,8 +139,8 @@ constexpr double kNicLoss = 0.44;
 constexpr double kCopyEngineLatency = 50.0;              // us
 constexpr double kCopyEngineBandwidth = 380.0;           // GB/s
 constexpr double kCopyEngineBandwidthBlackwell = 675.0;  // GB/s
-constexpr double kSmEfficiency =
-    0.7;  // share of the bus's bandwidth that is used where SMs copy; E
+// The share of the bus's bandwidth that is used where SMs copy. E.
+constexpr double kSmEfficiency = 0.7;
 
 // NCCL 2.27.5's tuning table for several nodes, in us and GB/s. L. AutoParallel does not use the
 // table for an all_reduce by rings.

@@ -2,8 +2,8 @@
 // host, and 0.22 of it between hosts.
 //
 //   t = base + hops * hop_latency + (b * hops / n) / bandwidth * 1e6
-//   t and base in us; b full_bytes in GiB (bytes / 1024^3); n ranks; hops n-1, for all_reduce 2(n-1);
-//   hop_latency in us; bandwidth in GB/s
+//   t and base in us; b full_bytes in GiB (bytes / 1024^3); n ranks; hops n-1, for all_reduce
+//   2(n-1); hop_latency in us; bandwidth in GB/s
 // PyTorch divides GiB by GB/s as if they were the same unit, which is 7.4 % off. That quirk is kept
 // on purpose. A group is between hosts where its mesh dim's walk (GroupSpan::walk) exceeds the
 // devices of an NVLink domain.

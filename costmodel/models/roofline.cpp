@@ -2,8 +2,8 @@
 // whichever is longest.
 //
 //   t = max(launch, startup + max(bytes / (bandwidth * efficiency), flops / (peak * efficiency)))
-//   t, launch and startup in us; bytes read plus written; bandwidth, and the peak rate of the dtype,
-//   from the topology; efficiencies from 0 to 1
+//   t, launch and startup in us; bytes read plus written; bandwidth, and the peak rate of the
+//   dtype, from the topology; efficiencies from 0 to 1
 // Kinds of kernels may have start-ups and efficiencies of their own. A start-up is there because
 // filling and draining a device takes time that no traffic hides (Hockney's n_1/2, the size at
 // which a kernel reaches half its rate). A view counts as a copy.
