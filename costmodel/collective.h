@@ -1,4 +1,5 @@
-// Collectives, and what a query about one says: which collective, how many bytes, among which ranks.
+// Collectives, and what a query about one says: which collective, how many bytes, among which
+// ranks.
 //
 //   const CollectiveQuery query{Collective::kAllGather, 1 << 20, {.ranks = 8}};
 //
@@ -52,8 +53,8 @@ struct GroupSpan {
   std::int64_t domains = 1;         // most scale-up (NVLink) domains that one group touches
   std::int64_t ranks_per_host = 1;  // ranks / hosts, at least 1
   std::int64_t extent = 1;          // most ranks from the first to the last member, both included
-  // The product of the sizes of this mesh dim and of all mesh dims after it. DTensor compares it with
-  // the number of devices per host to decide whether the group leaves a host.
+  // The product of the sizes of this mesh dim and of all mesh dims after it. DTensor compares it
+  // with the number of devices per host to decide whether the group leaves a host.
   std::int64_t walk = 1;
 
   friend bool operator==(const GroupSpan&, const GroupSpan&) = default;
@@ -72,8 +73,8 @@ struct CollectiveQuery {
 // A group of one rank, and kLocal, have 0. Source: NCCL Tests, doc/PERFORMANCE.md (bus bandwidth
 // factors). Status: derived.
 [[nodiscard]] double ring_volume_factor(Collective kind, std::int64_t ranks);
-// The steps of a ring: n-1 for all_gather, reduce_scatter and all_to_all, 2(n-1) for all_reduce, and 1
-// for the others. A group of one rank, and kLocal, have 0.
+// The steps of a ring: n-1 for all_gather, reduce_scatter and all_to_all, 2(n-1) for all_reduce,
+// and 1 for the others. A group of one rank, and kLocal, have 0.
 [[nodiscard]] double ring_steps(Collective kind, std::int64_t ranks);
 
 }  // namespace shardlab

@@ -3,8 +3,8 @@
 //   const auto model = make_collective_model(read_model_choice("alpha_beta", place), topology);
 //   model->price({Collective::kAllGather, 1 << 20, {.ranks = 8}}).total   // microseconds
 //
-// A model knows no tensors, placements or meshes. It is immutable and safe to share between threads.
-// A new model is one new file in costmodel/models/, such as alpha_beta.cpp.
+// A model knows no tensors, placements or meshes. It is immutable and safe to share between
+// threads. A new model is one new file in costmodel/models/, such as alpha_beta.cpp.
 #pragma once
 
 #include <limits>
@@ -17,8 +17,9 @@
 
 namespace shardlab {
 
-// What something takes. `total` is the price, to the last digit; the parts explain it, and sum to it up
-// to rounding. An impossible price is above every other price, and a sum with one is impossible.
+// What something takes. `total` is the price, to the last digit; the parts explain it, and sum to
+// it up to rounding. An impossible price is above every other price, and a sum with one is
+// impossible.
 struct Price {
   Micros total;
   Micros latency;
@@ -70,7 +71,8 @@ class CostModel {
   // The price is impossible, or finite and not negative, for every query with group.ranks >= 1 and
   // full_bytes >= 0. Never throws.
   [[nodiscard]] virtual Price price(const CollectiveQuery& query) const = 0;
-  // Every alternative that the model weighs, cheapest first; empty for a model that has one formula.
+  // Every alternative that the model weighs, cheapest first; empty for a model that has one
+  // formula.
   [[nodiscard]] virtual std::vector<Alternative> alternatives(const CollectiveQuery&) const {
     return {};
   }

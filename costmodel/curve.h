@@ -3,14 +3,15 @@
 //
 //   ln t(S) = ln a + phi(ln S - ln(a b)) + kinks(ln S)
 //   phi(u) = ln(1 + e^(p u)) / p + shape(u)
-//   S the full_bytes of the collective; t its time in us; a what an empty message takes, in us; b the
-//   bandwidth of a huge message, in bytes/us; p the sharpness of the bend; shape the mean departure of
-//   measured curves from that bend; kinks straight lines in (ln S, ln t) between the points of one
-//   curve, level beyond the outermost points
-// Source: the bend is the p-norm of the two asymptotes. p = 1 is Hockney's straight line; p = 1/2 is
-// optimal pipelining, (sqrt(a) + sqrt(S/b))^2. The shapes are fitted to configs/measurements: they are
-// the mean residuals of the smooth bend by u, over all healthy sets of at least 12 rows, smoothed by a
-// Gaussian kernel of width 1 in u, shrunk towards zero as if by 20 more rows, and then by 0.7.
+//   S the full_bytes of the collective; t its time in us; a what an empty message takes, in us; b
+//   the bandwidth of a huge message, in bytes/us; p the sharpness of the bend; shape the mean
+//   departure of measured curves from that bend; kinks straight lines in (ln S, ln t) between the
+//   points of one curve, level beyond the outermost points
+// Source: the bend is the p-norm of the two asymptotes. p = 1 is Hockney's straight line; p = 1/2
+// is optimal pipelining, (sqrt(a) + sqrt(S/b))^2. The shapes are fitted to configs/measurements:
+// they are the mean residuals of the smooth bend by u, over all healthy sets of at least 12 rows,
+// smoothed by a Gaussian kernel of width 1 in u, shrunk towards zero as if by 20 more rows, and
+// then by 0.7.
 // Valid: sizes and groups near those measured. Status: fitted.
 #pragma once
 
@@ -36,9 +37,9 @@ struct Curve {
 [[nodiscard]] double smooth_log_us(Collective kind, const Curve& curve, double log_bytes);
 
 // A curve made fast (a price takes one logarithm, one exponential and a table) and monotone: the
-// greatest rising curve that lies nowhere above the given one. Where a larger size took less time than
-// a smaller one, the smaller one was late for a reason of its own (a cold start, a busy host), so the
-// larger one counts.
+// greatest rising curve that lies nowhere above the given one. Where a larger size took less time
+// than a smaller one, the smaller one was late for a reason of its own (a cold start, a busy host),
+// so the larger one counts.
 class TabulatedCurve {
  public:
   TabulatedCurve(Collective kind, const Curve& curve);

@@ -4,16 +4,17 @@
 //   t(S) = k t0(S / (k v)), k = latency_factor(to) / latency_factor(from),
 //                           v = volume_factor(from) / volume_factor(to)
 //
-// carries the curve t0 of `from` over to `to`: its floor a becomes k a, its bandwidth b becomes v b.
-// Where several curves are carried over, their ln t is averaged by relation_weight.
+// carries the curve t0 of `from` over to `to`: its floor a becomes k a, its bandwidth b becomes v
+// b. Where several curves are carried over, their ln t is averaged by relation_weight.
 //
-// Source: inside a host, volumes are the ring factors of collective.h. Between hosts, with n ranks and
-// g network links per host, they are the bytes that cross one of these links: (n-1)/n/g for
-// all_gather and reduce_scatter, twice that for all_reduce, (n-g)/n for all_to_all, 1/g for broadcast
-// and scatter, 1 for send_recv (status: derived). A ring has the latency of n-1 steps; an all_reduce
-// between hosts has that of a tree over log2(hosts) levels and the ranks of a host. The constants of
-// latencies are fitted to the median times of messages of up to 16 KiB in configs/measurements, by
-// ratios within one system (status: fitted, to all sets). Weights: status assumed.
+// Source: inside a host, volumes are the ring factors of collective.h. Between hosts, with n ranks
+// and g network links per host, they are the bytes that cross one of these links: (n-1)/n/g for
+// all_gather and reduce_scatter, twice that for all_reduce, (n-g)/n for all_to_all, 1/g for
+// broadcast and scatter, 1 for send_recv (status: derived). A ring has the latency of n-1 steps; an
+// all_reduce between hosts has that of a tree over log2(hosts) levels and the ranks of a host. The
+// constants of latencies are fitted to the median times of messages of up to 16 KiB in
+// configs/measurements, by ratios within one system (status: fitted, to all sets). Weights: status
+// assumed.
 #pragma once
 
 #include <cstdint>
@@ -30,13 +31,13 @@ struct CurveGroup {
   friend bool operator==(const CurveGroup&, const CurveGroup&) = default;
 };
 
-// The latency floor, relative to that of an all_gather between two ranks: of one host for groups inside
-// a host, of two hosts for others.
+// The latency floor, relative to that of an all_gather between two ranks: of one host for groups
+// inside a host, of two hosts for others.
 [[nodiscard]] double latency_factor(const CurveGroup& group);
 // The bytes that cross one link, over full_bytes.
 [[nodiscard]] double volume_factor(const CurveGroup& group);
-// How much the curve of `known` says about `asked`: up to 1e6 where both are the same group, and 0 where
-// one lies inside a host and the other does not.
+// How much the curve of `known` says about `asked`: up to 1e6 where both are the same group, and 0
+// where one lies inside a host and the other does not.
 [[nodiscard]] double relation_weight(const CurveGroup& known, const CurveGroup& asked);
 
 }  // namespace shardlab

@@ -1,15 +1,16 @@
-// Which prices of a model rest on measurements: the collectives, groups and sizes that it has rows for.
+// Which prices of a model rest on measurements: the collectives, groups and sizes that it has rows
+// for.
 //
 //   const MeasuredRanges measured(model->measured());
-//   measured.gap({Collective::kAllGather, 1 << 20, {.ranks = 8}})    // nothing: it was measured
-//   measured.gap(query)->text()                     // "all_gather of 8 ranks on 1 host below 32 MiB"
+//   measured.gap({Collective::kAllGather, 1 << 20, {.ranks = 8}})   // nothing: it was measured
+//   measured.gap(query)->text()                    // "all_gather of 8 ranks on 1 host below 32 MiB"
 //
 // A query was measured where there are rows for the same collective among as many ranks on as many
 // hosts, at sizes from the smallest of these rows to the largest, both included. Between two rows a
-// model interpolates, and that counts as measured, however far apart the rows lie. A query that needs
-// no communication (a local change, a group of one rank) has no gap either; code that counts measured
-// steps must leave it out. How the ranks lie on their hosts, what else runs beside them, and the dtype
-// play no part, since rows do not tell them.
+// model interpolates, and that counts as measured, however far apart the rows lie. A query that
+// needs no communication (a local change, a group of one rank) has no gap either; code that counts
+// measured steps must leave it out. How the ranks lie on their hosts, what else runs beside them,
+// and the dtype play no part, since rows do not tell them.
 //
 // This file does not judge how good the rows are (measurements/health.h). Tested by
 // tests/unit/costmodel/measured_ranges_test.cpp.
@@ -43,8 +44,8 @@ struct MeasuredGap {
   Collective kind = Collective::kLocal;
   std::int64_t ranks = 1;
   std::int64_t hosts = 1;
-  // The group was measured, but only from the size `below` on, or only up to the size `above`. Where
-  // neither is set, the group was not measured at all.
+  // The group was measured, but only from the size `below` on, or only up to the size `above`.
+  // Where neither is set, the group was not measured at all.
   std::optional<Bytes> below = {};
   std::optional<Bytes> above = {};
 

@@ -36,7 +36,8 @@ constexpr NcclLatencies kNetwork = {{{5.0, 8.5, 14.0},
                                      {0, 0, 14},
                                      {0, 0, 14}}};
 
-// GB/s by architecture, Volta to Blackwell, for 1, 2, and 3 or more hosts. Source: src/graph/tuning.cc.
+// GB/s by architecture, Volta to Blackwell, for 1, 2, and 3 or more hosts. Source:
+// src/graph/tuning.cc.
 using ByArchitecture = std::array<NcclByHosts, 4>;
 constexpr ByArchitecture kLLCap = {
     {{39.0, 39.0, 20.4}, {87.7, 22.5, 19.0}, {141.0, 45.0, 35.0}, {282.0, 90.0, 70.0}}};
@@ -111,7 +112,8 @@ NcclGraph doubled(NcclGraph graph, std::int64_t compute_capability) {
   return {2 * graph.channels, graph.intra / 2, graph.inter / 2};
 }
 
-// Finds the largest bandwidth of all channels together. Speeds are tried down to 49 % of the best one.
+// Finds the largest bandwidth of all channels together. Speeds are tried down to 49 % of the best
+// one.
 NcclGraph ring(std::span<const double> tried, const Room& room, std::int64_t compute_capability) {
   NcclGraph best;
   for (const double speed : tried) {
@@ -126,8 +128,8 @@ NcclGraph ring(std::span<const double> tried, const Room& room, std::int64_t com
   return doubled(best, compute_capability);
 }
 
-// A tree has as many channels as the ring. On several hosts, its speed inside hosts is raised up to twice
-// the speed between them.
+// A tree has as many channels as the ring. On several hosts, its speed inside hosts is raised up to
+// twice the speed between them.
 NcclGraph tree(std::span<const double> tried, const Room& room, const NcclGraph& of_ring) {
   NcclGraph graph = of_ring;
   const auto fit = [&](double intra, double inter) {
@@ -205,8 +207,8 @@ NcclConstants nccl_constants(int version, NcclArchitecture architecture) {
   c.nvlink = kNvlink;
   c.pci = kPci;
   c.network = kNetwork;
-  // On one host the GPU decides. On several hosts the CPU does: Intel's figures stand in the row of Volta,
-  // AMD's in that of Ampere.
+  // On one host the GPU decides. On several hosts the CPU does: Intel's figures stand in the row of
+  // Volta, AMD's in that of Ampere.
   c.ll_cap = {kLLCap[arch][0], kLLCap[0][1], kLLCap[0][2]};
   c.ll_cap_amd = {kLLCap[arch][0], kLLCap[1][1], kLLCap[1][2]};
   c.ring_ll128_cap = kRingLL128Cap[arch];
@@ -247,8 +249,8 @@ NcclGraphs nccl_graphs(const NcclHost& host, std::int64_t devices, bool several_
   const auto n = static_cast<double>(devices);
   const std::span<const double> tried = speeds(host.compute_capability, several_hosts);
   NcclGraphs graphs;
-  // Between hosts, n - 1 of n devices of a host send inside it on each channel: a ring leaves each host
-  // once, and a tree has one edge less than it has devices.
+  // Between hosts, n - 1 of n devices of a host send inside it on each channel: a ring leaves each
+  // host once, and a tree has one edge less than it has devices.
   const double open = host.device_gbps * (devices > 1 ? n / (n - 1) : 1e9);
   Room room{host.device_gbps};
   Room open_room{open};

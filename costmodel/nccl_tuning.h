@@ -1,15 +1,15 @@
-// NCCL's tuning: its constants by version and architecture, and the channels that its search finds on
-// uniform hosts.
+// NCCL's tuning: its constants by version and architecture, and the channels that its search finds
+// on uniform hosts.
 //
 //   NcclConstants c = nccl_constants(22705, NcclArchitecture::kHopper);
 //   NcclGraphs g = nccl_graphs(host, 8, true);   // 8 devices per host, several hosts
 //   g.ring.channels, g.ring.intra, g.ring.inter  // 8 channels of 48 and 48 GB/s on DGX H100
 //
 // Source: NCCL's public repository, versions 2.27 and 2.28.3: src/graph/tuning.cc (constants),
-// src/graph/topo.h (NVLink rates), src/graph/search.cc (speeds tried, doubling of channels). The search
-// is written anew for hosts whose devices and network interfaces are all alike; it finds the channels
-// behind the tuning table of NCCL 2.27.5 (tests/golden/nccl). Status: derived, unless a line says
-// otherwise.
+// src/graph/topo.h (NVLink rates), src/graph/search.cc (speeds tried, doubling of channels). The
+// search is written anew for hosts whose devices and network interfaces are all alike; it finds the
+// channels behind the tuning table of NCCL 2.27.5 (tests/golden/nccl). Status: derived, unless a
+// line says otherwise.
 #pragma once
 
 #include <array>
@@ -82,7 +82,8 @@ struct NcclConstants {
   bool nvls_is_five_sixths = false;
 };
 
-// `version` is NCCL's own number: 22705 is 2.27.5. From 22800 on, the constants are those of 2.28.3.
+// `version` is NCCL's own number: 22705 is 2.27.5. From 22800 on, the constants are those of
+// 2.28.3.
 [[nodiscard]] NcclConstants nccl_constants(int version, NcclArchitecture architecture);
 
 // The factor on a tree's bandwidth at 2^log2_of_64_bytes * 64 bytes; 1 from 23 on.
@@ -109,9 +110,9 @@ struct NcclHost {
   double nic_gbps = 0.0;  // GB/s of one network interface
 };
 
-// The GB/s that NCCL counts for a device's links of the given datasheet figure. Of NVLinks of 25, 25, 25
-// and 50 GB/s (Volta, Ampere, Hopper, Blackwell) it counts 20, 20, 20.6 and 40.1; PCIe and network count
-// in full.
+// The GB/s that NCCL counts for a device's links of the given datasheet figure. Of NVLinks of 25,
+// 25, 25 and 50 GB/s (Volta, Ampere, Hopper, Blackwell) it counts 20, 20, 20.6 and 40.1; PCIe and
+// network count in full.
 [[nodiscard]] double nccl_device_gbps(double datasheet_gbps, LinkKind kind,
                                       NcclArchitecture architecture);
 // The channels that NCCL's search finds where `devices` of each host take part.

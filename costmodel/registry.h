@@ -1,10 +1,11 @@
-// The cost models by name, from the table that CMake generates out of the files of costmodel/models/.
+// The cost models by name, from the table that CMake generates out of the files of
+// costmodel/models/.
 //
 //   COST_MODEL(alpha_beta){.name = "alpha_beta", ..., .make_collective = ...};
 //
-// stands in costmodel/models/alpha_beta.cpp and defines the constant cost_model_alpha_beta, which the
-// table names. A file whose name does not match its entry fails to link, with an error that names the
-// entry. Nothing runs before main.
+// stands in costmodel/models/alpha_beta.cpp and defines the constant cost_model_alpha_beta, which
+// the table names. A file whose name does not match its entry fails to link, with an error that
+// names the entry. Nothing runs before main.
 #pragma once
 
 #include <memory>
@@ -20,8 +21,8 @@
 
 namespace shardlab {
 
-// A property of cost models that a faithful port of another tool's model may break, with the reason.
-// `contract` is a name that tests/contract checks by.
+// A property of cost models that a faithful port of another tool's model may break, with the
+// reason. `contract` is a name that tests/contract checks by.
 struct ContractExemption {
   std::string_view contract;
   std::string_view reason;
@@ -76,8 +77,8 @@ struct ModelChoice {
   [[nodiscard]] nlohmann::json to_json() const;
 };
 
-// Throws ConfigError for an unknown model (and lists the valid ones), an unknown parameter, or a value
-// out of range.
+// Throws ConfigError for an unknown model (and lists the valid ones), an unknown parameter, or a
+// value out of range.
 [[nodiscard]] ModelChoice read_model_choice(const nlohmann::json& json, const JsonPlace& place);
 [[nodiscard]] std::unique_ptr<CostModel> make_collective_model(const ModelChoice& choice,
                                                                const Topology& topology);

@@ -1,10 +1,11 @@
-// The hardware under a mesh: devices per host, link levels, and what one device computes and stores.
+// The hardware under a mesh: devices per host, link levels, and what one device computes and
+// stores.
 //
 //   Topology h100 = Topology::from_json(json, {"configs/topologies/h100.json", ""});
 //   h100.link(span)   // the slowest link level that a group of that span crosses
 //
-// Rank r sits on host r / devices_per_host. Figures are datasheet figures unless a file says otherwise
-// in its "source". A topology is immutable once built.
+// Rank r sits on host r / devices_per_host. Figures are datasheet figures unless a file says
+// otherwise in its "source". A topology is immutable once built.
 //
 // A level joins these ranks. A file names the levels that it has, from inner to outer; the last is
 // "all".
@@ -12,7 +13,7 @@
 //   host           the devices of one host
 //   domain         the devices of one scale-up (NVLink) domain
 //   rail           devices at the same position on their hosts, within `devices` consecutive ranks
-//   all            all ranks, through the spine, at the file's bandwidth divided by `oversubscription`
+//   all            all ranks, through the spine; the file's bandwidth over its `oversubscription`
 #pragma once
 
 #include <array>
@@ -64,8 +65,8 @@ struct LinkLevel {
   bool kind_is_given = false;
 };
 
-// The compute capability where a file does not say: Hopper's. Capabilities are NVIDIA's times ten: 70
-// Volta, 80 Ampere, 90 Hopper, 100 Blackwell.
+// The compute capability where a file does not say: Hopper's. Capabilities are NVIDIA's times ten:
+// 70 Volta, 80 Ampere, 90 Hopper, 100 Blackwell.
 inline constexpr std::int64_t kDefaultComputeCapability = 90;
 
 struct DeviceFigures {
@@ -96,8 +97,9 @@ class Topology {
     return nics_per_host_.value_or(devices_per_host_);
   }
 
-  // The innermost level that joins all members of a group of this span. A span does not say where in
-  // its host a group lies, so a block of a host is taken to join a group whose extent divides it.
+  // The innermost level that joins all members of a group of this span. A span does not say where
+  // in its host a group lies, so a block of a host is taken to join a group whose extent divides
+  // it.
   [[nodiscard]] const LinkLevel& link(const GroupSpan& group) const;
   // The level that joins all devices of a host.
   [[nodiscard]] const LinkLevel& host_link() const;

@@ -1,7 +1,7 @@
 // A loop over independent items on several threads.
 //
 //   parallel_for(items.size(), jobs, [&] { return std::make_unique<Evaluator>(stack); },
-//                [&](Evaluator& evaluator, std::size_t i) { answers[i] = evaluator.ask(items[i]); });
+//                [&](Evaluator& evaluator, std::size_t i) { out[i] = evaluator.ask(items[i]); });
 //
 // Each item writes its own result, so that results do not depend on the number of threads.
 #pragma once

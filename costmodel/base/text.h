@@ -1,5 +1,5 @@
-// Text: numbers that no locale changes, lists of words, the nearest word for a typo, and a cursor for
-// parsers.
+// Text: numbers that no locale changes, lists of words, the nearest word for a typo, and a cursor
+// for parsers.
 #pragma once
 
 #include <cstdint>
@@ -30,8 +30,8 @@ namespace shardlab {
 [[nodiscard]] std::string did_you_mean(std::string_view word,
                                        std::span<const std::string_view> valid);
 
-// Reads a size in bytes: a bare number, or a number with the unit B, KiB, MiB, GiB or TiB (powers of
-// 1024), kB, KB, MB, GB or TB (powers of 1000). Throws TextError.
+// Reads a size in bytes: a bare number, or a number with the unit B, KiB, MiB, GiB or TiB (powers
+// of 1024), kB, KB, MB, GB or TB (powers of 1000). Throws TextError.
 [[nodiscard]] double parse_bytes(std::string_view text);
 
 // Reads a text form from left to right; blanks between tokens are skipped. A function that does not

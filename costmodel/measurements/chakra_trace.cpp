@@ -82,7 +82,8 @@ bool is_whole_run(std::string_view group) {
 class Reader {
  public:
   explicit Reader(CollectiveTrace& trace) : trace_(trace) {}
-  // Nothing where the node is no communication, or can't be priced (the reason is counted in left_out).
+  // Nothing where the node is no communication, or can't be priced (the reason is counted in
+  // left_out).
   [[nodiscard]] std::optional<TracedCall> call_of(const ChakraMessage& node, const Place& place);
 
  private:
@@ -100,8 +101,8 @@ std::int64_t rank_of(std::uint64_t value, const Place& place, std::string_view w
   return static_cast<std::int64_t>(value);
 }
 
-// The text of an attribute that is shown to users. Only printable ASCII is taken, since JSON cannot hold
-// any bytes.
+// The text of an attribute that is shown to users. Only printable ASCII is taken, since JSON cannot
+// hold any bytes.
 std::string printable_text(const ChakraAttribute& attribute, const Place& place) {
   for (const char c : attribute.text()) {
     if (c < ' ' || c > '~') {

@@ -6,14 +6,14 @@
 //   file << chakra_metadata(run) << chakra_text({.id = 0, .name = "all_gather", ...});
 //
 // The reader takes collectives, sends and receives that ran on the device (is_cpu_op is false, or
-// absent) and took time (duration_micros is above 0; in a trace that was written for a simulator it is
-// not). It reads these attributes:
+// absent) and took time (duration_micros is above 0; in a trace that was written for a simulator it
+// is not). It reads these attributes:
 //   comm_type            the collective
 //   comm_size            the bytes of one rank's input
-//   ranks, group_size    the group; without both, pg_name must be "", "0" or "default_pg", which name
-//                        all ranks of the run, and calls of other groups are left out
-// The element type is that of inputs.types, or else u8. `full_bytes` and `duration_us` are attributes
-// that shardlab adds, since Chakra's own figures are rounded to whole numbers.
+//   ranks, group_size    the group; without both, pg_name must be "", "0" or "default_pg", which
+//                        name all ranks of the run, and calls of other groups are left out
+// The element type is that of inputs.types, or else u8. `full_bytes` and `duration_us` are
+// attributes that shardlab adds, since Chakra's own figures are rounded to whole numbers.
 //
 // Sources: mlcommons/chakra, schema/protobuf/et_def.proto (field numbers, types), and
 // src/converter/pytorch_converter.py (attributes); astra-sim/astra-sim, Ring.cc (comm_size is the

@@ -47,8 +47,8 @@ std::optional<double> number_before(std::string_view text, std::size_t at) {
   return value;
 }
 
-// The GB/s of one GPU through NVLink in one direction, by generation. Source: NVIDIA's datasheets of
-// V100, A100, H100 and B200. Status: derived (half of the bidirectional figure).
+// The GB/s of one GPU through NVLink in one direction, by generation. Source: NVIDIA's datasheets
+// of V100, A100, H100 and B200. Status: derived (half of the bidirectional figure).
 struct NvlinkGeneration {
   std::string_view name;
   double gb_per_s;
@@ -56,8 +56,8 @@ struct NvlinkGeneration {
 constexpr std::array<NvlinkGeneration, 4> kNvlink = {
     {{"nvlink2", 150.0}, {"nvlink3", 300.0}, {"nvlink4", 450.0}, {"nvlink5", 900.0}}};
 
-// The bandwidth of an NVLink that joins all GPUs of a host at full rate; nothing where the source does
-// not state such a link.
+// The bandwidth of an NVLink that joins all GPUs of a host at full rate; nothing where the source
+// does not state such a link.
 std::optional<double> stated_nvlink(std::string_view intra) {
   if (!holds(intra, "nvswitch") && !holds(intra, "bridge")) return std::nullopt;
   for (const NvlinkGeneration& generation : kNvlink) {
@@ -66,7 +66,8 @@ std::optional<double> stated_nvlink(std::string_view intra) {
   return std::nullopt;
 }
 
-// Finds the largest drop: how many times as long a size takes as a larger one of the same collective.
+// Finds the largest drop: how many times as long a size takes as a larger one of the same
+// collective.
 std::string ragged(const MeasurementSet& set) {
   std::vector<const MeasuredRow*> rows;
   for (const MeasuredRow& row : set.rows) rows.push_back(&row);
@@ -76,8 +77,8 @@ std::string ragged(const MeasurementSet& set) {
   double worst = 0.0;
   const MeasuredRow* slow = nullptr;
   const MeasuredRow* fast = nullptr;
-  // Walks from large to small. `above` is the fastest row of all larger sizes, `here` the fastest one
-  // of the current size.
+  // Walks from large to small. `above` is the fastest row of all larger sizes, `here` the fastest
+  // one of the current size.
   const MeasuredRow* above = nullptr;
   const MeasuredRow* here = nullptr;
   for (auto it = rows.rbegin(); it != rows.rend(); ++it) {
@@ -120,8 +121,8 @@ bool is_ring_bound(Collective kind) {
          kind == Collective::kReduceScatter;
 }
 
-// A ring through all hosts moves the bus bandwidth through the links of each host together, and no more
-// than one GPU's NVLink carries.
+// A ring through all hosts moves the bus bandwidth through the links of each host together, and no
+// more than one GPU's NVLink carries.
 std::string slow(const MeasurementSet& set) {
   const std::optional<double> nvlink = stated_nvlink(lower(set.intra));
   std::optional<double> link;

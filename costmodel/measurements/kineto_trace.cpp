@@ -52,8 +52,8 @@ Groups read_groups(const json& list, const JsonPlace& place) {
   return groups;
 }
 
-// Reads a list such as "[0, 2, ..., 6]" into the group. False where the list leaves out ranks that do
-// not follow from the others.
+// Reads a list such as "[0, 2, ..., 6]" into the group. False where the list leaves out ranks that
+// do not follow from the others.
 bool read_ranks(const std::string& text, const JsonPlace& place, TracedGroup& group) {
   TextCursor cursor("ranks", text);
   std::vector<std::int64_t> before;
@@ -169,8 +169,8 @@ std::optional<TracedCall> Reader::nccl_call(const json& args, const JsonPlace& p
   if (call->collective == Collective::kScatter) out *= static_cast<double>(call->group.size);
   call->bytes =
       std::max(elements("In msg nelems"), out) * static_cast<double>(itemsize_of(call->dtype));
-  // Traces of `shardlab simulate` state the bytes, which stay exact where a split leaves a fraction of
-  // an element.
+  // Traces of `shardlab simulate` state the bytes, which stay exact where a split leaves a fraction
+  // of an element.
   if (const json* bytes = json_member(args, "full_bytes")) {
     call->bytes = json_number(*bytes, place.at("full_bytes"), {.min = 0.0, .max = kMaxElements});
   }

@@ -3,9 +3,9 @@
 //   MeasurementSet set = MeasurementSet::from_json(json, {"configs/measurements/x.json", ""});
 //   model.price({set.rows[0].collective, set.rows[0].bytes, set.span()}).total   // to compare
 //
-// The format is shardlab/measurements/1 (configs/schema/measurements.schema.json). Other formats are
-// read by nccl_tests_reader.h, kineto_trace.h and chakra_trace.h; health.h judges whether a run is
-// healthy.
+// The format is shardlab/measurements/1 (configs/schema/measurements.schema.json). Other formats
+// are read by nccl_tests_reader.h, kineto_trace.h and chakra_trace.h; health.h judges whether a run
+// is healthy.
 #pragma once
 
 #include <array>
@@ -122,11 +122,12 @@ struct MeasurementSet {
   std::vector<RefusedRow> refused;
   std::vector<std::string> warnings;
 
-  // All ranks as one group, spread evenly over the hosts. Each host counts as an NVLink domain of its
-  // own; a topology may have larger ones.
+  // All ranks as one group, spread evenly over the hosts. Each host counts as an NVLink domain of
+  // its own; a topology may have larger ones.
   [[nodiscard]] GroupSpan span() const;
 
-  // Reads shardlab/measurements/1. A document without a name gets that of its file. Throws ConfigError.
+  // Reads shardlab/measurements/1. A document without a name gets that of its file. Throws
+  // ConfigError.
   [[nodiscard]] static MeasurementSet from_json(const nlohmann::json& json, const JsonPlace& place);
   [[nodiscard]] nlohmann::ordered_json to_json() const;
 };

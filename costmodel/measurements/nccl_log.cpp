@@ -97,7 +97,8 @@ std::string_view trimmed(std::string_view text) {
   return text.substr(begin, text.find_last_not_of(" \t\r") - begin + 1);
 }
 
-// The number that follows "<name> " in a line like "comm 0x7f rank 0 nRanks 16 nNodes 2 localRanks 8".
+// The number that follows "<name> " in a line like "comm 0x7f rank 0 nRanks 16 nNodes 2 localRanks
+// 8".
 std::optional<std::int64_t> number_behind(std::string_view line, std::string_view name) {
   const std::size_t found = line.find(name);
   if (found == std::string_view::npos) return std::nullopt;
@@ -157,7 +158,8 @@ class TableReader {
       tables_.push_back({.ranks = ranks_, .hosts = hosts_, .cells = {}});
     }
   }
-  // Reads a heading of algorithms ("Tree", "Ring", ...), each of which has three columns of protocols.
+  // Reads a heading of algorithms ("Tree", "Ring", ...), each of which has three columns of
+  // protocols.
   void read_algorithms() {
     columns_.clear();
     for (const std::string_view field : fields_) {

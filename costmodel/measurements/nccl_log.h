@@ -2,12 +2,12 @@
 // NCCL_DEBUG_SUBSYS=INIT,TUNING.
 //
 //   for (const NcclChoice& choice : read_nccl_choices(text)) ...
-//   // "node1:42:42 [0] NCCL INFO AllReduce: 4096 Bytes -> Algo RING proto LL channel{Lo..Hi}={0..1}"
-//   //  is {kAllReduce, 4096, "RING", "LL", 0, 1}
+//   // "n1:42:42 [0] NCCL INFO AllReduce: 4096 Bytes -> Algo RING proto LL channel{Lo..Hi}={0..1}"
+//   // gives {kAllReduce, 4096, "RING", "LL", 0, 1}
 //
-// Older versions give the algorithm and protocol by number ("Algo 1 proto 2 time 12.3"). Other lines
-// are skipped without an error, since a log may hold anything. Source of the format: NCCL's public
-// repository, src/enqueue.cc (2.19 to 2.28).
+// Older versions give the algorithm and protocol by number ("Algo 1 proto 2 time 12.3"). Other
+// lines are skipped without an error, since a log may hold anything. Source of the format: NCCL's
+// public repository, src/enqueue.cc (2.19 to 2.28).
 #pragma once
 
 #include <cstdint>
@@ -50,10 +50,11 @@ struct NcclTable {
   std::int64_t hosts = 0;            // as ranks
   std::vector<NcclTableCell> cells;  // in the log's order, without those of latency 0
 };
-// The tables of a log, in its order. Since 2.18 a table is printed in blocks of three algorithms, before
-// in one block.
+// The tables of a log, in its order. Since 2.18 a table is printed in blocks of three algorithms,
+// before in one block.
 [[nodiscard]] std::vector<NcclTable> read_nccl_tables(std::string_view text);
-// The version that the log names: "2.28.9" for "NCCL version 2.28.9+cuda13.0"; "" where no line says.
+// The version that the log names: "2.28.9" for "NCCL version 2.28.9+cuda13.0"; "" where no line
+// says.
 [[nodiscard]] std::string nccl_version_in_log(std::string_view text);
 
 }  // namespace shardlab

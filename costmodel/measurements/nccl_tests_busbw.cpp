@@ -9,11 +9,11 @@
 namespace shardlab {
 namespace {
 
-// A relative error that is allowed on top of rounding, for figures that somebody typed again. Status:
-// assumed; the shipped logs agree within a tenth of it.
+// A relative error that is allowed on top of rounding, for figures that somebody typed again.
+// Status: assumed; the shipped logs agree within a tenth of it.
 constexpr double kSlack = 1e-3;
-// A row counts as clearly agreeing where rounding leaves less than this open, relatively: the ratios of
-// other collectives and ranks then lie outside. Status: assumed.
+// A row counts as clearly agreeing where rounding leaves less than this open, relatively: the
+// ratios of other collectives and ranks then lie outside. Status: assumed.
 constexpr double kClear = 0.02;
 
 std::string among(Collective kind, std::int64_t ranks) {

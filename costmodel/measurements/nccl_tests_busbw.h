@@ -1,8 +1,9 @@
 // What nccl-tests' bus bandwidths say about the run. The ratio of busbw to algbw follows from the
-// collective and the number of ranks, so where a file names either wrongly, the columns contradict it.
+// collective and the number of ranks, so where a file names either wrongly, the columns contradict
+// it.
 //
 //   BusBandwidths bus;
-//   bus.check(Collective::kAllReduce, 8, {26.21, 0.005}, {45.88, 0.005}, 12)   // "": the ratio is 1.75
+//   bus.check(Collective::kAllReduce, 8, {26.21, 0.005}, {45.88, 0.005}, 12)   // "": it is 1.75
 //   bus.mistake()   // after all rows: whether the file names the collective or the ranks wrongly
 //
 // Source: NVIDIA/nccl-tests, doc/PERFORMANCE.md and the GetBw of src/*.cu. Status: ported.
@@ -19,8 +20,8 @@
 
 namespace shardlab {
 
-// busbw over algbw: 2 (n - 1) / n for an all-reduce, 1 for a broadcast and for send-receive, (n - 1) / n
-// for the others. Assumes two ranks or more.
+// busbw over algbw: 2 (n - 1) / n for an all-reduce, 1 for a broadcast and for send-receive, (n -
+// 1) / n for the others. Assumes two ranks or more.
 [[nodiscard]] double bus_factor(Collective kind, std::int64_t ranks);
 
 // A printed figure, with half a unit of its last digit: its largest error by rounding.
@@ -39,12 +40,13 @@ class BusBandwidths {
     std::string message;
   };
 
-  // Why a row is refused: its bandwidths (GB/s) contradict each other by more than their rounding. ""
-  // where they agree. `place` is any number by which the caller finds the row again.
+  // Why a row is refused: its bandwidths (GB/s) contradict each other by more than their rounding.
+  // "" where they agree. `place` is any number by which the caller finds the row again.
   [[nodiscard]] std::string check(Collective kind, std::int64_t ranks, PrintedFigure algbw,
                                   PrintedFigure busbw, std::size_t place);
-  // The mistake of the whole file. Where at least as many rows of a collective contradict as clearly
-  // agree, that is no slip in a single row: the file names the collective or its ranks wrongly.
+  // The mistake of the whole file. Where at least as many rows of a collective contradict as
+  // clearly agree, that is no slip in a single row: the file names the collective or its ranks
+  // wrongly.
   [[nodiscard]] std::optional<Mistake> mistake() const;
 
  private:

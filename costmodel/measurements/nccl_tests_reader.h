@@ -1,15 +1,16 @@
-// Reads what nccl-tests prints, and the JSON that it writes with -J: tables of times by size, for one or
-// more collectives.
+// Reads what nccl-tests prints, and the JSON that it writes with -J: tables of times by size, for
+// one or more collectives.
 //
 //   MeasurementSet set = read_nccl_tests_text(text, {.hosts = 2}, "all_reduce_2x8.txt");
 //   MeasurementSet set = read_nccl_tests_json(json, {}, {"run.json", ""});
 //
-// The text of every version is read: with and without the columns redop and root, with the old column
-// `error` or the new `#wrong`, with columns per iteration (-I) and timestamps (-S), with MPI's or srun's
-// tags in front of lines, with several tables in one file, and logs that end within a row. Lines of the
-// form `# key: value` say what the tool does not print; the keys are gpu, nodes, gpus_per_node, ranks,
-// collective, interconnect_intra, interconnect_inter, nccl_version, health, source, date, settings and
-// notes. Without them, ranks and hosts come from the tool's list of devices, or else from the hints.
+// The text of every version is read: with and without the columns redop and root, with the old
+// column `error` or the new `#wrong`, with columns per iteration (-I) and timestamps (-S), with
+// MPI's or srun's tags in front of lines, with several tables in one file, and logs that end within
+// a row. Lines of the form `# key: value` say what the tool does not print; the keys are gpu,
+// nodes, gpus_per_node, ranks, collective, interconnect_intra, interconnect_inter, nccl_version,
+// health, source, date, settings and notes. Without them, ranks and hosts come from the tool's list
+// of devices, or else from the hints.
 //
 // Source of the formats: NVIDIA/nccl-tests, src/util.cu and src/common.cu (versions 2.0 to 2.18),
 // doc/PERFORMANCE.md (bus bandwidth factors, 1 GB = 1e9 bytes).
@@ -26,8 +27,8 @@
 
 namespace shardlab {
 
-// What the command line says about a file. It fills in what the file does not say; where the two differ,
-// the file counts, and a warning is given.
+// What the command line says about a file. It fills in what the file does not say; where the two
+// differ, the file counts, and a warning is given.
 struct SourceHints {
   std::optional<std::int64_t> hosts = {};
   std::optional<std::int64_t> gpus_per_host = {};

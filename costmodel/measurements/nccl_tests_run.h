@@ -27,9 +27,9 @@ struct Run {
   std::int64_t ranks_per_line = 1;
 };
 
-// Fills in the set's ranks, hosts and gpus_per_host, and the name of the GPU where the set has none.
-// Where the file and the hints differ, the set gets a warning. Where these figures can't be told, calls
-// `fail`, which must throw, with the message.
+// Fills in the set's ranks, hosts and gpus_per_host, and the name of the GPU where the set has
+// none. Where the file and the hints differ, the set gets a warning. Where these figures can't be
+// told, calls `fail`, which must throw, with the message.
 void settle(const Run& run, const SourceHints& hints, MeasurementSet& set,
             const std::function<void(const std::string&)>& fail);
 

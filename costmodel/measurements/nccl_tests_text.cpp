@@ -57,9 +57,11 @@ std::optional<Number> number_of(std::string_view text) {
   return value;
 }
 
-// -- tags of launchers -----------------------------------------------------------------------------
+// -- tags of launchers
+// -----------------------------------------------------------------------------
 
-// The length of a tag such as "[0]" or "[1,0]<stdout>:" at the front of the text; 0 when there is none.
+// The length of a tag such as "[0]" or "[1,0]<stdout>:" at the front of the text; 0 when there is
+// none.
 std::size_t tag_size(std::string_view text) {
   if (!text.starts_with('[')) return 0;
   const std::size_t close = text.find(']');
@@ -76,8 +78,8 @@ std::size_t tag_size(std::string_view text) {
   return size;
 }
 
-// The length of a label, a word and a colon in front of what the tool prints: "3: # Rank" (srun --label),
-// "launcher-0: 8 2 float".
+// The length of a label, a word and a colon in front of what the tool prints: "3: # Rank" (srun
+// --label), "launcher-0: 8 2 float".
 std::size_t label_size(std::string_view text) {
   std::size_t end = 0;
   while (end < text.size() && is_word_char(text[end])) ++end;
@@ -176,7 +178,8 @@ class TextReader {
     }
   }
 
-  // Notes a program's name in a command line; a later line that says which test starts overrides it.
+  // Notes a program's name in a command line; a later line that says which test starts overrides
+  // it.
   void note_program(std::string_view line) {
     const std::size_t at = line.find("_perf");
     if (at == std::string_view::npos) return;
@@ -353,8 +356,8 @@ class TextReader {
     if (key == "notes") return text(set_.notes);
   }
 
-  // The layout of a table without a header, from the words of its first row; nothing where they fit no
-  // layout.
+  // The layout of a table without a header, from the words of its first row; nothing where they fit
+  // no layout.
   static std::optional<Layout> layout_of(const Tokens& words) {
     Layout layout;
     layout.is_known = true;
@@ -373,9 +376,9 @@ class TextReader {
     return layout;
   }
 
-  // Whether a line has the shape of a row, whatever stands for its size and count: one of the tool's
-  // types, and after it as many numbers as the table has columns. No lines of launchers or of NCCL have
-  // that shape.
+  // Whether a line has the shape of a row, whatever stands for its size and count: one of the
+  // tool's types, and after it as many numbers as the table has columns. No lines of launchers or
+  // of NCCL have that shape.
   [[nodiscard]] bool is_of_rows_shape(const Tokens& words) const {
     if (words.size() < 4 || our_dtype(words[2]).empty()) return false;
     const std::optional<Layout> layout = layout_.is_known ? layout_ : layout_of(words);
@@ -498,7 +501,8 @@ class TextReader {
   // Notes a row that ends early. That is taken for the end of the log, unless another row follows.
   void cut(const std::string& what) { cut_ = {line_, what}; }
 
-  // The collective that a row's own columns show: the count tells an all-reduce from a reduce-scatter.
+  // The collective that a row's own columns show: the count tells an all-reduce from a
+  // reduce-scatter.
   [[nodiscard]] std::optional<Collective> shown_by(const RawRow& raw) const {
     if (!raw.has_reduction || (raw.root && *raw.root >= 0)) return std::nullopt;
     const double bytes = raw.count * static_cast<double>(itemsize_of(raw.row.dtype));
@@ -507,8 +511,8 @@ class TextReader {
     return std::nullopt;
   }
 
-  // Why the row's bus bandwidths cannot be those of this collective among the file's ranks; "" where they
-  // can.
+  // Why the row's bus bandwidths cannot be those of this collective among the file's ranks; ""
+  // where they can.
   [[nodiscard]] std::string bus_reason(BusBandwidths& bus, Collective kind,
                                        const RawRow& raw) const {
     for (const RawRow::Bandwidths& each : raw.bandwidths) {

@@ -251,9 +251,9 @@ class NcclXml {
     return value;
   }
 
-  // The GB/s of a PCIe device in one direction: transfers per second times width, times the share of
-  // the line code that carries data (8 of 10 bits up to 5 GT/s, 128 of 130 above). 0 where the XML does
-  // not say.
+  // The GB/s of a PCIe device in one direction: transfers per second times width, times the share
+  // of the line code that carries data (8 of 10 bits up to 5 GT/s, 128 of 130 above). 0 where the
+  // XML does not say.
   static double pcie_gbps(const XmlElement& pci) {
     const std::string* speed = pci.attribute("link_speed");
     const std::string* width = pci.attribute("link_width");

@@ -1,16 +1,17 @@
-// The file that NCCL's example of a tuner plugin reads (NCCL_TUNER_CONFIG_FILE): which algorithm and
-// protocol to take for which sizes.
+// The file that NCCL's example of a tuner plugin reads (NCCL_TUNER_CONFIG_FILE): which algorithm
+// and protocol to take for which sizes.
 //
-//   collective_type,min_bytes,max_bytes,algorithm,protocol,channels,nNodes,nRanks,numPipeOps,regBuff
+//   collective_type,min_bytes,max_bytes,algorithm,protocol,channels,nNodes,nRanks,numPipeOps,
+//   regBuff (all in one line)
 //   allreduce,0,65536,tree,ll,-1,2,16,-1,-1
 //
 //   const std::vector<TunerRule> rules = read_tuner_csv(text, "tuner.conf");
 //   const TunerRule* rule = find_rule(rules, TunerCollective::kAllReduce, 4096, 2, 16);
 //   tuner_csv_text(tuner_rules(model, span))           // what a cost model would choose
 //
-// -1 means "any"; for channels it means NCCL's own choice. The first rule that fits counts. A plugin
-// can't make NCCL take an algorithm that NCCL does not consider for the call. Source of the format:
-// NVIDIA/nccl, ext-tuner/example (README and plugin.c, 2.27).
+// -1 means "any"; for channels it means NCCL's own choice. The first rule that fits counts. A
+// plugin can't make NCCL take an algorithm that NCCL does not consider for the call. Source of the
+// format: NVIDIA/nccl, ext-tuner/example (README and plugin.c, 2.27).
 #pragma once
 
 #include <array>
@@ -74,8 +75,8 @@ struct TunerRule {
                                          std::int64_t nodes, std::int64_t ranks);
 
 // What a model that weighs alternatives takes for each collective among these ranks, size by size;
-// empty for a model that has one formula. A rule ends at the very byte where the choice changes. Two
-// changes within an eighth of an octave that cancel each other are missed.
+// empty for a model that has one formula. A rule ends at the very byte where the choice changes.
+// Two changes within an eighth of an octave that cancel each other are missed.
 [[nodiscard]] std::vector<TunerRule> tuner_rules(const CostModel& model, const GroupSpan& span);
 // The model's choice for one query; nothing where the model weighs no algorithm of NCCL.
 struct NcclDecision {
@@ -86,8 +87,8 @@ struct NcclDecision {
 [[nodiscard]] std::optional<NcclDecision> decision_of(const CostModel& model,
                                                       const CollectiveQuery& query);
 
-// What NCCL took in a measured run; empty where its rows do not say. The choice for a size holds up to
-// the next size that was measured.
+// What NCCL took in a measured run; empty where its rows do not say. The choice for a size holds up
+// to the next size that was measured.
 [[nodiscard]] std::vector<TunerRule> tuner_rules_of(const MeasurementSet& set);
 
 }  // namespace shardlab

@@ -2,14 +2,14 @@
 //
 //   t = launch + steps * alpha + S * volume / beta
 //   launch the floor of any kernel, in us; S full_bytes; steps and volume those of a ring
-//   (collective.h); alpha the latency of one step, in us, and beta the bandwidth of one rank, in GB/s,
-//   on the slowest level that the group crosses
-// A group with g ranks on each of its hosts drives g network links at once, up to the bandwidth inside
-// the host: beta = min(beta_inner, g * beta_network).
+//   (collective.h); alpha the latency of one step, in us, and beta the bandwidth of one rank, in
+//   GB/s, on the slowest level that the group crosses
+// A group with g ranks on each of its hosts drives g network links at once, up to the bandwidth
+// inside the host: beta = min(beta_inner, g * beta_network).
 // Source: Hockney 1994, "The communication challenge for MPP"; volume factors of NCCL Tests,
-// doc/PERFORMANCE.md. Valid: for uniform link levels and large messages. Not: where NCCL switches to
-// LL, LL128, trees or NVLS. Status: derived; launch, alpha and beta are the topology's (datasheet
-// figures) unless given as parameters.
+// doc/PERFORMANCE.md. Valid: for uniform link levels and large messages. Not: where NCCL switches
+// to LL, LL128, trees or NVLS. Status: derived; launch, alpha and beta are the topology's
+// (datasheet figures) unless given as parameters.
 #include <algorithm>
 
 #include "costmodel/registry.h"

@@ -1,5 +1,5 @@
-// AutoParallel's model of collectives where it knows no NCCL topology: DTensor's rings (dtensor.cpp),
-// with an all-to-all at five times its ring.
+// AutoParallel's model of collectives where it knows no NCCL topology: DTensor's rings
+// (dtensor.cpp), with an all-to-all at five times its ring.
 //
 //   t = base + hops * hop_latency + (b * hops / n) / bandwidth * 1e6; 5 t for all_to_all
 //   t and base in us; b full_bytes in GiB, divided by GB/s as DTensor does; n ranks; hops n-1, for

@@ -1,10 +1,10 @@
-// AutoParallel's NCCL model: the formulas by which NCCL chooses algorithms, with curves on top that were
-// fitted to machines with an NVSwitch.
+// AutoParallel's NCCL model: the formulas by which NCCL chooses algorithms, with curves on top that
+// were fitted to machines with an NVSwitch.
 //
-//   t = the least of latency + bytes / (1000 * bandwidth) over the algorithms and protocols weighed,
-//       in us, with the bandwidth in GB/s
+//   t = the least of latency + bytes / (1000 * bandwidth) over the algorithms and protocols that
+//       are weighed, in us, with the bandwidth in GB/s
 //   one node with an NVSwitch           points measured at 2, 4 and 8 ranks, linear between them
-//   2, 4, 8, 16 or 32 such nodes        NCCL's own tuning table; the rings of an all_reduce by formula
+//   2, 4, 8, 16 or 32 such nodes        NCCL's own tuning table; rings of an all_reduce by formula
 //   all other groups                    the formulas of every algorithm and protocol
 //   all_to_all                          copy engines, the network interface, or the SMs
 //
@@ -14,8 +14,8 @@
 //   E   fitted by AutoParallel's authors to nccl-tests on such machines
 //   G   guessed by AutoParallel's authors, not measured
 // Source: meta-pytorch/autoparallel at a54c252, autoparallel/cost_models/nccl_cost_model.py.
-// Valid: H100 with NVSwitch, 2 to 256 GPUs; the authors validated no figure for Blackwell, nor for A100
-// on several nodes. Status: ported; equal to AutoParallel's golden points to 1e-12 relative.
+// Valid: H100 with NVSwitch, 2 to 256 GPUs; the authors validated no figure for Blackwell, nor for
+// A100 on several nodes. Status: ported; equal to AutoParallel's golden points to 1e-12 relative.
 #include "costmodel/models/ap_nccl.h"
 
 #include <algorithm>
@@ -139,11 +139,11 @@ constexpr double kNicLoss = 0.44;
 constexpr double kCopyEngineLatency = 50.0;              // us
 constexpr double kCopyEngineBandwidth = 380.0;           // GB/s
 constexpr double kCopyEngineBandwidthBlackwell = 675.0;  // GB/s
-constexpr double kSmEfficiency =
-    0.7;  // share of the bus's bandwidth that is used where SMs copy; E
+// The share of the bus's bandwidth that is used where SMs copy. E.
+constexpr double kSmEfficiency = 0.7;
 
-// NCCL 2.27.5's tuning table for several nodes, in us and GB/s. L. AutoParallel does not use the table
-// for an all_reduce by rings.
+// NCCL 2.27.5's tuning table for several nodes, in us and GB/s. L. AutoParallel does not use the
+// table for an all_reduce by rings.
 struct Line {
   double latency = 0.0;
   double bandwidth = 0.0;  // 0 where the table has no such line
@@ -333,8 +333,8 @@ double interpolate(const SizeTable& table, std::int64_t bytes) {
   return value_at(table, position_of(bytes));
 }
 
-// Rings through more nodes reach their bandwidth at larger sizes: each factor below 1 is raised to a
-// power that grows with the nodes, and factors at most double from one size to the next. E.
+// Rings through more nodes reach their bandwidth at larger sizes: each factor below 1 is raised to
+// a power that grows with the nodes, and factors at most double from one size to the next. E.
 SizeTable ring_correction(std::int64_t nodes) {
   SizeTable table = kRingFit;
   if (nodes <= 4) return table;

@@ -1,5 +1,5 @@
-// AutoParallel's version of NCCL's tuning formulas, part by part, for the model `ap_nccl` and its tests.
-// ap_nccl.cpp names the sources. Times are in us, bandwidths in GB/s (1e9 bytes per second).
+// AutoParallel's version of NCCL's tuning formulas, part by part, for the model `ap_nccl` and its
+// tests. ap_nccl.cpp names the sources. Times are in us, bandwidths in GB/s (1e9 bytes per second).
 #pragma once
 
 #include <array>

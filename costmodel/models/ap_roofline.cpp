@@ -1,15 +1,17 @@
-// AutoParallel's price of a kernel: the time of its memory traffic, with a floor, or of its arithmetic.
+// AutoParallel's price of a kernel: the time of its memory traffic, with a floor, or of its
+// arithmetic.
 //
 //   views                  0
 //   GEMMs, attention       max(flops / (peak * efficiency), memory)
 //   all other kernels      memory
 //   memory = max(launch, bytes / (bandwidth * efficiency)), in us
-// A copy of no bytes still takes the floor. Bandwidths are the datasheet's TB/s taken as TiB/s (10 %
-// more), f32 GEMMs run as tf32, and dense rates are integer halves of the datasheet's sparse ones.
-// AutoParallel refuses dtypes and devices that its table lacks; here such a dtype takes the f32 rate,
-// and such a device counts as the nearest generation.
+// A copy of no bytes still takes the floor. Bandwidths are the datasheet's TB/s taken as TiB/s (10
+// % more), f32 GEMMs run as tf32, and dense rates are integer halves of the datasheet's sparse
+// ones. AutoParallel refuses dtypes and devices that its table lacks; here such a dtype takes the
+// f32 rate, and such a device counts as the nearest generation.
 // Source: meta-pytorch/autoparallel at a54c252, cost_models/compute_estimation.py.
-// Valid: for what AutoParallel decides. Status: ported; equal to its golden records to 1e-12 relative.
+// Valid: for what AutoParallel decides. Status: ported; equal to its golden records to 1e-12
+// relative.
 #include <algorithm>
 
 #include "costmodel/base/index.h"

@@ -1,5 +1,5 @@
-// NCCL's own prediction: it estimates the time of every algorithm and protocol that it weighs, and runs
-// the cheapest.
+// NCCL's own prediction: it estimates the time of every algorithm and protocol that it weighs, and
+// runs the cheapest.
 //
 //   t = latency + bytes / bandwidth, in us, for TREE, RING, COLLNET_*, NVLS* and PAT, each with LL,
 //       LL128 and SIMPLE where NCCL has them
@@ -7,9 +7,9 @@
 //                    + steps between hosts * the network's latency
 //   bandwidth   the channels that NCCL's search finds on the topology (nccl_tuning.h), capped by
 //               protocol and architecture; for trees times a correction by size
-// All-to-all, scatter and send_recv are sends and receives (P2P), which NCCL does not estimate. Their
-// model here takes the base and step latencies of the ring and sends each peer's share over the links;
-// all_to_all and all_gather inside a host may also use copy engines (CE).
+// All-to-all, scatter and send_recv are sends and receives (P2P), which NCCL does not estimate.
+// Their model here takes the base and step latencies of the ring and sends each peer's share over
+// the links; all_to_all and all_gather inside a host may also use copy engines (CE).
 // Source: NCCL 2.27 and 2.28.3, src/graph/tuning.cc; each parameter has its own status. Valid: for
 // uniform hosts and groups that fill them. Not: for contention, jitter, or what a framework adds.
 #include <algorithm>
@@ -391,8 +391,8 @@ class NcclModel final : public CostModel {
       const bool simple = p == to_index(NcclProtocol::kSimple);
       double latency = constants_.base[to_index(kRing)][p];
       if (one_way) {
-        // On one host, or with one rank per host, all channels take the same path, and NCCL counts a
-        // broadcast as one step.
+        // On one host, or with one rank per host, all channels take the same path, and NCCL counts
+        // a broadcast as one step.
         if (g.nodes == 1) {
           latency += intra_latency(g, kRing, p);
         } else if (g.ppn == 1) {
@@ -517,8 +517,8 @@ class NcclModel final : public CostModel {
             bytes, rate * factor(g));
   }
 
-  // Counts what one rank sends to the ranks of its own node and to the others. A scatter is what the
-  // root sends; a send_recv goes to one peer.
+  // Counts what one rank sends to the ranks of its own node and to the others. A scatter is what
+  // the root sends; a send_recv goes to one peer.
   void weigh_p2p(const Group& g, const CollectiveQuery& query, Weighed& out) const {
     constexpr auto kRing = NcclAlgorithm::kRing;
     const bool single = query.kind == Collective::kSendRecv;

@@ -1,13 +1,13 @@
-// Curves fitted to measurements, one per collective and group: a latency floor, a bend, a plateau, and
-// kinks where the protocol changes.
+// Curves fitted to measurements, one per collective and group: a latency floor, a bend, a plateau,
+// and kinks where the protocol changes.
 //
 //   rows: {"collective", "ranks", "hosts", "latency_us", "bandwidth_gb_per_s", "sharpness",
 //          "kinks": [[bytes, factor], ...]}
-//   a collective and group that has a row   the curve of costmodel/curve.h
-//   other collectives and groups            the mean of ln t over the curves on the same side of the
-//                                           host boundary, carried over and weighed by
-//                                           costmodel/curve_relation.h
-//   no curve on that side                   alpha_beta on the topology
+//   a collective and group with a row   the curve of costmodel/curve.h
+//   other collectives and groups        the mean of ln t over the curves on the same side of the
+//                                       host boundary, carried over and weighed by
+//                                       costmodel/curve_relation.h
+//   no curve on that side               alpha_beta on the topology
 // Source: fitted by `calibrate`. Valid: for sizes and groups near those measured. Status: fitted.
 #include <algorithm>
 #include <cmath>

@@ -1,12 +1,11 @@
 // Prices from a table of measured or published points, with straight lines between them.
 //
 //   rows: {"collective", "ranks", "hosts" (optional), "bytes", "time_us"}
-//   between two points of one collective and group   linear in bytes
-//   below the first point                            its time
-//   above the last point                             along the slope of the last two points, if that
-//                                                    is not negative; a single point keeps its bytes
-//                                                    per us
-//   below first / reach, above last * reach          impossible
+//   between two points of a group             linear in bytes
+//   below the first point                     its time
+//   above the last point                      along the slope of the last two points, if that is
+//                                             not negative; a single point keeps its bytes per us
+//   below first / reach, above last * reach   impossible
 // Source: that of the rows. Valid: for collectives and groups that have rows; every other query is
 // impossible. Status: that of the rows.
 #include <algorithm>

@@ -140,8 +140,8 @@ TEST(ExpectedMax, GrowsWithMembersUpToTheMostThatATopologyHas) {
     EXPECT_GT(now, before);
     before = now;
   }
-  // Gumbel's limit for the largest of 2^40 normals: 7.05, the quantile of 2^-40, plus Euler's constant
-  // over it.
+  // Gumbel's limit for the largest of 2^40 normals: 7.05, the quantile of 2^-40, plus Euler's
+  // constant over it.
   EXPECT_NEAR(std::log(before) / 0.5, 7.05 + 0.5772 / 7.05, 0.02);
 }
 

@@ -70,16 +70,16 @@ TEST(Link, AGroupOverTwoHostsUsesTheNetwork) {
 }
 
 TEST(Link, ADomainJoinsSeveralHosts) {
-  // With hosts of 4 devices in a domain of 72, 8 ranks on 2 hosts still talk over NVLink, but 144 ranks
-  // do not.
+  // With hosts of 4 devices in a domain of 72, 8 ranks on 2 hosts still talk over NVLink, but 144
+  // ranks do not.
   const Topology gb200 = domain_topology(72);
   EXPECT_EQ(gb200.link({.ranks = 8, .hosts = 2, .domains = 1, .ranks_per_host = 4}).name, "nvlink");
   EXPECT_EQ(gb200.link({.ranks = 144, .hosts = 36, .domains = 2, .ranks_per_host = 4}).name,
             "network");
 }
 
-// Hosts of two sockets, each with two PCIe switches of 2 devices; rails of 4 hosts; a spine at half its
-// rate.
+// Hosts of two sockets, each with two PCIe switches of 2 devices; rails of 4 hosts; a spine at half
+// its rate.
 json layered_json() {
   json value = topology_json(8);
   const auto level = [](const char* name, const char* joins, double bandwidth) {
@@ -121,7 +121,8 @@ TEST(LayeredTopology, PartsOfAHostUseTheLevelThatJoinsThem) {
   EXPECT_EQ(level(2, 2), "switch");
   EXPECT_EQ(level(4, 4), "cpu");
   EXPECT_EQ(level(8, 8), "qpi");
-  // Every other device, such as 0 and 2, may be in one socket or not: an extent of 3 divides no block.
+  // Every other device, such as 0 and 2, may be in one socket or not: an extent of 3 divides no
+  // block.
   EXPECT_EQ(level(2, 3), "qpi");
   EXPECT_EQ(level(3, 3), "qpi");
 }

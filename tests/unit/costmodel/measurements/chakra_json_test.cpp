@@ -1,5 +1,5 @@
-// Chakra's messages as JSON: they are written as protocol buffers' own library writes them, and read
-// back.
+// Chakra's messages as JSON: they are written as protocol buffers' own library writes them, and
+// read back.
 #include "costmodel/measurements/chakra_json.h"
 
 #include <gtest/gtest.h>
@@ -27,8 +27,8 @@ ChakraMessages of_json(const std::string& text) {
   return read_chakra_json(json::parse(text), {"t.json", ""});
 }
 
-// The golden files hold every type of attribute, alone and as a list, with its extreme values, as the
-// library writes them.
+// The golden files hold every type of attribute, alone and as a list, with its extreme values, as
+// the library writes them.
 TEST(ChakraJson, IsWhatTheLibraryWrites) {
   const std::string wire = golden("chakra_types.et");
   const std::string text = golden("chakra_types.json");

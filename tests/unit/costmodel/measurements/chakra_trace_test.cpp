@@ -1,4 +1,5 @@
-// Chakra execution traces: what is written reads back, and errors name the byte where a trace is broken.
+// Chakra execution traces: what is written reads back, and errors name the byte where a trace is
+// broken.
 #include "costmodel/measurements/chakra_trace.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,5 @@
-// Traces of PyTorch's profiler: which events count, their bytes and groups, and how ranks are joined.
+// Traces of PyTorch's profiler: which events count, their bytes and groups, and how ranks are
+// joined.
 #include "costmodel/measurements/kineto_trace.h"
 
 #include <gmock/gmock.h>

@@ -39,7 +39,8 @@ TEST(NcclLog, PassesOverWhatIsNoChoice) {
   }
 }
 
-// A table in blocks of three algorithms with three protocols each; the last block has one algorithm.
+// A table in blocks of three algorithms with three protocols each; the last block has one
+// algorithm.
 constexpr const char* kTableLog =
     "n1:7:7 [0] NCCL INFO comm 0x7f rank 0 nRanks 4 nNodes 2 localRanks 2 localRank 0 MNNVL 0\n"
     "n1:7:7 [0] NCCL INFO   Algorithm   |       Tree        |       Ring        |   CollNetDirect  "

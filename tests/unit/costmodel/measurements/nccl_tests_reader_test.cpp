@@ -1,4 +1,5 @@
-// Every form of output that the versions of nccl-tests print, and every way in which logs are damaged.
+// Every form of output that the versions of nccl-tests print, and every way in which logs are
+// damaged.
 #include "costmodel/measurements/nccl_tests_reader.h"
 
 #include <gtest/gtest.h>
@@ -105,8 +106,8 @@ TEST(NcclTestsText, LinesOfKeysSayWhatTheToolDoesNot) {
   EXPECT_EQ(set.rows[0].dtype, "bf16");
 }
 
-// One table for each version: its header, one row, and what is read from it. The row is 64 KiB in 20 us,
-// and 21 us in place.
+// One table for each version: its header, one row, and what is read from it. The row is 64 KiB in
+// 20 us, and 21 us in place.
 struct Variant {
   const char* name;
   std::string_view text;
@@ -366,7 +367,8 @@ TEST(NcclTestsText, ErrorsNameTheLineAndWhatIsValid) {
             "all_reduce.txt:line 3: found no usable row: one rank alone: nothing is communicated");
 }
 
-// -- JSON ------------------------------------------------------------------------------------------
+// -- JSON
+// ------------------------------------------------------------------------------------------
 
 json good() {
   return json::parse(R"({

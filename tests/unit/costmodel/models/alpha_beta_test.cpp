@@ -1,5 +1,5 @@
-// The model alpha_beta: launch + steps * alpha + bytes * volume / beta, on the link level that the group
-// crosses.
+// The model alpha_beta: launch + steps * alpha + bytes * volume / beta, on the link level that the
+// group crosses.
 #include <gtest/gtest.h>
 
 #include "tests/support/reference_topology.h"

@@ -82,7 +82,8 @@ TEST(DTensorModel, TheThreadOf169439To16Digits) {
 }
 
 TEST(DTensorModel, TheThreadOf172282) {
-  // f32[8,8] (256 B) on 4 ranks between hosts: 6.6 + 6 * 2.7 + (256 / 2^30 * 6 / 4) / 19.294 * 1e6 us.
+  // f32[8,8] (256 B) on 4 ranks between hosts: 6.6 + 6 * 2.7 + (256 / 2^30 * 6 / 4) / 19.294 * 1e6
+  // us.
   EXPECT_EQ(price(Collective::kAllReduce, 256, 4, 1), 22.81853570377591);
 }
 
@@ -104,8 +105,8 @@ TEST(DTensorModel, OneRankIsChargedTheBaseLatency) {
 TEST(DTensorModel, LocalWorkIsFree) { EXPECT_EQ(price(Collective::kLocal, 1e9, 8, 1), 0.0); }
 
 TEST(DTensorModel, TheWalkProductDecidesBetweenHostsAndNotTheGroup) {
-  // On a mesh (2, 8) with 8 devices per host, the walk of the outer mesh dim is 16, so that its 2 ranks
-  // count as on several hosts.
+  // On a mesh (2, 8) with 8 devices per host, the walk of the outer mesh dim is 16, so that its 2
+  // ranks count as on several hosts.
   const Topology topology = topology_with(8);
   const auto model = collective_model("dtensor", topology);
   GroupSpan outer = group_of(2);

@@ -1,5 +1,5 @@
-// The model nccl: the tuning table of NCCL 2.27.5 from the topology alone, alternatives worked by hand,
-// and the parameters that switch alternatives on and off.
+// The model nccl: the tuning table of NCCL 2.27.5 from the topology alone, alternatives worked by
+// hand, and the parameters that switch alternatives on and off.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -38,8 +38,8 @@ struct Fit {
   double gbps;
 };
 
-// The latency and bandwidth of one alternative, from its prices at two sizes. The table contains neither
-// the correction of trees nor the plateau of rings, so the sizes lie where both are 1.
+// The latency and bandwidth of one alternative, from its prices at two sizes. The table contains
+// neither the correction of trees nor the plateau of rings, so the sizes lie where both are 1.
 Fit fit_of(const CostModel& model, Collective kind, const GroupSpan& group,
            std::string_view algorithm, std::string_view protocol) {
   const auto find = [&](double bytes) {
@@ -96,8 +96,8 @@ TEST(NcclTuningTable, EveryLatencyAndEveryBandwidthFollowsFromTheTopology) {
   }
 }
 
-// With the constant of later releases, the ten latencies of NVLS trees differ from the log. This shows
-// that the test above can tell the releases apart.
+// With the constant of later releases, the ten latencies of NVLS trees differ from the log. This
+// shows that the test above can tell the releases apart.
 TEST(NcclTuningTable, TheNvlsTreeLatencyOfLaterReleasesIsNotTheLoggedOne) {
   const auto model = collective_model(
       {{"name", "nccl"}, {"params", {{"nvls_tree_network_us", 20.9}}}}, topology_with(8));
@@ -210,8 +210,8 @@ TEST_F(Nccl, PatGrowsWithTheLogarithmOfTheHostsAndLinearlyInRanks) {
 }
 
 TEST_F(Nccl, AllToAllIsBoundByTheSlowerOfBothLinks) {
-  // 8 of 16 ranks are remote, so that half of the bytes goes over 50 GB/s; the 7/16 that go over NVLink
-  // take less time and are hidden.
+  // 8 of 16 ranks are remote, so that half of the bytes goes over 50 GB/s; the 7/16 that go over
+  // NVLink take less time and are hidden.
   const Fit wide = fit_of(*model_, Collective::kAllToAll, span(2, 8), "P2P", "SIMPLE");
   EXPECT_NEAR(wide.gbps, 100.0, 1e-9);
   const Fit host = fit_of(*model_, Collective::kAllToAll, span(1, 8), "P2P", "SIMPLE");
