@@ -91,8 +91,7 @@ PlanBounds bounds_of(const Plan& plan, const DeviceMesh& mesh, const Topology& t
   for (const std::int64_t extent : plan.meta.shape) {
     elements_on_a_side = std::max(elements_on_a_side, extent);
   }
-  const bool partial = std::any_of(plan.from.placements.begin(), plan.from.placements.end(),
-                                   [](const Placement& p) { return p.is_partial(); });
+  const bool partial = has_partial(plan.from.placements);
   for (int m = 0; m < mesh.ndim(); ++m) {
     // The plan itself chooses what each rank contributes to a new partial, so there is no bound.
     if (plan.to[m].is_partial() && plan.from[m] != plan.to[m]) return bounds;

@@ -19,19 +19,6 @@ constexpr std::string_view kPartialOfReplicate =
 // never fixed one, and any value above zero breaks the ties.
 constexpr Micros kReplicateToPartial{0.001};
 
-bool is_replicated(const Placements& placements) {
-  return std::all_of(placements.begin(), placements.end(),
-                     [](const Placement& p) { return p.is_replicate(); });
-}
-bool has_strided(const Placements& placements) {
-  return std::any_of(placements.begin(), placements.end(),
-                     [](const Placement& p) { return p.is_strided(); });
-}
-bool has_partial(const Placements& placements) {
-  return std::any_of(placements.begin(), placements.end(),
-                     [](const Placement& p) { return p.is_partial(); });
-}
-
 PricedTransition unpriced(const StepQuery& step) {
   return {.collective = collective_of(step.from, step.to),
           .full_bytes = step.bytes,

@@ -9,6 +9,7 @@
 // PyTorch 2.13.0, torch/distributed/tensor/placement_types.py.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <boost/container/static_vector.hpp>
 #include <compare>
@@ -122,6 +123,19 @@ class Placement {
 
 using Placements = boost::container::static_vector<Placement, kMaxMeshDims>;
 
+[[nodiscard]] inline bool is_replicated(const Placements& placements) {
+  return std::all_of(placements.begin(), placements.end(),
+                     [](const Placement& p) { return p.is_replicate(); });
+}
+[[nodiscard]] inline bool has_strided(const Placements& placements) {
+  return std::any_of(placements.begin(), placements.end(),
+                     [](const Placement& p) { return p.is_strided(); });
+}
+[[nodiscard]] inline bool has_partial(const Placements& placements) {
+  return std::any_of(placements.begin(), placements.end(),
+                     [](const Placement& p) { return p.is_partial(); });
+}
+
 // The order in which mesh dims shard each tensor dim: for every mesh dim its position in the list
 // of those that shard the same tensor dim, and 0 for mesh dims that do not shard.
 class ShardOrder {
@@ -160,8 +174,8 @@ struct Layout {
   [[nodiscard]] const Placement& operator[](int mesh_dim) const {
     return placements[to_index(mesh_dim)];
   }
-  [[nodiscard]] bool is_replicated() const;
-  [[nodiscard]] bool has_strided() const;
+  [[nodiscard]] bool is_replicated() const { return shardlab::is_replicated(placements); }
+  [[nodiscard]] bool has_strided() const { return shardlab::has_strided(placements); }
   [[nodiscard]] bool has_default_order() const;
   // The mesh dims that shard tensor dim `dim`, strided ones included, in shard order.
   [[nodiscard]] boost::container::static_vector<int, kMaxMeshDims> mesh_dims_of(int dim) const;

@@ -51,7 +51,7 @@ class Slowdown {
     std::int64_t kernel;
     std::int64_t rank;
     std::int64_t host;
-    bool leaves_host;  // a collective with members on other hosts
+    bool leaves_host;  // whether a collective has members on other hosts
   };
   friend bool operator==(const Slowdown&, const Slowdown&) = default;
 

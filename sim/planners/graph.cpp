@@ -56,8 +56,8 @@ struct GraphPlanner::State {
     std::array<bool, kMaxTensorDims>
         agrees;                       // whether the target's list begins with all of this one
     std::uint32_t mask = 0;           // mesh dims that shard, as num_shards counts them
-    std::uint32_t partial_ops = 0;    // one bit a reduce op
-    std::uint32_t relaxed_state = 0;  // number in the relaxed problem
+    std::uint32_t partial_ops = 0;    // one bit for each reduce op
+    std::uint32_t relaxed_state = 0;  // state of the relaxed problem
   };
 
   [[nodiscard]] int rank() const { return meta.ndim(); }
@@ -460,7 +460,7 @@ GraphSearchResult GraphPlanner::search(const TensorMeta& meta, const Layout& fro
   s.count_paths = count_paths;
   const Key source = *s.find_key(from);
   const std::optional<Key> target = s.find_key(to);
-  if (!target) return {};  // it shards a dim that the tensor lacks
+  if (!target) return {};  // the target shards a dim that the tensor lacks
   s.aim_at(*target);
   // The first run finds out what the cheapest path costs. The second one finds PyTorch's path, and
   // is fast because it only looks at states that keep within that cost. One mesh dim has too few

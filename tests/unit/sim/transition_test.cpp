@@ -43,7 +43,7 @@ TEST(EdgeSemantics, V3IsTheDefaultOfARedistributor) {
   EXPECT_EQ(RedistributionOptions{}.semantics->name(), "v3");
 }
 
-TEST(EdgeSemantics, OfAnUnknownNameThereAreNone) {
+TEST(EdgeSemantics, DoNotExistForAnUnknownName) {
   EXPECT_EQ(find_edge_semantics("v9"), nullptr);
   EXPECT_THROW((void)edge_semantics("v9"), ContractError);
 }
