@@ -1,7 +1,7 @@
 // Finds the layer of the model that each node of a program belongs to, from the labels of the
 // nodes.
 //
-//   labelled_layers(program)      // by node: 3 for what is labelled "layers.3.attention.wq", nothing outside
+//   labelled_layers(program)[node]      // 3 where the label is "layers.3.attention.wq"
 //
 // A label names its layer by "layers.N", at its start or after a dot. A node without a label
 // belongs to layer N where all labelled nodes that are the next to read what becomes of it, in its

@@ -34,7 +34,7 @@ using ProgramGraph =
 // The values that the node reads, by argument.
 [[nodiscard]] std::vector<ValueRef> values_read(const ProgramNode& node);
 
-// The node of that name, else the one parameter, buffer, input or tangent that has it for its label.
+// The node of that name; else the only parameter, buffer, input or tangent that has this label.
 [[nodiscard]] std::optional<std::size_t> find_by_name_or_label(const Program& program,
                                                                std::string_view text);
 

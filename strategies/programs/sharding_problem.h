@@ -4,19 +4,20 @@
 // constraints.
 //
 //   ShardingProblem problem = make_problem(program, strategies, prices, {.pin_inputs = layout});
-//   problem.tables[problem.edges[e].table].costs     // rows: the reader's values; infinity: forbidden
+//   problem.tables[problem.edges[e].table].costs     // a row for each of the reader's values
 //   Breakdown parts = problem.breakdown(assignment); // re-priced from the tables
 //
 // Constraints are costs of infinity, for a value that is not allowed or a pair that must not stand
 // together:
-//   uniqueness, same output over arguments, flow     in the form: one value a node, for every argument
-//   parameter and gradient, output and tangent       equal layouts (a table of 0 and infinity)
-//   pins and masks                                   values that remain
-//   forward dtype rule                               from a parameter to the cast that narrows it,
-//                                                    nothing is communicated: it is gathered narrow
-//   gradient dtype rule                              from the product to the cast that widens its
-//                                                    gradient, nor from there: it is reduced wide
-//   budgets                                          weights of values, and the most that they sum to
+//   uniqueness, same output over arguments, flow   hold by the form: a node has one value, which all
+//                                                  of its arguments share
+//   parameter and gradient, output and tangent     have equal layouts (a table of 0 and infinity)
+//   pins and masks                                 leave only the values that they allow
+//   forward dtype rule                             nothing is communicated from a parameter to the
+//                                                  cast that narrows it: it is gathered narrow
+//   gradient dtype rule                            nothing is communicated from a gradient's product
+//                                                  to the cast that widens it: it is reduced wide
+//   budgets                                        limit what the weights of values sum to
 // Domains and tables are shared: 32 equal layers need no more of them than two. Source:
 // meta-pytorch/autoparallel at a54c252 (optimize_sharding.py). It ties the flow of a node's first
 // argument only; here every argument is tied.

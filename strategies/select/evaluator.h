@@ -73,7 +73,7 @@ struct Decision {
   bool flips_with_order = false;
 };
 
-// What set_factors() asked for.
+// What set_factors() asked for; the models refer to it.
 struct WhatIf {
   CostFactors factors;
   std::vector<double>* thresholds = nullptr;  // where kernels note theirs; null: nowhere
@@ -91,12 +91,12 @@ class StackEvaluator {
   [[nodiscard]] const CostModel& collective_model() const { return *collectives_; }
   [[nodiscard]] const ComputeModel& compute_model() const { return *kernels_; }
 
-  // Scales all prices from here on: what would the stack choose if every latency were f times as long?
-  // Factors of 1 leave every digit as it is. Ends the references that on(), collective_model() and
-  // compute_model() gave.
+  // Scales all prices from here on: what would the stack choose if every latency were f times as
+  // long? Factors of 1 leave every digit as it is. What on(), collective_model() and
+  // compute_model() returned before is no longer valid.
   void set_factors(const CostFactors& factors);
-  // The factors of the launch floor at which a kernel that `ask` prices here leaves the floor; ascending,
-  // each once. Assumes that factors are set.
+  // The factors of the launch floor at which a kernel that `ask` prices here leaves the floor;
+  // ascending, and each of them once. Assumes that factors are set.
   [[nodiscard]] std::vector<double> launch_thresholds(const std::function<void()>& ask);
 
   // Throws InputError for an unknown op, for inputs that the op cannot take, and for an in-place op

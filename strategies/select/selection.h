@@ -82,7 +82,8 @@ struct PricedCandidates {
 // Whether another order of the same candidates can make the policy choose another candidate.
 [[nodiscard]] bool flips_with_order(Policy policy, const PricedCandidates& candidates);
 
-// The order in which candidates are listed: as the rules list them, reversed, or shuffled by a seed.
+// The order in which candidates are listed: as the rules list them, reversed, or shuffled by a
+// seed.
 struct CandidateOrder {
   enum class Kind : std::uint8_t { kListed, kReversed, kShuffled };
   Kind kind = Kind::kListed;

@@ -265,6 +265,40 @@ TEST(Evaluator, TotalsSumTheInputsAndTheKernel) {
   }
 }
 
+TEST(WhatIf, FactorsScalePricesUntilTheyAreTakenBack) {
+  const DeviceMesh mesh = DeviceMesh::parse("4");
+  StackEvaluator evaluator(stack_with("alpha-beta"), topology_with(8));
+  const auto gather_us = [&] {
+    return evaluator.on(mesh).cost_us(TensorMeta::parse("f32[1024]"), Layout::parse("S(0)", 1),
+                                      Layout::parse("R", 1));
+  };
+  const double own_us = gather_us();
+  evaluator.set_factors({.latency = 3.0, .transfer = 3.0});
+  EXPECT_NEAR(gather_us(), 3.0 * own_us, 1e-9);
+  evaluator.set_factors({});
+  EXPECT_EQ(gather_us(), own_us);
+}
+
+TEST(WhatIf, LaunchThresholdsAreThoseOfTheKernelsThatAreAskedFor) {
+  const DeviceMesh mesh = DeviceMesh::parse("4");
+  StackEvaluator evaluator(
+      stack_with("dtensor-v3",
+                 R"({"compute_model": {"name": "roofline", "params": {"launch_us": 5}}})"),
+      topology_with(8));
+  evaluator.set_factors({});
+  const OpCall call = call_of("aten.add.Tensor", {"f32[268435456] R", "f32[268435456] R"}, 1);
+  const OpRule& rule = find_op_rule("add", evaluator.stack().rules);
+  const std::vector<Placements> layouts(2, Layout::parse("R", 1).placements);
+  double work_us = 0.0;
+  const auto ask = [&] {
+    work_us = evaluator.compute_us(rule, call, mesh, layouts, std::span(layouts).first(1));
+  };
+  const std::vector<double> thresholds = evaluator.launch_thresholds(ask);
+  ASSERT_EQ(thresholds.size(), 1U);
+  EXPECT_DOUBLE_EQ(thresholds[0], work_us / 5.0);
+  EXPECT_TRUE(evaluator.launch_thresholds([] {}).empty());
+}
+
 // mm of bf16 8192^3 on (2,2) takes 2 * 8192^3 operations at 989e6 * 0.7 a microsecond, which shards
 // divide.
 TEST(ComputeUs, AProductsTimeFollowsTheLargestLocalShapes) {
