@@ -8,6 +8,7 @@
 #include "costmodel/calibrate/calibration.h"
 #include "costmodel/calibrate/kernel_calibration.h"
 #include "costmodel/measurements/tuner_csv.h"
+#include "runner/base/optional_values.h"
 #include "runner/base/terminal.h"
 #include "runner/base/write_file.h"
 #include "runner/commands/commands.h"
@@ -201,14 +202,11 @@ nlohmann::json result_json(const Result& result) {
                           {"noise_percent", fit.noise_percent}}},
                         {"more_rows", fit.more_rows},
                         {"warnings", result.warnings}};
-  const auto figure = [](const std::optional<double>& value) {
-    return value ? nlohmann::json(*value) : nlohmann::json(nullptr);
-  };
   if (result.held_out) {
     out["held_out"] = {{"points", result.held_out->points},
-                       {"median_ape_percent", figure(result.held_out->median_ape_percent)},
-                       {"p90_ape_percent", figure(result.held_out->p90_ape_percent)},
-                       {"bias_percent", figure(result.held_out->bias_percent)}};
+                       {"median_ape_percent", or_null(result.held_out->median_ape_percent)},
+                       {"p90_ape_percent", or_null(result.held_out->p90_ape_percent)},
+                       {"bias_percent", or_null(result.held_out->bias_percent)}};
   }
   out["parameters"] = nlohmann::json::array();
   for (const FittedParameter& p : fit.parameters) {

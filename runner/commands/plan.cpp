@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "costmodel/base/text.h"
+#include "runner/base/optional_values.h"
 #include "runner/base/terminal.h"
 #include "runner/commands/commands.h"
 #include "runner/config/configs.h"
@@ -53,10 +54,6 @@ nlohmann::json step_json(const PlanStep& step, const std::vector<Alternative>& a
     }
   }
   return json;
-}
-
-nlohmann::json optional_json(const std::optional<double>& value) {
-  return value ? nlohmann::json(*value) : nlohmann::json(nullptr);
 }
 
 std::string mesh_dims_text(const MeshDims& dims) {
@@ -126,11 +123,9 @@ std::string plan_text(const Plan& plan, const PlanBounds& bounds, double transit
   if (plan.optimal_paths > 1) {
     out += "  " + format_double(plan.optimal_paths) + " paths share this price\n";
   }
-  const auto ratio = [](const std::optional<double>& value) {
-    return value ? format_fixed(*value, 2) : std::string("-");
-  };
-  out += "  over the bound: volume " + ratio(bounds.volume_ratio) + ", time " +
-         ratio(bounds.time_ratio) + ", memory " + ratio(bounds.memory_ratio) + "\n";
+  out += "  over the bound: volume " + fixed_or(bounds.volume_ratio, 2, "-") + ", time " +
+         fixed_or(bounds.time_ratio, 2, "-") + ", memory " + fixed_or(bounds.memory_ratio, 2, "-") +
+         "\n";
   return out;
 }
 
@@ -180,9 +175,9 @@ void run_plan(const RedistributionArguments& arguments, Session& session) {
                      {"optimal_paths", plan.optimal_paths},
                      {"warnings", warnings},
                      {"bounds",
-                      {{"volume_ratio", optional_json(bounds.volume_ratio)},
-                       {"time_ratio", optional_json(bounds.time_ratio)},
-                       {"memory_ratio", optional_json(bounds.memory_ratio)}}}});
+                      {{"volume_ratio", or_null(bounds.volume_ratio)},
+                       {"time_ratio", or_null(bounds.time_ratio)},
+                       {"memory_ratio", or_null(bounds.memory_ratio)}}}});
 }
 
 }  // namespace

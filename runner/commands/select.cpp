@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "costmodel/base/text.h"
+#include "runner/base/optional_values.h"
 #include "runner/base/terminal.h"
 #include "runner/commands/commands.h"
 #include "runner/config/configs.h"
@@ -67,7 +68,7 @@ nlohmann::json candidate_json(const Candidate& candidate, std::size_t index, Rea
           {"redistribute_us", costs},
           {"compute_us", candidate.compute_us},
           {"total_us", finite_or_null(candidate.total_us)},
-          {"impossible", reason.empty() ? nlohmann::json(nullptr) : nlohmann::json(reason)}};
+          {"impossible", text_or_null(reason)}};
 }
 
 nlohmann::json selection_json(const Selection& selection, Reasons& reasons) {
@@ -79,8 +80,7 @@ nlohmann::json selection_json(const Selection& selection, Reasons& reasons) {
       {"candidates", candidates},
       {"selected", candidate_json(selection.choice, selection.selected, reasons)},
       {"ties", selection.ties},
-      {"margin_us",
-       selection.margin_us ? nlohmann::json(*selection.margin_us) : nlohmann::json(nullptr)},
+      {"margin_us", or_null(selection.margin_us)},
       {"flips_with_order", selection.flips_with_order}};
   if (!selection.search_note.empty()) {
     json["search_note"] = "full enumeration: " + selection.search_note;

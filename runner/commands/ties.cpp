@@ -7,6 +7,7 @@
 
 #include "costmodel/base/parallel.h"
 #include "costmodel/base/text.h"
+#include "runner/base/optional_values.h"
 #include "runner/base/stop_watch.h"
 #include "runner/base/terminal.h"
 #include "runner/commands/commands.h"
@@ -110,7 +111,7 @@ nlohmann::json item_json(const Question& question, const TieItem& item) {
           {"candidates", item.candidates},
           {"exact_ties", item.exact},
           {"near_ties", item.near},
-          {"margin_us", item.margin_us ? nlohmann::json(*item.margin_us) : nlohmann::json(nullptr)},
+          {"margin_us", or_null(item.margin_us)},
           {"order_dependent", item.order_dependent},
           {"flip", flip_json(item.flip)},
           {"tied", item.tied}};

@@ -7,6 +7,7 @@
 
 #include "costmodel/base/text.h"
 #include "costmodel/measurements/nccl_log.h"
+#include "runner/base/optional_values.h"
 #include "runner/base/stop_watch.h"
 #include "runner/base/terminal.h"
 #include "runner/commands/commands.h"
@@ -77,17 +78,13 @@ Validation validate(const ValidateArguments& arguments, const Session& session) 
   return out;
 }
 
-nlohmann::json number_or_null(const std::optional<double>& value) {
-  return value ? nlohmann::json(*value) : nlohmann::json(nullptr);
-}
-
 nlohmann::json summary_json(const ErrorSummary& summary) {
   return {{"points", summary.points},
           {"unpriced", summary.unpriced},
-          {"median_ape_percent", number_or_null(summary.median_ape_percent)},
-          {"p90_ape_percent", number_or_null(summary.p90_ape_percent)},
-          {"mean_ape_percent", number_or_null(summary.mean_ape_percent)},
-          {"bias_percent", number_or_null(summary.bias_percent)}};
+          {"median_ape_percent", or_null(summary.median_ape_percent)},
+          {"p90_ape_percent", or_null(summary.p90_ape_percent)},
+          {"mean_ape_percent", or_null(summary.mean_ape_percent)},
+          {"bias_percent", or_null(summary.bias_percent)}};
 }
 
 nlohmann::json groups_json(const Groups& groups) {
@@ -179,16 +176,14 @@ nlohmann::json kernels_json(const Validation& result) {
   return out;
 }
 
-std::string percent_text(const std::optional<double>& value) {
-  return value ? format_fixed(*value, 1) : "none";
-}
+std::string percent(const std::optional<double>& value) { return fixed_or(value, 1, "none"); }
 
 void add_groups(TextTable& table, const std::string& what, const Groups& groups) {
   for (const auto& [name, rows] : groups) {
     const ErrorSummary summary = summarize(rows);
     table.add({what + " " + printable(name), std::to_string(summary.points),
-               percent_text(summary.median_ape_percent), percent_text(summary.p90_ape_percent),
-               percent_text(summary.mean_ape_percent), percent_text(summary.bias_percent)});
+               percent(summary.median_ape_percent), percent(summary.p90_ape_percent),
+               percent(summary.mean_ape_percent), percent(summary.bias_percent)});
   }
 }
 
@@ -200,9 +195,9 @@ std::string kernels_text(const Validation& result, const std::string& stack) {
   for (const KernelErrors& each : result.kernels) {
     const ErrorSummary& errors = each.errors;
     table.add({"kernel " + printable(each.kernel), std::to_string(errors.points),
-               std::to_string(errors.unpriced), percent_text(errors.median_ape_percent),
-               percent_text(errors.p90_ape_percent), percent_text(errors.mean_ape_percent),
-               percent_text(errors.bias_percent)});
+               std::to_string(errors.unpriced), percent(errors.median_ape_percent),
+               percent(errors.p90_ape_percent), percent(errors.mean_ape_percent),
+               percent(errors.bias_percent)});
   }
   return std::to_string(points) + " kernels under " + stack + ", errors in percent\n" +
          table.text();
@@ -334,8 +329,8 @@ nlohmann::json tables_json(const std::vector<CheckedTable>& tables) {
                        {"protocol", to_string(check.cell.protocol)},
                        {"nccl_latency_us", check.cell.latency_us},
                        {"nccl_gb_per_s", check.cell.gb_per_s},
-                       {"latency_us", number_or_null(check.latency_us)},
-                       {"gb_per_s", number_or_null(check.gb_per_s)}});
+                       {"latency_us", or_null(check.latency_us)},
+                       {"gb_per_s", or_null(check.gb_per_s)}});
     }
     out.push_back({{"file", table.file},
                    {"nccl_version", text_or_null(table.nccl_version)},
@@ -363,15 +358,12 @@ std::string tables_text(const std::vector<CheckedTable>& tables, const std::stri
     TextTable lines({"collective", "algorithm", "protocol", "NCCL us", stack + " us", "NCCL GB/s",
                      stack + " GB/s", ""});
     for (const NcclCellCheck& each : check.cells) {
-      const auto number = [](const std::optional<double>& value) {
-        return value ? format_fixed(*value, 1) : "none";
-      };
       const bool is_same = each.same_latency() && each.same_bandwidth();
       lines.add({std::string(to_string(each.cell.collective)),
                  std::string(to_string(each.cell.algorithm)),
                  std::string(to_string(each.cell.protocol)), format_fixed(each.cell.latency_us, 1),
-                 number(each.latency_us), format_fixed(each.cell.gb_per_s, 1),
-                 number(each.gb_per_s),
+                 fixed_or(each.latency_us, 1, "none"), format_fixed(each.cell.gb_per_s, 1),
+                 fixed_or(each.gb_per_s, 1, "none"),
                  is_same           ? ""
                  : each.latency_us ? "differs"
                                    : "not weighed"});

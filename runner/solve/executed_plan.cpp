@@ -11,7 +11,7 @@
 
 namespace shardlab {
 
-ExecutedPlan executed_plan(const SolvedProgram& solved, Redistributor& redistributor) {
+ExecutedPlan executed_plan(const ProgramSolution& solved, Redistributor& redistributor) {
   const ProgramStrategies& strategies = solved.strategies;
   const Assignment& assignment = solved.solution.assignment;
   ExecutedPlan executed;

@@ -6,6 +6,7 @@
 
 #include "costmodel/base/index.h"
 #include "costmodel/base/text.h"
+#include "runner/base/optional_values.h"
 #include "runner/base/terminal.h"
 #include "runner/config/configs.h"
 #include "strategies/programs/batched_nodes.h"
@@ -126,7 +127,7 @@ nlohmann::json rows_json(std::span<const Compared> rows) {
                            {"misfit", text_or_null(row.misfit)}};
     if (row.misfit.empty()) {
       json["above_optimum_percent"] =
-          percent_json(percent_above(row.objective_us, rows.front().objective_us));
+          or_null(percent_above(row.objective_us, rows.front().objective_us));
       json["kernels_us"] = row.kernels_us;
       for (std::size_t m = 0; m < kMoved.size(); ++m) {
         json["moves_us"][std::string(kMoved[m])] = row.moves_us[m];
@@ -150,7 +151,7 @@ std::string rows_text(std::span<const Compared> rows) {
     }
     std::vector<std::string> cells = {
         row.name, format_fixed(row.objective_us, 0),
-        percent_text(percent_above(row.objective_us, rows.front().objective_us), 1),
+        fixed_or(percent_above(row.objective_us, rows.front().objective_us), 1, "-"),
         format_fixed(row.kernels_us, 0)};
     for (const double us : row.moves_us) cells.push_back(format_fixed(us, 0));
     cells.push_back(format_fixed(row.kept_bytes / 1e9, 2));

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "runner/session/session.h"
-#include "runner/solve/solved_program.h"
+#include "runner/solve/solution.h"
 
 namespace shardlab {
 

@@ -22,7 +22,7 @@ struct Step {
 
 std::string text_of(const ThenPin& pin) { return pin.node + "=" + pin.layout; }
 
-Restriction restriction_of(const SolvedProgram& solved, const ThenPin& pin) {
+Restriction restriction_of(const ProgramSolution& solved, const ThenPin& pin) {
   const std::optional<std::size_t> node = find_by_name_or_label(solved.program, pin.node);
   if (!node) {
     std::vector<std::string_view> names;
@@ -43,7 +43,7 @@ Restriction restriction_of(const SolvedProgram& solved, const ThenPin& pin) {
   return restriction;
 }
 
-std::vector<Step> steps_of(const SolvedProgram& solved, const std::vector<ThenPin>& pins,
+std::vector<Step> steps_of(const ProgramSolution& solved, const std::vector<ThenPin>& pins,
                            ExactSolver& solver, const Session& session,
                            std::vector<Restriction>& restrictions) {
   // All of them first: a pin that makes no sense says so before any work.
@@ -71,7 +71,7 @@ std::vector<Step> steps_of(const SolvedProgram& solved, const std::vector<ThenPi
 }
 
 // "7: x, y, z, ...".
-std::string changed_text(const SolvedProgram& solved, const Step& step) {
+std::string changed_text(const ProgramSolution& solved, const Step& step) {
   constexpr std::size_t kFew = 3;
   std::vector<std::string> names;
   for (const std::size_t n : step.changed) {
@@ -86,7 +86,7 @@ std::string changed_text(const SolvedProgram& solved, const Step& step) {
 
 }  // namespace
 
-SolveAnswer then_answer(const SolvedProgram& solved, const std::vector<ThenPin>& pins,
+SolveAnswer then_answer(const ProgramSolution& solved, const std::vector<ThenPin>& pins,
                         ExactSolver& solver, const Session& session) {
   std::vector<Restriction> restrictions;
   const std::vector<Step> steps = steps_of(solved, pins, solver, session, restrictions);

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "runner/session/session.h"
-#include "runner/solve/solved_program.h"
+#include "runner/solve/solution.h"
 
 namespace shardlab {
 
@@ -18,7 +18,8 @@ struct ThenPin {
 
 // Each pin holds from then on; the first that can't hold names what it contradicts, and those behind it are not
 // tried. Throws InputError: no such node, a layout that it can't have.
-[[nodiscard]] SolveAnswer then_answer(const SolvedProgram& solved, const std::vector<ThenPin>& pins,
-                                      ExactSolver& solver, const Session& session);
+[[nodiscard]] SolveAnswer then_answer(const ProgramSolution& solved,
+                                      const std::vector<ThenPin>& pins, ExactSolver& solver,
+                                      const Session& session);
 
 }  // namespace shardlab

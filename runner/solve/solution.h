@@ -17,7 +17,7 @@
 namespace shardlab {
 
 // A program on a mesh, as the solver sees it and as its prices were made.
-struct SolvedProgram {
+struct ProgramSolution {
   const Program& program;
   const ProgramStrategies& strategies;
   const ProgramPrices& prices;
@@ -40,9 +40,9 @@ struct NodeLayouts {
   std::vector<std::string> in;
   std::string out;  // of several outputs "S(0)R, RR"
 };
-[[nodiscard]] NodeLayouts layouts_of(const SolvedProgram& solved, std::size_t node,
+[[nodiscard]] NodeLayouts layouts_of(const ProgramSolution& solved, std::size_t node,
                                      std::size_t row);
-[[nodiscard]] NodeLayouts chosen_layouts(const SolvedProgram& solved, std::size_t node);
+[[nodiscard]] NodeLayouts chosen_layouts(const ProgramSolution& solved, std::size_t node);
 
 // An input that its reader wants in another layout than its producer gives.
 struct NodeMove {
@@ -55,7 +55,7 @@ struct NodeMove {
   double transition_us = 0.0;  // since the layouts differ
 };
 // By reader.
-[[nodiscard]] std::vector<std::vector<NodeMove>> moves_of(const SolvedProgram& solved);
+[[nodiscard]] std::vector<std::vector<NodeMove>> moves_of(const ProgramSolution& solved);
 // The sum over the moves of one of their times.
 [[nodiscard]] double sum_us(std::span<const NodeMove> moves, double NodeMove::*time);
 
@@ -64,8 +64,6 @@ struct NodeMove {
 
 // How far `us` lies above `least_us` in percent: none where that is nothing.
 [[nodiscard]] std::optional<double> percent_above(double us, double least_us);
-[[nodiscard]] nlohmann::json percent_json(std::optional<double> percent);
-[[nodiscard]] std::string percent_text(std::optional<double> percent, int digits);  // "-" of none
 
 // Why an optimum of 0 us says little, if the stack is why; else empty.
 [[nodiscard]] std::string note_on_free_kernels(const Stack& stack, double objective_us);
@@ -75,15 +73,15 @@ struct NodeMove {
 [[nodiscard]] std::string breakdown_text(const Breakdown& parts);
 
 // Values of an assignment that differ from the optimum's: "node value, node value".
-[[nodiscard]] std::string changes_of(const SolvedProgram& solved, const Assignment& assignment);
+[[nodiscard]] std::string changes_of(const ProgramSolution& solved, const Assignment& assignment);
 // What no assignment can heed together, within the restrictions of the solve that found it. Forbidden values
 // name who forbids them: `forbidden values of "w" (parameter budget)`.
-[[nodiscard]] std::vector<std::string> conflict_of(const SolvedProgram& solved,
+[[nodiscard]] std::vector<std::string> conflict_of(const ProgramSolution& solved,
                                                    std::span<const ConflictPart> conflict,
                                                    const std::vector<Restriction>& restrictions);
-[[nodiscard]] std::vector<std::string> conflict_of(const SolvedProgram& solved);
+[[nodiscard]] std::vector<std::string> conflict_of(const ProgramSolution& solved);
 
-[[nodiscard]] nlohmann::json solved_json(const SolvedProgram& solved);
+[[nodiscard]] nlohmann::json solution_json(const ProgramSolution& solved);
 
 // One more thing that was asked: its key in the JSON, what is printed behind the plan, and what the
 // record of a report holds (reports/records/solution_answers.h) where that is not the JSON.

@@ -10,7 +10,7 @@
 
 namespace shardlab {
 
-struct SolutionReport {
+struct SolutionRun {
   const Program& program;
   const Stack& stack;
   const Topology& topology;
@@ -23,6 +23,6 @@ struct SolutionReport {
 };
 
 // Writes and prints what --out and --summary ask for.
-void write_solution(const Session& session, const SolutionReport& report);
+void record_solution(const Session& session, const SolutionRun& report);
 
 }  // namespace shardlab
