@@ -1,26 +1,10 @@
 #include "costmodel/collective.h"
 
-#include <array>
-#include <cstddef>
-
-#include "costmodel/base/index.h"
-
 namespace shardlab {
-namespace {
 
-constexpr std::array<std::string_view, 8> kNames = {"all_gather", "all_reduce", "reduce_scatter",
-                                                    "all_to_all", "broadcast",  "scatter",
-                                                    "send_recv",  "local"};
-
-}  // namespace
-
-std::string_view to_string(Collective collective) { return kNames[to_index(collective)]; }
-
+std::string_view to_string(Collective collective) { return name_of(collective); }
 std::optional<Collective> collective_from_name(std::string_view name) {
-  for (std::size_t i = 0; i < kNames.size(); ++i) {
-    if (kNames[i] == name) return static_cast<Collective>(i);
-  }
-  return std::nullopt;
+  return from_name<Collective>(name);
 }
 
 double ring_volume_factor(Collective kind, std::int64_t ranks) {

@@ -5,10 +5,12 @@
 // mismatch is a silent factor of n.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string_view>
 
+#include "costmodel/base/enum_names.h"
 #include "costmodel/base/units.h"
 
 namespace shardlab {
@@ -24,8 +26,18 @@ enum class Collective : std::uint8_t {
   kLocal,  // no communication: chunk, partition, nothing
 };
 
-inline constexpr std::string_view kCollectiveNames =
-    "all_gather all_reduce reduce_scatter all_to_all broadcast scatter send_recv local";
+template <>
+struct EnumNames<Collective> {
+  static constexpr std::string_view kKind = "collective";
+  static constexpr std::array kNames = {Named{Collective::kAllGather, "all_gather"},
+                                        Named{Collective::kAllReduce, "all_reduce"},
+                                        Named{Collective::kReduceScatter, "reduce_scatter"},
+                                        Named{Collective::kAllToAll, "all_to_all"},
+                                        Named{Collective::kBroadcast, "broadcast"},
+                                        Named{Collective::kScatter, "scatter"},
+                                        Named{Collective::kSendRecv, "send_recv"},
+                                        Named{Collective::kLocal, "local"}};
+};
 
 [[nodiscard]] std::string_view to_string(Collective collective);
 [[nodiscard]] std::optional<Collective> collective_from_name(std::string_view name);

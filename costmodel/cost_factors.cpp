@@ -51,9 +51,8 @@ std::unique_ptr<CostModel> with_factors(std::unique_ptr<CostModel> model,
   return std::make_unique<ScaledCollectives>(std::move(model), factors);
 }
 
-FlooredKernels::FlooredKernels(const ModelChoice& choice, const Topology& topology,
-                               const CostFactors& factors)
-    : factors_(factors), model_(make_compute_model(choice, topology)) {
+FlooredKernels::FlooredKernels(const ModelChoice& choice, const Topology& topology)
+    : model_(make_compute_model(choice, topology)) {
   if (!has_launch(*choice.entry)) return;
   ModelChoice without = choice;
   without.params[std::string(kLaunch)] = 0.0;
@@ -61,22 +60,14 @@ FlooredKernels::FlooredKernels(const ModelChoice& choice, const Topology& topolo
   floor_ = model_->price({.kind = Kernel::kCopy, .bytes = 1e-300}).total;
 }
 
-Price FlooredKernels::price(const KernelQuery& query) const {
-  if (without_floor_ == nullptr || (query.bytes <= 0 && query.flops <= 0)) {
-    return model_->price(query);
-  }
-  const Price work = without_floor_->price(query);
-  if (floor_.value() > 0) thresholds_.push_back(work.total.value() / floor_.value());
-  if (factors_.launch == 1.0) return model_->price(query);
-  return Price::of_compute(std::max(factors_.launch * floor_, work.total));
+Price FlooredKernels::price(const KernelQuery& query, double launch) const {
+  if (launch == 1.0 || !has_floor(query)) return model_->price(query);
+  return Price::of_compute(std::max(launch * floor_, without_floor_->price(query).total));
 }
 
-std::vector<double> FlooredKernels::take_thresholds() {
-  std::vector<double> taken = std::move(thresholds_);
-  thresholds_.clear();
-  std::sort(taken.begin(), taken.end());
-  taken.erase(std::unique(taken.begin(), taken.end()), taken.end());
-  return taken;
+std::optional<double> FlooredKernels::threshold(const KernelQuery& query) const {
+  if (!has_floor(query) || floor_.value() <= 0) return std::nullopt;
+  return without_floor_->price(query).total.value() / floor_.value();
 }
 
 }  // namespace shardlab

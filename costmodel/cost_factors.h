@@ -1,13 +1,17 @@
 // What-if factors on the parameters of any model: how would prices be if every latency were f times
 // as long, every bandwidth f times as large, the launch floor of kernels f times as high?
 //
-// Decorators scale the parts of a price (cost_model.h), so they work on every model; with factors of
-// 1 they return the model's own prices, to the last digit. They keep references to the factors,
-// which may change between queries.
+//   const auto scaled = with_factors(std::move(model), factors);     // collectives
+//   const FlooredKernels kernels(choice, topology);
+//   kernels.price(query, 3.0);        // as if the launch floor were three times as high
+//   kernels.threshold(query);         // the factor from which the floor hides this kernel's work
+//
+// Both scale the parts of a price (cost_model.h), so they work on every model; with factors of 1 they
+// return the model's own prices, to the last digit.
 #pragma once
 
 #include <memory>
-#include <vector>
+#include <optional>
 
 #include "costmodel/compute_model.h"
 #include "costmodel/cost_model.h"
@@ -21,28 +25,32 @@ struct CostFactors {
   double launch = 1.0;    // of kernels
 };
 
+// Keeps a reference to the factors, which may change between queries.
 [[nodiscard]] std::unique_ptr<CostModel> with_factors(std::unique_ptr<CostModel> model,
                                                       const CostFactors& factors);
 
-// A kernel takes max(f * floor, what it takes without a floor).
-class FlooredKernels final : public ComputeModel {
+// Kernels whose launch floor is scaled by f: each takes max(f * floor, what it takes without a floor).
+class FlooredKernels {
  public:
-  FlooredKernels(const ModelChoice& choice, const Topology& topology, const CostFactors& factors);
+  FlooredKernels(const ModelChoice& choice, const Topology& topology);
 
-  [[nodiscard]] Price price(const KernelQuery& query) const override;
+  [[nodiscard]] Price price(const KernelQuery& query, double launch) const;
+
+  // The factor of the launch floor below which the kernel's work takes longer than the floor. None:
+  // the model has no launch floor, or the kernel has nothing to do.
+  [[nodiscard]] std::optional<double> threshold(const KernelQuery& query) const;
 
   // 0: the model has no launch floor.
   [[nodiscard]] Micros floor() const { return floor_; }
-  // The factors at which a kernel that was asked for since the last call leaves its floor; ascending,
-  // once each.
-  [[nodiscard]] std::vector<double> take_thresholds();
 
  private:
-  const CostFactors& factors_;
+  [[nodiscard]] bool has_floor(const KernelQuery& query) const {
+    return without_floor_ != nullptr && (query.bytes > 0 || query.flops > 0);
+  }
+
   std::unique_ptr<ComputeModel> model_;
   std::unique_ptr<ComputeModel> without_floor_;  // null: no launch floor
   Micros floor_;
-  mutable std::vector<double> thresholds_;
 };
 
 }  // namespace shardlab

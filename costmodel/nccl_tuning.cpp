@@ -10,10 +10,6 @@
 namespace shardlab {
 namespace {
 
-constexpr std::array<std::string_view, 7> kAlgorithmNames = {
-    "TREE", "RING", "COLLNET_DIRECT", "COLLNET_CHAIN", "NVLS", "NVLS_TREE", "PAT"};
-constexpr std::array<std::string_view, 3> kProtocolNames = {"LL", "LL128", "SIMPLE"};
-
 // Rows: tree, ring, CollNet direct and chain, NVLS, NVLS tree, PAT. src/graph/tuning.cc.
 constexpr NcclLatencies kBase = {
     {{6.8, 14.0, 8.4}, {6.6, 14.0, 8.4}, {}, {}, {}, {}, {8.0, 8.0, 8.0}}};
@@ -175,26 +171,24 @@ std::string plain(std::string_view name) {
   return out;
 }
 
-template <class Enum, std::size_t n>
-std::optional<Enum> find_name(const std::array<std::string_view, n>& names, std::string_view name) {
-  for (std::size_t i = 0; i < n; ++i) {
-    if (plain(names[i]) == plain(name)) return static_cast<Enum>(i);
+template <class Enum>
+std::optional<Enum> from_plain_name(std::string_view name) {
+  for (const Named<Enum>& each : EnumNames<Enum>::kNames) {
+    if (plain(each.name) == plain(name)) return each.value;
   }
   return std::nullopt;
 }
 
 }  // namespace
 
-std::string_view to_string(NcclAlgorithm algorithm) { return kAlgorithmNames[to_index(algorithm)]; }
-
-std::string_view to_string(NcclProtocol protocol) { return kProtocolNames[to_index(protocol)]; }
+std::string_view to_string(NcclAlgorithm algorithm) { return name_of(algorithm); }
+std::string_view to_string(NcclProtocol protocol) { return name_of(protocol); }
 
 std::optional<NcclAlgorithm> nccl_algorithm_from_name(std::string_view name) {
-  return find_name<NcclAlgorithm>(kAlgorithmNames, name);
+  return from_plain_name<NcclAlgorithm>(name);
 }
-
 std::optional<NcclProtocol> nccl_protocol_from_name(std::string_view name) {
-  return find_name<NcclProtocol>(kProtocolNames, name);
+  return from_plain_name<NcclProtocol>(name);
 }
 
 NcclArchitecture nccl_architecture(std::int64_t compute_capability) {

@@ -31,12 +31,32 @@ enum class NcclAlgorithm : std::uint8_t {
   kPat
 };
 enum class NcclProtocol : std::uint8_t { kLL, kLL128, kSimple };
+template <>
+struct EnumNames<NcclAlgorithm> {
+  static constexpr std::string_view kKind = "algorithm";
+  static constexpr std::array kNames = {Named{NcclAlgorithm::kTree, "TREE"},
+                                        Named{NcclAlgorithm::kRing, "RING"},
+                                        Named{NcclAlgorithm::kCollnetDirect, "COLLNET_DIRECT"},
+                                        Named{NcclAlgorithm::kCollnetChain, "COLLNET_CHAIN"},
+                                        Named{NcclAlgorithm::kNvls, "NVLS"},
+                                        Named{NcclAlgorithm::kNvlsTree, "NVLS_TREE"},
+                                        Named{NcclAlgorithm::kPat, "PAT"}};
+};
+template <>
+struct EnumNames<NcclProtocol> {
+  static constexpr std::string_view kKind = "protocol";
+  static constexpr std::array kNames = {Named{NcclProtocol::kLL, "LL"},
+                                        Named{NcclProtocol::kLL128, "LL128"},
+                                        Named{NcclProtocol::kSimple, "SIMPLE"}};
+};
+
 enum class NcclArchitecture : std::uint8_t { kVolta, kAmpere, kHopper, kBlackwell };
 
 // The names that NCCL_ALGO and NCCL_PROTO take, in capitals.
 [[nodiscard]] std::string_view to_string(NcclAlgorithm algorithm);
 [[nodiscard]] std::string_view to_string(NcclProtocol protocol);
-// Also as NCCL's log writes them: "Ring", "NVLSTree", "CollNetDirect", "Simple"; empty: no such name.
+// These names in any case, with underscores or without, so that the spelling of NCCL's log is read
+// too: "Ring", "NVLSTree", "CollNetDirect", "Simple". Nothing where there is no such name.
 [[nodiscard]] std::optional<NcclAlgorithm> nccl_algorithm_from_name(std::string_view name);
 [[nodiscard]] std::optional<NcclProtocol> nccl_protocol_from_name(std::string_view name);
 [[nodiscard]] NcclArchitecture nccl_architecture(std::int64_t compute_capability);

@@ -16,11 +16,12 @@ namespace {
 constexpr double kMaxSigma = 5.0;
 constexpr std::size_t kMaxDelays = 1'000'000;
 
-// E[f(M)] with M the largest of n standard normals: the trapezoidal rule, which converges
-// exponentially on smooth integrands that vanish at both ends.
+// The expectation of f(M), with M the largest of n standard normals, by the trapezoidal rule, which
+// converges exponentially for smooth integrands that vanish at both ends.
 template <class Function>
 double expect_over_largest(std::int64_t n, const Function& f) {
-  // 2^40 normals reach 7; exp(5 z) moves what counts by another 5.
+  // The largest of 2^40 normals is about 7; a factor exp(5 z) moves the mass of the integrand up by
+  // another 5.
   constexpr double kLow = -9.0;
   constexpr double kHigh = 21.0;
   constexpr double kStep = 1.0 / 128;
@@ -36,7 +37,7 @@ double expect_over_largest(std::int64_t n, const Function& f) {
   return sum * count * kStep * std::numbers::inv_sqrtpi / std::numbers::sqrt2;
 }
 
-// A number for each n, computed once and shared between threads without a lock.
+// One number for each n, computed when first asked for and shared between threads without a lock.
 class Expectations {
  public:
   Expectations() = default;
@@ -60,7 +61,8 @@ class Expectations {
       if (entry->n == n) return entry->value;
     }
     const double value = compute(n);
-    // Two threads may both add n: the values are equal. Without memory it is computed again.
+    // Two threads may both add n, which does no harm since their values are equal. Where there is no
+    // memory for the entry, the value is computed again next time.
     auto* entry = new (std::nothrow) Entry{n, value, head};
     if (entry == nullptr) return value;
     while (!slot.compare_exchange_weak(entry->next, entry, std::memory_order_release,
@@ -78,7 +80,7 @@ class Expectations {
   mutable std::array<std::atomic<const Entry*>, 256> slots_{};
 };
 
-// A model whose possible prices above zero wait for `wait(price, ranks)` more.
+// Adds `wait(price, ranks)` to every price of a model that is possible and above zero.
 class WaitingModel : public CostModel {
  public:
   explicit WaitingModel(std::unique_ptr<CostModel> model) : model_(std::move(model)) {}
@@ -92,7 +94,7 @@ class WaitingModel : public CostModel {
     return all;
   }
 
-  // The waiting itself was not.
+  // What the model measured; the waiting on top of it was not.
   [[nodiscard]] std::vector<MeasuredRange> measured() const final { return model_->measured(); }
 
  protected:
@@ -164,7 +166,28 @@ class EmpiricalStraggler final : public WaitingModel {
   Expectations delays_;
 };
 
-constexpr std::string_view kNames = "none, percent, fixed, order_statistics";
+// What to write in place of a name that needs figures.
+std::string_view object_form(StragglerKind kind) {
+  switch (kind) {
+    case StragglerKind::kPercent:
+      return R"({"name": "percent", "percent": NUMBER})";
+    case StragglerKind::kFixed:
+      return R"({"name": "fixed", "fixed_us": NUMBER})";
+    case StragglerKind::kOrderStatistics:
+      return R"({"name": "order_statistics", "sigma": NUMBER} or "delays_us": [NUMBER])";
+    case StragglerKind::kNone:
+      break;
+  }
+  return {};
+}
+
+StragglerKind read_kind(const std::string& name, const JsonPlace& place) {
+  const std::optional<StragglerKind> kind = from_name<StragglerKind>(name);
+  if (!kind) {
+    place.fail("unknown straggler model \"" + name + "\"; valid: " + valid_names<StragglerKind>());
+  }
+  return *kind;
+}
 
 std::vector<double> read_delays(const nlohmann::json& json, const JsonPlace& place) {
   static_cast<void>(json_array(json, place));
@@ -186,7 +209,7 @@ double expected_max_lognormal(double sigma, std::int64_t n) {
 }
 
 double expected_max_of_draws(std::span<const double> sorted, std::int64_t n) {
-  // The largest value, less each gap times the chance that no draw is above it.
+  // The largest value, minus each gap between neighbours times the chance that no draw lies above it.
   const auto size = static_cast<double>(sorted.size());
   double expected = sorted.back();
   for (std::size_t i = 1; i < sorted.size(); ++i) {
@@ -229,70 +252,73 @@ StragglerFit fit_straggler(std::span<const double> times_us, std::int64_t member
 
 Straggler Straggler::from_json(const nlohmann::json& json, const JsonPlace& place) {
   Straggler straggler;
-  JsonPlace name_place = place;
   if (json.is_string()) {
-    straggler.name = json.get<std::string>();
-  } else {
-    ObjectReader reader(json, place);
-    straggler.name = reader.text("name");
-    name_place = reader.place("name");
-    if (straggler.name == "percent") {
+    straggler.kind = read_kind(json.get<std::string>(), place);
+    if (straggler.kind != StragglerKind::kNone) {
+      place.fail("valid: " + std::string(object_form(straggler.kind)));
+    }
+    return straggler;
+  }
+  ObjectReader reader(json, place);
+  const std::string name = reader.text("name");
+  switch (from_name<StragglerKind>(name).value_or(StragglerKind::kNone)) {
+    case StragglerKind::kPercent:
       straggler.percent = reader.number("percent", {.min = 0.0, .max = 1e6});
-    } else if (straggler.name == "fixed") {
+      break;
+    case StragglerKind::kFixed:
       straggler.fixed_us = reader.number("fixed_us", {.min = 0.0, .max = 1e9});
-    } else if (straggler.name == "order_statistics") {
+      break;
+    case StragglerKind::kOrderStatistics:
       if (const nlohmann::json* delays = reader.find("delays_us"); delays != nullptr) {
         straggler.delays_us = read_delays(*delays, reader.place("delays_us"));
       } else {
         straggler.sigma = reader.number("sigma", {.min = 0.0, .max = kMaxSigma});
       }
-    }
-    reader.finish();
+      break;
+    case StragglerKind::kNone:
+      break;
   }
-  const bool needs_numbers = straggler.name == "percent" || straggler.name == "fixed" ||
-                             straggler.name == "order_statistics";
-  if (straggler.name != "none" && !needs_numbers) {
-    name_place.fail("unknown straggler model \"" + straggler.name +
-                    "\"; valid: " + std::string(kNames));
-  }
-  if (json.is_string() && straggler.name == "percent") {
-    place.fail(R"(valid: {"name": "percent", "percent": NUMBER})");
-  }
-  if (json.is_string() && straggler.name == "fixed") {
-    place.fail(R"(valid: {"name": "fixed", "fixed_us": NUMBER})");
-  }
-  if (json.is_string() && needs_numbers) {
-    place.fail(R"(valid: {"name": "order_statistics", "sigma": NUMBER} or "delays_us": [NUMBER])");
-  }
+  reader.finish();
+  straggler.kind = read_kind(name, reader.place("name"));
   return straggler;
 }
 
 nlohmann::json Straggler::to_json() const {
-  nlohmann::json json = {{"name", name}};
-  if (name == "percent") json["percent"] = percent;
-  if (name == "fixed") json["fixed_us"] = fixed_us;
-  if (name == "order_statistics") {
-    if (delays_us.empty()) {
-      json["sigma"] = sigma;
-    } else {
-      json["delays_us"] = delays_us;
-    }
+  nlohmann::json json = {{"name", name_of(kind)}};
+  switch (kind) {
+    case StragglerKind::kPercent:
+      json["percent"] = percent;
+      break;
+    case StragglerKind::kFixed:
+      json["fixed_us"] = fixed_us;
+      break;
+    case StragglerKind::kOrderStatistics:
+      if (delays_us.empty()) {
+        json["sigma"] = sigma;
+      } else {
+        json["delays_us"] = delays_us;
+      }
+      break;
+    case StragglerKind::kNone:
+      break;
   }
   return json;
 }
 
 std::unique_ptr<CostModel> Straggler::decorate(std::unique_ptr<CostModel> model) const {
-  if (name == "percent") {
-    return std::make_unique<PercentStraggler>(std::move(model), percent / 100.0);
-  }
-  if (name == "fixed") return std::make_unique<FixedStraggler>(std::move(model), Micros(fixed_us));
-  if (name == "order_statistics" && delays_us.empty()) {
-    return std::make_unique<LogNormalStraggler>(std::move(model), sigma);
-  }
-  if (name == "order_statistics") {
-    std::vector<double> sorted = delays_us;
-    std::sort(sorted.begin(), sorted.end());
-    return std::make_unique<EmpiricalStraggler>(std::move(model), std::move(sorted));
+  switch (kind) {
+    case StragglerKind::kPercent:
+      return std::make_unique<PercentStraggler>(std::move(model), percent / 100.0);
+    case StragglerKind::kFixed:
+      return std::make_unique<FixedStraggler>(std::move(model), Micros(fixed_us));
+    case StragglerKind::kOrderStatistics: {
+      if (delays_us.empty()) return std::make_unique<LogNormalStraggler>(std::move(model), sigma);
+      std::vector<double> sorted = delays_us;
+      std::sort(sorted.begin(), sorted.end());
+      return std::make_unique<EmpiricalStraggler>(std::move(model), std::move(sorted));
+    }
+    case StragglerKind::kNone:
+      break;
   }
   return model;
 }

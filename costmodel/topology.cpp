@@ -1,10 +1,8 @@
 #include "costmodel/topology.h"
 
 #include <algorithm>
-#include <array>
 
 #include "costmodel/base/error.h"
-#include "costmodel/base/index.h"
 
 namespace shardlab {
 namespace {
@@ -12,18 +10,6 @@ namespace {
 constexpr std::int64_t kMaxDevices = std::int64_t{1} << 40;
 constexpr NumberRange kBandwidthRange{.min = 1e-6, .max = 1e9};
 constexpr NumberRange kLatencyRange{.min = 0.0, .max = 1e9};
-constexpr std::array<std::string_view, 6> kScopes = {"pcie",   "socket", "host",
-                                                     "domain", "rail",   "all"};
-constexpr std::array<std::string_view, 4> kKinds = {"nvlink", "nvswitch", "pcie", "network"};
-
-template <class Enum, std::size_t N>
-Enum parse_word(const std::array<std::string_view, N>& words, std::string_view valid,
-                const std::string& text, const JsonPlace& place) {
-  for (std::size_t i = 0; i < N; ++i) {
-    if (words[i] == text) return static_cast<Enum>(i);
-  }
-  place.fail("found \"" + text + "\"; valid: " + std::string(valid));
-}
 
 LinkKind default_kind(LinkScope joins) {
   if (joins < LinkScope::kHost) return LinkKind::kPcie;
@@ -63,14 +49,12 @@ Topology Topology::from_json(const nlohmann::json& json, const JsonPlace& place)
     ObjectReader link(links[i], reader.place("links").at(i));
     LinkLevel level;
     level.name = link.text("name");
-    level.joins =
-        parse_word<LinkScope>(kScopes, kLinkScopeNames, link.text("joins"), link.place("joins"));
+    level.joins = json_name<LinkScope>(link.value("joins"), link.place("joins"));
     level.latency = Micros(link.number("latency_us", kLatencyRange));
     level.nominal_bandwidth = GBps(link.number("bandwidth_gb_per_s", kBandwidthRange));
     level.kind = default_kind(level.joins);
-    if (link.find("kind") != nullptr) {
-      level.kind =
-          parse_word<LinkKind>(kKinds, kLinkKindNames, link.text("kind"), link.place("kind"));
+    if (const nlohmann::json* kind = link.find("kind")) {
+      level.kind = json_name<LinkKind>(*kind, link.place("kind"));
       level.kind_is_given = true;
     }
     if (level.joins < LinkScope::kHost) {
@@ -91,7 +75,7 @@ Topology Topology::from_json(const nlohmann::json& json, const JsonPlace& place)
   for (std::size_t i = 1; i < topology.links_.size(); ++i) {
     if (topology.links_[i].joins <= topology.links_[i - 1].joins) {
       reader.place("links").at(i).fail("levels go from inner to outer: " +
-                                       std::string(kLinkScopeNames));
+                                       valid_names<LinkScope>());
     }
   }
 
@@ -125,10 +109,10 @@ nlohmann::json Topology::to_json() const {
   nlohmann::json links = nlohmann::json::array();
   for (const LinkLevel& level : links_) {
     links.push_back({{"name", level.name},
-                     {"joins", kScopes[to_index(level.joins)]},
+                     {"joins", name_of(level.joins)},
                      {"latency_us", level.latency.value()},
                      {"bandwidth_gb_per_s", level.nominal_bandwidth.value()}});
-    if (level.kind_is_given) links.back()["kind"] = kKinds[to_index(level.kind)];
+    if (level.kind_is_given) links.back()["kind"] = name_of(level.kind);
     if (level.devices > 0) links.back()["devices"] = level.devices;
     if (level.oversubscription != 1.0) links.back()["oversubscription"] = level.oversubscription;
   }

@@ -14,6 +14,7 @@
 //   all            the spine; its bandwidth is what the file says over `oversubscription`
 #pragma once
 
+#include <array>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -29,12 +30,25 @@ namespace shardlab {
 
 // Ranks that one link level joins, from the smallest blocks to all.
 enum class LinkScope : std::uint8_t { kPcie, kSocket, kHost, kDomain, kRail, kAll };
-inline constexpr std::string_view kLinkScopeNames = "pcie, socket, host, domain, rail, all";
+template <>
+struct EnumNames<LinkScope> {
+  static constexpr std::string_view kKind = "link scope";
+  static constexpr std::array kNames = {
+      Named{LinkScope::kPcie, "pcie"}, Named{LinkScope::kSocket, "socket"},
+      Named{LinkScope::kHost, "host"}, Named{LinkScope::kDomain, "domain"},
+      Named{LinkScope::kRail, "rail"}, Named{LinkScope::kAll, "all"}};
+};
 
 // What a level is made of. A level that does not say is NVSwitch inside a host or a domain, PCIe
 // inside a part of a host, and network beyond.
 enum class LinkKind : std::uint8_t { kNvlink, kNvswitch, kPcie, kNetwork };
-inline constexpr std::string_view kLinkKindNames = "nvlink, nvswitch, pcie, network";
+template <>
+struct EnumNames<LinkKind> {
+  static constexpr std::string_view kKind = "link kind";
+  static constexpr std::array kNames = {
+      Named{LinkKind::kNvlink, "nvlink"}, Named{LinkKind::kNvswitch, "nvswitch"},
+      Named{LinkKind::kPcie, "pcie"}, Named{LinkKind::kNetwork, "network"}};
+};
 
 struct LinkLevel {
   std::string name;

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Reads each #include of ours against the levels, and libraries for what only runner does.
+"""Reads each #include of ours against the table of rooms, and libraries for what only runner does.
 
     scripts/check_layers.py [--root DIR]
 
-LAYERS below is the table. Prints "file:line: what stands there: what is right" per violation,
+ROOMS below is the table. Prints "file:line: what stands there: what is right" per violation,
 exits 1 when there is one. Not a C++ parser: it blanks comments and literals and matches lines.
 """
 
@@ -14,36 +14,77 @@ import sys
 from typing import NamedTuple
 
 
-class Layer(NamedTuple):
-    """What one folder may know."""
+class Room(NamedTuple):
+    """What the files of one folder, and of those below it that have no row of their own, may know."""
 
-    own: tuple[str, ...]  # path prefixes of ours that may be included
+    may_include: tuple[str, ...]  # other rooms
     third_party: tuple[str, ...]  # first folder of <...> includes, beside the standard library
-    never_own: tuple[str, ...] = ()  # exceptions to `own`
     library: bool = True  # never prints, exits, reads the environment or writes files
     reads_files: bool = True
 
 
-NO_MODEL = ("costmodel/models/",)
-LAYERS = {
-    "costmodel": Layer(("costmodel/",), ("Eigen", "nlohmann"), reads_files=False),
-    "sim": Layer(("sim/", "costmodel/"), ("Eigen", "boost"), NO_MODEL, reads_files=False),
-    "strategies": Layer(("strategies/", "sim/", "costmodel/"), ("boost", "nlohmann"), NO_MODEL),
-    "reports": Layer(("reports/", "costmodel/base/units.h", "costmodel/base/error.h"), ("nlohmann",)),
-    "runner": Layer(
-        ("runner/", "reports/", "strategies/", "sim/", "costmodel/"),
-        ("CLI", "Eigen", "boost", "nlohmann"),
-        library=False,
+def _runner(*rooms: str) -> Room:
+    """A room of runner: its own neighbours that it may know, and all libraries."""
+    own = tuple(f"runner/{room}" for room in rooms)
+    return Room(own + LIBRARIES, ("Eigen", "boost", "nlohmann"), library=False)
+
+
+PRICES = ("costmodel", "costmodel/base")
+RULES = ("strategies/rules", "sim", *PRICES)
+LIBRARIES = (
+    *("costmodel/base", "costmodel", "costmodel/measurements", "costmodel/calibrate", "sim"),
+    *(f"strategies/{room}" for room in ("rules", "proof", "select", "solvers", "programs", "cases")),
+    *("reports/records", "reports"),
+)
+ROOMS = {
+    "costmodel/base": Room((), ("nlohmann",), reads_files=False),
+    "costmodel": Room(("costmodel/base",), ("Eigen", "nlohmann"), reads_files=False),
+    "costmodel/models": Room(PRICES, ("Eigen", "nlohmann"), reads_files=False),
+    "costmodel/measurements": Room(PRICES, ("nlohmann",), reads_files=False),
+    "costmodel/calibrate": Room(
+        ("costmodel/measurements", *PRICES), ("Eigen", "boost", "nlohmann"), reads_files=False
     ),
-    "python": Layer(
-        ("runner/", "strategies/", "sim/", "costmodel/"), ("nlohmann", "pybind11"), library=False
+    "sim": Room(PRICES, ("Eigen", "boost"), reads_files=False),
+    "strategies/rules": Room(("sim", *PRICES), ("boost", "nlohmann")),
+    "strategies/proof": Room(RULES, ("Eigen", "boost", "nlohmann")),
+    "strategies/select": Room(("reports/records", *RULES), ("boost", "nlohmann")),
+    "strategies/solvers": Room(("costmodel/base",), ("boost", "nlohmann")),
+    "strategies/programs": Room(
+        ("strategies/proof", "strategies/select", "strategies/solvers", "reports/records", *RULES),
+        ("boost", "nlohmann"),
     ),
-    "tests": Layer(
-        ("tests/", "runner/", "reports/", "strategies/", "sim/", "costmodel/"),
-        ("CLI", "Eigen", "benchmark", "boost", "gmock", "gtest", "nlohmann"),
-        library=False,
+    "strategies/cases": Room(
+        (
+            *("strategies/proof", "strategies/select", "strategies/solvers", "strategies/programs"),
+            *RULES,
+        ),
+        ("boost", "nlohmann"),
     ),
+    "reports/records": Room(("costmodel/base",), ("nlohmann",)),
+    "reports": Room(("reports/records", "reports/writers", "costmodel/base"), ("nlohmann",)),
+    "reports/sections": Room(("reports", "reports/records", "costmodel/base"), ("nlohmann",)),
+    "reports/writers": Room(("reports", "reports/records", "costmodel/base"), ("nlohmann",)),
+    "runner/base": Room(("costmodel/base",), ("nlohmann",), library=False),
+    "runner/config": _runner("base"),
+    "runner/session": _runner("base", "config")._replace(third_party=("CLI", "nlohmann")),
+    "runner/launch": _runner("base", "session"),
+    "runner/nccl": _runner("launch"),
+    "runner/measure": _runner("base", "launch", "nccl"),
+    "runner/evaluation": _runner("base", "config", "session"),
+    "runner/simulate": _runner("base", "config", "session"),
+    "runner/solve": _runner("base", "config", "session", "simulate"),
+    "runner/commands": _runner(
+        *("base", "config", "session", "launch", "nccl"),
+        *("measure", "evaluation", "simulate", "solve"),
+    ),
+    "runner": _runner("base", "session", "commands")._replace(third_party=("CLI",)),
 }
+RUNNER = tuple(room for room in ROOMS if room.startswith("runner"))
+ROOMS["python"] = Room(RUNNER + LIBRARIES, ("nlohmann", "pybind11"), library=False)
+ROOMS["tests"] = Room(
+    tuple(ROOMS), ("CLI", "Eigen", "benchmark", "boost", "gmock", "gtest", "nlohmann"), library=False
+)
+FOLDERS = tuple(dict.fromkeys(room.split("/", 1)[0] for room in ROOMS))
 VERSION_HEADER = "shardlab_version.h"  # generated; to runner alone
 GPU_HEADER = re.compile(r"(cuda|cublas|curand|nccl|nvml)\w*\.h|cuda/.*")
 GPU_FOLDERS = ("runner/nccl/", "tests/")
@@ -97,46 +138,63 @@ def blank_text(source: str) -> str:
     return TOKEN.sub(replace, source)
 
 
+def room_of(path: str) -> str | None:
+    """The room that a file is in: the nearest folder above it that has a row in ROOMS."""
+    folder = path
+    while "/" in folder:
+        folder = folder.rsplit("/", 1)[0]
+        if folder in ROOMS:
+            return folder
+    return None
+
+
 def check_include(path: str, included: str, *, angled: bool) -> str | None:
     """What is wrong with one include of the file at `path`; None when nothing is."""
-    folder = path.split("/", 1)[0]
-    layer = LAYERS[folder]
+    name = room_of(path)
+    assert name is not None
+    room = ROOMS[name]
     top, slash, _ = included.partition("/")
 
-    if slash and top in LAYERS:
+    if slash and top in FOLDERS:
         if angled:
             return f'<{included}> is ours: write #include "{included}"'
-        if included.startswith(layer.own) and not included.startswith(layer.never_own):
+        if room_of(included) in (name, *room.may_include):
             return None
-        but = f" but not {', '.join(layer.never_own)}" if layer.never_own else ""
-        return f'"{included}": {folder} may include {", ".join(layer.own)}{but}'
+        rooms = ", ".join(room.may_include) or "no other room"
+        return f'"{included}": {name} may include {rooms}'
     if included == VERSION_HEADER:
-        return None if folder == "runner" else f'"{included}": known to runner alone'
+        return None if path.startswith("runner/") else f'"{included}": known to runner alone'
     if not angled:
+        folder = path.split("/", 1)[0]
         return f'"{included}": quotes are for our files, named from the root: "{folder}/..."'
 
     if GPU_HEADER.fullmatch(included):
         known = path.startswith(GPU_FOLDERS)
         return None if known else f"<{included}>: CUDA and NCCL are known to {GPU_FOLDERS[0]} alone"
     if not slash and not included.endswith(".h"):
-        if layer.library and included in HEADERS_THAT_PRINT:
+        if room.library and included in HEADERS_THAT_PRINT:
             return f"<{included}>: {NEVER_PRINTS}"
-        if not layer.reads_files and included in HEADERS_OF_FILES:
+        if not room.reads_files and included in HEADERS_OF_FILES:
             return f"<{included}>: {CALLER_READS}"
         return None  # the standard library
-    if slash and top in layer.third_party:
+    if slash and top in room.third_party:
         return None
-    if not layer.library and included.endswith(".h") and (not slash or top in POSIX_FOLDERS):
+    if not room.library and included.endswith(".h") and (not slash or top in POSIX_FOLDERS):
         return None
     return (
-        f"<{included}>: {folder} may include the C++ standard library and "
-        f"{', '.join(layer.third_party)}"
+        f"<{included}>: {name} may include the C++ standard library and "
+        f"{', '.join(room.third_party)}"
     )
 
 
 def check_file(path: str, source: str) -> list[str]:
     """The violations of one file; `path` is relative to the root, with forward slashes."""
-    layer = LAYERS[path.split("/", 1)[0]]
+    name = room_of(path)
+    if name is None:
+        folder = path.split("/", 1)[0]
+        rooms = ", ".join(room for room in ROOMS if room.startswith(f"{folder}/"))
+        return [f"{path}:1: the file stands in no room of {folder}; its rooms: {rooms}"]
+    room = ROOMS[name]
     text = blank_text(source)
     found: list[tuple[int, str]] = []
 
@@ -148,7 +206,7 @@ def check_file(path: str, source: str) -> list[str]:
         message = check_include(path, match["angled"] if angled else match["quoted"], angled=angled)
         if message is not None:
             add(match.start(), message)
-    if layer.library:
+    if room.library:
         for pattern, reason in LIBRARY_NEVER:
             for match in pattern.finditer(text):
                 add(match.start(1), f"{match[1]}: {reason}")
@@ -161,7 +219,7 @@ def check_tree(root: pathlib.Path) -> tuple[int, list[str]]:
     """How many files were read, and all violations in order of path and line."""
     count = 0
     violations: list[str] = []
-    for folder in LAYERS:
+    for folder in FOLDERS:
         for file in sorted((root / folder).rglob("*")):
             if file.suffix in SUFFIXES and file.is_file():
                 count += 1

@@ -20,14 +20,6 @@ constexpr std::int64_t kBlock = 8192;
 // Starting a thread takes as long as copying a few hundred KiB.
 constexpr std::int64_t kBytesPerThread = std::int64_t{1} << 22U;
 
-struct OrderName {
-  std::string_view name;
-  ReductionOrder order;
-};
-constexpr std::array<OrderName, 3> kOrders = {{{"ring", ReductionOrder::kRing},
-                                               {"tree", ReductionOrder::kTree},
-                                               {"flat", ReductionOrder::kFlat}}};
-
 // Consecutive rows: of the whole, and where they stand in the member's shard.
 struct Run {
   std::int64_t whole = 0;
@@ -70,20 +62,6 @@ void FakeGroup::for_each_member(std::int64_t bytes, Work&& work) const {
       to_index(size()), bytes < kBytesPerThread ? 1 : threads_,
       [] { return std::make_unique<int>(0); },
       [&](int&, std::size_t member) { work(static_cast<std::int64_t>(member)); });
-}
-
-std::string_view to_string(ReductionOrder order) {
-  for (const OrderName& row : kOrders) {
-    if (row.order == order) return row.name;
-  }
-  return "";
-}
-
-std::optional<ReductionOrder> reduction_order_from_name(std::string_view name) {
-  for (const OrderName& row : kOrders) {
-    if (row.name == name) return row.order;
-  }
-  return std::nullopt;
 }
 
 bool reduces(ReduceOp op, DType dtype) {

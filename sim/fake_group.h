@@ -28,15 +28,20 @@
 #include <string_view>
 #include <vector>
 
+#include "costmodel/base/enum_names.h"
 #include "sim/host_tensor.h"
 #include "sim/placement.h"
 
 namespace shardlab {
 
 enum class ReductionOrder : std::uint8_t { kRing, kTree, kFlat };
-[[nodiscard]] std::string_view to_string(ReductionOrder order);
-[[nodiscard]] std::optional<ReductionOrder> reduction_order_from_name(std::string_view name);
-inline constexpr std::string_view kReductionOrderNames = "ring tree flat";
+template <>
+struct EnumNames<ReductionOrder> {
+  static constexpr std::string_view kKind = "reduction order";
+  static constexpr std::array kNames = {Named{ReductionOrder::kRing, "ring"},
+                                        Named{ReductionOrder::kTree, "tree"},
+                                        Named{ReductionOrder::kFlat, "flat"}};
+};
 
 struct ReductionOptions {
   ReductionOrder order = ReductionOrder::kRing;

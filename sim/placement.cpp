@@ -11,18 +11,14 @@
 namespace shardlab {
 namespace {
 
-constexpr std::array<std::string_view, 8> kOpNames = {"sum",     "avg",  "max", "min",
-                                                      "product", "band", "bor", "bxor"};
 constexpr std::string_view kPlacementForms = "a placement: R, S(d), _S(d,f), P(op), MP or NP(p)";
 constexpr std::string_view kTensorDim = "a tensor dim";
 
 ReduceOp parse_op(TextCursor& cursor) {
   const std::size_t start = cursor.position();
-  const std::string_view word = cursor.word();
-  for (std::size_t i = 0; i < kOpNames.size(); ++i) {
-    if (kOpNames[i] == word) return static_cast<ReduceOp>(i);
-  }
-  cursor.fail_at(start, "a reduce op: " + join(kOpNames));
+  const std::optional<ReduceOp> op = from_name<ReduceOp>(cursor.word());
+  if (!op) cursor.fail_at(start, "a reduce op: " + valid_names<ReduceOp>());
+  return *op;
 }
 
 void close(TextCursor& cursor) { cursor.expect(")", "\")\""); }
@@ -67,8 +63,6 @@ Placement parse_placement(TextCursor& cursor) {
 }
 
 }  // namespace
-
-std::string_view to_string(ReduceOp op) { return kOpNames[to_index(op)]; }
 
 Placement Placement::parse(std::string_view text) {
   TextCursor cursor("placement", text);

@@ -16,15 +16,23 @@
 #include <string_view>
 #include <utility>
 
+#include "costmodel/base/enum_names.h"
 #include "costmodel/base/index.h"
 #include "sim/mesh.h"
 
 namespace shardlab {
 
 enum class ReduceOp : std::uint8_t { kSum, kAvg, kMax, kMin, kProduct, kBand, kBor, kBxor };
-
-inline constexpr std::string_view kReduceOpNames = "sum avg max min product band bor bxor";
-[[nodiscard]] std::string_view to_string(ReduceOp op);
+template <>
+struct EnumNames<ReduceOp> {
+  static constexpr std::string_view kKind = "reduce op";
+  static constexpr std::array kNames = {
+      Named{ReduceOp::kSum, "sum"},         Named{ReduceOp::kAvg, "avg"},
+      Named{ReduceOp::kMax, "max"},         Named{ReduceOp::kMin, "min"},
+      Named{ReduceOp::kProduct, "product"}, Named{ReduceOp::kBand, "band"},
+      Named{ReduceOp::kBor, "bor"},         Named{ReduceOp::kBxor, "bxor"}};
+};
+[[nodiscard]] constexpr std::string_view to_string(ReduceOp op) { return name_of(op); }
 [[nodiscard]] constexpr bool is_linear(ReduceOp op) {
   return op == ReduceOp::kSum || op == ReduceOp::kAvg;
 }

@@ -5,16 +5,13 @@
 
 #include "costmodel/base/error.h"
 #include "costmodel/base/index.h"
+#include "sim/plan_price.h"
 #include "sim/planners/greedy.h"
 
 namespace shardlab {
 namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
-constexpr std::string_view kUnknownOrder =
-    "the shard order behind a strided shard is unknown to the cost function (infinite cost)";
-constexpr std::string_view kPartialOfReplicate =
-    "AutoParallel makes no partial of a replicated tensor";
 constexpr std::string_view kNoPath = "no sequence of steps reaches the target layout";
 
 // Shapes on each mesh dim for one rank: the global shape with the (plain) shards of the outer mesh
@@ -104,115 +101,84 @@ Redistributor::Redistributor(DeviceMesh mesh, const Topology& topology,
     : mesh_(std::move(mesh)),
       topology_(topology),
       options_(options),
-      pricer_(mesh_, topology_, options_.rules, collectives, kernels),
+      pricer_(mesh_, topology_, options_.semantics, collectives, kernels),
+      follows_plan_(options_.semantics->follows_plan()),
       graph_(pricer_) {}
 
-Redistributor::Shortcut Redistributor::shortcut(const Layout& from, const Layout& to) const {
-  const TransitionRules& rules = options_.rules;
-  if (rules.autoparallel && from.is_replicated() &&
-      std::any_of(to.placements.begin(), to.placements.end(),
-                  [](const Placement& p) { return p.is_partial(); })) {
-    return {true, kInfinity, kPartialOfReplicate};
-  }
-  if (rules.replicated_source_is_free && from.is_replicated()) return {true, 0.0, {}};
-  if (from == to) return {true, 0.0, {}};
-  if (rules.follows_plan && !rules.prices_strided && (from.has_strided() || to.has_strided())) {
-    return {true, kInfinity, kUnknownOrder};
-  }
-  return {};
+std::optional<KnownPrice> Redistributor::known_price(const Layout& from, const Layout& to) const {
+  if (from == to) return KnownPrice{};
+  return pricer_.semantics().known_price(from.placements, to.placements);
 }
 
 Bytes Redistributor::local_bytes(const TensorMeta& meta, const Layout& layout) const {
   return meta.bytes() / static_cast<double>(num_shards(layout.placements, mesh_, true));
 }
 
-bool Redistributor::uses_graph(const Layout& from, const Layout& to, PlannerKind planner) const {
-  return planner == PlannerKind::kGraph || !from.has_default_order() || !to.has_default_order() ||
-         from.has_strided() || to.has_strided();
-}
-
-bool Redistributor::plans_opaque_shards() const {
-  return options_.planner == PlannerKind::kGraph && options_.rules.prices_strided;
-}
-
-// AutoParallel takes a 2-D mesh's inner dim first where both reduce by scattering: the smaller part
-// then crosses the outer dim.
-bool Redistributor::loops_innermost_first(const Layout& from, const Layout& to) const {
-  return options_.rules.autoparallel && mesh_.ndim() == 2 && from[0] == Placement::partial() &&
-         from[1] == Placement::partial() && to[0].is_shard() && to[1].is_shard();
-}
-
-// v0 and AutoParallel: every mesh dim on its own, outermost first, whatever the shard order.
-Price Redistributor::loop_price(const TensorMeta& meta, const Layout& from,
-                                const Layout& to) const {
-  Bytes bytes = local_bytes(meta, from);
-  Price price;
-  const bool reversed = loops_innermost_first(from, to);
-  bool packed = !options_.rules.autoparallel || meta.is_contiguous();
-  for (int turn = 0; turn < mesh_.ndim(); ++turn) {
-    const int i = reversed ? mesh_.ndim() - 1 - turn : turn;
-    if (from[i] == to[i]) continue;
-    if (!packed) price += pricer_.copy(bytes, meta.dtype, true);
-    packed = true;
-    const PricedTransition step = pricer_.price(from[i], to[i], i, bytes, meta.dtype);
-    price += step.price;
-    bytes = step.bytes_after;
+std::optional<Redistributor::Ends> Redistributor::graph_ends(const Layout& from, const Layout& to,
+                                                             PlannerKind planner) const {
+  const bool strided = from.has_strided() || to.has_strided();
+  if (!strided) {
+    const bool asks_for_graph =
+        planner == PlannerKind::kGraph || !from.has_default_order() || !to.has_default_order();
+    return asks_for_graph ? std::optional<Ends>({from, to}) : std::nullopt;
   }
-  return price;
+  const std::optional<Layout> source =
+      from.has_strided() ? decode_strided_as_order(from, mesh_) : from;
+  const std::optional<Layout> target = to.has_strided() ? decode_strided_as_order(to, mesh_) : to;
+  if (source && target) return Ends{*source, *target};
+  // DTensor takes the greedy planner for a strided shard whose order is unknown, which may gather a
+  // mesh dim under a strided shard that was cut from it, and scramble the rows. The graph planner
+  // moves such a shard as one of its own kind.
+  if (options_.planner == PlannerKind::kGraph && pricer_.semantics().prices_strided_shards()) {
+    return Ends{from, to};
+  }
+  return std::nullopt;
+}
+
+Price Redistributor::price_without_plan(const TensorMeta& meta, const Layout& from,
+                                        const Layout& to) const {
+  return shardlab::price_without_plan<Price>(
+      pricer_.semantics(), pricer_, meta, local_bytes(meta, from), from.placements, to.placements);
 }
 
 double Redistributor::greedy_cost_us(const TensorMeta& meta, const Layout& from,
                                      const Layout& to) const {
   const std::int64_t shards = num_shards(from.placements, mesh_, true);
-  Bytes bytes = meta.bytes() / static_cast<double>(shards);
-  double cost = 0.0;
+  PlanPrice<Micros> price(meta.bytes() / static_cast<double>(shards), meta.dtype);
   for_each_greedy_step(from.placements, to.placements, shards > 1,
                        [&](int mesh_dim, const Placement& a, const Placement& b) {
-                         const PricedTransition step =
-                             pricer_.price(a, b, mesh_dim, bytes, meta.dtype);
-                         cost += step.price.total.value();
-                         bytes = step.bytes_after;
+                         price.add_step(pricer_, a, b, mesh_dim);
                        });
-  return cost;
+  return price.sum().value();
 }
 
 double Redistributor::moves_cost_us(const TensorMeta& meta, const Layout& from,
                                     std::span<const GraphMove> moves) const {
-  Bytes bytes = local_bytes(meta, from);
-  double cost = 0.0;
+  PlanPrice<Micros> price(local_bytes(meta, from), meta.dtype);
   for (const GraphMove& move : moves) {
-    const PricedTransition step =
-        pricer_.price(move.from, move.to, move.mesh_dim, bytes, meta.dtype);
-    cost += step.price.total.value();
-    bytes = step.bytes_after;
+    price.add_step(pricer_, move.from, move.to, move.mesh_dim);
   }
-  return cost;
+  return price.sum().value();
 }
 
 double Redistributor::cost_us(const TensorMeta& meta, const Layout& from, const Layout& to) {
-  const Shortcut quick = shortcut(from, to);
-  if (quick.taken) return quick.cost_us;
-  if (!options_.rules.follows_plan) return loop_price(meta, from, to).total.value();
+  if (const std::optional<KnownPrice> known = known_price(from, to)) return known->cost_us;
+  if (!follows_plan_) return price_without_plan(meta, from, to).total.value();
   if (merges_in_price()) {
     const Plan whole = plan(meta, from, to);
     return whole.price.total.value();
   }
-  if (!uses_graph(from, to, options_.planner)) return greedy_cost_us(meta, from, to);
-  const std::optional<Layout> source =
-      from.has_strided() ? decode_strided_as_order(from, mesh_) : from;
-  const std::optional<Layout> target = to.has_strided() ? decode_strided_as_order(to, mesh_) : to;
-  const bool known = source && target;
-  if (!known && !plans_opaque_shards()) return greedy_cost_us(meta, from, to);
-  const Layout& start = known ? *source : from;
-  const GraphSearchResult result = graph_.search(meta, start, known ? *target : to);
-  return result.found ? moves_cost_us(meta, start, result.moves) : kInfinity;
+  const std::optional<Ends> ends = graph_ends(from, to, options_.planner);
+  if (!ends) return greedy_cost_us(meta, from, to);
+  const GraphSearchResult result = graph_.search(meta, ends->from, ends->to);
+  return result.found ? moves_cost_us(meta, ends->from, result.moves) : kInfinity;
 }
 
 void Redistributor::costs_us(const TensorMeta& meta, const Layout& from, std::span<const Layout> to,
                              std::span<double> out) {
   SHARDLAB_CHECK(to.size() == out.size(), to.size(), " layouts, ", out.size(), " prices");
   // One exploration pays when it replaces many searches; strided layouts take the general way.
-  const bool explore = options_.planner == PlannerKind::kGraph && options_.rules.follows_plan &&
+  const bool explore = options_.planner == PlannerKind::kGraph && follows_plan_ &&
                        !merges_in_price() && to.size() > 4 && !from.has_strided();
   if (explore) {
     std::vector<Placement> targets;
@@ -226,9 +192,8 @@ void Redistributor::costs_us(const TensorMeta& meta, const Layout& from, std::sp
   // Lookups first: a search of its own ends the exploration.
   std::vector<std::size_t> alone;
   for (std::size_t i = 0; i < to.size(); ++i) {
-    const Shortcut quick = shortcut(from, to[i]);
-    if (quick.taken) {
-      out[i] = quick.cost_us;
+    if (const std::optional<KnownPrice> known = known_price(from, to[i])) {
+      out[i] = known->cost_us;
     } else if (!explore || to[i].has_strided()) {
       alone.push_back(i);
     } else {
@@ -289,23 +254,20 @@ GroupSpan Redistributor::span(const PlanStep& step) const {
   return mesh_.span(layout.coalesce(), pricer_.span(step.mesh_dims.front()).walk, topology_);
 }
 
-// Threads the bytes through the steps and prices each.
-void Redistributor::price_steps(Plan& plan) const {
-  Bytes bytes = local_bytes(plan.meta, plan.from);
+Price Redistributor::price_steps(Plan& plan) const {
+  PlanPrice<Price> price(local_bytes(plan.meta, plan.from), plan.meta.dtype);
   for (PlanStep& step : plan.steps) {
-    const PricedTransition priced =
-        pricer_.price(step.from, step.to, span(step), bytes, plan.meta.dtype);
+    const PricedTransition priced = price.add_step(pricer_, step.from, step.to, span(step));
     step.collective = priced.collective;
     step.full_bytes = priced.full_bytes;
     step.price = priced.price;
-    bytes = priced.bytes_after;
   }
+  return price.sum();
 }
 
 // Prices the plan as planned, then merges it as it runs.
 void Redistributor::price_and_merge(Plan& plan) const {
-  price_steps(plan);
-  plan.price = plan.executed_price();
+  plan.price = price_steps(plan);
   for (const PlanStep& step : plan.steps) {
     if (plan.unexecutable.empty()) plan.unexecutable = why_unexecutable(step);
   }
@@ -316,8 +278,8 @@ void Redistributor::price_and_merge(Plan& plan) const {
   plan.warnings = std::move(merged.warnings);
   if (merged.steps.size() == plan.steps.size()) return;
   plan.steps = std::move(merged.steps);
-  price_steps(plan);
-  if (options_.merge == MergeMode::kPrice) plan.price = plan.executed_price();
+  const Price merged_price = price_steps(plan);
+  if (options_.merge == MergeMode::kPrice) plan.price = merged_price;
 }
 
 Plan Redistributor::plan(const TensorMeta& meta, const Layout& from, const Layout& to,
@@ -325,33 +287,25 @@ Plan Redistributor::plan(const TensorMeta& meta, const Layout& from, const Layou
   SHARDLAB_CHECK(from.ndim() == mesh_.ndim() && to.ndim() == mesh_.ndim(), "layouts ", from.text(),
                  " and ", to.text(), " on mesh ", mesh_.text());
   Plan plan(meta, from, to);
-  const Shortcut quick = shortcut(from, to);
   if (!(from == to)) {
-    if (uses_graph(from, to, plan_options.planner.value_or(options_.planner))) {
-      const std::optional<Layout> source =
-          from.has_strided() ? decode_strided_as_order(from, mesh_) : from;
-      const std::optional<Layout> target =
-          to.has_strided() ? decode_strided_as_order(to, mesh_) : to;
-      if (source && target) {
-        plan.start = *source;
-        add_graph_steps(plan, *target, plan_options.rank, plan_options.count_optimal_paths);
-      } else if (plans_opaque_shards()) {
-        add_graph_steps(plan, to, plan_options.rank, plan_options.count_optimal_paths);
-      } else {
-        add_greedy_steps(plan, plan_options.rank);
-      }
+    const std::optional<Ends> ends =
+        graph_ends(from, to, plan_options.planner.value_or(options_.planner));
+    if (ends) {
+      plan.start = ends->from;
+      add_graph_steps(plan, ends->to, plan_options.rank, plan_options.count_optimal_paths);
     } else {
       add_greedy_steps(plan, plan_options.rank);
     }
   }
   price_and_merge(plan);
-  if (quick.taken) {
-    plan.price = Price::of(Micros(quick.cost_us), Micros());
-    plan.price.impossible = quick.reason;
-  } else if (!options_.rules.follows_plan) {
-    plan.price = loop_price(meta, from, to);  // v0's cost function does not look at the plan
+  const std::optional<KnownPrice> known = known_price(from, to);
+  if (known) {
+    plan.price = Price::of(Micros(known->cost_us), Micros());
+    plan.price.impossible = known->reason;
+  } else if (!follows_plan_) {
+    plan.price = price_without_plan(meta, from, to);
   }
-  if ((quick.taken || !options_.rules.follows_plan) && !plan.impossible.empty()) {
+  if ((known || !follows_plan_) && !plan.impossible.empty()) {
     plan.unexecutable = plan.impossible;  // the cost function never asked the planner
     plan.impossible.clear();
   }

@@ -1,6 +1,6 @@
 // Redistribution: plans and prices what takes a tensor from one layout to another on one mesh.
 //
-//   Redistributor redistributor(mesh, topology, {.rules = v3}, collectives, kernels);
+//   Redistributor redistributor(mesh, topology, {.semantics = edge_semantics("v3")}, collectives, kernels);
 //   Plan plan = redistributor.plan(meta, from, to);        // steps, path, price
 //   double us = redistributor.cost_us(meta, from, to);     // the price alone: tens of nanoseconds
 //
@@ -12,11 +12,13 @@
 // thread-safe (the graph planner keeps its workspace): one a thread.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "costmodel/base/enum_names.h"
 #include "sim/plan.h"
 #include "sim/planners/graph.h"
 #include "sim/planners/merge.h"
@@ -25,13 +27,26 @@
 namespace shardlab {
 
 enum class PlannerKind : std::uint8_t { kGreedy, kGraph };
+template <>
+struct EnumNames<PlannerKind> {
+  static constexpr std::string_view kKind = "planner";
+  static constexpr std::array kNames = {Named{PlannerKind::kGreedy, "greedy"},
+                                        Named{PlannerKind::kGraph, "graph"}};
+};
 
 // Whether consecutive collectives are merged onto registered flattened meshes: never, when a plan
 // runs (DTensor: its price stays that of the unmerged steps), or in the price as well.
 enum class MergeMode : std::uint8_t { kOff, kExecute, kPrice };
+template <>
+struct EnumNames<MergeMode> {
+  static constexpr std::string_view kKind = "merge";
+  static constexpr std::array kNames = {Named{MergeMode::kOff, "off"},
+                                        Named{MergeMode::kExecute, "execute"},
+                                        Named{MergeMode::kPrice, "price"}};
+};
 
 struct RedistributionOptions {
-  TransitionRules rules;
+  std::shared_ptr<const EdgeSemantics> semantics = edge_semantics("v3");
   PlannerKind planner = PlannerKind::kGreedy;
   MergeMode merge = MergeMode::kExecute;
   // False: as PyTorch 2.13.0, which merges all-gathers without asking whether they divide evenly
@@ -89,34 +104,33 @@ class Redistributor {
   [[nodiscard]] bool merges_in_price() const {
     return options_.merge == MergeMode::kPrice && mesh_.has_flattened();
   }
-  struct Shortcut {
-    bool taken = false;
-    double cost_us = 0.0;
-    std::string_view reason;
-  };
-  [[nodiscard]] Shortcut shortcut(const Layout& from, const Layout& to) const;
+  [[nodiscard]] std::optional<KnownPrice> known_price(const Layout& from, const Layout& to) const;
   [[nodiscard]] Bytes local_bytes(const TensorMeta& meta, const Layout& layout) const;
-  [[nodiscard]] bool uses_graph(const Layout& from, const Layout& to, PlannerKind planner) const;
-  // Whether a strided shard whose order is unknown goes to the graph planner, as a shard of its own
-  // kind. DTensor takes the greedy planner, which may gather a mesh dim under a strided shard that
-  // was cut from it, and scramble the rows.
-  [[nodiscard]] bool plans_opaque_shards() const;
-  [[nodiscard]] Price loop_price(const TensorMeta& meta, const Layout& from,
-                                 const Layout& to) const;
-  [[nodiscard]] bool loops_innermost_first(const Layout& from, const Layout& to) const;
+  // The two ends as the graph planner takes them, with strided shards decoded where they encode a
+  // shard order; nothing when the greedy planner plans the edge.
+  struct Ends {
+    Layout from;
+    Layout to;
+  };
+  [[nodiscard]] std::optional<Ends> graph_ends(const Layout& from, const Layout& to,
+                                               PlannerKind planner) const;
+  [[nodiscard]] Price price_without_plan(const TensorMeta& meta, const Layout& from,
+                                         const Layout& to) const;
   [[nodiscard]] double greedy_cost_us(const TensorMeta& meta, const Layout& from,
                                       const Layout& to) const;
   [[nodiscard]] double moves_cost_us(const TensorMeta& meta, const Layout& from,
                                      std::span<const GraphMove> moves) const;
   void add_greedy_steps(Plan& plan, std::int64_t rank) const;
   void add_graph_steps(Plan& plan, const Layout& to, std::int64_t rank, bool count_paths);
-  void price_steps(Plan& plan) const;
+  // Sets the collective, the bytes and the price of every step; returns the sum of the prices.
+  Price price_steps(Plan& plan) const;
   void price_and_merge(Plan& plan) const;
 
   DeviceMesh mesh_;
   Topology topology_;
   RedistributionOptions options_;
   TransitionPricer pricer_;
+  bool follows_plan_;  // what the semantics say, kept for the short prices
   GraphPlanner graph_;
 };
 

@@ -250,10 +250,6 @@ std::vector<std::int64_t> spread(std::int64_t ranks, std::int64_t wanted) {
 
 }  // namespace
 
-std::string_view to_string(Stream stream) {
-  return stream == Stream::kCompute ? "compute" : "communication";
-}
-
 int Schedule::add(ScheduledKernel kernel) {
   const int index = static_cast<int>(kernels.size());
   for (const int k : kernel.after) SHARDLAB_CHECK(k >= 0 && k < index, k, " before ", index);

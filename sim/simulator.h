@@ -22,6 +22,7 @@
 #include <vector>
 
 #include "costmodel/base/dtype.h"
+#include "costmodel/base/enum_names.h"
 #include "costmodel/topology.h"
 #include "sim/event_queue.h"
 #include "sim/mesh.h"
@@ -32,7 +33,13 @@ namespace shardlab {
 
 enum class Stream : std::uint8_t { kCompute, kCommunication };
 inline constexpr int kStreams = 2;
-[[nodiscard]] std::string_view to_string(Stream stream);
+template <>
+struct EnumNames<Stream> {
+  static constexpr std::string_view kKind = "stream";
+  static constexpr std::array kNames = {Named{Stream::kCompute, "compute"},
+                                        Named{Stream::kCommunication, "communication"}};
+};
+[[nodiscard]] constexpr std::string_view to_string(Stream stream) { return name_of(stream); }
 
 struct ScheduledKernel {
   std::string name;  // "all_gather", "aten.mm.default"

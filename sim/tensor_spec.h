@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "costmodel/base/dtype.h"
+#include "costmodel/base/enum_names.h"
 #include "costmodel/base/units.h"
 #include "sim/mesh.h"
 #include "sim/placement.h"
@@ -74,6 +75,12 @@ struct Chunk {
 // `unflatten`: the proposal of pytorch/pytorch#168134 instead (view the extent as (factor,
 // ceil(extent/factor)), shard the second dim): extent 5, factor 2, chunks 2: [0,1,3,4] [2].
 enum class StridedVariant : std::uint8_t { kChunkOfChunks, kUnflatten };
+template <>
+struct EnumNames<StridedVariant> {
+  static constexpr std::string_view kKind = "variant";
+  static constexpr std::array kNames = {Named{StridedVariant::kChunkOfChunks, "chunk-of-chunks"},
+                                        Named{StridedVariant::kUnflatten, "unflatten"}};
+};
 [[nodiscard]] std::vector<std::int64_t> strided_rows(
     std::int64_t extent, std::int64_t factor, std::int64_t chunks, std::int64_t index,
     StridedVariant variant = StridedVariant::kChunkOfChunks);

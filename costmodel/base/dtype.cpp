@@ -7,30 +7,25 @@
 namespace shardlab {
 namespace {
 
-struct DTypeRow {
-  std::string_view name;
-  int itemsize;
+struct Layout {
+  int itemsize;  // bytes
   bool floating_point;
 };
-
-constexpr std::array<DTypeRow, 14> kRows = {{
-    {"f64", 8, true},
-    {"f32", 4, true},
-    {"f16", 2, true},
-    {"bf16", 2, true},
-    {"f8e4m3", 1, true},
-    {"f8e5m2", 1, true},
-    {"i64", 8, false},
-    {"i32", 4, false},
-    {"i16", 2, false},
-    {"i8", 1, false},
-    {"u8", 1, false},
-    {"b8", 1, false},
-    {"u64", 8, false},
-    {"c64", 8, false},
-}};
-
-const DTypeRow& row(DType dtype) { return kRows[to_index(dtype)]; }
+// In the order of the enumeration.
+constexpr std::array<Layout, 14> kLayouts = {{{8, true},     // f64
+                                              {4, true},     // f32
+                                              {2, true},     // f16
+                                              {2, true},     // bf16
+                                              {1, true},     // f8e4m3
+                                              {1, true},     // f8e5m2
+                                              {8, false},    // i64
+                                              {4, false},    // i32
+                                              {2, false},    // i16
+                                              {1, false},    // i8
+                                              {1, false},    // u8
+                                              {1, false},    // b8
+                                              {8, false},    // u64
+                                              {8, false}}};  // c64
 
 struct Rounding {
   DType dtype;
@@ -43,25 +38,18 @@ constexpr std::array<Rounding, 4> kRoundings = {{{DType::kF64, 0x1p-53, 0x1p-107
                                                  {DType::kBF16, 0x1p-8, 0x1p-134}}};
 
 Rounding rounding_of(DType dtype) {
-  for (const Rounding& row : kRoundings) {
-    if (row.dtype == dtype) return row;
+  for (const Rounding& rounding : kRoundings) {
+    if (rounding.dtype == dtype) return rounding;
   }
   return {dtype, 0.0, 0.0};
 }
 
 }  // namespace
 
-int itemsize(DType dtype) { return row(dtype).itemsize; }
-std::string_view to_string(DType dtype) { return row(dtype).name; }
-bool is_floating_point(DType dtype) { return row(dtype).floating_point; }
-
-std::optional<DType> dtype_from_name(std::string_view name) {
-  if (name == "bool") return DType::kB8;
-  for (std::size_t i = 0; i < kRows.size(); ++i) {
-    if (kRows[i].name == name) return static_cast<DType>(i);
-  }
-  return std::nullopt;
-}
+int itemsize(DType dtype) { return kLayouts[to_index(dtype)].itemsize; }
+bool is_floating_point(DType dtype) { return kLayouts[to_index(dtype)].floating_point; }
+std::string_view to_string(DType dtype) { return name_of(dtype); }
+std::optional<DType> dtype_from_name(std::string_view name) { return from_name<DType>(name); }
 
 double unit_roundoff(DType dtype) { return rounding_of(dtype).unit_roundoff; }
 double underflow_error(DType dtype) { return rounding_of(dtype).underflow_error; }

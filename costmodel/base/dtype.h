@@ -1,10 +1,13 @@
-// Element types by PyTorch's short names: f64 f32 f16 bf16 f8e4m3 f8e5m2 i64 i32 i16 i8 u8 b8
-// u64 c64 ("bool" is read as b8; c64 is a complex number of two f32).
+// Element types of tensors, by PyTorch's short names. "bool" is read as b8; c64 is a complex number of
+// two f32.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string_view>
+
+#include "costmodel/base/enum_names.h"
 
 namespace shardlab {
 
@@ -25,17 +28,28 @@ enum class DType : std::uint8_t {
   kC64,
 };
 
+template <>
+struct EnumNames<DType> {
+  static constexpr std::string_view kKind = "dtype";
+  static constexpr std::array kNames = {
+      Named{DType::kF64, "f64"},   Named{DType::kF32, "f32"},       Named{DType::kF16, "f16"},
+      Named{DType::kBF16, "bf16"}, Named{DType::kF8E4M3, "f8e4m3"}, Named{DType::kF8E5M2, "f8e5m2"},
+      Named{DType::kI64, "i64"},   Named{DType::kI32, "i32"},       Named{DType::kI16, "i16"},
+      Named{DType::kI8, "i8"},     Named{DType::kU8, "u8"},         Named{DType::kB8, "b8"},
+      Named{DType::kU64, "u64"},   Named{DType::kC64, "c64"},       Named{DType::kB8, "bool"}};
+};
+inline constexpr std::string_view kDTypeNames = kSpacedNames<DType>;
+
 [[nodiscard]] int itemsize(DType dtype);  // bytes of one element
 [[nodiscard]] std::string_view to_string(DType dtype);
 [[nodiscard]] std::optional<DType> dtype_from_name(std::string_view name);
 [[nodiscard]] bool is_floating_point(DType dtype);
-// Half of the distance from 1 to the next number, relative; 0 for types that are not f64, f32, f16
-// or bf16. (IEEE 754; bf16 has 8 significant bits.)
+// The largest relative error of rounding to the nearest: half of the distance from 1 to the next
+// number. 0 for types other than f64, f32, f16 and bf16. Source: IEEE 754; bf16 has 8 significant
+// bits.
 [[nodiscard]] double unit_roundoff(DType dtype);
-// Half of the least subnormal number (of f64, that number): the error of a result too small for u.
+// The largest absolute error where a result is too small for unit_roundoff to hold: half of the least
+// subnormal number. For f64 it is that number itself, since double cannot hold its half.
 [[nodiscard]] double underflow_error(DType dtype);
-
-inline constexpr std::string_view kDTypeNames =
-    "f64 f32 f16 bf16 f8e4m3 f8e5m2 i64 i32 i16 i8 u8 b8 u64 c64";
 
 }  // namespace shardlab

@@ -12,9 +12,10 @@
 //   from_name<Collective>("all_reduce")         // kAllReduce; nothing for a word that is no name
 //   valid_names<Collective>()                   // "all_gather, all_reduce"
 //   all_names<Collective>()                     // the names alone, in the order of the table
+//   kSpacedNames<Collective>                    // "all_gather all_reduce", a constant
 //
-// A table may list a value twice: the first name is the one that is printed, the others are read too
-// and stand in neither list.
+// A table may list a value twice: the first name is the one that is printed. The others are read too,
+// but no list of valid names shows them.
 #pragma once
 
 #include <array>
@@ -49,6 +50,7 @@ template <class Enum>
   throw std::logic_error("a value of an enumeration has no name");
 }
 
+// Nothing for a word that is no name of the enumeration. Upper and lower case differ.
 template <class Enum>
 [[nodiscard]] constexpr std::optional<Enum> from_name(std::string_view name) {
   for (const Named<Enum>& each : EnumNames<Enum>::kNames) {
@@ -57,11 +59,18 @@ template <class Enum>
   return std::nullopt;
 }
 
+namespace internal {
+template <class Enum>
+[[nodiscard]] constexpr bool is_first_name(const Named<Enum>& each) {
+  return name_of(each.value) == each.name;
+}
+}  // namespace internal
+
 template <class Enum>
 [[nodiscard]] std::vector<std::string_view> all_names() {
   std::vector<std::string_view> names;
   for (const Named<Enum>& each : EnumNames<Enum>::kNames) {
-    if (name_of(each.value) == each.name) names.push_back(each.name);
+    if (internal::is_first_name(each)) names.push_back(each.name);
   }
   return names;
 }
@@ -70,5 +79,36 @@ template <class Enum>
 [[nodiscard]] std::string valid_names(std::string_view separator = ", ") {
   return join(all_names<Enum>(), separator);
 }
+
+namespace internal {
+template <class Enum>
+[[nodiscard]] constexpr std::size_t size_of_spaced_names() {
+  std::size_t size = 0;
+  for (const Named<Enum>& each : EnumNames<Enum>::kNames) {
+    if (is_first_name(each)) size += each.name.size() + 1;  // with the blank behind it
+  }
+  return size;
+}
+
+template <class Enum>
+[[nodiscard]] constexpr auto spaced_names() {
+  std::array<char, size_of_spaced_names<Enum>()> text{};
+  std::size_t size = 0;
+  for (const Named<Enum>& each : EnumNames<Enum>::kNames) {
+    if (!is_first_name(each)) continue;
+    for (const char c : each.name) text[size++] = c;
+    text[size++] = ' ';
+  }
+  return text;
+}
+
+template <class Enum>
+inline constexpr auto kSpacedText = spaced_names<Enum>();
+}  // namespace internal
+
+// The valid names with blanks between them.
+template <class Enum>
+inline constexpr std::string_view kSpacedNames{internal::kSpacedText<Enum>.data(),
+                                               internal::kSpacedText<Enum>.size() - 1};
 
 }  // namespace shardlab

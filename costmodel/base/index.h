@@ -13,7 +13,7 @@
 namespace shardlab {
 
 template <class Index>
-  requires std::integral<Index> || std::is_enum_v<Index>
+requires std::integral<Index> || std::is_enum_v<Index>
 [[nodiscard]] constexpr std::size_t to_index(Index index) {
   return static_cast<std::size_t>(index);
 }

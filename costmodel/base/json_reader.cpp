@@ -67,7 +67,7 @@ double json_number(const json& value, const JsonPlace& place, NumberRange range)
 
 std::int64_t json_integer(const json& value, const JsonPlace& place, std::int64_t min,
                           std::int64_t max) {
-  // Unsigned values past the signed range would wrap: they are out of range for certain.
+  // Unsigned values beyond the signed range would wrap around, and are out of range anyway.
   const bool in_range =
       value.is_number_integer() &&
       !(value.is_number_unsigned() && value.get<std::uint64_t>() > std::uint64_t{INT64_MAX}) &&
@@ -97,10 +97,28 @@ const json* ObjectReader::find(std::string_view key) {
   return it == json_.end() ? nullptr : &*it;
 }
 
+const json* ObjectReader::find_spelled(std::string_view key, std::string_view other) {
+  const json* found = find(key);
+  if (found == nullptr) {
+    const auto it = json_.find(std::string(other));
+    if (it == json_.end()) return nullptr;
+    spelled_.emplace_back(key, other);
+    found = &*it;
+  }
+  return found->is_null() ? nullptr : found;
+}
+
+JsonPlace ObjectReader::place(std::string_view key) const {
+  for (const auto& [asked, found] : spelled_) {
+    if (asked == key) return place_.at(found);
+  }
+  return place_.at(key);
+}
+
 const json& ObjectReader::value(std::string_view key) {
   const json* found = find(key);
   if (found == nullptr) {
-    // A misspelt key is what is there instead; a typo changes the length by one at most.
+    // The object may have the key with a typo, which changes its length by one at most.
     std::vector<std::string_view> present;
     for (const auto& [name, unused] : json_.items()) {
       if (name.size() <= key.size() + 1 && key.size() <= name.size() + 1) present.push_back(name);
@@ -158,7 +176,10 @@ void ObjectReader::expect_schema(std::string_view schema) {
 
 void ObjectReader::finish() const {
   for (const auto& [key, unused] : json_.items()) {
-    if (std::find(asked_.begin(), asked_.end(), key) == asked_.end()) {
+    const bool is_spelled =
+        std::any_of(spelled_.begin(), spelled_.end(),
+                    [&name = key](const auto& spelled) { return spelled.second == name; });
+    if (!is_spelled && std::find(asked_.begin(), asked_.end(), key) == asked_.end()) {
       std::vector<std::string_view> valid(asked_.begin(), asked_.end());
       place_.at(key).fail("unknown key" + did_you_mean(key, valid) + "; valid: " + join(valid));
     }

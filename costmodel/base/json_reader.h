@@ -5,7 +5,8 @@
 //   const double bandwidth = reader.number("bandwidth_gb_per_s", {.min = 1e-3, .max = 1e5});
 //   reader.finish();   // throws ConfigError on unknown keys
 //
-// Throws ConfigError (file, JSON pointer, what was found, what is valid) on every mismatch.
+// Throws ConfigError (file, JSON pointer, what was found, what is valid) on every mismatch. A reader
+// keeps a reference to the JSON value, which must outlive it.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +15,10 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
+
+#include "costmodel/base/enum_names.h"
 
 namespace shardlab {
 
@@ -38,7 +42,7 @@ class ObjectReader {
   ObjectReader(const nlohmann::json& json, JsonPlace place);
 
   [[nodiscard]] const JsonPlace& place() const { return place_; }
-  [[nodiscard]] JsonPlace place(std::string_view key) const { return place_.at(key); }
+  [[nodiscard]] JsonPlace place(std::string_view key) const;
 
   // Required values; throw when absent or of another type.
   [[nodiscard]] const nlohmann::json& value(std::string_view key);
@@ -47,15 +51,19 @@ class ObjectReader {
   [[nodiscard]] std::int64_t integer(std::string_view key, std::int64_t min, std::int64_t max);
   [[nodiscard]] const nlohmann::json& array(std::string_view key);
 
-  // Optional values.
+  // Optional values; find returns null when the key is absent.
   [[nodiscard]] const nlohmann::json* find(std::string_view key);
+  // Reads a format in which a key has two spellings and null means absent: the value under `key`,
+  // else the one under `other`, which place(key) then names. An object that has both spellings has an
+  // unknown key, and messages list `key` alone as valid.
+  [[nodiscard]] const nlohmann::json* find_spelled(std::string_view key, std::string_view other);
   [[nodiscard]] std::string text_or(std::string_view key, std::string_view fallback);
   [[nodiscard]] double number_or(std::string_view key, double fallback, NumberRange range = {});
   [[nodiscard]] std::int64_t integer_or(std::string_view key, std::int64_t fallback,
                                         std::int64_t min, std::int64_t max);
   [[nodiscard]] bool boolean_or(std::string_view key, bool fallback);
 
-  // "schema" must be exactly this.
+  // Throws unless the value of "schema" is exactly this.
   void expect_schema(std::string_view schema);
   // Throws when the object holds a key that nobody asked for.
   void finish() const;
@@ -64,17 +72,28 @@ class ObjectReader {
   const nlohmann::json& json_;
   JsonPlace place_;
   std::vector<std::string> asked_;
+  std::vector<std::pair<std::string, std::string>> spelled_;  // a key and its other spelling, found
 };
 
-// Checked conversions of one value at a place.
+// Checked conversions of one value at a place. Throw ConfigError.
 [[nodiscard]] std::string json_text(const nlohmann::json& json, const JsonPlace& place);
 [[nodiscard]] double json_number(const nlohmann::json& json, const JsonPlace& place,
                                  NumberRange range = {});
 [[nodiscard]] std::int64_t json_integer(const nlohmann::json& json, const JsonPlace& place,
                                         std::int64_t min, std::int64_t max);
 [[nodiscard]] const nlohmann::json& json_array(const nlohmann::json& json, const JsonPlace& place);
-// Of an object that another tool wrote, whose other keys are its own business: nothing where the key
-// is absent or null; json_required throws then.
+// The value whose name (enum_names.h) the text is; an error lists the names with the separator between
+// them.
+template <class Enum>
+[[nodiscard]] Enum json_name(const nlohmann::json& json, const JsonPlace& place,
+                             std::string_view separator = ", ") {
+  const std::string text = json_text(json, place);
+  const std::optional<Enum> found = from_name<Enum>(text);
+  if (!found) place.fail("found \"" + text + "\"; valid: " + valid_names<Enum>(separator));
+  return *found;
+}
+// A member of an object that another tool wrote, whose further keys are that tool's own business.
+// Where the key is absent or null, json_member returns null and json_required throws.
 [[nodiscard]] const nlohmann::json* json_member(const nlohmann::json& object, const char* key);
 [[nodiscard]] const nlohmann::json& json_required(const nlohmann::json& object, const char* key,
                                                   const JsonPlace& place);

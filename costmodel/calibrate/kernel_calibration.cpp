@@ -6,55 +6,51 @@
 #include <functional>
 #include <limits>
 #include <map>
+#include <utility>
 
 #include "costmodel/base/error.h"
-#include "costmodel/base/index.h"
+#include "costmodel/base/percentile.h"
+#include "costmodel/calibrate/huber.h"
 
 namespace shardlab {
 namespace {
 
-constexpr double kHuber = 1.345;      // in standard deviations: Huber 1964
-constexpr double kLeastNoise = 0.01;  // of ln t; below it, rounding and clocks
-constexpr double kWidestEfficiency = 1e-4;
-constexpr int kSweeps = 60;
-constexpr int kGoldenSteps = 60;
+constexpr double kLeastNoise = 0.01;       // of ln t; errors below it are rounding and clocks
+constexpr double kFirstNoise = 0.2;        // of ln t, before the first sweep
+constexpr double kLeastEfficiency = 1e-4;  // lower bound of the search
+constexpr int kSweeps = 60;                // over all values of a kind
+constexpr int kGoldenSteps = 60;           // each shrinks the bracket by 0.618
+// The standard deviation of normal errors over their median size.
+constexpr double kMedianToDeviation = 1.4826;
+constexpr double kNormalWidth = 1.96;  // of a 95 % interval, in standard errors
 
-double median_of(std::vector<double> values) {
-  const auto middle = values.begin() + std::ssize(values) / 2;
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
-}
-
-// A row of one kind: what its traffic and its arithmetic take at full rate.
+// A row of one kind, with what its traffic and its arithmetic take at full rate.
 struct Point {
   double memory_us = 0.0;
   double arithmetic_us = 0.0;
-  std::size_t efficiency = 0;  // of its arithmetic: which of the kind's
+  std::size_t efficiency = 0;  // index into the efficiencies of its kind
   double time_us = 0.0;
 };
 
-// One kind of kernel: its start-up, and one efficiency or several.
+// The kernels that share one start-up. Kinds that move memory have one efficiency; GEMMs have one
+// for each width of dtype.
 struct Kind {
-  std::string startup;                    // parameter names
-  std::vector<std::string> efficiencies;  // of memory traffic: one; of arithmetic: several
+  std::string startup;                    // parameter name
+  std::vector<std::string> efficiencies;  // parameter names
   std::vector<Point> points;
   bool is_arithmetic = false;
-  double memory_share = 1.0;  // of GEMMs: efficiency of their traffic, fitted elsewhere
+  double memory_share = 1.0;  // efficiency of the GEMMs' memory traffic, which copies tell
 };
 
+// What the model says a row takes, in us. The values of a kind are its start-up in us, then the
+// logarithms of its efficiencies.
 double predict(const Kind& kind, const Point& point, std::span<const double> values,
                double launch_us) {
-  // values: the start-up, then ln of the efficiencies.
   const double efficiency = std::exp(values[1 + point.efficiency]);
   const double busy = kind.is_arithmetic ? std::max(point.memory_us / kind.memory_share,
                                                     point.arithmetic_us / efficiency)
                                          : point.memory_us / efficiency;
   return std::max(launch_us, values[0] + busy);
-}
-
-double huber(double residual, double scale) {
-  const double r = std::abs(residual) / scale;
-  return r <= kHuber ? r * r / 2 : kHuber * (r - kHuber / 2);
 }
 
 std::vector<double> residuals_of(const Kind& kind, std::span<const double> values,
@@ -72,6 +68,7 @@ double loss_of(const Kind& kind, std::span<const double> values, double launch_u
   return sum;
 }
 
+// The place of the minimum of f between `low` and `high`. Source: Kiefer 1953, golden section search.
 double golden_minimum(double low, double high, const std::function<double(double)>& f) {
   const double ratio = (std::sqrt(5.0) - 1) / 2;
   double a = high - ratio * (high - low);
@@ -98,12 +95,56 @@ double golden_minimum(double low, double high, const std::function<double(double
 
 struct KindFit {
   std::vector<double> values;
-  std::vector<double> half_widths;  // 95 %, of the start-up in us and of ln efficiency
+  std::vector<double> half_widths;  // of the 95 % interval of each value
   std::vector<bool> is_told;        // whether any row moves with the value
-  double noise = 0.0;
+  double noise = 0.0;               // standard deviation of ln t of one row
 };
 
-// How the prediction of each row moves with each value, by differences.
+// The start-up begins at zero, each efficiency at the best one that a row of its shows.
+std::vector<double> first_values(const Kind& kind) {
+  std::vector<double> values = {0.0};
+  for (std::size_t e = 0; e < kind.efficiencies.size(); ++e) {
+    double best = kLeastEfficiency;
+    for (const Point& point : kind.points) {
+      if (point.efficiency != e) continue;
+      const double full = kind.is_arithmetic ? point.arithmetic_us : point.memory_us;
+      best = std::max(best, full / point.time_us);
+    }
+    values.push_back(std::log(std::min(best, 1.0)));
+  }
+  return values;
+}
+
+// Makes the loss least in one value after the other, until sweeps are spent. Sets values and noise.
+void descend(KindFit& fit, const Kind& kind, double launch_us) {
+  double slowest_us = 0.0;
+  for (const Point& point : kind.points) slowest_us = std::max(slowest_us, point.time_us);
+  fit.values = first_values(kind);
+  fit.noise = kFirstNoise;
+  for (int sweep = 0; sweep < kSweeps; ++sweep) {
+    for (std::size_t v = 0; v < fit.values.size(); ++v) {
+      std::vector<double> trial = fit.values;
+      const auto loss = [&](double value) {
+        trial[v] = value;
+        return loss_of(kind, trial, launch_us, fit.noise);
+      };
+      const double low = v == 0 ? 0.0 : std::log(kLeastEfficiency);
+      const double high = v == 0 ? slowest_us : 0.0;
+      const double found = golden_minimum(low, high, loss);
+      // The search may miss a bound that is better than any inner point.
+      double best = fit.values[v];
+      for (const double value : {found, low, high}) {
+        if (loss(value) < loss(best)) best = value;
+      }
+      fit.values[v] = best;
+    }
+    std::vector<double> sizes = residuals_of(kind, fit.values, launch_us);
+    for (double& size : sizes) size = std::abs(size);
+    fit.noise = std::max(kLeastNoise, kMedianToDeviation * upper_median(sizes));
+  }
+}
+
+// How the residual of each row moves with each value, by central differences.
 Eigen::MatrixXd jacobian_of(const Kind& kind, std::span<const double> values, double launch_us) {
   const auto rows = static_cast<Eigen::Index>(kind.points.size());
   Eigen::MatrixXd jacobian(rows, static_cast<Eigen::Index>(values.size()));
@@ -123,47 +164,11 @@ Eigen::MatrixXd jacobian_of(const Kind& kind, std::span<const double> values, do
   return jacobian;
 }
 
-KindFit fit(const Kind& kind, double launch_us) {
+KindFit fit_kind(const Kind& kind, double launch_us) {
   KindFit out;
-  double slowest_start = 0.0;
-  for (const Point& point : kind.points) slowest_start = std::max(slowest_start, point.time_us);
-  // Efficiencies start at the best share that a row of theirs shows.
-  out.values.assign(1 + kind.efficiencies.size(), std::log(0.5));
-  out.values[0] = 0.0;
-  for (std::size_t e = 0; e < kind.efficiencies.size(); ++e) {
-    double best = kWidestEfficiency;
-    for (const Point& point : kind.points) {
-      if (point.efficiency != e) continue;
-      const double full = kind.is_arithmetic ? point.arithmetic_us : point.memory_us;
-      best = std::max(best, full / point.time_us);
-    }
-    out.values[1 + e] = std::log(std::min(best, 1.0));
-  }
-  double scale = 0.2;
-  for (int sweep = 0; sweep < kSweeps; ++sweep) {
-    for (std::size_t v = 0; v < out.values.size(); ++v) {
-      std::vector<double> trial = out.values;
-      const auto loss = [&](double value) {
-        trial[v] = value;
-        return loss_of(kind, trial, launch_us, scale);
-      };
-      const double low = v == 0 ? 0.0 : std::log(kWidestEfficiency);
-      const double high = v == 0 ? slowest_start : 0.0;
-      const double found = golden_minimum(low, high, loss);
-      // Golden section may miss a bound that is better than any inner point.
-      double best = out.values[v];
-      for (const double value : {found, low, high}) {
-        if (loss(value) < loss(best)) best = value;
-      }
-      out.values[v] = best;
-    }
-    // The scale of the noise, robustly (1.4826 times the median deviation).
-    std::vector<double> sizes = residuals_of(kind, out.values, launch_us);
-    for (double& size : sizes) size = std::abs(size);
-    scale = std::max(kLeastNoise, 1.4826 * median_of(sizes));
-  }
-  out.noise = scale;
-  // Values differ in size by orders of magnitude: columns of equal length, scaled back at the end.
+  descend(out, kind, launch_us);
+  // Values differ in size by orders of magnitude, so the columns are brought to length one before
+  // the inverse is taken, and the widths are scaled back.
   Eigen::MatrixXd jacobian = jacobian_of(kind, out.values, launch_us);
   const Eigen::VectorXd lengths = jacobian.colwise().norm();
   for (Eigen::Index v = 0; v < jacobian.cols(); ++v) {
@@ -172,14 +177,15 @@ KindFit fit(const Kind& kind, double launch_us) {
   }
   const Eigen::MatrixXd information = jacobian.transpose() * jacobian;
   const Eigen::MatrixXd covariance =
-      information.completeOrthogonalDecomposition().pseudoInverse() * (scale * scale);
+      information.completeOrthogonalDecomposition().pseudoInverse() * (out.noise * out.noise);
   for (Eigen::Index v = 0; v < covariance.rows(); ++v) {
     const double variance = std::max(0.0, covariance(v, v));
-    out.half_widths.push_back(1.96 * std::sqrt(variance) / std::max(lengths(v), 1e-9));
+    out.half_widths.push_back(kNormalWidth * std::sqrt(variance) / std::max(lengths(v), 1e-9));
   }
   return out;
 }
 
+// The parameters of the roofline that price a kernel.
 struct KindNames {
   std::string_view startup;
   std::string_view efficiency;
@@ -208,7 +214,7 @@ KindNames names_of(const KernelQuery& query) {
   }
 }
 
-// Rows by the start-up that they share, and what is left out.
+// The rows by the start-up that they share. Empty launches and refused rows are taken out.
 std::map<std::string, Kind> kinds_of(std::span<const MeasuredKernel> rows, const Topology& topology,
                                      std::vector<double>& launches, Calibration& result) {
   std::map<std::string, Kind> kinds;
@@ -244,17 +250,85 @@ std::map<std::string, Kind> kinds_of(std::span<const MeasuredKernel> rows, const
   return kinds;
 }
 
-void keep_the_rest(Calibration& result, const Topology& topology) {
-  for (const ParamSpec& spec : result.model->params) {
-    const bool is_fitted = result.params.contains(std::string(spec.name));
-    const double prior = spec.default_value.value_or(
-        spec.name == "launch_us" ? topology.device().launch.value()
-                                 : std::numeric_limits<double>::quiet_NaN());
-    // Those without a figure of their own follow another parameter.
-    if (!is_fitted && !std::isnan(prior)) {
-      result.not_identified.push_back({std::string(spec.name), prior, "no rows tell it"});
-    }
+// The launch floor: the median of the empty launches, else the topology's figure unless a kernel
+// took less.
+double launch_floor(Calibration& result, const std::vector<double>& launches,
+                    const std::map<std::string, Kind>& kinds, const Topology& topology) {
+  double launch_us = topology.device().launch.value();
+  if (!launches.empty()) {
+    launch_us = upper_median(launches);
+    const auto [low, high] = std::minmax_element(launches.begin(), launches.end());
+    result.params["launch_us"] = launch_us;
+    result.parameters.push_back({"launch_us", launch_us, *low, *high});
+    return launch_us;
   }
+  double shortest = std::numeric_limits<double>::infinity();
+  for (const auto& [name, kind] : kinds) {
+    for (const Point& point : kind.points) shortest = std::min(shortest, point.time_us);
+  }
+  if (shortest < launch_us) {
+    // The topology's floor lies above what was measured, so it is wrong; where the floor lies
+    // instead, no row tells.
+    launch_us = shortest;
+    result.params["launch_us"] = launch_us;
+    result.not_identified.push_back(
+        {"launch_us", launch_us, "no empty launches; no kernel took less"});
+  }
+  return launch_us;
+}
+
+// The values that the rows tell become parameters of the roofline.
+void add_parameters(Calibration& result, const Kind& kind, const KindFit& fit) {
+  if (fit.is_told[0]) {
+    result.params[kind.startup] = fit.values[0];
+    result.parameters.push_back({kind.startup, fit.values[0],
+                                 std::max(0.0, fit.values[0] - fit.half_widths[0]),
+                                 fit.values[0] + fit.half_widths[0]});
+  }
+  for (std::size_t e = 0; e < kind.efficiencies.size(); ++e) {
+    if (!fit.is_told[1 + e]) continue;
+    const double value = fit.values[1 + e];
+    const double half_width = fit.half_widths[1 + e];
+    result.params[kind.efficiencies[e]] = std::exp(value);
+    result.parameters.push_back({kind.efficiencies[e], std::exp(value),
+                                 std::exp(value - half_width),
+                                 std::min(1.0, std::exp(value + half_width))});
+  }
+}
+
+// GEMMs are taken to reach the share of the memory bandwidth that copies reach.
+void add_memory_efficiency(Calibration& result) {
+  const auto copies = std::find_if(result.parameters.begin(), result.parameters.end(),
+                                   [](const auto& p) { return p.name == "copy_efficiency"; });
+  if (copies == result.parameters.end()) return;
+  FittedParameter memory = *copies;
+  memory.name = "memory_efficiency";
+  result.params[memory.name] = memory.value;
+  result.parameters.push_back(std::move(memory));
+}
+
+// Lists the parameters that no row tells. Those without a figure of their own follow another
+// parameter, and are not listed.
+void add_not_identified(Calibration& result, const Topology& topology) {
+  for (const ParamSpec& spec : result.model->params) {
+    if (result.params.contains(std::string(spec.name))) continue;
+    std::optional<double> prior = spec.default_value;
+    if (!prior && spec.name == "launch_us") prior = topology.device().launch.value();
+    if (prior) result.not_identified.push_back({std::string(spec.name), *prior, "no rows tell it"});
+  }
+}
+
+void add_errors(Calibration& result, std::span<const MeasuredKernel> rows,
+                const Topology& topology) {
+  const auto model = make_compute_model(result.choice(), topology);
+  std::vector<double> errors = kernel_errors_percent(*model, rows);
+  for (double& error : errors) error = std::abs(error);
+  std::sort(errors.begin(), errors.end());
+  const auto nearest_rank = [&](double share) {
+    return errors[static_cast<std::size_t>(share * static_cast<double>(errors.size() - 1) + 0.5)];
+  };
+  result.median_ape_percent = nearest_rank(0.5);
+  result.p90_ape_percent = nearest_rank(0.9);
 }
 
 }  // namespace
@@ -288,80 +362,35 @@ Calibration calibrate_kernels(std::span<const MeasuredKernel> rows, const Topolo
   std::vector<double> launches;
   std::map<std::string, Kind> kinds = kinds_of(rows, topology, launches, result);
   std::size_t points = 0;
-  double shortest = std::numeric_limits<double>::infinity();
-  for (const auto& [name, kind] : kinds) {
-    points += kind.points.size();
-    for (const Point& point : kind.points) shortest = std::min(shortest, point.time_us);
-  }
+  for (const auto& [name, kind] : kinds) points += kind.points.size();
   if (points < 2) {
     throw InputError("calibrate: found " + std::to_string(points) +
                      " kernels that the roofline prices; valid: at least 2");
   }
-  double launch_us = topology.device().launch.value();
-  if (!launches.empty()) {
-    launch_us = median_of(launches);
-    const auto [low, high] = std::minmax_element(launches.begin(), launches.end());
-    result.params["launch_us"] = launch_us;
-    result.parameters.push_back({"launch_us", launch_us, *low, *high});
-  } else if (shortest < launch_us) {
-    // A floor above what was measured is refuted, though not where it lies.
-    launch_us = shortest;
-    result.params["launch_us"] = launch_us;
-    result.not_identified.push_back(
-        {"launch_us", launch_us, "no empty launches; no kernel took less"});
-  }
+  const double launch_us = launch_floor(result, launches, kinds, topology);
   double noise = 0.0;
-  const auto fit_kind = [&](const Kind& kind) {
-    const KindFit fitted = fit(kind, launch_us);
+  const auto fit = [&](const Kind& kind) {
+    const KindFit fitted = fit_kind(kind, launch_us);
     noise += fitted.noise * static_cast<double>(kind.points.size());
-    if (fitted.is_told[0]) {
-      result.params[kind.startup] = fitted.values[0];
-      result.parameters.push_back({kind.startup, fitted.values[0],
-                                   std::max(0.0, fitted.values[0] - fitted.half_widths[0]),
-                                   fitted.values[0] + fitted.half_widths[0]});
-    }
-    for (std::size_t e = 0; e < kind.efficiencies.size(); ++e) {
-      if (!fitted.is_told[1 + e]) continue;
-      const double value = fitted.values[1 + e];
-      const double half = fitted.half_widths[1 + e];
-      result.params[kind.efficiencies[e]] = std::exp(value);
-      result.parameters.push_back({kind.efficiencies[e], std::exp(value), std::exp(value - half),
-                                   std::min(1.0, std::exp(value + half))});
-    }
+    add_parameters(result, kind, fitted);
   };
-  // Copies tell how much of the memory's bandwidth GEMMs may reach.
   for (const auto& [name, kind] : kinds) {
-    if (!kind.is_arithmetic) fit_kind(kind);
+    if (!kind.is_arithmetic) fit(kind);
   }
-  if (result.params.contains("copy_efficiency")) {
-    result.params["memory_efficiency"] = result.params["copy_efficiency"];
-    result.parameters.push_back(result.parameters.back());
-    for (const FittedParameter& p : result.parameters) {
-      if (p.name == "copy_efficiency") result.parameters.back() = p;
-    }
-    result.parameters.back().name = "memory_efficiency";
-  }
+  add_memory_efficiency(result);
+  const auto memory =
+      std::find_if(result.model->params.begin(), result.model->params.end(),
+                   [](const ParamSpec& spec) { return spec.name == "memory_efficiency"; });
+  SHARDLAB_CHECK(memory != result.model->params.end());
   for (auto& [name, kind] : kinds) {
     if (!kind.is_arithmetic) continue;
-    for (const ParamSpec& spec : result.model->params) {
-      if (spec.name == "memory_efficiency") {
-        kind.memory_share =
-            result.params.value(std::string(spec.name), spec.default_value.value_or(1.0));
-      }
-    }
-    fit_kind(kind);
+    kind.memory_share =
+        result.params.value(std::string(memory->name), memory->default_value.value_or(1.0));
+    fit(kind);
   }
   result.noise_percent = 100.0 * noise / static_cast<double>(points);
-  keep_the_rest(result, topology);
-  const auto model = make_compute_model(result.choice(), topology);
-  std::vector<double> errors = kernel_errors_percent(*model, rows);
-  for (double& error : errors) error = std::abs(error);
-  std::sort(errors.begin(), errors.end());
-  const auto at = [&](double p) {
-    return errors[to_index(p * static_cast<double>(errors.size() - 1) + 0.5)];
-  };
-  result.median_ape_percent = at(0.5);
-  result.p90_ape_percent = at(0.9);
+  add_not_identified(result, topology);
+  add_errors(result, rows, topology);
   return result;
 }
 

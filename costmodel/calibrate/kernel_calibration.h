@@ -3,10 +3,11 @@
 //   Calibration fit = calibrate_kernels(set.kernels, topology);
 //   fit.choice()       // {"name": "roofline", "params": {"copy_efficiency": 0.91, ...}}
 //
-// Each kind of kernel has a start-up and an efficiency (GEMMs one efficiency a width of dtype), which
-// make the sum of Huber's function of ln(predicted / measured) least. The launch floor is the median
-// of the empty launches. Rates above the topology's figures are not believed: an efficiency ends at
-// 1. What no row tells stays as the model has it, and is listed.
+// Every kind of kernel has a start-up in us and an efficiency from 0 to 1; GEMMs have one efficiency
+// for each width of dtype. They are the values that make the sum of Huber's function (huber.h) of
+// ln(predicted / measured) least. The launch floor is the median of the empty launches. Rates above
+// the topology's figures are not believed: an efficiency is at most 1. What no row tells stays at the
+// model's default, and is listed.
 #pragma once
 
 #include <optional>
@@ -20,16 +21,16 @@
 
 namespace shardlab {
 
-// The kernel as a compute model is asked about it; nothing for an empty launch, and for TF32, of
-// which the roofline has no dtype.
+// The question that a measured kernel puts to a compute model; nothing for an empty launch, which
+// does no work, and for TF32, which is no dtype of the roofline.
 [[nodiscard]] std::optional<KernelQuery> kernel_query(const MeasuredKernel& row);
 
-// Throws InputError: fewer than two rows of kernels that the model prices.
+// Throws InputError where the model prices fewer than two of the rows.
 [[nodiscard]] Calibration calibrate_kernels(std::span<const MeasuredKernel> rows,
                                             const Topology& topology);
 
-// Errors of a compute model, in percent of the measured times; rows that it does not price are left
-// out.
+// The signed error of a compute model at each row, in percent of the measured time. Rows that it does
+// not price are left out.
 [[nodiscard]] std::vector<double> kernel_errors_percent(const ComputeModel& model,
                                                         std::span<const MeasuredKernel> rows);
 

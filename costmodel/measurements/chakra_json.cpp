@@ -6,7 +6,6 @@
 #include <limits>
 #include <utility>
 
-#include "costmodel/base/index.h"
 #include "costmodel/base/text.h"
 
 namespace shardlab {
@@ -51,7 +50,7 @@ std::optional<std::string> from_base64(std::string_view text) {
   return bytes;
 }
 
-// "dataDeps" of "data_deps".
+// "dataDeps" for "data_deps".
 std::string camel_case(std::string_view name) {
   std::string text;
   bool is_upper = false;
@@ -67,47 +66,33 @@ std::string camel_case(std::string_view name) {
 }
 
 std::string value_key(ChakraType type, bool is_list) {
-  return std::string(kChakraTypeNames[to_index(type)]) + (is_list ? "List" : "Val");
+  return std::string(name_of(type)) + (is_list ? "List" : "Val");
 }
 
 // -- Reading ------------------------------------------------------------------------------------
 
-// The fields of a message: each under its JSON name or under the schema's, null as if absent.
-class MessageReader {
- public:
-  MessageReader(const json& value, JsonPlace place) : json_(value), place_(std::move(place)) {
-    if (!value.is_object()) place_.fail("found " + describe_json(value) + "; valid: an object");
-  }
+// A field of a message: under its JSON name, or under the schema's.
+const json* find_field(ObjectReader& reader, std::string_view field) {
+  return reader.find_spelled(camel_case(field), field);
+}
+JsonPlace place_of(const ObjectReader& reader, std::string_view field) {
+  return reader.place(camel_case(field));
+}
 
-  [[nodiscard]] const json* find(std::string_view field) {
-    std::string key = camel_case(field);
-    auto it = json_.find(key);
-    if (it == json_.end()) it = json_.find(std::string(field));
-    asked_.push_back(std::move(key));
-    if (it == json_.end()) return nullptr;
-    found_.emplace_back(it.key());
-    return it->is_null() ? nullptr : &*it;
-  }
-  // Of the value that was found last.
-  [[nodiscard]] JsonPlace place() const { return place_.at(found_.back()); }
+std::string text_field(ObjectReader& reader, std::string_view field) {
+  const json* value = find_field(reader, field);
+  return value == nullptr ? std::string() : json_text(*value, place_of(reader, field));
+}
 
-  [[nodiscard]] std::string text(std::string_view field) {
-    const json* value = find(field);
-    return value == nullptr ? std::string() : json_text(*value, place());
-  }
-  void finish() const {
-    for (const auto& item : json_.items()) {
-      if (std::find(found_.begin(), found_.end(), item.key()) != found_.end()) continue;
-      place_.at(item.key()).fail("unknown key; valid: " + join(asked_));
-    }
-  }
-
- private:
-  const json& json_;
-  JsonPlace place_;
-  std::vector<std::string> asked_;
-  std::vector<std::string> found_;
-};
+// Calls read(element, its place) for each element of a repeated field.
+template <class Read>
+void for_each_element(ObjectReader& reader, std::string_view field, const Read& read) {
+  const json* found = find_field(reader, field);
+  if (found == nullptr) return;
+  const JsonPlace place = place_of(reader, field);
+  const json& elements = json_array(*found, place);
+  for (std::size_t i = 0; i < elements.size(); ++i) read(elements[i], place.at(i));
+}
 
 std::string range_text(ChakraType type) {
   if (!is_signed(type)) return is_narrow(type) ? "0 to 4294967295" : "0 to 18446744073709551615";
@@ -115,7 +100,7 @@ std::string range_text(ChakraType type) {
                          : "-9223372036854775808 to 9223372036854775807";
 }
 
-// A whole number, or its text.
+// A whole number may stand as a number or as a text.
 std::uint64_t read_integer(const json& value, ChakraType type, const JsonPlace& place) {
   const bool is_known = value.is_number_integer() || value.is_string();
   const std::string text = value.is_string() ? value.get<std::string>() : value.dump();
@@ -177,36 +162,31 @@ void read_value(const json& value, ChakraAttribute& out, const JsonPlace& place)
   }
 }
 
-// The elements of a repeated field.
-const json& elements(const json& value, const JsonPlace& place) { return json_array(value, place); }
-
 ChakraAttribute read_attribute(const json& value, const JsonPlace& place) {
-  MessageReader reader(value, place);
+  ObjectReader reader(value, place);
   ChakraAttribute out;
-  out.name = reader.text("name");
-  out.doc = reader.text("doc_string");
-  for (std::size_t t = 0; t < kChakraTypeNames.size(); ++t) {
+  out.name = text_field(reader, "name");
+  out.doc = text_field(reader, "doc_string");
+  for (const auto& [type, name] : EnumNames<ChakraType>::kNames) {
     for (const bool is_list : {false, true}) {
-      const json* found =
-          reader.find(std::string(kChakraTypeNames[t]) + (is_list ? "_list" : "_val"));
+      const std::string field = std::string(name) + (is_list ? "_list" : "_val");
+      const json* found = find_field(reader, field);
       if (found == nullptr) continue;
-      const JsonPlace at = reader.place();
+      const JsonPlace value_place = place_of(reader, field);
       if (out.type) {
-        at.fail("found a second value beside " + value_key(*out.type, out.is_list) +
-                "; valid: one value");
+        value_place.fail("found a second value beside " + value_key(*out.type, out.is_list) +
+                         "; valid: one value");
       }
-      out.type = static_cast<ChakraType>(t);
+      out.type = type;
       out.is_list = is_list;
       if (!is_list) {
-        read_value(*found, out, at);
+        read_value(*found, out, value_place);
         continue;
       }
-      MessageReader list(*found, at);
-      if (const json* values = list.find("values")) {
-        for (std::size_t i = 0; i < elements(*values, list.place()).size(); ++i) {
-          read_value((*values)[i], out, list.place().at(i));
-        }
-      }
+      ObjectReader list(*found, value_place);
+      for_each_element(list, "values", [&](const json& element, const JsonPlace& element_place) {
+        read_value(element, out, element_place);
+      });
       list.finish();
     }
   }
@@ -214,62 +194,59 @@ ChakraAttribute read_attribute(const json& value, const JsonPlace& place) {
   return out;
 }
 
-std::vector<ChakraAttribute> read_attributes(MessageReader& reader) {
+std::vector<ChakraAttribute> read_attributes(ObjectReader& reader) {
   std::vector<ChakraAttribute> attributes;
-  if (const json* found = reader.find("attr")) {
-    const JsonPlace at = reader.place();
-    for (std::size_t i = 0; i < elements(*found, at).size(); ++i) {
-      attributes.push_back(read_attribute((*found)[i], at.at(i)));
-    }
-  }
+  for_each_element(reader, "attr", [&](const json& element, const JsonPlace& place) {
+    attributes.push_back(read_attribute(element, place));
+  });
   return attributes;
 }
 
-std::uint64_t read_number(MessageReader& reader, std::string_view field) {
-  const json* found = reader.find(field);
-  return found == nullptr ? 0 : read_integer(*found, ChakraType::kUint64, reader.place());
+std::uint64_t read_number(ObjectReader& reader, std::string_view field) {
+  const json* found = find_field(reader, field);
+  if (found == nullptr) return 0;
+  return read_integer(*found, ChakraType::kUint64, place_of(reader, field));
 }
 
-std::vector<std::uint64_t> read_numbers(MessageReader& reader, std::string_view field) {
+std::vector<std::uint64_t> read_numbers(ObjectReader& reader, std::string_view field) {
   std::vector<std::uint64_t> numbers;
-  if (const json* found = reader.find(field)) {
-    const JsonPlace at = reader.place();
-    for (std::size_t i = 0; i < elements(*found, at).size(); ++i) {
-      numbers.push_back(read_integer((*found)[i], ChakraType::kUint64, at.at(i)));
-    }
-  }
+  for_each_element(reader, field, [&](const json& element, const JsonPlace& place) {
+    numbers.push_back(read_integer(element, ChakraType::kUint64, place));
+  });
   return numbers;
 }
 
-std::optional<ChakraIo> read_io(MessageReader& reader, std::string_view field) {
-  const json* found = reader.find(field);
+std::optional<ChakraIo> read_io(ObjectReader& reader, std::string_view field) {
+  const json* found = find_field(reader, field);
   if (found == nullptr) return std::nullopt;
-  MessageReader own(*found, reader.place());
-  ChakraIo io{
-      .values = own.text("values"), .shapes = own.text("shapes"), .types = own.text("types")};
+  ObjectReader own(*found, place_of(reader, field));
+  ChakraIo io{.values = text_field(own, "values"),
+              .shapes = text_field(own, "shapes"),
+              .types = text_field(own, "types")};
   own.finish();
   return io;
 }
 
-std::uint64_t read_type(MessageReader& reader) {
-  const json* found = reader.find("type");
+std::uint64_t read_type(ObjectReader& reader) {
+  const json* found = find_field(reader, "type");
   if (found == nullptr) return 0;
   if (found->is_string()) {
     const auto name = std::find(kChakraNodeTypes.begin(), kChakraNodeTypes.end(), *found);
     if (name == kChakraNodeTypes.end()) {
-      reader.place().fail("found " + describe_json(*found) + "; valid: " + join(kChakraNodeTypes));
+      place_of(reader, "type")
+          .fail("found " + describe_json(*found) + "; valid: " + join(kChakraNodeTypes));
     }
     return static_cast<std::uint64_t>(name - kChakraNodeTypes.begin());
   }
-  return read_integer(*found, ChakraType::kUint32, reader.place());
+  return read_integer(*found, ChakraType::kUint32, place_of(reader, "type"));
 }
 
 ChakraMessage read_node(const json& value, const JsonPlace& place) {
-  MessageReader reader(value, place);
+  ObjectReader reader(value, place);
   ChakraMessage node;
   node.place = place.pointer;
   node.id = read_number(reader, "id");
-  node.name = reader.text("name");
+  node.name = text_field(reader, "name");
   node.type = read_type(reader);
   node.control_deps = read_numbers(reader, "ctrl_deps");
   node.data_deps = read_numbers(reader, "data_deps");
@@ -278,15 +255,15 @@ ChakraMessage read_node(const json& value, const JsonPlace& place) {
   node.inputs = read_io(reader, "inputs");
   node.outputs = read_io(reader, "outputs");
   node.attributes = read_attributes(reader);
-  static_cast<void>(reader.find("storage"));
+  static_cast<void>(find_field(reader, "storage"));
   reader.finish();
   return node;
 }
 
 // -- Writing ------------------------------------------------------------------------------------
 
-// The number of fewest digits that is this float.
-double as_float_text(double value) {
+// The double with the fewest digits that rounds to this float.
+double shortest_float(double value) {
   char text[32];
   const auto written = std::to_chars(text, text + sizeof text, static_cast<float>(value));
   double number = value;
@@ -300,7 +277,7 @@ ordered_json value_json(const ChakraAttribute& attribute, std::size_t i) {
   if (type == ChakraType::kBytes) return to_base64(attribute.texts[i]);
   if (is_real(type)) {
     const double real = attribute.reals[i];
-    if (std::isfinite(real)) return type == ChakraType::kFloat ? as_float_text(real) : real;
+    if (std::isfinite(real)) return type == ChakraType::kFloat ? shortest_float(real) : real;
     return std::isnan(real) ? "NaN" : real > 0.0 ? "Infinity" : "-Infinity";
   }
   const std::uint64_t number = attribute.integers[i];
@@ -411,7 +388,7 @@ std::optional<std::string> chakra_array_text(std::string_view text) {
   bool is_first = true;
   for (std::size_t begin = text.find_first_not_of(kSpace); begin != std::string_view::npos;
        begin = text.find_first_not_of(kSpace)) {
-    // What is between objects keeps its lines.
+    // The blanks between objects are kept, so that errors of the JSON parser name the right line.
     array += text.substr(0, begin);
     text.remove_prefix(begin);
     if (text[0] != '{') return std::nullopt;
@@ -433,9 +410,9 @@ std::optional<std::string> chakra_array_text(std::string_view text) {
 ChakraMessages read_chakra_json(const json& document, const JsonPlace& place) {
   ChakraMessages trace;
   if (json_array(document, place).empty()) place.fail("found no GlobalMetadata");
-  MessageReader metadata(document[0], place.at(std::size_t{0}));
+  ObjectReader metadata(document[0], place.at(std::size_t{0}));
   trace.metadata.place = place.at(std::size_t{0}).pointer;
-  trace.metadata.version = metadata.text("version");
+  trace.metadata.version = text_field(metadata, "version");
   trace.metadata.attributes = read_attributes(metadata);
   metadata.finish();
   for (std::size_t i = 1; i < document.size(); ++i) {

@@ -1,5 +1,5 @@
-// Chakra execution traces as JSON: protocol buffers' own JSON form of GlobalMetadata and the Nodes, as
-// Chakra's jsonizer writes it.
+// Chakra execution traces as JSON: the JSON form that protocol buffers define for GlobalMetadata and
+// the Nodes, as Chakra's jsonizer writes it.
 //
 //   [{"version": "0.0.4"},
 //    {"id": "3", "name": "all_gather", "type": "COMM_COLL_NODE", "dataDeps": ["1", "2"],
@@ -10,13 +10,13 @@
 //   file << chakra_json_text(messages);
 //
 // Numbers of 64 bits are texts, since a JSON number may be a double; what is zero or empty is left
-// out; bytes are base64. Read as well: plain numbers, the names of the fields as the schema spells
-// them (data_deps), node types by number. Older jsonizers write the objects one after the other
-// without an array: chakra_array_text puts them into one. Strict as the parser of protocol buffers
-// is: a key that the schema lacks is an error.
+// out; bytes are base64. The reader also takes plain numbers, field names as the schema spells them
+// (data_deps) and node types by number. Older jsonizers write the objects one after the other
+// without an array around them: chakra_array_text adds the array. The reader is as strict as the
+// parser of protocol buffers: a key that the schema lacks is an error.
 //
 // Source: mlcommons/chakra, src/jsonizer (both forms), schema/protobuf/et_def.proto; protobuf.dev,
-// "ProtoJSON Format". Throws ConfigError: file, pointer, what was found, what is valid.
+// "ProtoJSON Format". Throws ConfigError with the file, the pointer, what was found and what is valid.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -31,13 +31,13 @@ namespace shardlab {
 
 // True for an array that begins with a GlobalMetadata.
 [[nodiscard]] bool is_chakra_json(const nlohmann::json& json);
-// The text of an array of the same objects, each on its line; nothing for any other text than several
+// The text of an array of the same objects, each on its line. Nothing unless the text is several
 // objects one after the other, the first of them a GlobalMetadata.
 [[nodiscard]] std::optional<std::string> chakra_array_text(std::string_view text);
 
 [[nodiscard]] ChakraMessages read_chakra_json(const nlohmann::json& json, const JsonPlace& place);
 
-// A message a line. Text that is not UTF-8 gets replacement characters.
+// One message per line. Text that is not UTF-8 gets replacement characters.
 [[nodiscard]] std::string chakra_json_text(const ChakraMessages& trace);
 
 }  // namespace shardlab

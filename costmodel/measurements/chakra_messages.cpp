@@ -5,7 +5,6 @@
 #include <bit>
 
 #include "costmodel/base/error.h"
-#include "costmodel/base/index.h"
 #include "costmodel/measurements/chakra_wire.h"
 
 namespace shardlab {
@@ -19,7 +18,7 @@ constexpr std::uint64_t kLastValue = 32;  // AttributeProto.bytes_list
 std::uint64_t unzigzag(std::uint64_t value) { return (value >> 1U) ^ (~(value & 1U) + 1U); }
 std::uint64_t zigzag(std::uint64_t value) { return (value << 1U) ^ (~(value >> 63U) + 1U); }
 
-// A varint may say more than 32 bits of a number that has no more.
+// The value of a varint. A number of 32 bits may be written with more, of which the lowest count.
 std::uint64_t narrowed(ChakraType type, std::uint64_t value) {
   if (!is_narrow(type)) return value;
   const auto low = static_cast<std::uint32_t>(value);
@@ -27,7 +26,6 @@ std::uint64_t narrowed(ChakraType type, std::uint64_t value) {
   return static_cast<std::uint64_t>(std::int64_t{static_cast<std::int32_t>(low)});
 }
 
-// The wire type of one value.
 WireType wire_type(ChakraType type) {
   switch (type) {
     case ChakraType::kDouble:
@@ -47,7 +45,7 @@ WireType wire_type(ChakraType type) {
 }
 
 void read_value(WireReader& reader, WireField field, ChakraAttribute& out) {
-  const std::string_view name = kChakraTypeNames[to_index(*out.type)];
+  const std::string_view name = name_of(*out.type);
   switch (wire_type(*out.type)) {
     case WireType::kBytes:
       out.texts.emplace_back(reader.text(field, name));
@@ -80,7 +78,7 @@ void read_value(WireReader& reader, WireField field, ChakraAttribute& out) {
   }
 }
 
-// Of numbers, one after the other or packed.
+// Numbers stand one after the other, each behind its tag, or packed behind one.
 void read_list(WireReader list, ChakraAttribute& out) {
   const WireType one = wire_type(*out.type);
   while (!list.at_end()) {
@@ -107,7 +105,7 @@ ChakraAttribute read_attribute(WireReader reader) {
     } else if (field.number < kFirstValue || field.number > kLastValue) {
       reader.skip(field);
     } else {
-      // Of several values the last counts.
+      // Where an attribute has several values, the last one counts.
       out.type = static_cast<ChakraType>((field.number - kFirstValue) / 2);
       out.is_list = (field.number - kFirstValue) % 2 == 1;
       out.integers.clear();

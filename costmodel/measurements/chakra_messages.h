@@ -5,12 +5,12 @@
 //   trace.nodes[0].find("comm_size")->integer();
 //   file << chakra_wire_text(trace.metadata) << chakra_wire_text(trace.nodes[0]);
 //
-// All of GlobalMetadata and Node but the node's `storage`, which is skipped. What a message does not
-// say is zero or empty, and what is zero or empty is not written: proto3 knows no difference, except
-// for an attribute's value.
+// All fields of GlobalMetadata and Node are kept, except a node's `storage`, which is skipped. What a
+// message does not say is zero or empty, and what is zero or empty is not written: proto3 knows no
+// difference between the two, except for the value of an attribute.
 //
-// Source: mlcommons/chakra, schema/protobuf/et_def.proto (field numbers, types). Throws ConfigError:
-// the byte, what was found, what is valid.
+// Source: mlcommons/chakra, schema/protobuf/et_def.proto (field numbers, types). Throws ConfigError
+// with the byte, what was found there and what is valid.
 #pragma once
 
 #include <array>
@@ -20,10 +20,12 @@
 #include <string_view>
 #include <vector>
 
+#include "costmodel/base/enum_names.h"
+
 namespace shardlab {
 
-// The types of AttributeProto's `value`, in the order of its fields: 3 for one double, 4 for a list
-// of them, 5 for one float, ...
+// The types of AttributeProto's `value`, in the order of its fields: field 3 holds one double, 4 a
+// list of doubles, 5 one float, and so on.
 enum class ChakraType : std::uint8_t {
   kDouble,
   kFloat,
@@ -41,29 +43,41 @@ enum class ChakraType : std::uint8_t {
   kString,
   kBytes
 };
-inline constexpr std::array<std::string_view, 15> kChakraTypeNames = {
-    "double",  "float",   "int32",    "int64",    "uint32", "uint64", "sint32", "sint64",
-    "fixed32", "fixed64", "sfixed32", "sfixed64", "bool",   "string", "bytes"};
+template <>
+struct EnumNames<ChakraType> {
+  static constexpr std::string_view kKind = "type";
+  static constexpr std::array kNames = {
+      Named{ChakraType::kDouble, "double"},     Named{ChakraType::kFloat, "float"},
+      Named{ChakraType::kInt32, "int32"},       Named{ChakraType::kInt64, "int64"},
+      Named{ChakraType::kUint32, "uint32"},     Named{ChakraType::kUint64, "uint64"},
+      Named{ChakraType::kSint32, "sint32"},     Named{ChakraType::kSint64, "sint64"},
+      Named{ChakraType::kFixed32, "fixed32"},   Named{ChakraType::kFixed64, "fixed64"},
+      Named{ChakraType::kSfixed32, "sfixed32"}, Named{ChakraType::kSfixed64, "sfixed64"},
+      Named{ChakraType::kBool, "bool"},         Named{ChakraType::kString, "string"},
+      Named{ChakraType::kBytes, "bytes"}};
+};
+
+// What the names say of a type's values.
 [[nodiscard]] bool is_real(ChakraType type);
-[[nodiscard]] bool is_text(ChakraType type);  // a string, or bytes
+[[nodiscard]] bool is_text(ChakraType type);  // string and bytes
 [[nodiscard]] bool is_signed(ChakraType type);
-[[nodiscard]] bool is_narrow(ChakraType type);  // of 32 bits
+[[nodiscard]] bool is_narrow(ChakraType type);  // 32 bits wide
 
 struct ChakraAttribute {
   std::string name = {};
   std::string doc = {};
-  std::optional<ChakraType> type = {};  // nothing: no value
+  std::optional<ChakraType> type = {};  // absent where the attribute has no value
   bool is_list = false;
-  // The values, of which one that is no list has exactly one, in what its type asks for: whole
-  // numbers and bools as 64 bits, negative ones as their two's complement.
+  // The values, in the one of these that the type asks for; an attribute that is no list has exactly
+  // one. Whole numbers and bools are held as 64 bits, negative numbers as their two's complement.
   std::vector<std::uint64_t> integers = {};
   std::vector<double> reals = {};
   std::vector<std::string> texts = {};
 
-  // Of one value, of any such type.
+  // The single value; nothing for a list, and for a value of another kind.
   [[nodiscard]] std::optional<std::uint64_t> integer() const;
   [[nodiscard]] std::optional<double> real() const;
-  [[nodiscard]] std::string_view text() const;  // "" where it has none
+  [[nodiscard]] std::string_view text() const;  // "" in place of nothing
 
   friend bool operator==(const ChakraAttribute&, const ChakraAttribute&) = default;
 };
@@ -71,7 +85,7 @@ struct ChakraAttribute {
 struct ChakraMetadata {
   std::string version = {};
   std::vector<ChakraAttribute> attributes = {};
-  std::string place = {};
+  std::string place = {};  // as ChakraMessage::place
 };
 
 struct ChakraIo {
@@ -89,7 +103,7 @@ inline constexpr std::array<std::string_view, 11> kChakraNodeTypes = {
 struct ChakraMessage {
   std::uint64_t id = 0;
   std::string name = {};
-  std::uint64_t type = 0;  // an index into kChakraNodeTypes, or one that is newer
+  std::uint64_t type = 0;  // an index into kChakraNodeTypes; newer schemas may have larger ones
   std::vector<std::uint64_t> control_deps = {};
   std::vector<std::uint64_t> data_deps = {};
   std::uint64_t start_us = 0;
@@ -97,9 +111,9 @@ struct ChakraMessage {
   std::optional<ChakraIo> inputs = {};
   std::optional<ChakraIo> outputs = {};
   std::vector<ChakraAttribute> attributes = {};
-  std::string place = {};  // where it is in its file: "byte 212", or "/3"
+  std::string place = {};  // where the message stands in its file: "byte 212", or "/3"
 
-  // The first of this name.
+  // The first attribute of this name; null where there is none.
   [[nodiscard]] const ChakraAttribute* find(std::string_view attribute) const;
 };
 

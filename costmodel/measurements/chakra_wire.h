@@ -1,5 +1,5 @@
-// The wire format of protocol buffers, as much of it as Chakra's traces need: fields with numbers and
-// wire types, and messages that stand one after the other, each behind its length.
+// As much of the wire format of protocol buffers as Chakra's traces need: fields with numbers and wire
+// types, and messages that stand one after the other, each behind its length.
 //
 //   WireReader reader(text, "trace.0.et");
 //   while (!reader.at_end()) {
@@ -8,9 +8,9 @@
 //   }
 //   WireWriter node;  node.text(2, "all_gather");  node.number(1, 5);
 //
-// By hand, since the library's generated code would bring a compiler of its own into the build for
-// two messages; what is read is bounded by the text, never by a length that the text states.
-// Source: protobuf.dev, "Encoding". Throws ConfigError with the offset in bytes.
+// The format is read by hand here, since the protobuf library would bring a compiler of its own into
+// the build for two messages. What is read is bounded by the text, never by a length that the text
+// states. Source: protobuf.dev, "Encoding". Throws ConfigError with the offset in bytes.
 #pragma once
 
 #include <cstdint>
@@ -28,26 +28,26 @@ struct WireField {
 
 class WireReader {
  public:
-  // `offset`: of the text in its file. Keeps views of both.
+  // `offset` is that of the text in its file. The reader keeps views of `text` and `file`.
   WireReader(std::string_view text, std::string_view file, std::size_t offset = 0)
       : text_(text), file_(file), offset_(offset) {}
 
   [[nodiscard]] bool at_end() const { return position_ == text_.size(); }
   [[nodiscard]] WireField field();
-  // The next message and its length in front of it.
+  // The next message, which stands behind its length.
   [[nodiscard]] WireReader message();
 
-  // Values of a field; `what` names it in messages.
+  // The value of a field; `what` names the field in error messages.
   [[nodiscard]] std::uint64_t varint(WireField field, std::string_view what);
   [[nodiscard]] std::uint64_t fixed64(WireField field, std::string_view what);
   [[nodiscard]] std::uint32_t fixed32(WireField field, std::string_view what);
   [[nodiscard]] std::string_view text(WireField field, std::string_view what);
   [[nodiscard]] WireReader message(WireField field, std::string_view what);
   void skip(WireField field);
-  // A number without a field, as packed lists have them.
+  // A number that has no tag in front of it, as in packed lists.
   [[nodiscard]] std::uint64_t varint();
 
-  // "byte 212" of the file, where the reader is.
+  // Where the reader is in the file: "byte 212".
   [[nodiscard]] std::string place() const;
   [[noreturn]] void fail(const std::string& message) const;
 
@@ -67,13 +67,13 @@ class WireWriter {
   void number(std::uint64_t field, std::uint64_t value);  // a varint
   void text(std::uint64_t field, std::string_view value);
   void message(std::uint64_t field, const WireWriter& value) { text(field, value.bytes_); }
-  // Parts of a field: its number and type, then its value.
+  // The parts of a field, for those that the functions above do not write: tag first, then a value.
   void tag(std::uint64_t field, WireType type);
   void varint(std::uint64_t value);
-  void fixed(std::uint64_t value, int bytes);  // the lowest of its bytes
+  void fixed(std::uint64_t value, int bytes);  // the lowest `bytes` bytes, little-endian
   void raw(std::string_view bytes) { bytes_ += bytes; }
   [[nodiscard]] const std::string& bytes() const { return bytes_; }
-  // Behind its length.
+  // The message behind its length.
   [[nodiscard]] std::string delimited() const;
 
  private:

@@ -63,8 +63,8 @@ constexpr double kMaxBytes = 1e18;
 
 // By nearest rank.
 double quantile(const std::vector<double>& sorted, double share) {
-  const double at = std::ceil(share * static_cast<double>(sorted.size())) - 1.0;
-  return sorted[to_index(std::max(0.0, at))];
+  const double rank = std::ceil(share * static_cast<double>(sorted.size())) - 1.0;
+  return sorted[static_cast<std::size_t>(std::max(0.0, rank))];
 }
 
 // One call on the ranks that were traced.

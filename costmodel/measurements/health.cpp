@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "costmodel/base/percentile.h"
 #include "costmodel/base/text.h"
 
 namespace shardlab {
@@ -106,10 +107,9 @@ std::string unsteady(const MeasurementSet& set) {
     if (row.in_place_time_us) gaps.push_back(std::abs(*row.in_place_time_us / row.time_us - 1.0));
   }
   if (gaps.size() < kEnough) return "";
-  const auto middle = gaps.begin() + static_cast<std::ptrdiff_t>(gaps.size() / 2);
-  std::nth_element(gaps.begin(), middle, gaps.end());
-  if (!(*middle > kMaxGap)) return "";
-  return "unsteady: in-place and out-of-place times differ by " + format_fixed(100 * *middle, 0) +
+  const double median = upper_median(gaps);
+  if (!(median > kMaxGap)) return "";
+  return "unsteady: in-place and out-of-place times differ by " + format_fixed(100 * median, 0) +
          " % in the median";
 }
 

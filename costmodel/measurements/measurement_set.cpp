@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "costmodel/base/dtype.h"
+#include "costmodel/base/text.h"
 
 namespace shardlab {
 namespace {
@@ -12,7 +13,6 @@ namespace {
 constexpr double kMinTimeUs = 1e-6;
 constexpr double kMaxTimeUs = 1e15;
 constexpr double kMaxBytes = 1e18;
-constexpr std::string_view kHealthNames = "healthy, unhealthy, unknown";
 
 using nlohmann::json;
 
@@ -34,7 +34,7 @@ std::optional<double> time_of(ObjectReader& reader, std::string_view key) {
 }
 
 bool is_known_dtype(std::string_view name) {
-  return dtype_from_name(name).has_value() || name == "u32" || name == "u64";
+  return dtype_from_name(name).has_value() || name == "u32";
 }
 
 bool is_word_of(std::string_view word, std::string_view words) {
@@ -67,8 +67,10 @@ MeasuredRow read_row(const json& value, const JsonPlace& place) {
   const std::string collective = reader.text("collective");
   const auto kind = collective_from_name(collective);
   if (!kind || *kind == Collective::kLocal) {
-    const std::string names(kCollectiveNames.substr(0, kCollectiveNames.rfind(' ')));
-    reader.place("collective").fail("found \"" + collective + "\"; valid: " + names);
+    std::vector<std::string_view> measurable = all_names<Collective>();
+    std::erase(measurable, name_of(Collective::kLocal));
+    reader.place("collective")
+        .fail("found \"" + collective + "\"; valid: " + join(measurable, " "));
   }
   row.collective = *kind;
   row.dtype = reader.text("dtype");
@@ -135,24 +137,8 @@ VerifiedPlans read_verified(const json& value, const JsonPlace& place) {
 
 }  // namespace
 
-std::string_view to_string(Health health) {
-  switch (health) {
-    case Health::kHealthy:
-      return "healthy";
-    case Health::kUnhealthy:
-      return "unhealthy";
-    case Health::kUnknown:
-      break;
-  }
-  return "unknown";
-}
-
-std::optional<Health> health_from_name(std::string_view name) {
-  if (name == "healthy" || name == "normal") return Health::kHealthy;
-  if (name == "unhealthy" || name == "suspect") return Health::kUnhealthy;
-  if (name == "unknown") return Health::kUnknown;
-  return std::nullopt;
-}
+std::string_view to_string(Health health) { return name_of(health); }
+std::optional<Health> health_from_name(std::string_view name) { return from_name<Health>(name); }
 
 std::string set_name_of(std::string_view file_name) {
   if (const std::size_t slash = file_name.rfind('/'); slash != std::string_view::npos) {
@@ -202,11 +188,7 @@ MeasurementSet MeasurementSet::from_json(const json& value, const JsonPlace& pla
   set.settings = text_of(reader, "settings");
   set.notes = text_of(reader, "notes");
   if (const std::string health = text_of(reader, "health"); !health.empty()) {
-    const auto known = health_from_name(health);
-    if (!known) {
-      reader.place("health").fail("found \"" + health + "\"; valid: " + std::string(kHealthNames));
-    }
-    set.health = *known;
+    set.health = json_name<Health>(health, reader.place("health"));
   }
   set.health_reason = text_of(reader, "health_reason");
   const json& rows = reader.array("rows");

@@ -7,6 +7,7 @@
 // formats: nccl_tests_reader.h. Whether a run is healthy: health.h.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -23,9 +24,16 @@ namespace shardlab {
 // Whether a run shows what its hardware does. Models are fitted to healthy runs only.
 enum class Health : std::uint8_t { kHealthy, kUnhealthy, kUnknown };
 
+template <>
+struct EnumNames<Health> {
+  static constexpr std::string_view kKind = "health";
+  static constexpr std::array kNames = {
+      Named{Health::kHealthy, "healthy"}, Named{Health::kUnhealthy, "unhealthy"},
+      Named{Health::kUnknown, "unknown"},
+      // Words that collections of logs use.
+      Named{Health::kHealthy, "normal"}, Named{Health::kUnhealthy, "suspect"}};
+};
 [[nodiscard]] std::string_view to_string(Health health);
-// healthy, unhealthy, unknown; `normal` and `suspect`, words that collections of logs use, are read
-// as healthy and unhealthy.
 [[nodiscard]] std::optional<Health> health_from_name(std::string_view name);
 
 struct MeasuredRow {

@@ -1,13 +1,11 @@
 #include "costmodel/measurements/tuner_csv.h"
 
 #include <algorithm>
-#include <array>
 #include <charconv>
 #include <cmath>
 #include <map>
 
 #include "costmodel/base/error.h"
-#include "costmodel/base/index.h"
 #include "costmodel/base/text.h"
 
 namespace shardlab {
@@ -16,20 +14,23 @@ namespace {
 constexpr std::string_view kHeader =
     "# collective_type,min_bytes,max_bytes,algorithm,protocol,channels,nNodes,nRanks,numPipeOps,"
     "regBuff\n";
-constexpr std::array<std::string_view, 5> kCollectives = {"broadcast", "reduce", "allgather",
-                                                          "reducescatter", "allreduce"};
-constexpr std::array<std::string_view, 7> kAlgorithms = {
-    "tree", "ring", "collnet_direct", "collnet_chain", "nvls", "nvls_tree", "pat"};
-constexpr std::array<std::string_view, 3> kProtocols = {"ll", "ll128", "simple"};
 // Sizes that a model is asked about: from 1 byte to 1 TiB.
 constexpr int kOctaves = 40;
 constexpr int kStepsOfOctave = 8;
 
-template <class Enum, std::size_t count>
-std::optional<Enum> enum_of(std::string_view name, const std::array<std::string_view, count>& all) {
-  const auto found = std::find(all.begin(), all.end(), name);
-  if (found == all.end()) return std::nullopt;
-  return static_cast<Enum>(found - all.begin());
+// The file writes NCCL's names in lower case.
+std::string lower_case(std::string_view name) {
+  std::string text(name);
+  for (char& c : text) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  return text;
+}
+
+template <class Enum>
+std::optional<Enum> from_lower_name(std::string_view name) {
+  for (const Named<Enum>& each : EnumNames<Enum>::kNames) {
+    if (lower_case(each.name) == name) return each.value;
+  }
+  return std::nullopt;
 }
 
 std::string_view trimmed(std::string_view text) {
@@ -56,15 +57,15 @@ class LineReader {
       fail("found " + std::to_string(fields_.size()) + " fields; valid: 8, 9 or 10");
     }
     TunerRule rule;
-    rule.collective = word<TunerCollective>(0, "collective_type", kCollectives);
+    rule.collective = word<TunerCollective>(0, "collective_type");
     rule.min_bytes = size(1, "min_bytes");
     rule.max_bytes = size(2, "max_bytes");
     if (rule.min_bytes > rule.max_bytes) {
       fail("min_bytes " + std::to_string(rule.min_bytes) + " is above max_bytes " +
            std::to_string(rule.max_bytes));
     }
-    rule.algorithm = word<NcclAlgorithm>(3, "algorithm", kAlgorithms);
-    rule.protocol = word<NcclProtocol>(4, "protocol", kProtocols);
+    rule.algorithm = word<NcclAlgorithm>(3, "algorithm");
+    rule.protocol = word<NcclProtocol>(4, "protocol");
     rule.channels = count(5, "channels", 1, 64);
     rule.nodes = count(6, "nNodes", 1, kMaxRanks);
     rule.ranks = count(7, "nRanks", 1, kMaxRanks);
@@ -87,13 +88,15 @@ class LineReader {
     return value;
   }
 
-  template <class Enum, std::size_t count>
-  [[nodiscard]] Enum word(std::size_t index, std::string_view name,
-                          const std::array<std::string_view, count>& all) const {
-    const auto value = enum_of<Enum>(fields_[index], all);
+  template <class Enum>
+  [[nodiscard]] Enum word(std::size_t index, std::string_view name) const {
+    const std::optional<Enum> value = from_lower_name<Enum>(fields_[index]);
     if (!value) {
+      std::vector<std::string> names;
+      for (const std::string_view each : all_names<Enum>()) names.push_back(lower_case(each));
+      const std::vector<std::string_view> valid(names.begin(), names.end());
       fail(std::string(name) + ": found \"" + std::string(fields_[index]) + "\"" +
-           did_you_mean(fields_[index], all) + "; valid: " + join(all));
+           did_you_mean(fields_[index], valid) + "; valid: " + join(valid));
     }
     return *value;
   }
@@ -124,15 +127,10 @@ class LineReader {
 
 std::optional<NcclDecision> decision_by_name(std::string_view algorithm,
                                              std::string_view protocol) {
-  for (std::size_t a = 0; a < kAlgorithms.size(); ++a) {
-    if (to_string(static_cast<NcclAlgorithm>(a)) != algorithm) continue;
-    for (std::size_t p = 0; p < kProtocols.size(); ++p) {
-      if (to_string(static_cast<NcclProtocol>(p)) == protocol) {
-        return NcclDecision{static_cast<NcclAlgorithm>(a), static_cast<NcclProtocol>(p)};
-      }
-    }
-  }
-  return std::nullopt;
+  const auto known_algorithm = from_name<NcclAlgorithm>(algorithm);
+  const auto known_protocol = from_name<NcclProtocol>(protocol);
+  if (!known_algorithm || !known_protocol) return std::nullopt;
+  return NcclDecision{*known_algorithm, *known_protocol};
 }
 
 constexpr Collective kTuned[] = {Collective::kBroadcast, Collective::kAllGather,
@@ -151,9 +149,7 @@ std::vector<std::uint64_t> grid() {
 
 }  // namespace
 
-std::string_view to_string(TunerCollective collective) {
-  return kCollectives[to_index(collective)];
-}
+std::string_view to_string(TunerCollective collective) { return name_of(collective); }
 
 std::optional<TunerCollective> tuner_collective(Collective collective) {
   switch (collective) {
@@ -187,9 +183,8 @@ std::string tuner_csv_text(std::span<const TunerRule> rules) {
   std::string text(kHeader);
   for (const TunerRule& rule : rules) {
     text += std::string(to_string(rule.collective)) + "," + std::to_string(rule.min_bytes) + "," +
-            std::to_string(rule.max_bytes) + "," +
-            std::string(kAlgorithms[to_index(rule.algorithm)]) + "," +
-            std::string(kProtocols[to_index(rule.protocol)]);
+            std::to_string(rule.max_bytes) + "," + lower_case(name_of(rule.algorithm)) + "," +
+            lower_case(name_of(rule.protocol));
     for (const std::int64_t value :
          {rule.channels, rule.nodes, rule.ranks, rule.pipe_ops, rule.registered}) {
       text += "," + std::to_string(value);

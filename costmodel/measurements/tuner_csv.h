@@ -13,6 +13,7 @@
 // plugin.c, 2.27).
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -34,8 +35,15 @@ enum class TunerCollective : std::uint8_t {
   kReduceScatter,
   kAllReduce
 };
-inline constexpr std::string_view kTunerCollectiveNames =
-    "broadcast reduce allgather reducescatter allreduce";
+template <>
+struct EnumNames<TunerCollective> {
+  static constexpr std::string_view kKind = "collective";
+  static constexpr std::array kNames = {Named{TunerCollective::kBroadcast, "broadcast"},
+                                        Named{TunerCollective::kReduce, "reduce"},
+                                        Named{TunerCollective::kAllGather, "allgather"},
+                                        Named{TunerCollective::kReduceScatter, "reducescatter"},
+                                        Named{TunerCollective::kAllReduce, "allreduce"}};
+};
 [[nodiscard]] std::string_view to_string(TunerCollective collective);
 // Nothing for collectives that NCCL's tuner is not asked about.
 [[nodiscard]] std::optional<TunerCollective> tuner_collective(Collective collective);

@@ -594,7 +594,7 @@ class ApNcclModel final : public CostModel {
         config_.architecture == ApArchitecture::kBlackwell ? kBlackwellFactor : 1.0;
     const auto offer = [&](Algorithm algorithm, std::size_t protocol, const Line& line,
                            double correction) {
-      visit(Option{kAlgorithmNames[to_index(algorithm)], kProtocolNames[protocol], line.latency,
+      visit(Option{name_of(algorithm), name_of(static_cast<Protocol>(protocol)), line.latency,
                    time_us(line.latency, bytes, line.bandwidth * factor * correction)});
     };
     if (!all_reduce) {
@@ -627,8 +627,7 @@ class ApNcclModel final : public CostModel {
         if (!is_eligible(config_, group, all_reduce, algorithm, protocol)) continue;
         const LoopTime time =
             corrected_time(config_, group, all_reduce, algorithm, protocol, whole, ring_factor);
-        visit(Option{kAlgorithmNames[to_index(algorithm)], kProtocolNames[to_index(protocol)],
-                     time.latency, time.total});
+        visit(Option{name_of(algorithm), name_of(protocol), time.latency, time.total});
       }
     }
   }

@@ -20,10 +20,33 @@ enum class Algorithm : std::uint8_t {
   kNvls,
   kNvlsTree,
 };
-inline constexpr std::array<std::string_view, 6> kAlgorithmNames = {
-    "TREE", "RING", "COLLNET_DIRECT", "COLLNET_CHAIN", "NVLS", "NVLS_TREE"};
 enum class Protocol : std::uint8_t { kLl, kLl128, kSimple };
-inline constexpr std::array<std::string_view, 3> kProtocolNames = {"LL", "LL128", "SIMPLE"};
+
+}  // namespace shardlab::ap_nccl
+
+namespace shardlab {
+
+template <>
+struct EnumNames<ap_nccl::Algorithm> {
+  static constexpr std::string_view kKind = "algorithm";
+  static constexpr std::array kNames = {Named{ap_nccl::Algorithm::kTree, "TREE"},
+                                        Named{ap_nccl::Algorithm::kRing, "RING"},
+                                        Named{ap_nccl::Algorithm::kCollNetDirect, "COLLNET_DIRECT"},
+                                        Named{ap_nccl::Algorithm::kCollNetChain, "COLLNET_CHAIN"},
+                                        Named{ap_nccl::Algorithm::kNvls, "NVLS"},
+                                        Named{ap_nccl::Algorithm::kNvlsTree, "NVLS_TREE"}};
+};
+template <>
+struct EnumNames<ap_nccl::Protocol> {
+  static constexpr std::string_view kKind = "protocol";
+  static constexpr std::array kNames = {Named{ap_nccl::Protocol::kLl, "LL"},
+                                        Named{ap_nccl::Protocol::kLl128, "LL128"},
+                                        Named{ap_nccl::Protocol::kSimple, "SIMPLE"}};
+};
+
+}  // namespace shardlab
+
+namespace shardlab::ap_nccl {
 
 inline constexpr int kSizes = 24;  // entries of a table by log2 of the size in units of 64 bytes
 using SizeTable = std::array<double, kSizes>;

@@ -30,7 +30,7 @@ Row read_row(const nlohmann::json& json, const JsonPlace& place) {
   const std::optional<Collective> kind = collective_from_name(name);
   if (!kind || *kind == Collective::kLocal) {
     reader.place("collective")
-        .fail("found \"" + name + "\"; valid: " + std::string(kCollectiveNames));
+        .fail("found \"" + name + "\"; valid: " + valid_names<Collective>(" "));
   }
   const std::int64_t ranks = reader.integer("ranks", 2, std::int64_t{1} << 40);
   const std::int64_t hosts = reader.integer("hosts", 1, std::int64_t{1} << 40);

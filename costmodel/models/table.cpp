@@ -29,18 +29,14 @@ class TableModel final : public CostModel {
   explicit TableModel(const ModelInput& input) : reach_(input.params["reach"]) {
     for (std::size_t i = 0; i < input.rows.size(); ++i) {
       ObjectReader row(input.rows[i], input.rows_place.at(i));
-      const std::string name = row.text("collective");
-      const std::optional<Collective> kind = collective_from_name(name);
-      if (!kind) {
-        row.place("collective")
-            .fail("found \"" + name + "\"; valid: " + std::string(kCollectiveNames));
-      }
+      const auto kind =
+          json_name<Collective>(row.value("collective"), row.place("collective"), " ");
       const std::int64_t ranks = row.integer("ranks", 1, std::int64_t{1} << 40);
       const std::int64_t hosts = row.integer_or("hosts", kAnyHosts, 1, std::int64_t{1} << 40);
       const Point point{row.number("bytes", {.min = 0, .max = 1e18}),
                         row.number("time_us", {.min = 0, .max = 1e15})};
       row.finish();
-      curves_[{*kind, ranks, hosts}].push_back(point);
+      curves_[{kind, ranks, hosts}].push_back(point);
     }
     for (auto& [key, points] : curves_) {
       std::sort(points.begin(), points.end(),

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <iostream>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "costmodel/base/index.h"
@@ -15,7 +16,7 @@
 #include "runner/evaluation/measurement_files.h"
 #include "runner/evaluation/validation.h"
 #include "strategies/cases/case.h"
-#include "strategies/rules/op_rule.h"
+#include "strategies/rules/rule_table.h"
 
 namespace shardlab {
 namespace {
@@ -50,20 +51,15 @@ std::vector<Item> model_items() {
 }
 
 std::vector<Item> op_items() {
-  std::vector<Item> items;
-  for (const std::string_view op : all_op_names()) {
-    std::string sets;
-    for (const RuleSet set : {kDTensor213, kDTensorLegacy, kShardlab, kAutoParallel}) {
-      for (const OpRuleFamily* family : all_op_rules()) {
-        for (const OpRule& rule : family->rules) {
-          if (rule.op == op && (rule.sets & set) != 0) {
-            sets += (sets.empty() ? "" : ", ") + std::string(to_string(set));
-          }
-        }
-      }
+  std::map<std::string_view, std::string> sets_by_op;
+  for (const auto& [set, name] : EnumNames<RuleSet>::kNames) {
+    for (const OpRule& rule : rule_table(set).rules()) {
+      std::string& sets = sets_by_op[rule.op];
+      sets += (sets.empty() ? "" : ", ") + std::string(name);
     }
-    items.push_back({std::string(op), sets});
   }
+  std::vector<Item> items;
+  for (const auto& [op, sets] : sets_by_op) items.push_back({std::string(op), sets});
   return items;
 }
 
@@ -187,17 +183,15 @@ std::string all_models_text() {
 
 nlohmann::json op_json(const std::string& name) {
   nlohmann::json rules = nlohmann::json::array();
-  for (const RuleSet set : {kDTensor213, kDTensorLegacy, kShardlab, kAutoParallel}) {
-    for (const OpRuleFamily* family : all_op_rules()) {
-      for (const OpRule& rule : family->rules) {
-        if (rule.op != name || (rule.sets & set) == 0) continue;
-        rules.push_back({{"rule_set", to_string(set)},
-                         {"form", rule.rows != nullptr ? "rows on one mesh dim"
-                                                       : "follows its inputs' layouts"},
-                         {"allow_uneven", rule.allow_uneven},
-                         {"in_place", rule.is_in_place()},
-                         {"equation", rule.equation}});
-      }
+  for (const auto& [set, set_name] : EnumNames<RuleSet>::kNames) {
+    for (const OpRule& rule : rule_table(set).rules()) {
+      if (rule.op != name) continue;
+      rules.push_back(
+          {{"rule_set", set_name},
+           {"form", rule.rows != nullptr ? "rows on one mesh dim" : "follows its inputs' layouts"},
+           {"allow_uneven", rule.allow_uneven},
+           {"in_place", rule.is_in_place()},
+           {"equation", rule.equation}});
     }
   }
   return {{"name", name}, {"rules", rules}};
@@ -315,15 +309,11 @@ void run_describe(const std::string& what, const std::string& name, Session& ses
                      std::string(kPlurals[to_index(kind)]) + "`");
   }
   if (what == "op") {
-    const OpRule* rule = nullptr;
-    for (const RuleSet set : {kShardlab, kDTensor213, kDTensorLegacy, kAutoParallel}) {
-      try {
-        rule = &find_op_rule(name, set);
-        break;
-      } catch (const InputError&) {
-        if (set == kAutoParallel) throw;
-      }
+    const OpRule* rule = rule_table(kShardlab).find(name);
+    for (const auto& [set, set_name] : EnumNames<RuleSet>::kNames) {
+      if (rule == nullptr) rule = rule_table(set).find(name);
     }
+    if (rule == nullptr) rule = &find_op_rule(name, kAutoParallel);  // throws
     session.print(op_json(std::string(rule->op)));
     return;
   }

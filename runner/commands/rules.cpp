@@ -9,6 +9,7 @@
 #include "runner/commands/commands.h"
 #include "sim/mesh.h"
 #include "strategies/proof/rule_proof.h"
+#include "strategies/rules/rule_table.h"
 
 namespace shardlab {
 namespace {
@@ -22,14 +23,11 @@ struct RulesArguments {
 };
 
 RuleSet rule_set_of(const RulesArguments& arguments) {
-  const auto set = rule_set_from_name(arguments.rule_set);
+  const auto set = from_name<RuleSet>(arguments.rule_set);
   if (!set) {
-    const std::array<std::string_view, 4> names = {to_string(kDTensor213),
-                                                   to_string(kDTensorLegacy), to_string(kShardlab),
-                                                   to_string(kAutoParallel)};
     throw InputError("--rule-set: found \"" + arguments.rule_set + "\"" +
-                     did_you_mean(arguments.rule_set, names) +
-                     "; valid: " + std::string(kRuleSetNames));
+                     did_you_mean(arguments.rule_set, all_names<RuleSet>()) +
+                     "; valid: " + valid_names<RuleSet>());
   }
   return *set;
 }
@@ -62,10 +60,8 @@ std::vector<const OpRule*> rules_of(const RulesArguments& arguments, RuleSet set
     if (std::find(rules.begin(), rules.end(), &rule) == rules.end()) rules.push_back(&rule);
   }
   if (!rules.empty()) return rules;
-  for (const OpRuleFamily* family : all_op_rules()) {
-    for (const OpRule& rule : family->rules) {
-      if ((rule.sets & set) != 0 && is_provable(rule)) rules.push_back(&rule);
-    }
+  for (const OpRule& rule : rule_table(set).rules()) {
+    if (is_provable(rule)) rules.push_back(&rule);
   }
   std::sort(rules.begin(), rules.end(),
             [](const OpRule* a, const OpRule* b) { return a->op < b->op; });
@@ -191,7 +187,7 @@ void add_rules_command(const Command& root, Session& session) {
       "prove sharding rules on virtual ranks: rows that compute something else, right "
       "combinations that are no rows\n  shardlab rules aten.mm.default --rule-set dtensor-2.13");
   command.option("ops", arguments->ops, "ops to prove (default: all that have a reference kernel)");
-  command.option("--rule-set", arguments->rule_set, std::string(kRuleSetNames)).show_default();
+  command.option("--rule-set", arguments->rule_set, valid_names<RuleSet>()).show_default();
   command
       .option("--mesh", arguments->meshes,
               "ranks of the mesh dim, 2 to 8; may be repeated (default: 2 and 3)")

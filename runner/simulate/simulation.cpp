@@ -67,7 +67,7 @@ Simulation::Simulation(const SimulationArguments& arguments, const DeviceMesh& m
 Executor Simulation::executor() const {
   return {mesh_,
           topology_,
-          {.reduction = {.order = *reduction_order_from_name(arguments_.reduction),
+          {.reduction = {.order = *from_name<ReductionOrder>(arguments_.reduction),
                          .domains_first = arguments_.domains_first},
            .memory_limit_bytes = memory_,
            .threads = session_.threads()}};

@@ -262,11 +262,12 @@ class ChunksCheck final : public PricelessCheck {
     check->chunks_ = reader.integer("chunks", 1, kMaxListedRanks);
     check->factor_ = reader.integer_or("factor", 1, 1, kMaxListedRanks);
     const std::string variant = reader.text_or("variant", "chunk-of-chunks");
-    if (variant != "chunk-of-chunks" && variant != "unflatten") {
-      reader.place("variant").fail("found \"" + variant + "\"; valid: chunk-of-chunks, unflatten");
+    const auto known = from_name<StridedVariant>(variant);
+    if (!known) {
+      reader.place("variant").fail("found \"" + variant +
+                                   "\"; valid: " + valid_names<StridedVariant>());
     }
-    check->variant_ =
-        variant == "unflatten" ? StridedVariant::kUnflatten : StridedVariant::kChunkOfChunks;
+    check->variant_ = *known;
     reader.finish();
     return check;
   }

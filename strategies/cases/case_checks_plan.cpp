@@ -111,12 +111,10 @@ class PlanCheck final : public Check {
     check->to_ = check->layout(reader, "to");
     check->options_.rank = reader.integer_or("rank", 0, 0, check->mesh_.size() - 1);
     const std::string planner = reader.text_or("planner", "");
-    if (planner == "greedy") {
-      check->options_.planner = PlannerKind::kGreedy;
-    } else if (planner == "graph") {
-      check->options_.planner = PlannerKind::kGraph;
-    } else if (!planner.empty()) {
-      reader.place("planner").fail("found \"" + planner + "\"; valid: greedy, graph");
+    check->options_.planner = from_name<PlannerKind>(planner);
+    if (!check->options_.planner && !planner.empty()) {
+      reader.place("planner").fail("found \"" + planner +
+                                   "\"; valid: " + valid_names<PlannerKind>());
     }
     check->planner_ = planner;
     reader.finish();

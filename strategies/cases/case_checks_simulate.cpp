@@ -56,10 +56,10 @@ class SimulateCheck final : public Check {
       reader.place("values").fail("found \"" + values + "\"; valid: whole, uniform, counting");
     }
     const std::string order = reader.text_or("reduction", "ring");
-    const std::optional<ReductionOrder> known = reduction_order_from_name(order);
+    const std::optional<ReductionOrder> known = from_name<ReductionOrder>(order);
     if (!known) {
       reader.place("reduction")
-          .fail("found \"" + order + "\"; valid: " + std::string(kReductionOrderNames));
+          .fail("found \"" + order + "\"; valid: " + valid_names<ReductionOrder>(" "));
     }
     check->options_.reduction.order = *known;
     check->options_.reduction.domains_first = reader.boolean_or("domains_first", false);

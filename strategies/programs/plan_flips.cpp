@@ -28,9 +28,8 @@ class PlanFlips::Search {
 
   // Factors at which kernels leave their floor, ascending; empty: the stack has none.
   [[nodiscard]] std::vector<double> thresholds() {
-    flips_.evaluator_.forget_thresholds();
-    static_cast<void>(prices_at(1.0));
-    return flips_.evaluator_.take_thresholds();
+    flips_.evaluator_.set_factors({});
+    return flips_.evaluator_.launch_thresholds([&] { static_cast<void>(prices_at(1.0)); });
   }
 
   // The first flip on the way from 1 to `end`.
@@ -42,8 +41,7 @@ class PlanFlips::Search {
       if (found) break;
       begin = stop;
     }
-    flips_.factors_ = {};
-    flips_.evaluator_.forget_prices();
+    flips_.evaluator_.set_factors({});
     if (found && parameter_.inverse) found->factor = 1.0 / found->factor;
     return found;
   }
@@ -70,8 +68,9 @@ class PlanFlips::Search {
   }
 
   [[nodiscard]] ProgramPrices prices_at(double f) {
-    flips_.factors_.*parameter_.factor = f;
-    flips_.evaluator_.forget_prices();
+    CostFactors factors;
+    factors.*parameter_.factor = f;
+    flips_.evaluator_.set_factors(factors);
     ProgramPrices prices(flips_.program_, flips_.strategies_, flips_.evaluator_, flips_.mesh_);
     return prices;
   }
@@ -225,7 +224,7 @@ PlanFlips::PlanFlips(const Program& program, const DeviceMesh& mesh,
       mesh_(mesh),
       strategies_(strategies),
       options_(options),
-      evaluator_(stack, topology, &factors_) {}
+      evaluator_(stack, topology) {}
 
 std::vector<PlanRange> PlanFlips::of(const Assignment& plan) {
   std::vector<PlanRange> ranges;

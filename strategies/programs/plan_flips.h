@@ -19,7 +19,6 @@
 #include <string_view>
 #include <vector>
 
-#include "costmodel/cost_factors.h"
 #include "strategies/programs/sharding_problem.h"
 #include "strategies/select/evaluator.h"
 #include "strategies/select/stack.h"
@@ -61,7 +60,6 @@ class PlanFlips {
   const DeviceMesh& mesh_;
   const ProgramStrategies& strategies_;
   const ProblemOptions& options_;
-  CostFactors factors_;
   StackEvaluator evaluator_;
 };
 

@@ -9,12 +9,11 @@
 #include <unordered_map>
 
 #include "costmodel/base/error.h"
+#include "sim/plan_price.h"
 #include "strategies/programs/program_graph.h"
 
 namespace shardlab {
 namespace {
-
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 double bytes_of(const Shape& shape, DType dtype) { return itemsize(dtype) * element_count(shape); }
 
@@ -95,41 +94,33 @@ std::vector<double> kernel_prices(const Program& program, const ProgramStrategie
 
 // -- Edges ------------------------------------------------------------------------------------
 
-// AutoParallel's edges (see Redistributor::loop_price, whose sums these are), each step priced once.
-class LoopPrices {
+// Prices the steps of edges like a TransitionPricer, each step once.
+class RememberedSteps {
  public:
-  explicit LoopPrices(const TransitionPricer& pricer, const DeviceMesh& mesh)
-      : pricer_(pricer), mesh_(mesh) {}
+  struct Step {
+    Micros price;
+    Bytes bytes_after = 0.0;
+  };
 
-  double price(const TensorMeta& meta, const Placements& from, const Placements& to) {
-    if (from == to) return 0.0;
-    const auto is_partial = [](const Placement& p) { return p.is_partial(); };
-    const bool whole =
-        std::all_of(from.begin(), from.end(), [](const Placement& p) { return p.is_replicate(); });
-    if (whole) return std::any_of(to.begin(), to.end(), is_partial) ? kInfinity : 0.0;
-    const std::size_t ndim = from.size();
-    const bool reversed = ndim == 2 && from[0] == Placement::partial() &&
-                          from[1] == Placement::partial() && to[0].is_shard() && to[1].is_shard();
-    Bytes bytes = meta.bytes() / static_cast<double>(num_shards(from, mesh_, true));
-    bool packed = meta.is_contiguous();
-    double total = 0.0;
-    for (std::size_t turn = 0; turn < ndim; ++turn) {
-      const std::size_t m = reversed ? ndim - 1 - turn : turn;
-      if (from[m] == to[m]) continue;
-      if (!packed) total += pricer_.copy(bytes, meta.dtype, true).total.value();
-      packed = true;
-      const Step& step = this->step(from[m], to[m], static_cast<int>(m), bytes, meta.dtype);
-      total += step.price;
-      bytes = step.bytes_after;
+  explicit RememberedSteps(const TransitionPricer& pricer) : pricer_(pricer) {}
+
+  const Step& price(const Placement& from, const Placement& to, int mesh_dim, Bytes bytes,
+                    DType dtype) {
+    const std::uint64_t where = static_cast<std::uint64_t>(mesh_dim) << 8U |
+                                static_cast<std::uint64_t>(static_cast<std::uint8_t>(dtype));
+    const Key key{code(from) ^ where << 4U, code(to), std::bit_cast<std::uint64_t>(bytes)};
+    const auto [it, is_new] = steps_.try_emplace(key);
+    if (is_new) {
+      const PricedTransition priced = pricer_.price(from, to, mesh_dim, bytes, dtype);
+      it->second = {priced.price.total, priced.bytes_after};
     }
-    return total;
+    return it->second;
+  }
+  [[nodiscard]] Price copy(Bytes bytes, DType dtype, bool strided) const {
+    return pricer_.copy(bytes, dtype, strided);
   }
 
  private:
-  struct Step {
-    double price = 0.0;
-    double bytes_after = 0.0;
-  };
   using Key = std::tuple<std::uint64_t, std::uint64_t, std::uint64_t>;
 
   // Kind, op, dim and factor; what else a placement says does not change its price.
@@ -140,21 +131,7 @@ class LoopPrices {
            static_cast<std::uint64_t>(static_cast<std::uint32_t>(p.split_factor()));
   }
 
-  const Step& step(const Placement& from, const Placement& to, int mesh_dim, Bytes bytes,
-                   DType dtype) {
-    const std::uint64_t where = static_cast<std::uint64_t>(mesh_dim) << 8U |
-                                static_cast<std::uint64_t>(static_cast<std::uint8_t>(dtype));
-    const Key key{code(from) ^ where << 4U, code(to), std::bit_cast<std::uint64_t>(bytes)};
-    const auto [it, is_new] = steps_.try_emplace(key);
-    if (is_new) {
-      const PricedTransition priced = pricer_.price(from, to, mesh_dim, bytes, dtype);
-      it->second = {priced.price.total.value(), priced.bytes_after};
-    }
-    return it->second;
-  }
-
   const TransitionPricer& pricer_;
-  const DeviceMesh& mesh_;
   std::unordered_map<Key, Step, boost::hash<Key>> steps_;
 };
 
@@ -186,8 +163,8 @@ class EdgePricer {
   EdgePricer(const LayoutTable& layouts, Redistributor& redistributor)
       : layouts_(layouts),
         redistributor_(redistributor),
-        loops_(redistributor.options().rules.autoparallel),
-        loop_prices_(redistributor.pricer(), redistributor.mesh()) {}
+        semantics_(redistributor.pricer().semantics()),
+        steps_(redistributor.pricer()) {}
 
   PriceTable table(const TensorMeta& meta, LayoutListId made, LayoutListId wanted) {
     Distinct from = distinct(layouts_.list_at(made), layouts_.size());
@@ -210,9 +187,9 @@ class EdgePricer {
  private:
   void price_from(const TensorMeta& meta, LayoutId from, std::span<const LayoutId> to,
                   std::span<double> prices) {
-    if (loops_) {
+    if (!semantics_.follows_plan()) {
       for (std::size_t i = 0; i < to.size(); ++i) {
-        prices[i] = loop_prices_.price(meta, layouts_[from], layouts_[to[i]]);
+        prices[i] = price_without_plan(meta, layouts_[from], layouts_[to[i]]);
       }
       return;
     }
@@ -221,10 +198,21 @@ class EdgePricer {
     redistributor_.costs_us(meta, Layout(layouts_[from]), targets, prices);
   }
 
+  // What Redistributor::cost_us says under semantics that ignore the plan, each step priced once.
+  double price_without_plan(const TensorMeta& meta, const Placements& from, const Placements& to) {
+    if (from == to) return 0.0;
+    if (const std::optional<KnownPrice> known = semantics_.known_price(from, to)) {
+      return known->cost_us;
+    }
+    const Bytes bytes =
+        meta.bytes() / static_cast<double>(num_shards(from, redistributor_.mesh(), true));
+    return shardlab::price_without_plan<Micros>(semantics_, steps_, meta, bytes, from, to).value();
+  }
+
   const LayoutTable& layouts_;
   Redistributor& redistributor_;
-  bool loops_;
-  LoopPrices loop_prices_;
+  const EdgeSemantics& semantics_;
+  RememberedSteps steps_;
 };
 
 }  // namespace

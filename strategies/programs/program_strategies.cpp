@@ -349,8 +349,9 @@ class Enumerator {
                                                            const Shape& to) const {
     if (!options_.strided || !is_reshape(rule.op)) return plain_candidates_of(rule, call);
     std::vector<FollowCandidate> candidates;
+    const Release release = options_.rules.release().value_or(kReferenceRelease);
     try {
-      candidates = find_op_rule("aten.view.default", kDTensor213).follow(call, mesh_);
+      candidates = find_op_rule("aten.view.default", release).follow(call, mesh_);
     } catch (const InputError&) {
       candidates = plain_candidates_of(rule, call);
     }

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "costmodel/base/error.h"
+#include "costmodel/base/index.h"
 #include "costmodel/base/text.h"
 #include "sim/tensor_kernels.h"
 
@@ -110,12 +111,9 @@ HostTensor from_doubles(HostMemory& memory, DType dtype, const Shape& shape,
 }
 
 std::vector<double> filled(const LocalCall& local, const Shape& shape, double value) {
-  std::int64_t elements = 1;
-  for (const std::int64_t extent : shape) {
-    elements = extent == 0 ? 0 : saturating_product(elements, extent);
-  }
+  const std::int64_t elements = elements_of(shape);
   expect_room(local.call.op, elements, local.memory);
-  std::vector<double> values(static_cast<std::size_t>(elements), value);
+  std::vector<double> values(to_index(elements), value);
   return values;
 }
 
@@ -124,6 +122,14 @@ void expect_room(std::string_view op, std::int64_t elements, const HostMemory& m
   throw LimitError(std::string(op) + ": its kernel would need " + std::to_string(elements) +
                    " doubles; valid: smaller tensors, or a limit of more than " +
                    format_bytes(static_cast<double>(memory.limit_bytes())));
+}
+
+std::int64_t elements_of(const Shape& shape) {
+  std::int64_t elements = 1;
+  for (const std::int64_t extent : shape) {
+    elements = extent == 0 ? 0 : saturating_product(elements, extent);
+  }
+  return elements;
 }
 
 Shape row_major_strides(const Shape& shape) {

@@ -83,27 +83,29 @@ void expect_inputs(const LocalCall& local, std::size_t least, std::size_t most);
 // Rounded to the dtype; integers towards zero.
 [[nodiscard]] HostTensor from_doubles(HostMemory& memory, DType dtype, const Shape& shape,
                                       std::span<const double> values);
-// In elements, row-major.
+// The number of a shape's elements, or the largest std::int64_t where there are more.
+[[nodiscard]] std::int64_t elements_of(const Shape& shape);
+// The strides of a row-major tensor, in elements.
 [[nodiscard]] Shape row_major_strides(const Shape& shape);
-// Calls work(index, place) for each element of a shape, row-major.
+// Calls work(index, i) for each element of a shape, row-major: its index by dim, and i = 0, 1, 2...
 template <class Work>
 void for_each_element(const Shape& shape, Work&& work) {
   Shape index(shape.size(), 0);
   for (const std::int64_t extent : shape) {
     if (extent == 0) return;
   }
-  for (std::int64_t place = 0;; ++place) {
-    work(static_cast<const Shape&>(index), place);
+  for (std::int64_t i = 0;; ++i) {
+    work(static_cast<const Shape&>(index), i);
     std::size_t d = shape.size();
     while (d > 0 && ++index[d - 1] == shape[d - 1]) index[--d] = 0;
     if (d == 0) return;
   }
 }
-// The place of an index, its dims weighed by the strides.
-[[nodiscard]] inline std::int64_t place_of(const Shape& index, const Shape& strides) {
-  std::int64_t place = 0;
-  for (std::size_t d = 0; d < index.size(); ++d) place += index[d] * strides[d];
-  return place;
+// Where the element of an index stands in memory with these strides.
+[[nodiscard]] inline std::int64_t flat_index(const Shape& index, const Shape& strides) {
+  std::int64_t flat = 0;
+  for (std::size_t d = 0; d < index.size(); ++d) flat += index[d] * strides[d];
+  return flat;
 }
 // Zeros (or another value) of a shape, as doubles. Throws LimitError.
 [[nodiscard]] std::vector<double> filled(const LocalCall& local, const Shape& shape,

@@ -120,7 +120,7 @@ bool is_taken(const OpCall& call) {
   const OpRule* taker = nullptr;
   for (const OpRuleFamily* family : all_op_rules()) {
     for (const OpRule& rule : family->rules) {
-      if (rule.op == call.op && (taker == nullptr || (rule.sets & kShardlab) != 0)) taker = &rule;
+      if (rule.op == call.op && (taker == nullptr || rule.sets.contains(kShardlab))) taker = &rule;
     }
   }
   if (taker == nullptr) return false;

@@ -8,13 +8,13 @@
 namespace shardlab {
 namespace {
 
-// Propagation happens on one rank, where every extent divides evenly.
+// Placements are propagated on a mesh of one rank, where every extent divides evenly.
 const DeviceMesh& one_rank() {
   static const DeviceMesh mesh = DeviceMesh::parse("1");
   return mesh;
 }
 
-// The placements to try: what occurs among the inputs, a shard on every dim that some input has.
+// The placements to try: R, those that occur among the inputs, and such shards on all dims.
 std::vector<Placement> placements_to_try(const OpCall& call) {
   std::vector<Placement> all = {Placement::replicate()};
   int ndim = 0;
@@ -32,7 +32,7 @@ std::vector<Placement> placements_to_try(const OpCall& call) {
 
 }  // namespace
 
-Decomposition::Decomposition(const OpCall& call) : call_(call) {
+Decomposition::Decomposition(const OpCall& call, Release release) : call_(call), release_(release) {
   const auto entries = all_decompositions();
   const auto entry =
       std::find_if(entries.begin(), entries.end(),
@@ -96,7 +96,7 @@ Decomposition::Value Decomposition::cast(Value value, DType dtype) {
 
 Decomposition::Value Decomposition::add(OpCall call, std::vector<Value> inputs) {
   Step& step = steps_.emplace_back();
-  step.rule = &find_op_rule(call.op, kDTensor213);
+  step.rule = &find_op_rule(call.op, release_);
   step.result = metas_.size();
   step.inputs = std::move(inputs);
   step.call = std::move(call);
@@ -114,7 +114,7 @@ std::vector<TensorMeta> Decomposition::outputs() const {
   return metas;
 }
 
-// A step whose inputs stay costs nothing; of several such candidates PyTorch takes the last.
+// Candidates that leave the inputs where they are cost nothing; PyTorch takes the last of them.
 std::optional<std::vector<Placement>> Decomposition::propagate_step(
     const Step& step, std::span<const Placement> inputs) {
   OpCall call = step.call;
@@ -139,7 +139,7 @@ std::optional<std::vector<Placement>> Decomposition::propagate(std::span<const P
   std::copy(inputs.begin(), inputs.end(), placements.begin());
   for (std::size_t s = 0; s < steps_.size(); ++s) {
     const Step& step = steps_[s];
-    if (step.rule == nullptr) {  // a constant is replicated
+    if (step.rule == nullptr) {  // a constant stays replicated
       if (!step.inputs.empty()) placements[step.result] = placements[step.inputs[0]];
       continue;
     }
@@ -150,7 +150,7 @@ std::optional<std::vector<Placement>> Decomposition::propagate(std::span<const P
       try {
         found->second = propagate_step(step, own);
       } catch (const InputError&) {
-        found->second = std::nullopt;  // refused: a view that would have to move its input
+        found->second = std::nullopt;  // a view that would have to move its input
       }
     }
     if (!found->second) return std::nullopt;
@@ -166,8 +166,8 @@ std::vector<TensorMeta> decomposed_outputs(const OpCall& call) {
   return Decomposition(call).outputs();
 }
 
-Rows decomposed_rows(const OpCall& call, const OpRule&) {
-  Decomposition program(call);
+Rows decomposed_rows(const OpCall& call, const OpRule& rule) {
+  Decomposition program(call, rule.resolved_for.release().value_or(kReferenceRelease));
   const auto tensors = call.tensors();
   const std::vector<Placement> all = placements_to_try(call);
   std::vector<std::vector<Placement>> own(tensors.size());
@@ -187,7 +187,7 @@ Rows decomposed_rows(const OpCall& call, const OpRule&) {
       row.insert(row.end(), inputs.begin(), inputs.end());
       rows.push_back(row);
     }
-    // The next combination, the last input fastest.
+    // Moves on to the next combination; the last input changes fastest.
     more = false;
     for (std::size_t i = at.size(); i-- > 0 && !more;) {
       more = ++at[i] < own[i].size();

@@ -1,15 +1,15 @@
-// Decompositions: what an op without a rule of its own computes, as a program of ops that have one.
+// Decompositions: an op without a rule of its own, written as a program of ops that have one.
 //
-//   Decomposition program(call);                 // metas only: every step's shapes and dtypes
-//   program.outputs()                            // metas of the results
+//   Decomposition program(call);                 // knows the shape and dtype of every step
+//   program.outputs()                            // shapes and dtypes of the results
 //   program.propagate({S(0), R})                 // placements of the results on one mesh dim
 //
-// PyTorch runs the program on one rank for each combination of placements of the inputs and keeps
-// those in which no step would move one of its inputs. Source: PyTorch 2.13.0, _decompositions.py
+// PyTorch tries each combination of placements of the inputs and keeps those with which no step of
+// the program would have to move one of its inputs. Source: PyTorch 2.13.0, _decompositions.py
 // (DecompShardingStrategy).
 //
-// To add one: a function and its row in decompositions.cpp, a rule in families/decomposed.cpp, and a
-// kernel in strategies/proof/kernels/decomposed.cpp.
+// To add one, write a function and list it in decompositions.cpp, then add a rule in
+// families/decomposed.cpp and a kernel in strategies/proof/kernels/decomposed.cpp.
 #pragma once
 
 #include <initializer_list>
@@ -25,19 +25,21 @@ namespace shardlab {
 
 class Decomposition {
  public:
-  using Value = std::size_t;  // a tensor of the program: the call's inputs, then the steps' results
+  // The number of a tensor: first come the inputs of the call, then the results of the steps.
+  using Value = std::size_t;
 
-  // Throws InputError: an op without a decomposition, inputs that it can't take.
-  explicit Decomposition(const OpCall& call);
+  // Steps follow DTensor's rules of that release. Throws InputError: an op without a decomposition,
+  // inputs that it can't take.
+  explicit Decomposition(const OpCall& call, Release release = kReferenceRelease);
 
   [[nodiscard]] std::vector<TensorMeta> outputs() const;
-  // Nothing where a step has no rule for these placements of its inputs.
+  // The placements of the results; nothing where a step can't keep its inputs where they are.
   [[nodiscard]] std::optional<std::vector<Placement>> propagate(std::span<const Placement> inputs);
 
   // One op of the program. strategies/proof/decomposed_execution.h runs the steps in this order.
   struct Step {
-    OpCall call;                   // its tensors replicated
-    const OpRule* rule = nullptr;  // null where the step casts its input or makes a constant
+    OpCall call;                   // with replicated tensors
+    const OpRule* rule = nullptr;  // null for a step that casts its input or makes a constant
     std::vector<Value> inputs;
     Value result = 0;
     std::size_t results = 1;
@@ -53,14 +55,14 @@ class Decomposition {
   // The tensor argument; throws InputError where it is not given.
   [[nodiscard]] Value input(std::size_t argument) const;
   [[nodiscard]] const TensorMeta& meta(Value value) const { return metas_[value]; }
-  // The first result of an op of these tensors and other arguments.
+  // Adds a step that runs an op on these tensors and arguments, and returns its first result.
   Value run(std::string_view op, std::initializer_list<Value> tensors,
             nlohmann::json args = nlohmann::json::array());
-  // The same of an op of one tensor list.
+  // The same for an op whose tensors are one list.
   Value run_list(std::string_view op, std::vector<Value> tensors, nlohmann::json args);
-  // A number as a replicated tensor without dims.
+  // Adds a step that makes a replicated tensor without dims from a number.
   Value constant(double value, DType dtype);
-  // Another floating point type, which every placement passes.
+  // Adds a step that casts to another floating point type, which changes no placement.
   Value cast(Value value, DType dtype);
   void returns(std::vector<Value> results) { results_ = std::move(results); }
 
@@ -72,10 +74,11 @@ class Decomposition {
       const Step& step, std::span<const Placement> inputs);
 
   OpCall call_;
-  std::vector<TensorMeta> metas_;  // by value
+  Release release_;
+  std::vector<TensorMeta> metas_;  // of each Value
   std::vector<Step> steps_;
   std::vector<Value> results_;
-  std::vector<Moves> known_;  // by step: what its placements lead to
+  std::vector<Moves> known_;  // for each step: results by the placements of its inputs
 };
 
 // Writes the program of one op.
@@ -83,14 +86,14 @@ struct DecompositionEntry {
   std::string_view op;  // "aten.mv.default"
   void (*write)(Decomposition& program) = nullptr;
 };
-// All, in alphabetical order.
+// In alphabetical order of the ops.
 [[nodiscard]] std::span<const DecompositionEntry> all_decompositions();
 
-// What rules and kernels of such an op are made of.
+// The outputs and rows of such an op's rule (op_rule.h).
 [[nodiscard]] std::vector<TensorMeta> decomposed_outputs(const OpCall& call);
-// One row for each combination of the placements that occur among the inputs (a kind of shard: of
-// every dim) which the program propagates, all replicated first. PyTorch lists them in the order of
-// a hash set.
+// One row for each combination of placements that the program propagates, the all-replicate row
+// first. The placements to combine are those that occur among the inputs; a shard is tried on every
+// dim. PyTorch lists these rows in the order of a hash set.
 [[nodiscard]] Rows decomposed_rows(const OpCall& call, const OpRule& rule);
 
 }  // namespace shardlab

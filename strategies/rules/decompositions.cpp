@@ -1,5 +1,5 @@
-// The programs of ops that PyTorch 2.13.0 shards through their decomposition: for each op which ops
-// run, in which order, on what. Arithmetic is in f32 where the inputs are narrower. Source: PyTorch
+// The programs of the ops that PyTorch 2.13.0 shards through their decomposition: which ops run, in
+// which order, on which tensors. Inputs narrower than f32 are cast to f32 first. Source: PyTorch
 // 2.13.0, torch/_decomp/decompositions.py and torch/_refs (the functions of the ops' names), as
 // traced by _decompositions.py.
 #include <array>
@@ -32,7 +32,7 @@ void expect_ndim(const Decomposition& d, std::size_t argument, int ndim) {
 
 bool is_narrow(DType dtype) { return dtype == DType::kBF16 || dtype == DType::kF16; }
 
-// Inputs in f32 where they are narrower, and results back in the dtype of the first of them.
+// Casts inputs that are narrower than f32 to f32, and results back to the dtype of the first input.
 class Wide {
  public:
   explicit Wide(Decomposition& d) : d_(d), dtype_(d.meta(d.input(0)).dtype) {}
@@ -86,7 +86,7 @@ double elements_of(const TensorMeta& meta) {
   return count;
 }
 
-// What a mean divides the gradient of each element by.
+// What the gradient of each element is divided by: their number for a mean, else 1.
 double divisor(const Decomposition& d, Value value, std::int64_t reduction) {
   return reduction == kMean ? elements_of(d.meta(value)) : 1.0;
 }
@@ -352,7 +352,7 @@ void softplus_backward(Decomposition& d) {
   d.returns({wide.narrowed(where(d, above, grad, slope))});
 }
 
-// The second result is empty but on a CPU.
+// The second result is empty, except on a CPU.
 void log_sigmoid_forward(Decomposition& d) {
   expect_tensors(d, 1, 1);
   Wide wide(d);

@@ -85,8 +85,8 @@ Shape EinsumEquation::output_shape(std::span<const Shape> shapes, std::string_vi
 }
 
 double EinsumEquation::flops(std::span<const Shape> shapes) const {
-  // Local shapes of one rank may disagree on a letter (one side sharded): the smaller extent is
-  // what is computed.
+  // The local shapes of one rank may disagree on a letter, where only one input is sharded. The
+  // rank then computes with the smaller extent.
   double flops = 2.0;
   for (const char letter : letters_) {
     std::int64_t extent = -1;
@@ -127,7 +127,7 @@ Rows EinsumEquation::rows(Linearity linearity, bool placeholders) const {
     rows.push_back(row);
   }
   for (const char letter : contracting) {
-    // A letter that only one input has can't be split over both.
+    // Only a letter that both inputs have can be split over both.
     if (two && (!contains(inputs_[0], letter) || !contains(inputs_[1], letter))) continue;
     Row row = {Placement::partial()};
     for (const std::string& input : inputs_) row.push_back(shard(input, letter));

@@ -1,4 +1,5 @@
-// Sharding rows of a matrix product, from its einsum equation of one or two inputs ("mk,kn->mn").
+// The sharding rows of a product of matrices, derived from its einsum equation ("mk,kn->mn"), which
+// has one or two inputs.
 #pragma once
 
 #include <string>
@@ -11,25 +12,28 @@ namespace shardlab {
 
 class EinsumEquation {
  public:
-  // Letters, a comma, "->". Throws TextError.
+  // Reads letters, a comma between two inputs, and "->". Throws TextError.
   [[nodiscard]] static EinsumEquation parse(std::string_view text);
 
   [[nodiscard]] const std::vector<std::string>& inputs() const { return inputs_; }
   [[nodiscard]] const std::string& output() const { return output_; }
 
-  // Extents of all letters, from the inputs' shapes. Throws InputError when they disagree.
+  // The extents of the letters, in alphabetical order. Throws InputError when the inputs' shapes
+  // disagree.
   [[nodiscard]] std::vector<std::int64_t> extents(std::span<const Shape> shapes,
                                                   std::string_view op) const;
   [[nodiscard]] Shape output_shape(std::span<const Shape> shapes, std::string_view op) const;
-  // Two operations for every combination of letters.
+  // One multiplication and one addition for every combination of values of the letters.
   [[nodiscard]] double flops(std::span<const Shape> shapes) const;
 
   enum class Linearity : std::uint8_t { kNone, kPerInput, kPerInputAndAll };
-  // Rows in PyTorch's order: batch dims, contracting dims, free dims of the left and of the right
-  // input (letters ascending within each); then P(op) of one input with a replicated other, op in
-  // sum and avg; then, with kPerInputAndAll and if every dim is a batch dim, P(op) of all inputs,
-  // as PyTorch 2.13.0's generator has it although that is unsound for products: (1+2)(3+5) is 24,
-  // 1*3 + 2*5 is 13. With concrete shards or placeholders.
+  // The rows in PyTorch's order, with concrete shards or with placeholders:
+  //   - shards of the batch dims, of the contracted dims, and of the free dims of the left and of
+  //     the right input, letters ascending within each;
+  //   - unless kNone: one input is P(sum) or P(avg), the other one is replicated;
+  //   - with kPerInputAndAll, if every dim is a batch dim: all inputs are P(sum) or P(avg). PyTorch
+  //     2.13.0 lists these rows although they are wrong for products: (1+2)(3+5) is 24, but
+  //     1*3 + 2*5 is 13.
   [[nodiscard]] Rows rows(Linearity linearity, bool placeholders) const;
 
  private:

@@ -18,7 +18,7 @@ std::uint32_t power(std::size_t base, int exponent) {
   return static_cast<std::uint32_t>(product);
 }
 
-// Partials that may stand side by side on one tensor have one kind; 0 is no partial.
+// Partials of the same kind may stand side by side on one tensor. 0 means that it is no partial.
 std::uint8_t kind_of_partial(const Placement& p) {
   switch (p.kind()) {
     case Placement::Kind::kPartial:
@@ -34,14 +34,14 @@ std::uint8_t kind_of_partial(const Placement& p) {
   }
 }
 
-// Which codes of one tensor leave some rank without an element; each is found out when it is first
+// Which codes of one tensor give elements to every rank. Each code is examined when it is first
 // asked for.
 class ShardableCodes {
  public:
   ShardableCodes(const Shape& shape, std::span<const Placement> entries, std::uint32_t codes,
                  const DeviceMesh& mesh)
       : shape_(shape), mesh_(mesh) {
-    // When a dim divided by all of the mesh and the largest split factor is not empty, no code is.
+    // If a dim is as long as the whole mesh times the largest split factor, then no shard is empty.
     std::int64_t most = mesh.size();
     for (const Placement& p : entries) {
       if (p.is_strided()) {
@@ -77,8 +77,8 @@ class ShardableCodes {
 
 }  // namespace
 
-// Which kinds of partials a combination has on each tensor, as a number: whether two combinations
-// may stand side by side depends on nothing else, and there are few of them.
+// Numbers for the kinds of partials that a combination has on each tensor. Whether two combinations
+// may stand side by side depends on nothing else, and few such numbers occur.
 class Expansion::PartialsTable {
  public:
   static constexpr std::uint16_t kMixed = 0xffffU;
@@ -90,7 +90,7 @@ class Expansion::PartialsTable {
     return number_of(kinds);
   }
 
-  // Of two combinations side by side; kMixed when partials of a tensor would mix.
+  // The number of two combinations side by side; kMixed where the partials of a tensor would mix.
   std::uint16_t join(std::uint16_t a, std::uint16_t b) {
     if (joined_.size() < kinds_.size()) joined_.resize(kinds_.size());
     std::vector<std::uint16_t>& known = joined_[a];
@@ -121,14 +121,15 @@ class Expansion::PartialsTable {
     return number_of(kinds);
   }
 
-  std::vector<Kinds> kinds_;                        // by number
-  std::vector<std::vector<std::uint16_t>> joined_;  // by two numbers
+  std::vector<Kinds> kinds_;                        // of each number
+  std::vector<std::vector<std::uint16_t>> joined_;  // join() of each pair of numbers
 };
 
-// Combinations of rows on some mesh dims that mix no partials, the last mesh dim fastest.
+// The combinations of rows on some mesh dims that mix no partials. The row on the last mesh dim
+// changes fastest.
 struct Expansion::Combinations {
   int mesh_dims = 0;
-  std::vector<Numbers> codes;           // by tensor: combination -> code
+  std::vector<Numbers> codes;           // for each tensor: combination -> code
   std::vector<std::uint16_t> partials;  // combination -> its number in the PartialsTable
 };
 
@@ -158,7 +159,7 @@ std::uint32_t Expansion::code_for(std::size_t tensor, const Placements& placemen
 std::vector<std::uint32_t> Expansion::used_codes(std::size_t input) const {
   std::vector<std::uint32_t> used;
   used.reserve(codes(input));
-  if (complete_) {  // every row occurs on every mesh dim, whatever the rows on the others
+  if (complete_) {  // every row occurs on every mesh dim, whatever rows the others have
     for (std::uint32_t code = 0; code < codes(input); ++code) used.push_back(code);
     return used;
   }
@@ -221,7 +222,7 @@ Rows fill_rows(const Rows& rows, std::size_t outputs, const OpCall& call) {
   return filled;
 }
 
-// The rows: combinations on one mesh dim.
+// The rows themselves are the combinations on one mesh dim.
 Expansion::Combinations Expansion::rows_as_combinations(PartialsTable& partials) const {
   Combinations rows{1, std::vector<Numbers>(tensors_.size()), {}};
   for (const Row& row : rows_) {
@@ -235,7 +236,7 @@ Expansion::Combinations Expansion::rows_as_combinations(PartialsTable& partials)
   return rows;
 }
 
-// All combinations on so many mesh dims: those on one mesh dim less, each beside every row.
+// Builds the combinations on so many mesh dims: each of those on one mesh dim less, with every row.
 Expansion::Combinations Expansion::combine(const Combinations& rows, int mesh_dims,
                                            PartialsTable& partials) const {
   const std::size_t tensors = tensors_.size();
@@ -258,9 +259,9 @@ Expansion::Combinations Expansion::combine(const Combinations& rows, int mesh_di
   return all;
 }
 
-// The candidates: each combination of `left` with every one of `right` that may stand beside it.
-// The latter depend on the partials of the former alone, so they are listed once for each kind of
-// partials.
+// Builds the candidates: each combination of `left` with every one of `right` that may stand beside
+// it. Which ones may depends only on the partials of the left one, so they are listed once for each
+// number of partials.
 void Expansion::pair_up(Combinations left, Combinations right, PartialsTable& partials) {
   struct Fitting {
     bool listed = false;
@@ -292,15 +293,15 @@ void Expansion::pair_up(Combinations left, Combinations right, PartialsTable& pa
   }
 }
 
-// Drops candidates whose tensors can't be placed so, and those that would change what an op writes
-// to.
+// Drops the candidates that give a tensor no valid layout, or would move a tensor that the op
+// writes to.
 void Expansion::drop_invalid(const OpRule& rule, const OpCall& call, const DeviceMesh& mesh) {
   const auto inputs = call.tensors();
   const bool in_place = rule.is_in_place() && !inputs.empty();
-  // Of an op without outputs the first tensor is the first input.
+  // If the op has no outputs, then tensor 0 is the first input.
   const std::uint32_t written_first =
       inputs.empty() ? kNoCode : code_for(0, inputs[0]->layout.placements);
-  std::vector<std::uint32_t> written;  // by output, of the tensors that it is written to
+  std::vector<std::uint32_t> written;  // the codes of the `out` tensors, for each output
   if (const std::size_t count = rule.written_outputs();
       count <= std::min(outputs_, inputs.size())) {
     for (std::size_t o = 0; o < count; ++o) {
@@ -350,7 +351,7 @@ void Expansion::drop_invalid(const OpRule& rule, const OpCall& call, const Devic
   }
 }
 
-// Everything but the candidates.
+// Everything except the candidates.
 Expansion prepare_rows(const Rows& rows, std::size_t outputs, const OpCall& call,
                        const DeviceMesh& mesh) {
   const auto inputs = call.tensors();
@@ -485,7 +486,7 @@ OpCall foreach_child(const OpCall& call, std::size_t index) {
     own.is_list = false;
     if (arg.is_list && !arg.tensors.empty()) own.tensors = {arg.tensors[index]};
   }
-  // A list of numbers, one an element.
+  // An array holds one number per element.
   for (nlohmann::json& arg : child.args) {
     if (arg.is_array() && index < arg.size()) arg = nlohmann::json(arg[index]);
   }

@@ -1,18 +1,22 @@
 // From rows on one mesh dim to candidates on the whole mesh.
 //
 //   Expansion expansion = expand(rule, call, mesh);           // the valid candidates, no prices
-//   expansion.candidate(i)                                     // its layouts
+//   expansion.input(c, 0)                                     // candidate c's layout of input 0
 //
-// Rows are filled (every placeholder by each kind of shard that occurs among the inputs: plain
-// first, then strided by ascending factor), the all-replicate row is put first, and the cartesian
-// power over the mesh dims is taken, last mesh dim fastest. A candidate is dropped, in this order,
-// when a tensor would mix partials that must not be mixed, an in-place op would change its tensor's
-// placements, an `out=` tensor's, an input would get an empty shard, or the op's own filter says
-// so. Source: PyTorch 2.13.0, single_dim_strategy.py and expand_to_full_mesh_op_strategy.
+// First, rows are filled: each placeholder is replaced by every kind of shard that occurs among the
+// inputs, the plain shard first, then strided ones by ascending factor. The row that replicates
+// everything is put first. A candidate then chooses one row for each mesh dim; the choice on the
+// last mesh dim changes fastest. It is dropped, and the reasons are tried in this order, when
+//   - a tensor would mix partials that must not be mixed,
+//   - an in-place op would change the placements of the tensor that it writes to,
+//   - the op would change the placements of its `out=` tensor,
+//   - an input would get an empty shard, or
+//   - the filter of the op's rule rejects it.
+// Source: PyTorch 2.13.0, single_dim_strategy.py and expand_to_full_mesh_op_strategy.
 //
-// Each tensor has few distinct placements on one mesh dim, so a candidate's layout of a tensor is a
-// number (a code), and whatever depends on that layout alone (validity, price) is computed once per
-// code.
+// Each tensor has few distinct placements on one mesh dim, so the layout that a candidate gives to
+// a tensor is a number (its code), and whatever depends on that layout alone (validity, price) is
+// computed once per code.
 #pragma once
 
 #include <boost/container/vector.hpp>
@@ -34,16 +38,16 @@ inline constexpr std::uint64_t kMaxCombinations = 50'000'000;
 
 class Expansion {
  public:
-  // Tensors of a candidate: the outputs, then the inputs.
+  // A candidate gives a layout to each tensor: to the outputs, then to the inputs.
   [[nodiscard]] std::size_t outputs() const { return outputs_; }
   [[nodiscard]] std::size_t inputs() const { return tensors_.size() - outputs_; }
   [[nodiscard]] std::size_t size() const { return candidates_.size(); }
   // Rows after filling, all-replicate first. Empty for follow rules.
   [[nodiscard]] const Rows& rows() const { return rows_; }
-  // Why there is no candidate at all, when an in-place op is to blame; else empty.
+  // Why there is no candidate at all, if the reason is that the op works in place; else empty.
   [[nodiscard]] const std::string& in_place_error() const { return in_place_error_; }
 
-  // The codes of one input by candidate.
+  // The codes that the candidates give to one tensor.
   class CodesOf {
    public:
     [[nodiscard]] std::size_t size() const { return candidates_.size(); }
@@ -67,7 +71,7 @@ class Expansion {
   [[nodiscard]] CodesOf codes_of(std::size_t input) const {
     return codes_of_tensor(outputs_ + input);
   }
-  // Likewise of a tensor: the outputs, then the inputs.
+  // The same for a tensor, counted from the first output.
   [[nodiscard]] std::uint32_t tensor_codes(std::size_t tensor) const {
     return tensors_[tensor].codes;
   }
@@ -96,19 +100,20 @@ class Expansion {
     if (code == tensor.current && tensor.kept) return *tensor.kept;
     return Layout(layout(outputs_ + input, code));
   }
-  // A code of input `i` is a number whose digits, one a mesh dim (the first is the most
-  // significant), are indices of these placements. Empty for follow rules, whose codes are
-  // positions in a list.
+  // The digits of a code are indices of these placements: one digit per mesh dim, the first mesh
+  // dim the most significant. Empty for follow rules, whose codes are positions in a list of
+  // layouts.
   [[nodiscard]] std::span<const Placement> digits(std::size_t input) const {
     return tensors_[outputs_ + input].entries;
   }
-  // The code of input `i` as it is now; no code of a candidate when rows can't express it.
+  // The code of the layout that the input has in the call. No candidate has this code when the rows
+  // can't express that layout.
   [[nodiscard]] std::uint32_t current_code(std::size_t input) const {
     return tensors_[outputs_ + input].current;
   }
-  // Codes of input `i` that some candidate uses, ascending.
+  // The codes that some candidate gives to the input, ascending.
   [[nodiscard]] std::vector<std::uint32_t> used_codes(std::size_t input) const;
-  // Whether every input of the candidate has the placements that it has now.
+  // Whether the candidate leaves every input as it is in the call.
   [[nodiscard]] bool keeps_inputs(std::size_t candidate) const;
 
  private:
@@ -120,7 +125,8 @@ class Expansion {
   friend Expansion expand_candidates(std::span<const FollowCandidate> candidates,
                                      const OpCall& call, const DeviceMesh& mesh);
 
-  // Not set to zero when made: they are written at once.
+  // Unlike std::vector, this one does not zero its elements when it grows: they are written at
+  // once.
   using Numbers = boost::container::vector<std::uint32_t>;
   struct Combinations;
   class PartialsTable;
@@ -128,11 +134,11 @@ class Expansion {
   struct Tensor {
     std::vector<Placement> entries;   // distinct placements on one mesh dim (rows)
     std::vector<Placements> layouts;  // code -> layout (follow rules)
-    Numbers left;                     // what the two halves of a candidate add to its code
-    Numbers right;
+    Numbers left;                     // what the outer half of a candidate adds to its code
+    Numbers right;                    // and what the inner half adds
     std::uint32_t codes = 0;
-    std::uint32_t current = kNoCode;  // of the tensor as it is now (inputs)
-    std::optional<Layout> kept;       // behind that code, where it keeps its shard order
+    std::uint32_t current = kNoCode;  // the code of an input's layout in the call
+    std::optional<Layout> kept;       // that layout, where candidates keep its shard order
   };
   static constexpr std::uint32_t kNoCode = std::numeric_limits<std::uint32_t>::max();
 
@@ -148,33 +154,34 @@ class Expansion {
   std::size_t outputs_ = 1;
   Rows rows_;
   std::vector<Tensor> tensors_;
-  // A candidate is a pair: a combination of rows on the outer mesh dims (its number, shifted) and
-  // one on the inner mesh dims. Four bytes a candidate, however many tensors: memory that is
-  // touched for the first time is most of the cost.
+  // A candidate is a pair of halves: the number of a combination of rows on the outer mesh dims,
+  // shifted to the left, and the number of one on the inner mesh dims. It takes four bytes however
+  // many tensors there are, because touching new memory is most of the cost.
   Numbers candidates_;
   unsigned shift_ = 0;
-  bool complete_ = false;  // every combination of rows is a candidate
+  bool complete_ = false;  // whether every combination of rows is a candidate
   std::string in_place_error_;
 };
 
 // Throws InputError: inputs that the op can't take, a row of the wrong length, too many
 // combinations.
 [[nodiscard]] Expansion expand(const OpRule& rule, const OpCall& call, const DeviceMesh& mesh);
-// Rows and codes without the candidates, for searches that do without their list.
+// Rows and codes without the list of candidates, for searches that do not need it.
 [[nodiscard]] Expansion prepare_expansion(const OpRule& rule, const OpCall& call,
                                           const DeviceMesh& mesh);
-// The same from rows given by the caller, without the all-replicate row unless they have it.
+// Expands rows that the caller gives; the all-replicate row is not added to them.
 [[nodiscard]] Expansion expand_rows(const Rows& rows, std::size_t outputs, const OpRule& rule,
                                     const OpCall& call, const DeviceMesh& mesh);
-// Candidates as listed.
+// Takes the candidates of a follow rule as they are listed.
 [[nodiscard]] Expansion expand_candidates(std::span<const FollowCandidate> candidates,
                                           const OpCall& call, const DeviceMesh& mesh);
 
-// Rows with placeholders filled from the inputs' placements, the all-replicate row first if it is
-// missing. Throws InputError when a row has not one entry per output and input.
+// Fills the placeholders with the kinds of shards that the inputs have, and puts the all-replicate
+// row first if it is missing. Throws InputError when a row has not one entry per output and input.
 [[nodiscard]] Rows fill_rows(const Rows& rows, std::size_t outputs, const OpCall& call);
 
-// The call of one element of a foreach op; of an array among its arguments it gets its own number.
+// The call that a foreach op makes for one element of its tensor lists. Where an argument is an
+// array with one number per element, the call gets the number of its element.
 [[nodiscard]] OpCall foreach_child(const OpCall& call, std::size_t index);
 [[nodiscard]] std::size_t foreach_size(const OpCall& call);  // throws InputError
 

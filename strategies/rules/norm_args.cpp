@@ -127,7 +127,7 @@ void expect_shape(const OpCall& call, int position, const Shape& shape, std::str
   fail(call, what, tensor->meta, wanted.text());
 }
 
-// N, C, HxW and the number of groups come first among --args.
+// Group norms have N, C, HxW and the number of groups first among --args.
 void check_groups(const OpCall& call, const Shape& shape) {
   std::int64_t rest = 1;
   for (std::size_t d = 2; d < shape.size(); ++d) rest *= shape[d];

@@ -1,4 +1,4 @@
-// The tensors and arguments of the norm ops, by name: rules and kernels read a call here. Source:
+// Where the norm ops have their tensors and arguments. Rules and kernels read a call here. Source:
 // PyTorch 2.13.0, native_functions.yaml (native_layer_norm, _fused_rms_norm, native_batch_norm and
 // its variants, native_group_norm, and their backwards).
 #pragma once
@@ -10,38 +10,39 @@
 
 namespace shardlab {
 
-// Positions of tensor arguments; -1: the op has none of that kind. `gradient` is there in backwards.
+// Positions among the tensor arguments, or -1 where the op has no such tensor. Only backwards have
+// a gradient.
 struct NormArgs {
   std::string_view op;
   enum class Kind : std::uint8_t { kLayer, kRms, kBatch, kGroup } kind;
   int input = 0;
   int gradient = -1;
   int mean = -1;  // saved by the forward
-  int rstd = -1;
+  int rstd = -1;  // likewise
   int weight = -1;
   int bias = -1;
   int running_mean = -1;
   int running_var = -1;
   int tensors = 0;
-  // Positions among --args.
+  // Positions among --args, or -1.
   int shape = -1;
   int training = -1;
   int eps = -1;
   int mask = -1;
   int outputs = 3;
-  // Without a `training` argument: what it would be.
+  // Whether an op without a `training` argument trains.
   bool trains = true;
 };
 
 // Throws InputError for another op.
 [[nodiscard]] const NormArgs& norm_args(std::string_view op);
 [[nodiscard]] bool is_training(const OpCall& call);
-// Which gradients a backward is to return.
+// Which of its gradients a backward is asked to return.
 [[nodiscard]] std::vector<bool> output_mask(const OpCall& call);
-// Dims before the normalised ones, of a layer or rms norm. Throws InputError: a shape that is not the
-// input's last dims.
+// How many dims of a layer or rms norm's input come before those that are normalised. Throws
+// InputError when the given shape is not that of the input's last dims.
 [[nodiscard]] int normalized_axis(const OpCall& call);
-// Checks tensors, shapes and numbers. Throws InputError.
+// Throws InputError for tensors, shapes or numbers that the op does not take.
 void check_norm(const OpCall& call);
 
 }  // namespace shardlab

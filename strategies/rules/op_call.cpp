@@ -16,7 +16,7 @@ namespace {
                    describe_json(call.args[i]) + "; valid: " + std::string(valid));
 }
 
-// An integer that 64 bits hold: the JSON library keeps larger ones as unsigned or as doubles.
+// An integer that fits into 64 bits; the JSON library keeps larger ones as unsigned or as doubles.
 std::optional<std::int64_t> as_integer(const nlohmann::json& value) {
   if (!value.is_number_integer()) return std::nullopt;
   if (value.is_number_unsigned() &&
@@ -35,6 +35,15 @@ bool is_none(std::string_view text) {
 }
 
 }  // namespace
+
+OpName split_op_name(std::string_view op) {
+  for (const std::string_view prefix : {"aten.", "aten::"}) {
+    if (op.starts_with(prefix)) op.remove_prefix(prefix.size());
+  }
+  const std::size_t dot = op.find('.');
+  if (dot == std::string_view::npos) return {op, {}};
+  return {op.substr(0, dot), op.substr(dot + 1)};
+}
 
 TensorArg OpCall::parse_input(std::string_view text, int mesh_ndim) {
   TensorArg arg;

@@ -1,11 +1,12 @@
-// One call of an op: which, on which tensors in which layouts, with which other arguments.
+// One call of an op: which op, on which tensors in which layouts, and with which other arguments.
 //
 //   OpCall call = OpCall::parse("aten.sum.dim_IntList", {"f32[8,8] S(0)R"}, args, mesh_ndim);
 //
-// Tensors are the op's tensor arguments in order, a tensor list counting as one argument; an `out=`
-// tensor comes last. An optional tensor that is not given is written "none", and may be left out at
+// The inputs are the op's tensor arguments in order. A tensor list counts as one argument, and an
+// `out=` tensor comes last. An optional tensor that is not given is written "none", or left out at
 // the end. `args` is a JSON array of the arguments that are not tensors, in the order of the op's
-// schema (so keyword-only ones last); null stands for a default, and the last may be left out.
+// schema (keyword-only ones come last); null stands for a default, and the last ones may be left
+// out.
 #pragma once
 
 #include <boost/container/small_vector.hpp>
@@ -19,10 +20,18 @@
 
 namespace shardlab {
 
+// The parts of an op's name: "aten::add_.Tensor" has the base "add_" and the overload "Tensor".
+// Both "aten." and the overload may be left out.
+struct OpName {
+  std::string_view base;
+  std::string_view overload;  // empty when left out
+};
+[[nodiscard]] OpName split_op_name(std::string_view op);
+
 struct TensorArg {
-  std::vector<TensorSpec> tensors;  // those that are given
+  std::vector<TensorSpec> tensors;  // only those that are given
   bool is_list = false;
-  // Of a list in which some are not given: which are, by position. Else empty.
+  // By position in a list: whether that tensor is given. Empty when all are.
   std::vector<bool> given = {};
 
   [[nodiscard]] bool is_absent() const { return !is_list && tensors.empty(); }
@@ -35,38 +44,39 @@ struct OpCall {
   std::vector<TensorArg> inputs;
   nlohmann::json args = nlohmann::json::array();
 
-  // "f32[8,8] R", "[f32[8,8] R; f32[8,8] S(0)]" or "none", also within a list. Throws TextError.
+  // Reads "f32[8,8] R", "[f32[8,8] R; f32[8,8] S(0)]" or "none", which may also stand in a list.
+  // Throws TextError.
   [[nodiscard]] static TensorArg parse_input(std::string_view text, int mesh_ndim);
 
   // All tensors, lists flattened.
   [[nodiscard]] boost::container::small_vector<const TensorSpec*, 4> tensors() const;
   // The i-th tensor argument, null where it is not given. Throws InputError for a tensor list.
   [[nodiscard]] const TensorSpec* tensor(std::size_t i) const;
-  // Likewise, but it must be given. Throws InputError.
+  // The i-th tensor argument. Throws InputError also where it is not given.
   [[nodiscard]] const TensorSpec& required_tensor(std::size_t i) const;
-  // Where the tensors of the i-th argument begin among tensors().
+  // The index in tensors() of the first tensor of the i-th argument.
   [[nodiscard]] std::size_t position(std::size_t i) const;
   [[nodiscard]] std::string text() const;  // for messages and ids
   friend bool operator==(const OpCall&, const OpCall&) = default;
 
-  // The i-th of `args`, or the fallback. Throws InputError when it has another type.
+  // The i-th of `args`, or the fallback where it is absent. Throws InputError for another type.
   [[nodiscard]] std::int64_t integer_arg(std::size_t i, std::int64_t fallback) const;
   [[nodiscard]] bool boolean_arg(std::size_t i, bool fallback) const;
   [[nodiscard]] double number_arg(std::size_t i, double fallback) const;
   [[nodiscard]] std::string text_arg(std::size_t i, std::string_view fallback) const;
-  // A list of integers (or one integer); empty optional when absent or null.
+  // A list of integers, or one integer; nothing when it is absent or null.
   [[nodiscard]] std::optional<std::vector<std::int64_t>> integers_arg(std::size_t i) const;
 };
 
-// -ndim <= dim < ndim, made non-negative. Throws InputError naming the op.
+// A dim from -ndim to ndim - 1, made non-negative. Throws InputError that names the op.
 [[nodiscard]] int normalize_dim(std::int64_t dim, int ndim, std::string_view op);
 
 // What a reduction reduces (reduction_args.h).
 struct ReducedDims {
-  std::vector<bool> reduced;  // by input dim
+  std::vector<bool> reduced;  // for each input dim
   bool keepdim = false;
 
-  // Output dim of an input dim that is not reduced.
+  // The output dim that an input dim becomes. Assumes that it is not reduced.
   [[nodiscard]] int output_dim(int dim) const;
   [[nodiscard]] Shape output_shape(const Shape& input) const;
 };

@@ -1,13 +1,17 @@
 // Sharding rules: which placements of its inputs an op accepts on one mesh dim, and what its
 // outputs then are.
 //
-// Most ops give rows, written outputs... | inputs..., for one mesh dim; rows are expanded to any
-// mesh (expansion.h). An entry is a placement, or a placeholder ?d: any kind of shard of tensor dim
-// d that occurs among the inputs. The row that replicates everything is implied and comes first. A
-// few ops of PyTorch 2.13.0 still derive whole layouts from their inputs' ("follow" rules): cat,
-// stack, reductions, softmax, dot.
+//   {.op = "aten.flip.default", .outputs = flip_outputs, .rows = flip_rows}   // families/tensor.cpp
+//   const OpRule& rule = find_op_rule("aten.flip", Release::k2_13);
+//   Rows rows = rule.rows(call, rule);         // e.g. ?0|?0 and P(sum)|P(sum), where dim 1 is flipped
 //
-// To add an op: one row in op_rules/<family>.cpp.
+// Most rules give rows for one mesh dim, written outputs|inputs; expansion.h expands them to any
+// mesh. An entry of a row is a placement, or the placeholder ?d: a shard of tensor dim d, of any
+// kind that occurs among the inputs. The row that replicates everything is implied and comes first.
+// A few ops of PyTorch 2.13.0 still derive whole layouts from those of their inputs ("follow"
+// rules): cat, stack, reductions and softmax.
+//
+// README.md in this folder says how to add an op and how to add a release of PyTorch.
 #pragma once
 
 #include <array>
@@ -20,6 +24,7 @@
 #include "costmodel/compute_model.h"
 #include "sim/placement.h"
 #include "strategies/rules/op_call.h"
+#include "strategies/rules/rule_set.h"
 
 namespace shardlab {
 
@@ -42,69 +47,56 @@ class RowEntry {
   bool any_shard_ = false;
 };
 
-// Outputs first, then inputs (tensor arguments in order, lists flattened, `out=` last).
+// The outputs, then the inputs: tensor arguments in order, lists flattened, an `out=` tensor last.
 using Row = boost::container::small_vector<RowEntry, 5>;
 using Rows = boost::container::small_vector<Row, 12>;
 
-// Whole layouts (default shard order) for one candidate of a follow rule.
+// One candidate of a follow rule: whole layouts, in the default shard order.
 struct FollowCandidate {
   std::vector<Placements> outputs = {};
   std::vector<Placements> inputs = {};
-  // Inputs that have these placements also keep their shard order.
+  // Whether inputs that have these placements already keep their own shard order.
   bool keeps_order = false;
 };
 
-// A partial row of a pointwise class, e.g. sum|sum R; used for calls with as many tensors as it has
-// inputs.
+// A partial row of a pointwise class, e.g. sum|sum R. It serves calls with as many tensors as it
+// has inputs.
 struct PartialRow {
-  std::array<Placement, 4> entries;
-  std::size_t size;
+  std::array<Placement, 4> entries;  // the output, then the inputs
+  std::size_t size;                  // entries in use
+  RuleSets sets = kEveryRuleSet;
 };
-
-enum RuleSet : unsigned {
-  kDTensor213 = 1U,  // what PyTorch 2.13.0 does, faults included
-  kDTensorLegacy =
-      2U,  // older op-strategy forms: pointwise by followed argument, matmul without linearity
-  kShardlab = 4U,      // one machinery for every op
-  kAutoParallel = 8U,  // what AutoParallel lists for each node of a program
-};
-// Those that have rules of their own for most ops; autoparallel has few and borrows the others.
-inline constexpr unsigned kAllRuleSets = kDTensor213 | kDTensorLegacy | kShardlab;
-[[nodiscard]] std::string_view to_string(RuleSet set);
-[[nodiscard]] std::optional<RuleSet> rule_set_from_name(std::string_view name);
-inline constexpr std::string_view kRuleSetNames =
-    "dtensor-2.13, dtensor-legacy, shardlab, autoparallel";
 
 struct OpRule {
   std::string_view op;
-  unsigned sets = kAllRuleSets;
-  // Shapes and dtypes of the outputs. Throws InputError when the op can't take the inputs.
+  RuleSets sets = kDTensor | kShardlab;
+  RuleSet resolved_for = {};  // the set that was asked for; a RuleTable sets it in its copies
+  // The shapes and dtypes of the outputs. Throws InputError when the op can't take the inputs.
   std::vector<TensorMeta> (*outputs)(const OpCall&) = nullptr;
-  // One of the two.
+  // A rule has one of these two.
   Rows (*rows)(const OpCall&, const OpRule&) = nullptr;
   std::vector<FollowCandidate> (*follow)(const OpCall&, const DeviceMesh&) = nullptr;
-  // Drops candidates of `rows` that the op's semantics rule out (all layouts of one candidate are
-  // shown).
+  // Whether the op can run on inputs in these layouts, those of one candidate. It drops candidates
+  // that `rows`, which sees one mesh dim at a time, can't rule out.
   bool (*filter)(const OpCall&, std::span<const Placements> inputs, const DeviceMesh&) = nullptr;
   std::span<const PartialRow> partial_rows = {};
-  // An input that already has exactly a candidate's placements need not divide into non-empty
-  // shards.
+  // Whether an input may have empty shards if it already has the placements of the candidate.
   bool allow_uneven = false;
-  // Why a combination that computes the op is no row of it; empty when there is no reason. For the
-  // proof (rule_proof.h), which shows rows without placeholders.
+  // Why a combination is not listed although it computes the op; empty when there is no reason. The
+  // proof asks for it (strategies/proof/rule_proof.h), with rows that have no placeholders.
   std::string_view (*excuse)(const OpCall&, const Row&) = nullptr;
-  // How many of the last inputs are tensors to write the outputs to. 0: one of an op whose name ends
-  // in "out", else none.
+  // How many of the last inputs are tensors that the outputs are written to. 0 means one for an op
+  // whose name ends in "out", and none for other ops (written_outputs).
   std::size_t out_tensors = 0;
-  // Floating point operations of one rank's local kernel.
+  // Which kernel one rank runs, and its floating point operations.
   Kernel kernel = Kernel::kElementwise;
   double (*flops)(std::span<const Shape> local_inputs, const OpCall&) = nullptr;
-  std::string_view equation = {};  // of the matmul family, e.g. mk,kn->mn
+  std::string_view equation = {};  // mk,kn->mn; only products of matrices have one
 
-  // By PyTorch's naming: add_, mul.out, _foreach_add.List, _fused_adam_.
+  // These go by PyTorch's way of naming ops: add_, mul.out, _foreach_add.List, _fused_adam_.
   [[nodiscard]] bool is_in_place() const;
   [[nodiscard]] bool is_out_variant() const { return written_outputs() > 0; }
-  [[nodiscard]] std::size_t written_outputs() const;  // out_tensors, found out where it is 0
+  [[nodiscard]] std::size_t written_outputs() const;
   [[nodiscard]] bool is_foreach() const;
 };
 
@@ -115,9 +107,11 @@ struct OpRuleFamily {
 // All families, sorted by file name.
 [[nodiscard]] std::span<const OpRuleFamily* const> all_op_rules();
 // The rule of an op in a rule set. `op` may leave out "aten." and the overload ("mm", "aten.mm",
-// "aten::mm"), which then is the first one of that name; "softmax" is read as "_softmax". What
-// autoparallel has no rule of its own for it takes from dtensor-2.13, or from shardlab where only that
-// has rows. Throws InputError: unknown op (the nearest word is named), or no rule in that set.
+// "aten::mm"), which then is "default" or else the first of that name; "softmax" is read as
+// "_softmax". What autoparallel has no rule of its own for it takes from DTensor
+// (kReferenceRelease), or from shardlab where only that has rows. The look-up is a binary search
+// (rule_table.h). Throws InputError: unknown op (the nearest word is named), or no rule in that
+// set.
 [[nodiscard]] const OpRule& find_op_rule(std::string_view op, RuleSet set);
 // Every op that some rule set has, sorted, once.
 [[nodiscard]] std::vector<std::string_view> all_op_names();

@@ -8,15 +8,10 @@
 namespace shardlab {
 namespace {
 
-std::string_view base_of(std::string_view op) {
-  constexpr std::string_view kPrefix = "aten.";
-  if (op.starts_with(kPrefix)) op.remove_prefix(kPrefix.size());
-  return op.substr(0, op.find('.'));
-}
-
-// __lshift__ ends with "_" as well, but only __ilshift__ writes to its tensor.
+// A name that ends with "_" writes to its first tensor, except that of __lshift__ and its like:
+// there __ilshift__ does.
 bool writes_to_first(std::string_view op) {
-  const std::string_view base = base_of(op);
+  const std::string_view base = split_op_name(op).base;
   return base.starts_with("__") ? base.starts_with("__i") : base.ends_with('_');
 }
 
@@ -59,13 +54,13 @@ DType wider(DType a, DType b) {
   return halves ? DType::kF32 : b;
 }
 
-// 0 b8, 1 integer, 2 floating point.
+// PyTorch's categories of promotion: 0 for truth values, 1 for integers, 2 for floating point.
 int category_of(DType dtype) { return is_floating_point(dtype) ? 2 : dtype == DType::kB8 ? 0 : 1; }
 
-// The numbers that stand for operands: the first of a Scalar overload or of a call that has fewer
-// tensors than its overload has, both limits of a clamp.
+// The dtypes of the numbers that stand for operands. A clamp has two, its limits. A Scalar overload
+// has one, and so has a Tensor overload that is called with one tensor.
 std::vector<DType> numbers_of(const OpCall& call, std::size_t operands) {
-  const std::string_view base = base_of(call.op);
+  const std::string_view base = split_op_name(call.op).base;
   const std::string_view overload = std::string_view(call.op).substr(call.op.rfind('.') + 1);
   const bool limits =
       base.starts_with("clamp") || base.starts_with("clip") || base.starts_with("_foreach_clamp");

@@ -1,12 +1,16 @@
-// What families of pointwise ops share: rows, shapes and dtypes, and rules made from short words.
+// What the families of pointwise ops share: rows, shapes, dtypes, and rules that are made from
+// words.
 //
 //   constexpr PointwiseOps kOps[] = {
 //       {.words = "neg*", .dtensor = kNegation, .shardlab = kNegation, .outputs = ...}};
 //   OP_RULES(pointwise){kPointwiseRules<kOps>};
 //
-// A word is an op without "aten." and, where it is "default", without the overload. One with a mark
-// stands for several: add.Tensor~ for add.Tensor and add_.Tensor, neg+ for neg and neg.out, neg* for
-// all three of neg, neg_ and neg.out (eq.Tensor* for eq.Tensor, eq_.Tensor and eq.Tensor_out).
+// A word names an op without "aten.", and without the overload where that is "default". A mark at
+// its end adds variants of the op:
+//   add.Tensor~   add.Tensor and add_.Tensor
+//   neg+          neg and neg.out
+//   neg*          neg, neg_ and neg.out
+//   eq.Tensor*    eq.Tensor, eq_.Tensor and eq.Tensor_out
 #pragma once
 
 #include <array>
@@ -20,40 +24,42 @@ namespace shardlab {
 
 struct PointwiseOps {
   std::string_view words;
-  std::span<const PartialRow> dtensor = {};   // the partial rows in dtensor-2.13
-  std::span<const PartialRow> shardlab = {};  // and in shardlab
-  RowsOf dtensor_rows = nullptr;              // instead, where not every row is listed
+  std::span<const PartialRow> dtensor = {};   // the partial rows of DTensor's rule
+  std::span<const PartialRow> shardlab = {};  // the partial rows of shardlab's rule
+  RowsOf dtensor_rows = nullptr;              // instead of listed ones, where the call decides
   RowsOf shardlab_rows = nullptr;
   OutputsOf outputs = nullptr;
-  unsigned sets = kDTensor213 | kShardlab;
+  RuleSets sets = kDTensor | kShardlab;
   ExcuseOf excuse = nullptr;
 };
 
 enum class ResultType : std::uint8_t {
-  kPromoted,  // of the operands, numbers included
-  kFloat,     // likewise, f32 where that is no floating point type
+  kPromoted,  // what the operands are promoted to, numbers included
+  kFloat,     // the same, or f32 where that is no floating point type
   kDouble,
   kTruth,   // b8
-  kFirst,   // of the first tensor
-  kChoice,  // of all tensors but the first
-  kCast,    // named by the first argument
+  kFirst,   // the dtype of the first tensor
+  kChoice,  // what all tensors but the first are promoted to
+  kCast,    // the dtype that the first argument names
 };
 
-// The dtype that the operands are promoted to: tensors with dims before those without, before
-// numbers. Source: PyTorch, "Tensor Attributes", type promotion.
+// The dtype that the operands are promoted to. Tensors with dims decide it before tensors without
+// dims, and these before numbers. Source: PyTorch, "Tensor Attributes", type promotion.
 [[nodiscard]] DType promoted_dtype(const OpCall& call, std::span<const TensorSpec* const> operands);
-// The result of a pointwise op on at most so many operands (less `out`). Throws InputError: another
-// number of tensors, shapes that do not broadcast, a tensor to write to that has another shape.
+// The result of a pointwise op that takes at most so many operands, not counting `out`. Throws
+// InputError for more tensors, shapes that do not broadcast, or an `out` of another shape.
 [[nodiscard]] TensorMeta pointwise_output(const OpCall& call, ResultType type, std::size_t most);
-// Shards of any broadcast dim, then the rule's partial rows that have as many inputs.
+// A row of shards for each dim of the broadcast shape, then the rule's partial rows for calls with
+// this many tensors.
 [[nodiscard]] Rows pointwise_rows(const OpCall& call, const OpRule& rule);
 [[nodiscard]] Rows pointwise_rows(const OpCall& call, std::span<const PartialRow> partial_rows);
 // The tensor arguments without `out`. Throws InputError when there is none.
 [[nodiscard]] boost::container::small_vector<const TensorSpec*, 4> pointwise_operands(
     const OpCall& call);
-// Which dim of a tensor is dim `dim` of the broadcast shape; -1 when it is missing or broadcast.
+// The dim of a tensor that becomes `dim` of the broadcast shape; -1 when it is missing or
+// broadcast.
 [[nodiscard]] int operand_dim(const Shape& shape, const Shape& common, int dim);
-// One operation an element of the largest tensor.
+// One operation per element of the largest tensor.
 [[nodiscard]] double pointwise_flops(std::span<const Shape> local, const OpCall& call);
 
 template <ResultType kType, std::size_t kMost>
@@ -61,7 +67,7 @@ std::vector<TensorMeta> outputs_as(const OpCall& call) {
   return {pointwise_output(call, kType, kMost)};
 }
 
-// Tensors to write to among the last inputs, by the overload's name.
+// How many of the last inputs are written to, judging by the overload's name.
 [[nodiscard]] constexpr std::size_t out_tensors_of(std::string_view op) {
   const std::string_view overload = op.substr(op.rfind('.') + 1);
   const bool out = overload.ends_with("out") || overload == "out_mode" ||
@@ -83,7 +89,7 @@ inline constexpr PartialRow kAdditive[] = {
     {{kSum, kSum, kSum}, 3}, {{kAvg, kAvg, kAvg}, 3}, {{kAvg, kAvg, kR}, 3},
     {{kMax, kMax, kR}, 3},   {{kMin, kMin, kR}, 3},   {{kAvg, kR, kAvg}, 3},
 };
-// Both operands keep their order, or the second one's is reversed.
+// A sum keeps the order of both operands; a difference reverses that of the second.
 inline constexpr PartialRow kSumOfTwo[] = {
     {{kSum, kSum, kSum}, 3}, {{kAvg, kAvg, kAvg}, 3}, {{kAvg, kAvg, kR}, 3}, {{kMax, kMax, kR}, 3},
     {{kMin, kMin, kR}, 3},   {{kAvg, kR, kAvg}, 3},   {{kMax, kR, kMax}, 3}, {{kMin, kR, kMin}, 3},
@@ -92,11 +98,11 @@ inline constexpr PartialRow kDifference[] = {
     {{kSum, kSum, kSum}, 3}, {{kAvg, kAvg, kAvg}, 3}, {{kAvg, kAvg, kR}, 3}, {{kMax, kMax, kR}, 3},
     {{kMin, kMin, kR}, 3},   {{kAvg, kR, kAvg}, 3},   {{kMin, kR, kMax}, 3}, {{kMax, kR, kMin}, 3},
 };
-// An operand plus a number, and a number minus it.
+// An operand plus a number, and a number minus an operand.
 inline constexpr PartialRow kShifted[] = {{{kAvg, kAvg}, 2}, {{kMax, kMax}, 2}, {{kMin, kMin}, 2}};
 inline constexpr PartialRow kReflected[] = {
     {{kAvg, kAvg}, 2}, {{kMin, kMax}, 2}, {{kMax, kMin}, 2}};
-// The unary pair serves calls whose other operand is a number.
+// The first two rows serve calls whose other operand is a number.
 inline constexpr PartialRow kMultiplicative[] = {
     {{kSum, kSum}, 2},     {{kAvg, kAvg}, 2},     {{kSum, kSum, kR}, 3},
     {{kAvg, kAvg, kR}, 3}, {{kSum, kR, kSum}, 3}, {{kAvg, kR, kAvg}, 3},
@@ -107,9 +113,11 @@ inline constexpr PartialRow kLinear[] = {{{kSum, kSum}, 2}, {{kAvg, kAvg}, 2}};
 inline constexpr PartialRow kFirstLinear[] = {{{kSum, kSum, kR}, 3}, {{kAvg, kAvg, kR}, 3}};
 inline constexpr PartialRow kNonDecreasing[] = {{{kMax, kMax}, 2}, {{kMin, kMin}, 2}};
 inline constexpr PartialRow kNonIncreasing[] = {{{kMin, kMax}, 2}, {{kMax, kMin}, 2}};
-// The minimum of what is positive is one of its parts, and all of them are positive.
+// A falling function that is defined for positive numbers only. If the minimum of the parts is
+// positive then all parts are, so it may be applied to each of them; their maximum may be negative.
 inline constexpr PartialRow kDecreasingWherePositive[] = {{{kMax, kMin}, 2}};
-// The minimum of what a rising function is defined for is one of its parts, and it is defined for all.
+// A rising function that is defined from some number on. If it is defined for the minimum of the
+// parts then it is defined for all of them.
 inline constexpr PartialRow kRisingWhereDefined[] = {{{kMin, kMin}, 2}};
 inline constexpr PartialRow kNegation[] = {
     {{kSum, kSum}, 2}, {{kAvg, kAvg}, 2}, {{kMin, kMax}, 2}, {{kMax, kMin}, 2}};
@@ -145,7 +153,7 @@ struct Form {
   bool out = false;
 };
 
-// Calls use(form) for every op of the words.
+// Calls use(form) for every op that the words name.
 template <class Use>
 constexpr void for_each_op(std::string_view words, Use&& use) {
   while (!words.empty()) {
@@ -184,14 +192,14 @@ struct Sizes {
   std::size_t characters = 0;
   std::size_t rules = 0;
 };
-// Two rules where the rule sets differ.
+// Whether one rule serves DTensor and shardlab alike.
 constexpr bool is_shared(const PointwiseOps& ops) {
   return ops.dtensor.data() == ops.shardlab.data() && ops.dtensor_rows == ops.shardlab_rows;
 }
 constexpr Sizes sizes_of(std::span<const PointwiseOps> all) {
   Sizes sizes;
   for (const PointwiseOps& ops : all) {
-    const bool both = ops.sets == (kDTensor213 | kShardlab);
+    const bool both = ops.sets.intersects(kDTensor) && ops.sets.contains(kShardlab);
     for_each_op(ops.words, [&](const Form& form) {
       sizes.characters += length_of(form);
       sizes.rules += std::size_t{1} + (both && !is_shared(ops) ? 1U : 0U);
@@ -200,7 +208,7 @@ constexpr Sizes sizes_of(std::span<const PointwiseOps> all) {
   return sizes;
 }
 
-// The full names of all ops, one after the other.
+// The full names of all ops, one after the other without separators.
 template <const auto& kOps>
 constexpr auto names_of() {
   std::array<char, sizes_of(kOps).characters> names{};
@@ -232,11 +240,11 @@ constexpr auto rules_of() {
       rule.out_tensors = out_tensors_of(rule.op);
       rule.excuse = ops.excuse;
       rule.flops = pointwise_flops;
-      const bool in_dtensor = (ops.sets & kDTensor213) != 0;
-      const bool in_shardlab = (ops.sets & kShardlab) != 0;
+      const bool in_dtensor = ops.sets.intersects(kDTensor);
+      const bool in_shardlab = ops.sets.contains(kShardlab);
       constexpr RowsOf kListed = pointwise_rows;
       if (in_dtensor) {
-        rule.sets = in_shardlab && is_shared(ops) ? kDTensor213 | kShardlab : kDTensor213;
+        rule.sets = is_shared(ops) ? ops.sets : ops.sets.among(kDTensor);
         rule.rows = ops.dtensor_rows != nullptr ? ops.dtensor_rows : kListed;
         rule.partial_rows = ops.dtensor;
         rules[count++] = rule;
@@ -254,7 +262,7 @@ constexpr auto rules_of() {
 
 }  // namespace pointwise_detail
 
-// The rules of two arrays.
+// The rules of both arrays.
 template <std::size_t kFirst, std::size_t kSecond>
 constexpr std::array<OpRule, kFirst + kSecond> joined_rules(const std::array<OpRule, kFirst>& first,
                                                             const OpRule (&second)[kSecond]) {
@@ -264,7 +272,7 @@ constexpr std::array<OpRule, kFirst + kSecond> joined_rules(const std::array<OpR
   return all;
 }
 
-// One rule for each op and rule set.
+// One rule for each op, or two where DTensor's and shardlab's differ.
 template <const auto& kOps>
 inline constexpr auto kPointwiseRules = pointwise_detail::rules_of<kOps>();
 

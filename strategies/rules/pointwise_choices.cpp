@@ -22,7 +22,7 @@ bool is_fractional(const OpCall& call) {
   });
 }
 
-// 2 * |x|_p = |2 * x|_p: norm partials of the input pass where the factor is not negative.
+// Norm partials of the input pass where the factor is not negative, since 2 * |x|_p = |2 * x|_p.
 void add_norm_partials(Rows& rows, const OpCall& call) {
   Placements seen;
   for (const Placement& p : call.tensors()[0]->layout.placements) {
@@ -34,7 +34,7 @@ void add_norm_partials(Rows& rows, const OpCall& call) {
   }
 }
 
-// x times a number.
+// The rows of x times a number.
 Rows scaled_by(const OpCall& call, double factor) {
   if (factor < 0.0) return pointwise_rows(call, PartialRows(kNegation));
   Rows rows = pointwise_rows(call, PartialRows(kPreserveUnary));
@@ -72,7 +72,7 @@ Rows scaled_rows(const OpCall& call, const OpRule&) {
   return scaled_by(call, call.number_arg(0, 1.0));
 }
 
-// Rounding keeps the order, but not sums.
+// A quotient that is rounded keeps the order of its operands but not their sums.
 Rows divided_rows(const OpCall& call, const OpRule&) {
   const bool two = operands_of(call) > 1;
   const bool rounds =
@@ -126,7 +126,7 @@ Rows added_quotient_rows(const OpCall& call, const OpRule&) {
   return pointwise_rows(call, PartialRows(kRows));
 }
 
-// base ** x is monotone for a positive base, x ** n for an odd n.
+// base ** x is monotone for a positive base, and x ** n for an odd n.
 Rows power_rows(const OpCall& call, const OpRule&) {
   if (operands_of(call) > 1) return pointwise_rows(call, PartialRows());
   const bool of_number = (call.op.find("pow.Scalar") != std::string::npos ||
@@ -137,7 +137,7 @@ Rows power_rows(const OpCall& call, const OpRule&) {
     if (!is_fractional(call)) return pointwise_rows(call, PartialRows());
     return monotone(call, number >= 1.0, number > 0.0);
   }
-  if (number != std::floor(number)) {  // defined for what is positive
+  if (number != std::floor(number)) {  // defined for positive numbers only
     return pointwise_rows(call, number > 0.0 ? PartialRows(kRisingWhereDefined)
                                              : PartialRows(kDecreasingWherePositive));
   }
@@ -196,7 +196,7 @@ Rows negated_rows(const OpCall& call, const OpRule&) {
   return monotone(call, false, is_truth(call));
 }
 
-// What is filled in is the same on every rank, so a sum passes only where it is 0.
+// Every rank fills in the same value, so a sum stays right only where that value is 0.
 Rows masked_fill_rows(const OpCall& call, const OpRule&) {
   constexpr PartialRow kZero[] = {
       {{kSum, kSum, kR}, 3}, {{kAvg, kAvg, kR}, 3}, {{kMax, kMax, kR}, 3}, {{kMin, kMin, kR}, 3}};
@@ -224,7 +224,8 @@ Rows cast_rows(const OpCall& call, const OpRule&) {
   return pointwise_rows(call, PartialRows(rows));
 }
 
-// Between eps and 1 - eps it rises, and it is level beyond; without eps it is undefined there.
+// The function rises between eps and 1 - eps and is constant outside. Without eps it is undefined
+// outside of 0 to 1.
 Rows logit_rows(const OpCall& call, const OpRule&) {
   const double eps = call.number_arg(0, 0.0);
   return monotone(call, eps > 0.0 && eps <= 0.5, false);

@@ -1,5 +1,5 @@
-// Where reductions have their arguments: the dims, keepdim, dtype and so on, by the schemas of
-// PyTorch 2.13.0 (native_functions.yaml). Rules and kernels read them here.
+// Where reductions have their arguments: the dims, keepdim, dtype and so on. Rules and kernels read
+// a call here. Source: the schemas of PyTorch 2.13.0 (native_functions.yaml).
 #pragma once
 
 #include <optional>
@@ -12,28 +12,33 @@ namespace shardlab {
 
 struct ReductionArgs {
   std::string_view op;
-  int dims = -1;  // positions among --args; -1: the op has none and reduces every dim
+  // Positions among --args, or -1 where the op has no such argument. Without dims it reduces all.
+  int dims = -1;
   int keepdim = -1;
   int dtype = -1;
-  // One dim, an integer, or a list of them.
+  // What `dims` takes: a list, or one integer, which for some ops defaults to all dims or the last.
   enum class Dims : std::uint8_t { kList, kOne, kOneOrAll, kOneOrLast };
   Dims takes = Dims::kList;
 };
 
 // An op that is not listed has its dims first, then keepdim and dtype.
 [[nodiscard]] ReductionArgs reduction_args(std::string_view op);
-// What the call reduces. An empty list of dims is all of them; of any.dims, none. Throws InputError.
+// What the call reduces. An empty list of dims means all of them, except for any.dims, where it
+// means none. Throws InputError.
 [[nodiscard]] ReducedDims reduced_dims(const OpCall& call, int ndim);
-// The one dim of an op that takes one: the argument at `position`, the last dim where it is absent
-// and that is the default. Throws InputError: absent without a default, out of range.
+// The dim that is the argument at `position`, or the fallback where it is absent. Throws InputError
+// when it is absent and there is no fallback, or when it is out of range.
 [[nodiscard]] int dim_arg(const OpCall& call, std::size_t position, int ndim,
                           std::optional<std::int64_t> fallback = std::nullopt);
-// The dtype named at `position`, if one is. Throws InputError: no dtype of that name.
+// The dtype that the argument at `position` names, if it is given. Throws InputError for a word
+// that names none.
 [[nodiscard]] std::optional<DType> dtype_arg(const OpCall& call, std::size_t position);
-// Of sums, products, scans and so on: the dtype that is asked for; else whole numbers and truth
-// values widen to i64 where the op does so.
+// The dtype in which sums, products and scans accumulate: the one that the argument at `position`
+// asks for (-1: the op has no such argument), else i64 for integers and truth values, else the
+// input's.
 [[nodiscard]] DType accumulated_dtype(const OpCall& call, int position, DType input);
-// The order of a norm at `position`, 2 where it is absent: a number, "inf" or "-inf".
+// The order of a norm, which is the argument at `position`: a number, "inf" or "-inf"; 2 where it
+// is absent.
 [[nodiscard]] double norm_order(const OpCall& call, std::size_t position);
 
 }  // namespace shardlab

@@ -9,10 +9,10 @@
 namespace shardlab {
 namespace {
 
-// A layout of one tensor on the first mesh dims.
+// A tensor's layout on the first few mesh dims.
 struct Prefix {
   Placements placements;
-  Shape extents;  // left, rounded up
+  Shape extents;  // of the local tensor, rounded up
   bool valid = true;
 };
 
@@ -37,11 +37,11 @@ Prefix longer(const Prefix& prefix, const Placement& next, std::int64_t ranks) {
   return result;
 }
 
-// The layouts of one tensor that rows make: the number of a prefix has one digit a mesh dim.
+// The layouts that rows give to one tensor. The number of a prefix has one digit per mesh dim.
 struct TensorLayouts {
-  std::vector<Placement> entries;
-  std::vector<std::size_t> digit;             // by row
-  std::vector<std::vector<Prefix>> by_level;  // by mesh dims, by number
+  std::vector<Placement> entries;             // the distinct placements, indexed by a digit
+  std::vector<std::size_t> digit;             // of each row
+  std::vector<std::vector<Prefix>> by_level;  // [number of mesh dims][number of the prefix]
 };
 
 TensorLayouts layouts_of(const std::vector<std::vector<Placement>>& rows, std::size_t tensor,
@@ -107,7 +107,7 @@ class Expander {
   std::size_t rows_;
   std::size_t mesh_ndim_;
   std::vector<TensorLayouts> tensors_;
-  std::vector<std::vector<std::size_t>> numbers_;  // by level, by tensor
+  std::vector<std::vector<std::size_t>> numbers_;  // [level][tensor]: of the prefix
   std::vector<std::vector<Placements>> result_;
 };
 

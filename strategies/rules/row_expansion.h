@@ -1,10 +1,10 @@
-// Rows on one mesh dim, taken to the power of the mesh's dims, less those that are no layouts of their
-// tensors.
+// Every way to choose one row for each mesh dim, except those in which the placements that a tensor
+// gets are no layout of it.
 //
 //   const auto layouts = expand_over_mesh(rows, metas, mesh);  // by tensor, then by row
 //
-// The last mesh dim is fastest. For a program's nodes, whose inputs have no layout yet; a call whose
-// inputs have one is expanded by expansion.h.
+// The choice on the last mesh dim changes fastest. This is for the nodes of a program, whose inputs
+// have no layouts yet; expansion.h expands a call whose inputs have them.
 #pragma once
 
 #include <span>
@@ -15,15 +15,15 @@
 
 namespace shardlab {
 
-// More rows than this for one node are a LimitError.
+// A node with more rows than this is refused with a LimitError.
 inline constexpr std::size_t kMaxNodeRows = 1 << 16;
 
-// Partials that may stand together, and every dim long enough for its shards: mesh dims left to right,
-// sizes rounded up.
+// Whether the partials may stand together, and every tensor dim is long enough for its shards: each
+// mesh dim from left to right divides the local extent, rounded up.
 [[nodiscard]] bool is_layout_of(const TensorMeta& meta, const Placements& placements,
                                 const DeviceMesh& mesh);
 
-// Assumes rows of one entry for each tensor. Throws LimitError.
+// Assumes that each row has one entry for each tensor. Throws LimitError.
 [[nodiscard]] std::vector<std::vector<Placements>> expand_over_mesh(
     const std::vector<std::vector<Placement>>& rows, std::span<const TensorMeta* const> metas,
     const DeviceMesh& mesh);

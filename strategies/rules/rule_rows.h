@@ -1,4 +1,5 @@
-// What families of op rules share: entries of rows, rows that many ops have, and rules of one form.
+// What the families of op rules share: entries of rows, rows that many ops have, and forms of
+// rules.
 #pragma once
 
 #include <array>
@@ -23,14 +24,14 @@ inline constexpr Placement kSum = Placement::partial(ReduceOp::kSum);
 inline constexpr Placement kAvg = Placement::partial(ReduceOp::kAvg);
 inline constexpr Placement kMax = Placement::partial(ReduceOp::kMax);
 inline constexpr Placement kMin = Placement::partial(ReduceOp::kMin);
-// The partials that ops which move elements about let pass, in PyTorch's order.
+// The partials that may pass through ops that only move elements, in PyTorch's order.
 inline constexpr std::array<Placement, 4> kPassThrough = {kSum, kAvg, kMin, kMax};
 
-// All that PyTorch has, in its order.
+// All partials that PyTorch has, in its order.
 inline constexpr std::array<Placement, 5> kAllPartials = {kSum, kAvg, kMin, kMax,
                                                           Placement::partial(ReduceOp::kProduct)};
 
-// ?d of a tensor, R where it lacks that dim (dim < 0).
+// The placeholder ?dim, or R for a dim below 0, which stands for a dim that the tensor lacks.
 [[nodiscard]] constexpr RowEntry shard_or_replicate(int dim) {
   return dim < 0 ? RowEntry(kR) : RowEntry::any_shard(dim);
 }
@@ -50,15 +51,17 @@ inline void add_alike(Rows& rows, std::size_t tensors, std::span<const Placement
   for (const Placement& partial : partials) rows.push_back(all_alike(tensors, partial));
 }
 
-// The partials that pass where every rank writes this value into its own: a sum only with 0.
+// The partials that stay right when every rank writes this value into its part. A sum does so only
+// for 0, since the value would be added up.
 [[nodiscard]] inline std::span<const Placement> partials_keeping(double value) {
   const std::span<const Placement> all(kPassThrough);
   return value == 0.0 ? all : all.subspan(1);
 }
 
-// -- Variants with an `out` tensor: the op's own rules, and last the tensor that is written to
+// -- Variants with an `out` tensor
+// -----------------------------------------------------------------
 
-// The call without `out`, of "aten.flip.default" where it is of "aten.flip.out".
+// The call of the op itself: without `out`, and of "aten.flip.default" instead of "aten.flip.out".
 [[nodiscard]] inline OpCall without_out(const OpCall& call) {
   OpCall base = call;
   if (call.inputs.empty() || call.inputs.back().is_list || call.inputs.back().is_absent()) {
@@ -89,14 +92,16 @@ Rows rows_with_out(const OpCall& call, const OpRule& rule) {
   return rows;
 }
 
-// Ops that work along dim `dim` of tensors of one shape: every other dim may be sharded, on all.
+// For ops that work along one dim of tensors of one shape: adds a row for each other dim, on which
+// all tensors are sharded.
 inline void add_shards_besides(Rows& rows, int ndim, int dim, std::size_t tensors) {
   for (int d = 0; d < ndim; ++d) {
     if (d != dim) rows.push_back(all_alike(tensors, RowEntry::any_shard(d)));
   }
 }
 
-// Every partial of the placements is reduced, and every shard of such a dim gathered.
+// The placements after every partial is reduced and every shard of a dim that is_gathered(dim)
+// accepts is gathered.
 template <class IsGathered>
 [[nodiscard]] Placements replicated_where(const Placements& placements, IsGathered&& is_gathered) {
   Placements result;
@@ -109,15 +114,15 @@ template <class IsGathered>
 
 // -- Rules ----------------------------------------------------------------------------------------
 
-// One operation an element of the first tensor.
+// One operation per element of the first tensor.
 [[nodiscard]] inline double first_input_flops(std::span<const Shape> local, const OpCall&) {
   double elements = 1.0;
   for (const std::int64_t extent : local[0]) elements *= static_cast<double>(extent);
   return elements;
 }
 
-// Ops that PyTorch's schemas mark as views of their input (native_functions.yaml), and reshape, which
-// is one wherever strides allow it.
+// Ops that PyTorch's schemas mark as views of their input (native_functions.yaml), and reshape,
+// which is a view wherever strides allow it.
 inline constexpr std::array<std::string_view, 19> kViewOps = {"aten.alias.default",
                                                               "aten.detach.default",
                                                               "aten.detach_.default",
@@ -146,8 +151,9 @@ inline constexpr std::array<std::string_view, 19> kViewOps = {"aten.alias.defaul
   return Kernel::kCopy;
 }
 
-// Of an op that computes nothing, it moves elements; and of its variant with an `out` tensor.
-constexpr OpRule copy_rule(std::string_view op, unsigned sets, OutputsOf outputs, RowsOf rows,
+// The rule of an op that moves elements and computes nothing, and of its variant with an `out`
+// tensor.
+constexpr OpRule copy_rule(std::string_view op, RuleSets sets, OutputsOf outputs, RowsOf rows,
                            ExcuseOf excuse = nullptr) {
   return {.op = op,
           .sets = sets,
@@ -157,7 +163,7 @@ constexpr OpRule copy_rule(std::string_view op, unsigned sets, OutputsOf outputs
           .kernel = moving_kernel(op)};
 }
 template <auto kOutputs, auto kRowsOf>
-constexpr OpRule copy_out_rule(std::string_view op, unsigned sets) {
+constexpr OpRule copy_out_rule(std::string_view op, RuleSets sets) {
   return copy_rule(op, sets, outputs_with_out<kOutputs>, rows_with_out<kRowsOf>);
 }
 

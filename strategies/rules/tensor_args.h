@@ -1,11 +1,11 @@
-// What the arguments of ops that move elements about mean: slices, diagonals, paddings, indices; and
-// how many tensors an op takes.
+// Reads the arguments of ops that move elements about: slices, diagonals, paddings and indices.
+// Also checks how many tensors an op gets.
 //
-//   SliceRange::of(call, 1, 8)       // start, end, step are arguments 1 to 3; of a dim of extent 8
-//   IndexedDims::of(call, shapes)    // index.Tensor and index_put
+//   SliceRange::of(call, 1, 8)             // start, end and step are arguments 1 to 3; extent 8
+//   IndexedDims::of(call, self, indices)   // for index.Tensor and index_put
 //
-// Rules ask about global shapes, reference kernels about local ones. All throw InputError: an
-// argument of another type, or out of range. Semantics: PyTorch 2.13.0, torch.<op>.
+// Rules ask about global shapes, reference kernels about local ones. All functions throw InputError
+// for an argument that is of another type or out of range. Source: PyTorch 2.13.0, torch.<op>.
 #pragma once
 
 #include <span>
@@ -17,90 +17,97 @@
 
 namespace shardlab {
 
-// A dim of a tensor that has at least one. Throws InputError also for a tensor without dims.
+// The dim that argument `arg` is. Throws InputError also for a tensor without dims.
 [[nodiscard]] int dim_of(const OpCall& call, std::size_t arg, std::int64_t fallback, int ndim);
-// Of an extent that an index (negative: from the end) stands for. Throws InputError.
+// The index made non-negative; a negative one counts from the end of the extent.
 [[nodiscard]] std::int64_t index_in(std::int64_t index, std::int64_t extent, std::string_view op);
-// The integers that an argument must have. Throws InputError where it is missing.
+// A list of integers. Throws InputError also where the argument is missing.
 [[nodiscard]] std::vector<std::int64_t> required_integers(const OpCall& call, std::size_t arg);
-// The integer that an argument must be.
+// An integer. Throws InputError also where the argument is missing.
 [[nodiscard]] std::int64_t required_integer(const OpCall& call, std::size_t arg);
-// A shape given as an argument.
+// A shape. Throws InputError also where the argument is missing.
 [[nodiscard]] Shape required_shape(const OpCall& call, std::size_t arg);
 
-// Throws InputError for another number of tensors.
+// Throws InputError where the call has another number of tensors.
 void expect_tensors(const OpCall& call, std::size_t count);
-// Of an op that takes one. Throws InputError for another number.
+// The tensor of an op that takes one. Throws InputError where the call has another number of them.
 [[nodiscard]] const TensorSpec& only_tensor(const OpCall& call);
 
-// The extents that split and split_with_sizes (argument 0) cut an extent into. At most kMostParts.
+// The extents of the parts that split and split_with_sizes cut a dim into, by argument 0. More than
+// kMostParts parts are refused.
 inline constexpr std::int64_t kMostParts = 1 << 16;
 [[nodiscard]] std::vector<std::int64_t> split_sizes(const OpCall& call, std::int64_t extent);
 
-// Rows start, start + step, ..., `count` of them.
+// The indices start, start + step, ...: `count` of them.
 struct SliceRange {
   std::int64_t start = 0;
   std::int64_t step = 1;
   std::int64_t count = 0;
 
-  // Arguments `first` to `first` + 2 are start, end and step. Out of range means up to there.
+  // Arguments `first` to `first` + 2 are start, end and step. A start or end past the extent is
+  // taken for the end of the extent.
   [[nodiscard]] static SliceRange of(const OpCall& call, std::size_t first, std::int64_t extent);
   [[nodiscard]] bool is_whole(std::int64_t extent) const {
     return start == 0 && step == 1 && count == extent;
   }
 };
 
-// Two dims of a tensor and how far right of the main diagonal.
+// A diagonal of the matrices that two dims of a tensor span, `offset` to the right of the main one.
 struct Diagonal {
   int first = 0;
   int second = 1;
   std::int64_t offset = 0;
 
-  // Arguments 0 to 2 are the offset and the dims, which default to these.
+  // Arguments 0 to 2 are the offset and the two dims, which default to `first` and `second`.
   [[nodiscard]] static Diagonal of(const OpCall& call, int ndim, std::int64_t first = 0,
                                    std::int64_t second = 1);
-  // How long it is in a matrix of so many rows and columns.
+  // Its length in a matrix of so many rows and columns.
   [[nodiscard]] std::int64_t length(std::int64_t rows, std::int64_t columns) const;
-  // Dims that remain before the diagonal, which is last: the dim that `dim` becomes, or -1.
+  // The dim that `dim` becomes in a tensor whose last dim is the diagonal; -1 for its two own dims.
   [[nodiscard]] int dim_without(int dim) const;
 };
 
-// Of torch.diagonal: the dims that remain, then the diagonal.
+// The shape of torch.diagonal's result: the dims that remain, then the diagonal.
 [[nodiscard]] Shape diagonal_shape(const Diagonal& diagonal, const Shape& shape);
-// Of torch.diag_embed, whose dims are the output's, of a tensor of so many dims; and its output.
+// torch.diag_embed of a tensor of `ndim` dims: the diagonal, whose two dims are those of the
+// output, and the output's shape.
 [[nodiscard]] Diagonal embedded_diagonal(const OpCall& call, int ndim);
 [[nodiscard]] Shape embedded_shape(const Diagonal& diagonal, const Shape& shape);
-// Of torch.diag: of a matrix its diagonal, of a vector the matrix that has it.
+// The shape of torch.diag's result: the diagonal of a matrix, or the matrix whose diagonal is a
+// vector.
 [[nodiscard]] Shape diag_shape(const OpCall& call, const Shape& shape);
 
-// roll(self, shifts, dims): how far each of the dims rolls; without dims all elements as one row.
+// roll(self, shifts, dims): how far each of the dims rolls. Without dims all elements roll as one
+// row.
 struct RollShifts {
-  bool flat = false;  // then `shift` elements
-  std::int64_t shift = 0;
-  std::vector<std::pair<int, std::int64_t>> shifts;
+  bool flat = false;                                 // whether there are no dims
+  std::int64_t shift = 0;                            // of all elements, where `flat`
+  std::vector<std::pair<int, std::int64_t>> shifts;  // dim and its shift
 };
 [[nodiscard]] RollShifts roll_shifts(const OpCall& call, const Shape& shape);
 
-// How much constant_pad_nd adds to each dim (negative: cuts); argument 0, last dim first.
+// How many elements constant_pad_nd adds at both ends of a dim; a negative number cuts elements
+// off. Argument 0 lists them with the last dim first.
 struct Padding {
   std::int64_t before = 0;
   std::int64_t after = 0;
 };
 [[nodiscard]] std::vector<Padding> paddings_of(const OpCall& call, const Shape& shape);
 
-// index.Tensor and index_put: which dims are indexed, and where what the indices select stands.
+// index.Tensor and index_put: which dims are indexed, and which dims of the result the indices
+// make.
 struct IndexedDims {
-  std::vector<int> dims;  // indexed, ascending: one for each index tensor
-  std::vector<int> kept;  // the others
-  Shape broadcast;        // the indices' common shape
-  int insert = 0;         // where it stands in the result
+  std::vector<int> dims;  // the indexed dims, ascending: one for each index tensor
+  std::vector<int> kept;  // the other dims, ascending
+  Shape broadcast;        // the shape that the indices broadcast to
+  int insert = 0;         // the first dim of the result that has this shape
   Shape result;
 
-  // `self` and `indices` are the shapes; which dims the indices are of is tensor argument 1.
+  // `self` and `indices` are shapes. Tensor argument 1 of the call says which dims are indexed.
   [[nodiscard]] static IndexedDims of(const OpCall& call, const Shape& self,
                                       std::span<const Shape> indices);
   [[nodiscard]] bool is_indexed(int dim) const;
-  // Of a dim that is not indexed: its place in the result.
+  // The dim of the result that a dim becomes. Assumes that it is not indexed.
   [[nodiscard]] int result_dim(int dim) const;
 };
 

@@ -14,7 +14,7 @@
 namespace shardlab {
 namespace {
 
-// a * b, or the largest number when that is past it. Assumes neither is negative.
+// a * b, or the largest number where the product overflows. Assumes that neither is negative.
 std::int64_t times(std::int64_t a, std::int64_t b) {
   return a == 0 || b == 0 ? 0 : saturating_product(a, b);
 }
@@ -47,7 +47,7 @@ ViewDim flattened(const Shape& from, int begin, int end) {
   return dim;
 }
 
-// Appends the output dims of one group.
+// Appends the output dims that a group of input dims becomes.
 void add_parts(ViewRule& rule, const ViewDim& whole, std::span<const std::int64_t> extents) {
   if (extents.size() == 1) {
     rule.push_back(whole);
@@ -79,12 +79,12 @@ ViewRule reshape_rule(std::string_view op, const Shape& from, const Shape& to) {
     std::int64_t want = j < to.size() ? to[j] : 1;
     const std::size_t i_begin = i;
     const std::size_t j_begin = j;
-    if (have == 1 && want != 1) {  // an input dim that no output dim shows
+    if (have == 1 && want != 1) {  // no output dim shows this input dim
       if (i == from.size()) fail();
       ++i;
       continue;
     }
-    if (have != 1 && want == 1) {  // an output dim of its own
+    if (have != 1 && want == 1) {  // this output dim shows no input dim
       if (j == to.size()) fail();
       ++j;
       rule.emplace_back();
@@ -151,7 +151,7 @@ class DTensorView {
            "; redistribute the tensor before this operation";
   }
 
-  // The first mesh dim with a plain shard of an input dim.
+  // The first mesh dim that has a plain shard of the input dim.
   [[nodiscard]] std::optional<std::size_t> plain_shard_of(int dim) const {
     for (std::size_t m = 0; m < source_.size(); ++m) {
       if (source_[m].is_shard_of(dim)) return m;
@@ -159,8 +159,9 @@ class DTensorView {
     return std::nullopt;
   }
 
-  // The split factor that makes a strided shard of `dim` on mesh dim `m` a plain shard of this part:
-  // the parts before it, less what mesh dims before `m` have divided.
+  // The split factor with which a strided shard of `dim` on mesh dim `m` is a plain shard of this
+  // part: the product of the parts before it, divided by the mesh dims before `m` that shard `dim`
+  // too.
   [[nodiscard]] std::optional<std::int64_t> factor_of_part(const ViewDim& split,
                                                            const Placements& placements, int dim,
                                                            std::size_t m) const {
@@ -173,7 +174,8 @@ class DTensorView {
     return factor;
   }
 
-  // Which input dims an output dim can be sharded by; settles what is allowed of them.
+  // The input dims whose shards the output dim can take. Also settles on which mesh dims they may
+  // stay.
   std::vector<int> analyze_flatten(const ViewDim& dim) {
     std::vector<int> sharded;
     for (const int in : dim.inputs) {
@@ -192,7 +194,7 @@ class DTensorView {
     return sharded;
   }
 
-  // The mesh dim whose shard an output dim takes over, of those not taken over yet.
+  // The first mesh dim whose shard this part can take over and no other part has.
   [[nodiscard]] std::optional<std::size_t> shard_for_part(const ViewDim& split, int in) const {
     for (std::size_t m = 0; m < source_.size(); ++m) {
       const Placement& p = source_[m];
@@ -206,7 +208,7 @@ class DTensorView {
     if (split.inputs.empty()) return {};
     const bool flattens = split.inputs.size() > 1;
     const int in = flattens ? analyze_flatten(split).front() : split.inputs.front();
-    // A shard of a flattened dim other than the first is gathered, also by a view.
+    // Shards of the flattened dims after the first are gathered, even by a view.
     for (std::size_t i = 1; i < split.inputs.size(); ++i) {
       for (std::size_t m = 0; m < source_.size(); ++m) {
         if (!source_[m].is_shard_of(split.inputs[i])) continue;
@@ -278,7 +280,7 @@ class DTensorView {
     return kept;
   }
 
-  // Output dims that show an input dim and that no strided shard of it has taken.
+  // The output dims that show an input dim, except those that a strided shard has claimed.
   [[nodiscard]] std::vector<int> free_dims(int in) const {
     std::vector<int> dims;
     for (const int out : at(shown_by_, in)) {
@@ -334,8 +336,8 @@ class DTensorView {
     return placement;
   }
 
-  // The output dim on which a strided shard stays one: the first part whose own rows are whole in
-  // each piece.
+  // The output dim on which a strided shard stays strided: the first part of which every piece
+  // holds a whole number of rows.
   [[nodiscard]] std::optional<int> dim_that_keeps(const std::vector<int>& dims, const Placement& p,
                                                   std::size_t m) const {
     const std::int64_t pieces = saturating_product(mesh_size(m), p.split_factor());
@@ -385,12 +387,12 @@ class DTensorView {
   const Placements& source_;
   const DeviceMesh& mesh_;
   bool strict_;
-  std::vector<std::vector<bool>> allowed_;  // by input dim and mesh dim
-  std::vector<std::vector<int>> shown_by_;  // by input dim: output dims
+  std::vector<std::vector<bool>> allowed_;  // [input dim][mesh dim]: whether a shard may stay
+  std::vector<std::vector<int>> shown_by_;  // [input dim]: the output dims that show it
   std::set<std::size_t> taken_over_;        // mesh dims whose strided shard has found its part
-  std::set<std::pair<int, std::size_t>> gathered_;  // input dim, mesh dim
-  std::set<std::pair<int, int>> claimed_;           // input dim, output dim
-  Shape extents_;                                   // divided by the mesh dims so far, rounded down
+  std::set<std::pair<int, std::size_t>> gathered_;  // input dim and mesh dim of a gathered shard
+  std::set<std::pair<int, int>> claimed_;           // input dim and the output dim that it claimed
+  Shape extents_;  // of the input, divided by the mesh dims so far and rounded down
 };
 
 }  // namespace
@@ -404,7 +406,7 @@ ViewLayouts dtensor_view(std::string_view op, const ViewRule& rule, const Shape&
 
 namespace {
 
-// What one rank holds: a box of the input and the box of the output that shows the same elements.
+// What one rank holds: a box of the input, and the box of the output that shows the same elements.
 struct Boxes {
   Shape from;
   Shape to;
@@ -413,12 +415,12 @@ struct Boxes {
   }
 };
 
-// A shard of one dim of a box as a cut of its elements in order: into equal pieces, of each of which
-// a rank gets rows [r c, (r + 1) c) of so many elements.
+// How a shard of one dim cuts a box, whose elements are taken in order: into equal pieces, which
+// are cut into rows. With c rows per chunk, rank r gets rows r c to (r + 1) c - 1 of each piece.
 struct Cut {
   std::int64_t pieces = 1;
-  std::int64_t rows = 1;  // of one piece
-  std::int64_t row = 1;   // elements of one row
+  std::int64_t rows = 1;  // in one piece
+  std::int64_t row = 1;   // elements in one row
 };
 
 std::optional<Cut> cut_of(const Shape& box, int dim, std::int64_t factor) {
@@ -428,18 +430,19 @@ std::optional<Cut> cut_of(const Shape& box, int dim, std::int64_t factor) {
              product_of({box.data() + d + 1, box.size() - d - 1})};
 }
 
-// Assumes boxes of the same elements, of which there is at least one.
+// Whether both cuts give the same elements to each rank. Assumes that the boxes hold the same
+// elements, and at least one.
 bool cuts_alike(const Cut& a, const Cut& b, std::int64_t ranks) {
   if (a.pieces != b.pieces) return false;
   for (std::int64_t r = 1; r < ranks; ++r) {
     const std::int64_t end = a.row * chunk_of(a.rows, ranks, r).offset;
     if (end != b.row * chunk_of(b.rows, ranks, r).offset) return false;
-    if (end == a.row * a.rows) break;  // the chunks behind it are empty, on both sides
+    if (end == a.row * a.rows) break;  // the chunks after this one are empty in both
   }
   return true;
 }
 
-// Whether a shard of the input and one of the output are the same elements of every box.
+// Whether a shard of the input and a shard of the output hold the same elements of every box.
 bool shards_alike(const std::set<Boxes>& boxes, const Placement& from, const Placement& to,
                   std::int64_t ranks) {
   return std::all_of(boxes.begin(), boxes.end(), [&](const Boxes& box) {
@@ -449,7 +452,8 @@ bool shards_alike(const std::set<Boxes>& boxes, const Placement& from, const Pla
   });
 }
 
-// The shard of the output that is the given one of the input, in every rank's box.
+// The shard of the output that holds the same elements as the given shard of the input, in every
+// box.
 std::optional<Placement> same_shard(const std::set<Boxes>& boxes, const Placement& shard,
                                     std::int64_t ranks) {
   std::optional<Placement> best;
@@ -468,7 +472,8 @@ std::optional<Placement> same_shard(const std::set<Boxes>& boxes, const Placemen
   return best;
 }
 
-// What ranks hold after a shard; boxes without elements are left out, as any shard of them is right.
+// What ranks hold once the boxes are sharded. Boxes without elements are left out, because any
+// shard of them is right.
 std::set<Boxes> sharded(const std::set<Boxes>& boxes, const Placement& from, const Placement& to,
                         std::int64_t ranks) {
   const auto cut = [&](Shape& box, const Placement& p, std::int64_t r) {
@@ -480,7 +485,7 @@ std::set<Boxes> sharded(const std::set<Boxes>& boxes, const Placement& from, con
   for (const Boxes& box : boxes) {
     for (std::int64_t r = 0; r < ranks; ++r) {
       Boxes part = box;
-      if (!cut(part.from, from, r) || !cut(part.to, to, r)) break;  // and so are those behind it
+      if (!cut(part.from, from, r) || !cut(part.to, to, r)) break;  // so are all after it
       all.insert(std::move(part));
     }
   }

@@ -7,7 +7,8 @@
 namespace shardlab {
 namespace {
 
-constexpr std::int64_t kMost = std::int64_t{1} << 30U;  // sums and products of two don't overflow
+// Sums and products of two such numbers don't overflow.
+constexpr std::int64_t kMost = std::int64_t{1} << 30U;
 
 }  // namespace
 
@@ -35,7 +36,7 @@ std::int64_t Window::places(std::int64_t extent, bool rounds_up) const {
   const std::int64_t free = extent + 2 * padding - dilation * (kernel - 1) - 1;
   if (free < 0) return 0;
   std::int64_t places = free / stride + 1;
-  // A window may not begin in the padding behind the end.
+  // No window may begin in the padding after the end.
   if (rounds_up && free % stride != 0 && places * stride < extent + padding) ++places;
   return places;
 }

@@ -1,11 +1,11 @@
-// Windows that slide over the spatial dims of a tensor [N, C, ...]: what convolutions and poolings
-// share.
+// The windows of convolutions and poolings, which slide over the spatial dims of a tensor [N, C,
+// ...].
 //
 //   ConvolutionWindow window(call, input, weight, 0);   // --args 0 to 5: stride, padding, ...
 //   window.output                                       // [N, out channels, ...]
 //
-// Source: PyTorch 2.13.0, torch.nn.Conv2d, torch.nn.ConvTranspose2d, torch.nn.MaxPool2d (formulas of
-// the output's extents).
+// Source of the formulas: PyTorch 2.13.0, torch.nn.Conv2d, torch.nn.ConvTranspose2d and
+// torch.nn.MaxPool2d, on the extents of the output.
 #pragma once
 
 #include <cstdint>
@@ -15,44 +15,43 @@
 
 namespace shardlab {
 
-// --args `arg`: a number for each spatial dim, or one for all; `fallback` where it is left out (and,
-// where that is allowed, where the list is empty). Throws InputError: another count, a number below
-// `least`.
+// An argument that gives a number for each spatial dim, or one number for all of them.
 struct SpatialArg {
-  std::size_t arg = 0;
-  std::size_t dims = 0;
-  std::vector<std::int64_t> fallback;
-  std::int64_t least = 0;
+  std::size_t arg = 0;                 // its position among --args
+  std::size_t dims = 0;                // how many spatial dims there are
+  std::vector<std::int64_t> fallback;  // used where the argument is left out or empty
+  std::int64_t least = 0;              // the smallest valid number
 };
+// Throws InputError for another count of numbers, or a number that is too small.
 [[nodiscard]] std::vector<std::int64_t> by_spatial_dim(const OpCall& call,
                                                        const SpatialArg& spatial);
 
-// One window along one dim.
+// A window along one dim.
 struct Window {
   std::int64_t kernel = 1;
   std::int64_t stride = 1;
   std::int64_t padding = 0;
   std::int64_t dilation = 1;
 
-  // How many places it has; less than 1 where it does not fit. `rounds_up`: a last one may reach past
-  // the end.
+  // In how many positions it fits; 0 where the extent is too small. With `rounds_up` the last
+  // position may reach past the end.
   [[nodiscard]] std::int64_t places(std::int64_t extent, bool rounds_up = false) const;
-  // Whether every window lies within one stride: then a shard of whole strides needs nothing of its
-  // neighbours.
+  // Whether windows do not reach into the next stride. If so, a shard of whole strides needs no
+  // elements of its neighbours.
   [[nodiscard]] bool lies_within_stride() const {
     return padding == 0 && dilation * (kernel - 1) + 1 <= stride;
   }
 };
 
-// --args from `first` on: stride, padding, dilation, transposed, output padding, groups.
+// The arguments of a convolution: stride, padding, dilation, transposed, output padding and groups.
 struct ConvolutionWindow {
-  std::vector<Window> windows;  // by spatial dim
+  std::vector<Window> windows;  // for each spatial dim
   bool transposed = false;
   std::int64_t groups = 1;
   Shape output;
 
-  // Throws InputError for tensors that don't go together. The weight is [out, in / groups, ...],
-  // transposed [in, out / groups, ...].
+  // Reads --args from number `first` on. The weight is [out, in / groups, ...], or for a transposed
+  // convolution [in, out / groups, ...]. Throws InputError for tensors that don't go together.
   ConvolutionWindow(const OpCall& call, const TensorMeta& input, const TensorMeta& weight,
                     std::size_t first);
 };

@@ -1,16 +1,14 @@
 #include "strategies/select/evaluator.h"
 
 #include <algorithm>
-#include <array>
-#include <cmath>
 #include <limits>
-#include <map>
-#include <numeric>
 
 #include "costmodel/base/error.h"
 #include "costmodel/base/index.h"
-#include "costmodel/base/text.h"
-#include "sim/traffic.h"
+#include "sim/plan_price.h"
+#include "strategies/select/expansion_ties.h"
+#include "strategies/select/kernel_prices.h"
+#include "strategies/select/leaders.h"
 
 namespace shardlab {
 namespace {
@@ -32,7 +30,7 @@ class GreedyPrices {
                     std::span<const Placement> digits) {
     const RedistributionOptions& options = redistributor.options();
     const auto strided = [](const Placement& p) { return p.is_strided(); };
-    return options.planner == PlannerKind::kGreedy && options.rules.follows_plan &&
+    return options.planner == PlannerKind::kGreedy && options.semantics->follows_plan() &&
            options.merge != MergeMode::kPrice && !digits.empty() && from.has_default_order() &&
            !from.has_strided() && std::none_of(digits.begin(), digits.end(), strided);
   }
@@ -53,10 +51,10 @@ class GreedyPrices {
     amounts_.assign(1, tensor.meta.bytes() / static_cast<double>(shards));
     sums_.assign(1, {});
     for (int turn = 0; turn + 1 < ndim_; ++turn) {
-      price_steps(turn);
+      price_turn(turn);
       sum_up();
     }
-    price_steps(ndim_ - 1);
+    price_turn(ndim_ - 1);
   }
 
   // Of the layouts behind these codes, ascending.
@@ -92,17 +90,17 @@ class GreedyPrices {
   }
 
   // The steps of the mesh dim whose turn it is, by digit and amount; what they leave is numbered.
-  void price_steps(int turn) {
+  void price_turn(int turn) {
     const int m = mesh_dim_at(turn);
     std::vector<double> left;
     steps_.clear();
     for (const Placement& to : digits_) {
       for (const double bytes : amounts_) {
-        const PricedTransition step = pricer_.price(from_[to_index(m)], to, m, bytes, dtype_);
-        const auto known = std::find(left.begin(), left.end(), step.bytes_after);
-        steps_.push_back(
-            {step.price.total.value(), static_cast<std::uint32_t>(known - left.begin())});
-        if (known == left.end()) left.push_back(step.bytes_after);
+        PlanPrice<Micros> price(bytes, dtype_);
+        price.add_step(pricer_, from_[to_index(m)], to, m);
+        const auto known = std::find(left.begin(), left.end(), price.local_bytes());
+        steps_.push_back({price.sum().value(), static_cast<std::uint32_t>(known - left.begin())});
+        if (known == left.end()) left.push_back(price.local_bytes());
       }
     }
     amounts_before_ = static_cast<std::uint32_t>(amounts_.size());
@@ -172,18 +170,14 @@ class GreedyPrices {
   [[nodiscard]] double price_of(const Head& head) const {
     const Sum sum = then(sums_[head.sum], head.last);
     // What is left: replicas on the way become shards, which is free unless local work has a price.
-    if (head.detours == 0 || !pricer_.rules().prices_local_work) return sum.price;
-    double price = sum.price;
-    double bytes = amounts_[sum.amount];
+    if (head.detours == 0 || pricer_.semantics().chunk_is_free()) return sum.price;
+    PlanPrice<Micros> price(amounts_[sum.amount], dtype_, Micros(sum.price));
     for (int m = 0; m < ndim_; ++m) {
       if ((head.detours >> static_cast<unsigned>(m) & 1U) == 0) continue;
       const std::uint32_t digit = head.code / power(radix_, ndim_ - 1 - m) % radix_;
-      const PricedTransition step =
-          pricer_.price(Placement::replicate(), digits_[digit], m, bytes, dtype_);
-      price += step.price.total.value();
-      bytes = step.bytes_after;
+      price.add_step(pricer_, Placement::replicate(), digits_[digit], m);
     }
-    return price;
+    return price.sum().value();
   }
 
   const TransitionPricer& pricer_;
@@ -200,220 +194,13 @@ class GreedyPrices {
   std::vector<Sum> sums_;             // of all turns but the last
 };
 
-// Prices of one call's local kernels by candidate, for the rank with the largest shards. What a
-// rank holds of a tensor depends on the tensor's code alone, so it is found once for each code.
-class KernelPrices {
- public:
-  KernelPrices(const OpRule& rule, const OpCall& call, const DeviceMesh& mesh,
-               const Expansion& expansion, const ComputeModel& kernels)
-      : rule_(rule), call_(call), mesh_(mesh), expansion_(expansion), kernels_(kernels) {
-    for (const TensorMeta& meta : rule.outputs(call)) add(meta);
-    for (const TensorSpec* tensor : call.tensors()) add(tensor->meta);
-    input_shapes_.resize(expansion.inputs());
-  }
-
-  double price(std::size_t candidate) {
-    const std::size_t outputs = expansion_.outputs();
-    KernelQuery query{.kind = rule_.kernel, .dtype = tensors_[outputs].meta.dtype};
-    for (std::size_t i = 0; i < expansion_.inputs(); ++i) {
-      const Held& held = held_by(outputs + i, candidate);
-      input_shapes_[i] = held.shape;
-      query.bytes += held.bytes;
-    }
-    for (std::size_t o = 0; o < outputs; ++o) query.bytes += held_by(o, candidate).bytes;
-    if (rule_.flops != nullptr) query.flops = rule_.flops(input_shapes_, call_);
-    return kernels_.price(query).total.value();
-  }
-
- private:
-  struct Held {
-    Shape shape;
-    double bytes = 0.0;
-  };
-  struct Tensor {
-    TensorMeta meta;
-    Expansion::CodesOf codes;
-    std::vector<std::uint32_t> where;  // code -> 1 + position in `held`; 0 is unknown
-    std::vector<Held> held;
-  };
-
-  void add(const TensorMeta& meta) {
-    const std::size_t t = tensors_.size();
-    tensors_.push_back({meta,
-                        expansion_.codes_of_tensor(t),
-                        std::vector<std::uint32_t>(expansion_.tensor_codes(t), 0U),
-                        {}});
-  }
-
-  const Held& held_by(std::size_t t, std::size_t candidate) {
-    Tensor& tensor = tensors_[t];
-    const std::uint32_t code = tensor.codes[candidate];
-    if (tensor.where[code] == 0) {
-      const Shape shape =
-          largest_local_shape(tensor.meta.shape, expansion_.tensor_layout(t, code), mesh_);
-      tensor.held.push_back({shape, element_count(shape) * itemsize(tensor.meta.dtype)});
-      tensor.where[code] = static_cast<std::uint32_t>(tensor.held.size());
-    }
-    return tensor.held[tensor.where[code] - 1];
-  }
-
-  const OpRule& rule_;
-  const OpCall& call_;
-  const DeviceMesh& mesh_;
-  const Expansion& expansion_;
-  const ComputeModel& kernels_;
-  std::vector<Tensor> tensors_;  // outputs, then inputs
-  std::vector<Shape> input_shapes_;
-};
-
-// The candidates that compete for the least total, and the best of the others.
-//
-// Totals are read once: their least by blocks. Only a block whose least is near the least of all is
-// read again.
-class Leaders {
- public:
-  explicit Leaders(std::span<const double> totals) {
-    std::vector<double> block_least;
-    for (std::size_t begin = 0; begin < totals.size(); begin += kBlock) {
-      block_least.push_back(
-          least_of(totals.subspan(begin, std::min(kBlock, totals.size() - begin))));
-    }
-    least_ = least_of(block_least);
-    // A little more than what ties: ties_at_minimum() decides.
-    const double near = least_ + kNear * std::abs(least_);
-    for (std::size_t b = 0; b < block_least.size(); ++b) {
-      if (block_least[b] > near) {
-        others_ = std::min(others_, block_least[b]);
-        continue;
-      }
-      for (std::size_t i = b * kBlock; i < std::min(totals.size(), (b + 1) * kBlock); ++i) {
-        if (totals[i] <= near) {
-          indices_.push_back(i);
-        } else {
-          others_ = std::min(others_, totals[i]);
-        }
-      }
-    }
-  }
-
-  [[nodiscard]] const std::vector<std::size_t>& indices() const { return indices_; }  // ascending
-  [[nodiscard]] double others() const { return others_; }
-
- private:
-  static constexpr std::size_t kBlock = 64;
-  static constexpr double kNear = 1e-11;
-
-  // Four minima side by side: one would wait for itself at every total.
-  static double least_of(std::span<const double> values) {
-    std::array<double, 4> least;
-    least.fill(kInfinity);
-    std::size_t i = 0;
-    for (; i + 4 <= values.size(); i += 4) {
-      for (std::size_t lane = 0; lane < 4; ++lane) {
-        least[lane] = values[i + lane] < least[lane] ? values[i + lane] : least[lane];
-      }
-    }
-    for (; i < values.size(); ++i) least[0] = std::min(least[0], values[i]);
-    return std::min(std::min(least[0], least[1]), std::min(least[2], least[3]));
-  }
-
-  std::vector<std::size_t> indices_;
-  double least_ = kInfinity;
-  double others_ = kInfinity;
-};
-
-// What policies ask about candidates that tie. What an input's plan says is found once for each of its
-// layouts.
-class ExpansionTies final : public TieBreaker {
- public:
-  // `seen`: the candidates by position.
-  ExpansionTies(const StackEvaluator& evaluator, Redistributor& redistributor,
-                const Expansion& expansion, const OpRule* rule, const OpCall& call,
-                std::span<const std::size_t> seen)
-      : evaluator_(evaluator),
-        redistributor_(redistributor),
-        expansion_(expansion),
-        rule_(rule),
-        call_(call),
-        seen_(seen),
-        moves_(expansion.inputs()) {}
-
-  double collectives(std::size_t candidate) override {
-    return sum(candidate, [](const Moves& moves) { return moves.collectives; });
-  }
-  double bytes(std::size_t candidate) override {
-    return sum(candidate, [](const Moves& moves) { return moves.bytes; });
-  }
-  double compute_us(std::size_t candidate) override {
-    if (rule_ == nullptr) return 0.0;
-    std::vector<Placements> inputs;
-    std::vector<Placements> outputs;
-    for (std::size_t i = 0; i < expansion_.inputs(); ++i) {
-      inputs.push_back(expansion_.input(seen_[candidate], i));
-    }
-    for (std::size_t o = 0; o < expansion_.outputs(); ++o) {
-      outputs.push_back(expansion_.output(seen_[candidate], o));
-    }
-    return evaluator_.kernel_us(*rule_, call_, redistributor_.mesh(), inputs, outputs);
-  }
-  std::string text(std::size_t candidate) override {
-    std::string text;
-    for (std::size_t i = 0; i < expansion_.inputs(); ++i) {
-      text += Layout(expansion_.input(seen_[candidate], i)).text() + " ";
-    }
-    for (std::size_t o = 0; o < expansion_.outputs(); ++o) {
-      text += Layout(expansion_.output(seen_[candidate], o)).text() + " ";
-    }
-    return text;
-  }
-
- private:
-  struct Moves {
-    double collectives = 0.0;
-    double bytes = 0.0;
-  };
-
-  template <class Part>
-  double sum(std::size_t candidate, Part&& part) {
-    double total = 0.0;
-    for (std::size_t i = 0; i < expansion_.inputs(); ++i) {
-      total += part(moves_of(i, expansion_.code(seen_[candidate], i)));
-    }
-    return total;
-  }
-
-  const Moves& moves_of(std::size_t input, std::uint32_t code) {
-    const auto [slot, is_new] = moves_[input].try_emplace(code);
-    if (!is_new) return slot->second;
-    const TensorSpec& tensor = *call_.tensors()[input];
-    const Layout to(expansion_.input_layout(input, code));
-    const Plan plan = redistributor_.plan(tensor.meta, tensor.layout, to);
-    Layout before = plan.start;
-    for (const PlanStep& step : plan.steps) {
-      if (step.collective != Collective::kLocal) {
-        slot->second.collectives += 1.0;
-        slot->second.bytes +=
-            static_cast<double>(bytes_moved(step, before, tensor.meta, redistributor_.mesh()));
-      }
-      before = step.after;
-    }
-    return slot->second;
-  }
-
-  const StackEvaluator& evaluator_;
-  Redistributor& redistributor_;
-  const Expansion& expansion_;
-  const OpRule* rule_;
-  const OpCall& call_;
-  std::span<const std::size_t> seen_;
-  std::vector<std::map<std::uint32_t, Moves>> moves_;  // by input and code
-};
-
-// What it costs to bring one input into the layouts behind these codes (ascending).
+// Writes what it costs to bring one input into the layout behind each of these codes (ascending), in
+// microseconds. Assumes that `prices` is zero before.
 void price_codes(Redistributor& redistributor, const Expansion& expansion, std::size_t input,
                  const TensorSpec& tensor, std::span<const std::uint32_t> codes,
                  std::span<double> prices) {
-  if (redistributor.options().rules.replicated_source_is_free && tensor.layout.is_replicated())
+  if (redistributor.options().semantics->replicated_source_is_free() &&
+      tensor.layout.is_replicated())
     return;
   if (GreedyPrices::apply(redistributor, tensor.layout, expansion.digits(input))) {
     GreedyPrices(redistributor, tensor, expansion.digits(input)).price(codes, prices);
@@ -428,28 +215,73 @@ void price_codes(Redistributor& redistributor, const Expansion& expansion, std::
   redistributor.costs_us(tensor.meta, tensor.layout, layouts, prices);
 }
 
+// Kernels under a factor of their launch floor. The evaluator owns the what-if question and may change
+// it between prices.
+class WhatIfKernels final : public ComputeModel {
+ public:
+  WhatIfKernels(const ModelChoice& choice, const Topology& topology, const WhatIf& what_if)
+      : kernels_(choice, topology), what_if_(what_if) {}
+
+  [[nodiscard]] Price price(const KernelQuery& query) const override {
+    if (what_if_.thresholds != nullptr) {
+      if (const std::optional<double> threshold = kernels_.threshold(query)) {
+        what_if_.thresholds->push_back(*threshold);
+      }
+    }
+    return kernels_.price(query, what_if_.factors.launch);
+  }
+
+ private:
+  FlooredKernels kernels_;
+  const WhatIf& what_if_;
+};
+
 }  // namespace
 
-StackEvaluator::StackEvaluator(const Stack& stack, const Topology& topology,
-                               const CostFactors* factors)
+StackEvaluator::StackEvaluator(const Stack& stack, const Topology& topology)
     : stack_(stack), topology_(topology) {
-  std::unique_ptr<CostModel> collectives =
-      make_collective_model(stack_.collective_model, topology_);
-  if (factors == nullptr) {
-    kernels_ = make_compute_model(stack_.compute_model, topology_);
-  } else {
-    collectives = with_factors(std::move(collectives), *factors);
-    auto floored = std::make_unique<FlooredKernels>(stack_.compute_model, topology_, *factors);
-    floored_ = floored.get();
-    kernels_ = std::move(floored);
-  }
-  collectives_ = stack_.straggler.decorate(std::move(collectives));
+  make_models();
   if (prices_kernels() || stack_.policy != Policy::kComputeTime) return;
   roofline_ = make_compute_model(read_model_choice("roofline", {"policy", ""}), topology_);
 }
 
-std::vector<double> StackEvaluator::take_thresholds() {
-  return floored_ == nullptr ? std::vector<double>() : floored_->take_thresholds();
+void StackEvaluator::make_models() {
+  redistributors_.clear();  // they refer to the models
+  std::unique_ptr<CostModel> collectives =
+      make_collective_model(stack_.collective_model, topology_);
+  if (what_if_ == nullptr) {
+    kernels_ = make_compute_model(stack_.compute_model, topology_);
+  } else {
+    collectives = with_factors(std::move(collectives), what_if_->factors);
+    kernels_ = std::make_unique<WhatIfKernels>(stack_.compute_model, topology_, *what_if_);
+  }
+  collectives_ = stack_.straggler.decorate(std::move(collectives));
+}
+
+void StackEvaluator::set_factors(const CostFactors& factors) {
+  if (what_if_ == nullptr) {
+    what_if_ = std::make_unique<WhatIf>();
+    make_models();
+  }
+  what_if_->factors = factors;
+  redistributors_.clear();  // planners remember prices
+}
+
+std::vector<double> StackEvaluator::launch_thresholds(const std::function<void()>& ask) {
+  SHARDLAB_CHECK(what_if_ != nullptr, "thresholds without factors");
+  redistributors_.clear();  // else what planners remember would not be asked for again
+  std::vector<double> thresholds;
+  what_if_->thresholds = &thresholds;
+  try {
+    ask();
+  } catch (...) {
+    what_if_->thresholds = nullptr;
+    throw;
+  }
+  what_if_->thresholds = nullptr;
+  std::sort(thresholds.begin(), thresholds.end());
+  thresholds.erase(std::unique(thresholds.begin(), thresholds.end()), thresholds.end());
+  return thresholds;
 }
 
 bool StackEvaluator::prices_kernels() const { return stack_.compute_model.entry->name != "none"; }
@@ -620,7 +452,7 @@ Selection StackEvaluator::select_priced(const Expansion& expansion, const Pricin
 // The candidates at the minimum, as a list of their own, under the prices that the search gave them.
 Selection StackEvaluator::select_by_bounds(const OpRule& rule, const OpCall& call,
                                            const DeviceMesh& mesh, const CandidateOrder& order,
-                                           BoundSearchOrder search) {
+                                           ExactSearchOrder search) {
   const Expansion space = prepare_expansion(rule, call, mesh);
   const auto tensors = call.tensors();
   std::vector<std::vector<double>> by_code;
@@ -641,7 +473,7 @@ Selection StackEvaluator::select_by_bounds(const OpRule& rule, const OpCall& cal
       prices[codes[k]] = own[k] + (codes[k] == space.current_code(i) ? 0.0 : stack_.transition_us);
     }
   }
-  BoundSearchInput input{.rule = rule,
+  ExactSearchInput input{.rule = rule,
                          .call = call,
                          .mesh = mesh,
                          .space = space,
@@ -653,10 +485,10 @@ Selection StackEvaluator::select_by_bounds(const OpRule& rule, const OpCall& cal
       return compute_us(rule, call, mesh, inputs, outputs);
     };
   }
-  const BoundSearchResult found = bound_search(input, search);
+  const ExactSearchResult found = exact_search(input, search);
   if (found.tied.empty()) return select_from(expand(rule, call, mesh), &rule, call, mesh);
   std::vector<FollowCandidate> candidates;
-  for (const BoundSearchResult::Found& tied : found.tied) {
+  for (const ExactSearchResult::Found& tied : found.tied) {
     candidates.push_back({.outputs = tied.outputs, .inputs = tied.inputs});
   }
   const Expansion tied = expand_candidates(candidates, call, mesh);
@@ -715,7 +547,7 @@ Selection StackEvaluator::select(const OpCall& call, const DeviceMesh& mesh,
     } else {
       const bool exact = search == SearchKind::kExact;
       return select_by_bounds(rule, call, mesh, order,
-                              exact ? BoundSearchOrder::kDepthFirst : BoundSearchOrder::kBestFirst);
+                              exact ? ExactSearchOrder::kDepthFirst : ExactSearchOrder::kBestFirst);
     }
   }
   Selection selection = select_from(expand(rule, call, mesh), &rule, call, mesh, options);

@@ -7,6 +7,7 @@
 // An evaluator holds the models and caches: one a thread. Prices are in microseconds.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -70,12 +71,15 @@ struct Decision {
   bool flips_with_order = false;
 };
 
+// What set_factors() asked for.
+struct WhatIf {
+  CostFactors factors;
+  std::vector<double>* thresholds = nullptr;  // where kernels note theirs; null: nowhere
+};
+
 class StackEvaluator {
  public:
-  // `factors`, if any, scale the models' prices; they are kept by reference and may change, if
-  // forget_prices() follows.
-  StackEvaluator(const Stack& stack, const Topology& topology,
-                 const CostFactors* factors = nullptr);
+  StackEvaluator(const Stack& stack, const Topology& topology);
   StackEvaluator(const StackEvaluator&) = delete;
   StackEvaluator& operator=(const StackEvaluator&) = delete;
 
@@ -84,11 +88,14 @@ class StackEvaluator {
   [[nodiscard]] Redistributor& on(const DeviceMesh& mesh);
   [[nodiscard]] const CostModel& collective_model() const { return *collectives_; }
   [[nodiscard]] const ComputeModel& compute_model() const { return *kernels_; }
-  // Once factors have changed: planners remember prices.
-  void forget_prices() { redistributors_.clear(); }
-  // With factors: those of the launch floor at which kernels priced since then leave it.
-  void forget_thresholds() { static_cast<void>(take_thresholds()); }
-  [[nodiscard]] std::vector<double> take_thresholds();
+
+  // Scales all prices from here on: what would the stack choose if every latency were f times as long?
+  // Factors of 1 leave every digit as it is. Ends the references that on(), collective_model() and
+  // compute_model() gave.
+  void set_factors(const CostFactors& factors);
+  // The factors of the launch floor at which a kernel that `ask` prices here leaves the floor; ascending,
+  // each once. Assumes that factors are set.
+  [[nodiscard]] std::vector<double> launch_thresholds(const std::function<void()>& ask);
 
   // Throws InputError: unknown op, inputs that it can't take, an in-place op whose input would have
   // to move.
@@ -117,6 +124,7 @@ class StackEvaluator {
                                   std::span<const Placements> outputs) const;
 
  private:
+  void make_models();
   [[nodiscard]] Policy policy_for(const OpCall& call) const;
   [[nodiscard]] bool prices_kernels() const;
   [[nodiscard]] Selection select_priced(const Expansion& expansion, const Pricing& pricing,
@@ -124,7 +132,7 @@ class StackEvaluator {
                                         const DeviceMesh& mesh, const CandidateOrder& order);
   [[nodiscard]] Selection select_by_bounds(const OpRule& rule, const OpCall& call,
                                            const DeviceMesh& mesh, const CandidateOrder& order,
-                                           BoundSearchOrder search);
+                                           ExactSearchOrder search);
   [[nodiscard]] Selection select_by_steps(const OpRule& rule, const OpCall& call,
                                           const DeviceMesh& mesh, const SearchResult& found) const;
   [[nodiscard]] double kernel_us_under(const ComputeModel& kernels, const OpRule& rule,
@@ -136,7 +144,7 @@ class StackEvaluator {
   Topology topology_;
   std::unique_ptr<CostModel> collectives_;
   std::unique_ptr<ComputeModel> kernels_;
-  FlooredKernels* floored_ = nullptr;       // kernels_, where there are factors
+  std::unique_ptr<WhatIf> what_if_;         // null until factors are set; the models refer to it
   std::unique_ptr<ComputeModel> roofline_;  // for kernel_us(), where kernels_ are free
   std::map<std::string, std::unique_ptr<Redistributor>> redistributors_;
 };

@@ -17,9 +17,9 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 using RowIndex = std::uint16_t;
 using RowPath = std::array<RowIndex, kMaxMeshDims>;
 
-class BoundSearch {
+class ExactSearch {
  public:
-  explicit BoundSearch(const BoundSearchInput& input)
+  explicit ExactSearch(const ExactSearchInput& input)
       : input_(input),
         space_(input.space),
         ndim_(input.mesh.ndim()),
@@ -30,11 +30,11 @@ class BoundSearch {
     list_rows();
   }
 
-  BoundSearchResult run(BoundSearchOrder order) {
+  ExactSearchResult run(ExactSearchOrder order) {
     Node root;
     root.codes.assign(tensors_.size(), 0U);
     root.bound = bound_of(root);
-    if (order == BoundSearchOrder::kDepthFirst) {
+    if (order == ExactSearchOrder::kDepthFirst) {
       descend(root);
     } else {
       best_first(root);
@@ -243,8 +243,8 @@ class BoundSearch {
     }
   }
 
-  BoundSearchResult result() {
-    BoundSearchResult result;
+  ExactSearchResult result() {
+    ExactSearchResult result;
     result.states = states_;
     std::vector<double> totals;
     for (const Leaf& leaf : leaves_) totals.push_back(leaf.total);
@@ -253,7 +253,7 @@ class BoundSearch {
               [&](std::size_t a, std::size_t b) { return leaves_[a].path < leaves_[b].path; });
     for (const std::size_t t : ties) {
       const Leaf& leaf = leaves_[t];
-      BoundSearchResult::Found found{.inputs = inputs_of(leaf),
+      ExactSearchResult::Found found{.inputs = inputs_of(leaf),
                                      .outputs = outputs_of(leaf),
                                      .redistribute_us = {},
                                      .compute_us = leaf.compute,
@@ -269,7 +269,7 @@ class BoundSearch {
 
   enum class Verdict : std::uint8_t { kUnknown, kYes, kNo };
 
-  const BoundSearchInput& input_;
+  const ExactSearchInput& input_;
   const Expansion& space_;
   int ndim_;
   boost::container::small_vector<const TensorSpec*, 4> tensors_;
@@ -286,9 +286,9 @@ class BoundSearch {
 
 }  // namespace
 
-BoundSearchResult bound_search(const BoundSearchInput& input, BoundSearchOrder order) {
+ExactSearchResult exact_search(const ExactSearchInput& input, ExactSearchOrder order) {
   SHARDLAB_CHECK(input.by_code.size() == input.call.tensors().size(), input.call.op);
-  return BoundSearch(input).run(order);
+  return ExactSearch(input).run(order);
 }
 
 }  // namespace shardlab

@@ -18,7 +18,7 @@
 
 namespace shardlab {
 
-struct BoundSearchInput {
+struct ExactSearchInput {
   const OpRule& rule;
   const OpCall& call;
   const DeviceMesh& mesh;
@@ -30,7 +30,7 @@ struct BoundSearchInput {
       compute_us;
 };
 
-struct BoundSearchResult {
+struct ExactSearchResult {
   struct Found {
     std::vector<Placements> inputs;
     std::vector<Placements> outputs;
@@ -44,8 +44,8 @@ struct BoundSearchResult {
   std::size_t states = 0;  // partial and whole candidates that were looked at
 };
 
-enum class BoundSearchOrder : std::uint8_t { kDepthFirst, kBestFirst };
+enum class ExactSearchOrder : std::uint8_t { kDepthFirst, kBestFirst };
 
-[[nodiscard]] BoundSearchResult bound_search(const BoundSearchInput& input, BoundSearchOrder order);
+[[nodiscard]] ExactSearchResult exact_search(const ExactSearchInput& input, ExactSearchOrder order);
 
 }  // namespace shardlab

@@ -30,10 +30,8 @@ bool has_value(const std::optional<PriceFlip>& flip) { return flip.has_value(); 
 // The envelope of one question's prices.
 class PriceFlips::Search {
  public:
-  Search(StackEvaluator& evaluator, CostFactors& factors, const OpRule& rule, const OpCall& call,
-         const DeviceMesh& mesh)
+  Search(StackEvaluator& evaluator, const OpRule& rule, const OpCall& call, const DeviceMesh& mesh)
       : evaluator_(evaluator),
-        factors_(factors),
         rule_(rule),
         call_(call),
         mesh_(mesh),
@@ -41,9 +39,9 @@ class PriceFlips::Search {
         expansion_(expand(rule, call, mesh)) {
     reset();
     if (expansion_.size() == 0) return;
-    evaluator_.forget_thresholds();
-    const Pricing pricing = evaluator_.price(expansion_, &rule, call, mesh);
-    thresholds_ = evaluator_.take_thresholds();
+    Pricing pricing;
+    thresholds_ = evaluator_.launch_thresholds(
+        [&] { pricing = evaluator_.price(expansion_, &rule, call, mesh); });
     const Decision decision = evaluator_.decide(expansion_, pricing, &rule, call, mesh);
     if (!(decision.choice.total_us < kInfinity)) return;
     for (std::size_t c = 0; c < expansion_.size(); ++c) {
@@ -80,13 +78,13 @@ class PriceFlips::Search {
 
   void reset() {
     factors_ = {};
-    evaluator_.forget_prices();
+    evaluator_.set_factors(factors_);
   }
 
   void set(double f) {
     if (factors_.*(parameter_->factor) == f) return;
     factors_.*(parameter_->factor) = f;
-    evaluator_.forget_prices();
+    evaluator_.set_factors(factors_);
   }
 
   [[nodiscard]] double price_of(std::size_t candidate, double f) {
@@ -217,7 +215,7 @@ class PriceFlips::Search {
   }
 
   StackEvaluator& evaluator_;
-  CostFactors& factors_;
+  CostFactors factors_;  // as the evaluator has them
   const OpRule& rule_;
   const OpCall& call_;
   const DeviceMesh& mesh_;
@@ -229,7 +227,7 @@ class PriceFlips::Search {
 };
 
 PriceFlips::PriceFlips(const Stack& stack, const Topology& topology)
-    : evaluator_(stack, topology, &factors_) {}
+    : evaluator_(stack, topology) {}
 
 std::vector<PriceFlip> PriceFlips::of(const OpCall& call, const DeviceMesh& mesh) {
   return nearest(call, mesh, /*only_first=*/false);
@@ -244,7 +242,7 @@ std::optional<PriceFlip> PriceFlips::first_of(const OpCall& call, const DeviceMe
 // From band to band away from 1, as prices far from the stack's own take longer to find.
 std::vector<PriceFlip> PriceFlips::nearest(const OpCall& call, const DeviceMesh& mesh,
                                            bool only_first) {
-  Search search(evaluator_, factors_, find_op_rule(call.op, evaluator_.stack().rules), call, mesh);
+  Search search(evaluator_, find_op_rule(call.op, evaluator_.stack().rules), call, mesh);
   std::array<std::optional<PriceFlip>, kScaledParameters.size()> found;
   double begin = 1.0;
   for (const double end : kBands) {

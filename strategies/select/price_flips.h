@@ -21,7 +21,6 @@
 #include <string_view>
 #include <vector>
 
-#include "costmodel/cost_factors.h"
 #include "strategies/select/evaluator.h"
 
 namespace shardlab {
@@ -56,7 +55,6 @@ class PriceFlips {
   [[nodiscard]] std::vector<PriceFlip> nearest(const OpCall& call, const DeviceMesh& mesh,
                                                bool only_first);
 
-  CostFactors factors_;
   StackEvaluator evaluator_;
 };
 

@@ -51,15 +51,19 @@ constexpr std::array<NameRow<Policy>, 6> kPolicies = {
      {"least-bytes", Policy::kLeastBytes},
      {"compute-time", Policy::kComputeTime},
      {"lexicographic", Policy::kLexicographic}}};
-constexpr std::array<NameRow<RuleSet>, 4> kRuleSets = {{{"dtensor-2.13", kDTensor213},
-                                                        {"dtensor-legacy", kDTensorLegacy},
-                                                        {"shardlab", kShardlab},
-                                                        {"autoparallel", kAutoParallel}}};
+constexpr auto kRuleSets = [] {
+  std::array<NameRow<RuleSet>, EnumNames<RuleSet>::kNames.size()> rows{};
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    rows[i] = {EnumNames<RuleSet>::kNames[i].name, EnumNames<RuleSet>::kNames[i].value};
+  }
+  return rows;
+}();
 
 // "v3", or {"name": "v3-rp", "replicate_to_partial_us": 0.01}.
-TransitionRules read_transition_rules(const nlohmann::json& json, const JsonPlace& place) {
+std::shared_ptr<const EdgeSemantics> read_edge_semantics(const nlohmann::json& json,
+                                                         const JsonPlace& place) {
   std::string name;
-  double replicate_to_partial_us = -1.0;
+  std::optional<Micros> replicate_to_partial;
   JsonPlace name_place = place;
   if (json.is_string()) {
     name = json.get<std::string>();
@@ -67,32 +71,28 @@ TransitionRules read_transition_rules(const nlohmann::json& json, const JsonPlac
     ObjectReader reader(json, place);
     name = reader.text("name");
     name_place = reader.place("name");
-    replicate_to_partial_us =
-        reader.number_or("replicate_to_partial_us", -1.0, {.min = 0.0, .max = 1e9});
+    const double us = reader.number_or("replicate_to_partial_us", -1.0, {.min = 0.0, .max = 1e9});
+    if (us >= 0) replicate_to_partial = Micros(us);
     reader.finish();
   }
-  std::vector<std::string_view> valid;
-  for (const TransitionRules& row : all_transition_rules()) {
-    valid.push_back(row.name);
-    if (row.name != name) continue;
-    TransitionRules rules = row;
-    if (replicate_to_partial_us >= 0) {
-      if (rules.replicated_source_is_free) {
-        place.at("replicate_to_partial_us")
-            .fail("version \"" + name + "\" has no price for R->P; valid in v3-rp and v-compute");
-      }
-      rules.replicate_to_partial = Micros(replicate_to_partial_us);
+  if (const EdgeSemanticsRow* row = find_edge_semantics(name)) {
+    if (!replicate_to_partial) return row->make();
+    if (!row->replicate_to_partial) {
+      place.at("replicate_to_partial_us")
+          .fail("version \"" + name + "\" has no price for R->P; valid in v3-rp and v-compute");
     }
-    return rules;
+    return row->make(*replicate_to_partial);
   }
+  std::vector<std::string_view> valid;
+  for (const EdgeSemanticsRow& row : all_edge_semantics()) valid.push_back(row.name);
   name_place.fail("unknown transition version \"" + name + "\"" + did_you_mean(name, valid) +
                   "; valid: " + join(valid));
 }
 
-nlohmann::json json_of(const TransitionRules& rules) {
-  nlohmann::json json = {{"name", rules.name}};
-  if (!rules.replicated_source_is_free) {
-    json["replicate_to_partial_us"] = rules.replicate_to_partial.value();
+nlohmann::json json_of(const EdgeSemantics& semantics) {
+  nlohmann::json json = {{"name", semantics.name()}};
+  if (const std::optional<Micros> price = semantics.replicate_to_partial()) {
+    json["replicate_to_partial_us"] = price->value();
   }
   return json;
 }
@@ -136,9 +136,9 @@ Stack Stack::from_json(const nlohmann::json& json, const JsonPlace& place,
   stack.name = reader.text("name");
   stack.title = reader.text_or("title", "");
   stack.source = reader.text_or("source", "");
-  stack.rules = read_word(reader, "rules", kRuleSets, kDTensor213);
-  stack.redistribution.rules =
-      read_transition_rules(reader.value("transitions"), reader.place("transitions"));
+  stack.rules = read_word(reader, "rules", kRuleSets, RuleSet(Release::k2_13));
+  stack.redistribution.semantics =
+      read_edge_semantics(reader.value("transitions"), reader.place("transitions"));
   stack.redistribution.planner = read_word(reader, "planner", kPlanners, PlannerKind::kGreedy);
   stack.redistribution.merge = read_word(reader, "merge", kMerges, MergeMode::kExecute);
   stack.redistribution.merge_checks_all_gather = reader.boolean_or("merge_checks_all_gather", true);
@@ -184,7 +184,7 @@ nlohmann::json Stack::to_json() const {
           {"title", title},
           {"source", source},
           {"rules", to_string(rules)},
-          {"transitions", json_of(redistribution.rules)},
+          {"transitions", json_of(*redistribution.semantics)},
           {"planner", word_of(redistribution.planner, kPlanners)},
           {"merge", word_of(redistribution.merge, kMerges)},
           {"merge_checks_all_gather", redistribution.merge_checks_all_gather},

@@ -28,7 +28,7 @@ struct Stack {
   std::string name;
   std::string title;
   std::string source;
-  RuleSet rules = kDTensor213;
+  RuleSet rules = Release::k2_13;
   RedistributionOptions redistribution;
   ModelChoice collective_model;
   ModelChoice compute_model;

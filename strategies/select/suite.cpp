@@ -55,7 +55,7 @@ Question read_question(const nlohmann::json& json, const JsonPlace& place) {
     }
     // One spelling per op, whatever the file uses.
     question.call.op = parse_at(reader.place("op"), [&] {
-      for (const RuleSet set : {kDTensor213, kShardlab}) {
+      for (const RuleSet set : {RuleSet(kNewestRelease), kShardlab}) {
         try {
           return std::string(find_op_rule(question.call.op, set).op);
         } catch (const InputError&) {

@@ -195,7 +195,7 @@ std::vector<Question> generate_questions(const nlohmann::json& json, const JsonP
     const JsonPlace op_place = reader.place("ops").at(i);
     const std::string name = json_text(ops[i], op_place);
     try {
-      names.emplace_back(find_op_rule(name, kDTensor213).op);
+      names.emplace_back(find_op_rule(name, kNewestRelease).op);
     } catch (const InputError& error) {
       op_place.fail(error.what());
     }

@@ -1,4 +1,4 @@
-// Rounds: sweep, look for an assignment, try to close the gap, else drop what is too dear and sweep on.
+// A round sweeps, looks for an assignment, tries to close the gap, and else drops what is too dear.
 #include "strategies/solvers/bound_search.h"
 
 #include <algorithm>
@@ -10,13 +10,14 @@
 namespace shardlab {
 namespace {
 
-// Sweeps of a round. Status: measured; LLaMA3-8B takes 16 to 24 at 2 to 32 layers.
+// Sweeps in one round. Status: measured; LLaMA3-8B takes 16 to 24 at 2 to 32 layers.
 constexpr int kSweeps = 8;
-// Steps from one tolerance to the next when looking for an assignment.
+// Factor from one tolerance to the next when looking for an assignment.
 constexpr double kStep = 5.0;
-// Joint costs that an elimination may take in the first round, per cost that a sweep reads.
+// How many joint costs an elimination may take in the first round, for each cost that a sweep
+// reads.
 constexpr double kWorkPerCost = 0.5;
-// Rounds drop values, and try again to eliminate, when at most this part is left of what there was.
+// Values are dropped, and elimination is tried again, only when at most this share of them is left.
 constexpr double kWorthDropping = 0.7;
 
 std::size_t values_left(const Reparametrisation& costs, double tolerance) {
@@ -40,18 +41,18 @@ double mean_of_positive(const std::vector<double>& values) {
 BoundSearch::BoundSearch(const CutNetwork& cut, std::vector<double> extra)
     : whole_(cut),
       whole_extra_(std::move(extra)),
-      place_(to_index(cut.nodes())),
+      position_in_whole_(to_index(cut.nodes())),
       extra_(whole_extra_) {
   for (int v = 0; v < cut.nodes(); ++v) {
     for (std::size_t x = 0; x < cut.values(v).size(); ++x) {
-      place_[to_index(v)].push_back(static_cast<int>(x));
+      position_in_whole_[to_index(v)].push_back(static_cast<int>(x));
     }
   }
 }
 
 std::vector<int> BoundSearch::positions(const std::vector<int>& small) const {
   std::vector<int> out = tied_->positions(small);
-  for (std::size_t v = 0; v < out.size(); ++v) out[v] = place_[v][to_index(out[v])];
+  for (std::size_t v = 0; v < out.size(); ++v) out[v] = position_in_whole_[v][to_index(out[v])];
   return out;
 }
 
@@ -60,9 +61,10 @@ void BoundSearch::offer(const std::vector<int>& positions) {
   if (!(cost < upper_)) return;
   upper_ = cost;
   best_ = positions;
-  for (std::size_t v = 0; v < best_.size(); ++v) best_[v] = place_[v][to_index(best_[v])];
-  // What counts as equal: relative to the terms, so that costs of both signs that cancel are no trap,
-  // and above what rounding leaves of the largest; 1e-12 us is no time.
+  for (std::size_t v = 0; v < best_.size(); ++v)
+    best_[v] = position_in_whole_[v][to_index(best_[v])];
+  // What counts as equal is relative to the sum of the terms' sizes, so that costs of both signs
+  // may cancel, and is above what rounding leaves of the largest term. 1e-12 us is no time at all.
   double terms = 0.0;
   double most = 0.0;
   const auto term = [&](double value) {
@@ -71,8 +73,8 @@ void BoundSearch::offer(const std::vector<int>& positions) {
   };
   const CutNetwork& cut = current();
   for (int v = 0; v < cut.nodes(); ++v) {
-    const std::size_t place = cut.first(v) + to_index(positions[to_index(v)]);
-    term(cut.costs()[place] + (extra_.empty() ? 0.0 : extra_[place]));
+    const std::size_t offset = cut.first(v) + to_index(positions[to_index(v)]);
+    term(cut.costs()[offset] + (extra_.empty() ? 0.0 : extra_[offset]));
   }
   for (const CutEdge& edge : cut.edges()) {
     term(cut.pool()[edge.a_major + to_index(positions[to_index(edge.a)]) * to_index(edge.b_values) +
@@ -98,11 +100,11 @@ BoundSearch::Attempt BoundSearch::eliminate(const Reparametrisation& costs, doub
   return attempt;
 }
 
-// Tolerances in steps, until one leaves an assignment or too much to go through.
+// Tries larger and larger tolerances, until one leaves an assignment or too much to go through.
 void BoundSearch::find_upper(const Reparametrisation& costs, double most_work) {
   if (confirmed_ || costs.excess.empty()) return;
   const double before = upper_;
-  const double start = step_ >= 0.0 ? step_ / kStep : 1e-3 * mean_of_positive(costs.excess);
+  const double start = found_at_ >= 0.0 ? found_at_ / kStep : 1e-3 * mean_of_positive(costs.excess);
   const double most = *std::ranges::max_element(costs.excess);
   double tolerance = start;
   for (int tries = 0; tries < 12; ++tries, tolerance *= kStep) {
@@ -110,15 +112,16 @@ void BoundSearch::find_upper(const Reparametrisation& costs, double most_work) {
     const Attempt attempt = eliminate(costs, tolerance, most_work);
     if (!attempt.part) return;
     if (attempt.minimum < kForbidden) {
-      confirmed_ = step_ >= 0.0 && upper_ == before;
-      step_ = tolerance;
+      confirmed_ = found_at_ >= 0.0 && upper_ == before;
+      found_at_ = tolerance;
       return;
     }
     if (tolerance >= most) return;
   }
 }
 
-// Goes through all that may cost less than the best assignment, when that is little enough.
+// Goes through everything that may cost less than the best assignment, when that is little enough.
+// Returns whether the search is finished.
 bool BoundSearch::close(const Reparametrisation& costs, double most_work) {
   double gap = upper_ - costs.bound + tolerance_;
   if (upper_ == kForbidden) gap = kForbidden;
@@ -136,8 +139,8 @@ bool BoundSearch::close(const Reparametrisation& costs, double most_work) {
   return true;
 }
 
-// The minimum is known: drops all that is dearer and sweeps on over the little that is left, so that what
-// ties with it, and the proof, get small.
+// The minimum is known: drops all that is dearer and sweeps on over the little that is left, so
+// that both what ties with the minimum and the proof become small.
 void BoundSearch::tighten(Reparametrisation costs) {
   constexpr int kRounds = 12;
   double last = 0.0;
@@ -146,7 +149,7 @@ void BoundSearch::tighten(Reparametrisation costs) {
     tied_.emplace(current(), costs, limit);
     SHARDLAB_CHECK(!tied_->empty(), "the optimum was dropped at ", limit);
     const double work = BucketTree(tied_->network()).work();
-    // Nothing to win: a thousandth of a sweep, or no smaller than before.
+    // Nothing is left to win: the work is a thousandth of a sweep, or no smaller than before.
     if (round == kRounds || work < 1e3 || (round > 0 && work > 0.9 * last)) break;
     last = work;
     drop_all_but(tied_->kept(), costs);
@@ -167,11 +170,11 @@ void BoundSearch::keep_messages(const std::vector<double>& messages) {
     const CutEdge& to = whole_.edges()[e];
     const CutEdge& from = own_->edges()[e];
     for (int x = 0; x < from.a_values; ++x) {
-      messages_[to.a_message + to_index(place_[to_index(to.a)][to_index(x)])] =
+      messages_[to.a_message + to_index(position_in_whole_[to_index(to.a)][to_index(x)])] =
           messages[from.a_message + to_index(x)];
     }
     for (int y = 0; y < from.b_values; ++y) {
-      messages_[to.b_message + to_index(place_[to_index(to.b)][to_index(y)])] =
+      messages_[to.b_message + to_index(position_in_whole_[to_index(to.b)][to_index(y)])] =
           messages[from.b_message + to_index(y)];
     }
   }
@@ -189,7 +192,7 @@ void BoundSearch::note_stage() {
   proof_.stages.push_back(std::move(stage));
 }
 
-// Drops the values that no assignment as cheap as the best has, once they are many.
+// Drops the values that no assignment as cheap as the best one has, once they are many.
 void BoundSearch::shrink(const Reparametrisation& costs) {
   if (upper_ == kForbidden) return;
   const double gap = upper_ - costs.bound + tolerance_;
@@ -225,10 +228,10 @@ void BoundSearch::drop_all_but(const std::vector<std::vector<int>>& left,
           costs.messages[from.b_message + to_index(left[to_index(to.b)][to_index(y)])];
     }
   }
-  for (std::size_t v = 0; v < place_.size(); ++v) {
+  for (std::size_t v = 0; v < position_in_whole_.size(); ++v) {
     std::vector<int> places;
-    for (const int x : left[v]) places.push_back(place_[v][to_index(x)]);
-    place_[v] = std::move(places);
+    for (const int x : left[v]) places.push_back(position_in_whole_[v][to_index(x)]);
+    position_in_whole_[v] = std::move(places);
   }
   own_ = std::move(next);
   extra_ = std::move(extra);
@@ -240,8 +243,8 @@ void BoundSearch::run(std::vector<double> messages) {
   dual_.emplace(whole_, extra_);
   messages_.assign(whole_.messages(), 0.0);
   if (!messages.empty()) dual_->set_messages(std::move(messages));
-  double reads = 0.0;  // costs that a sweep reads
-  double most = 0.0;   // no assignment costs more
+  double reads = 0.0;  // how many costs a sweep reads
+  double most = 0.0;   // no allowed assignment costs more
   for (const CutEdge& edge : whole_.edges()) {
     reads += static_cast<double>(edge.a_values) * edge.b_values;
   }

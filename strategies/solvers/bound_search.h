@@ -1,15 +1,16 @@
-// The exact minimum of a cut network, guided by bounds: sweeps of dual ascent, exact elimination of
-// what the bound leaves, and again with what is left where that was too much.
+// The exact minimum of a cut network, guided by bounds: sweeps of dual ascent, then exact
+// elimination of what the bound leaves; where that is too much, more sweeps over what is left.
 //
-// With messages that prove bound LB and any assignment of cost UB, an assignment with a value whose
-// excess is above UB - LB costs more than UB. So the cheapest assignment over the other values is an
-// optimum, whatever the gap; the ascent only decides how much is left to eliminate.
+// Let messages prove the bound LB, and let some assignment cost UB. Then every assignment with a
+// value whose excess is above UB - LB costs more than UB, so the cheapest assignment over the other
+// values is an optimum, however wide the gap is. The ascent only decides how much is left to
+// eliminate.
 //
 //   BoundSearch search(cut, {});
 //   search.run();
 //   search.is_feasible(); search.minimum(); search.tied();
 //
-// Throws LimitError where bounds stall and elimination takes more than kMostWork.
+// Throws LimitError where the bounds stall and elimination would take more than kMostWork.
 #pragma once
 
 #include <memory>
@@ -22,12 +23,13 @@
 
 namespace shardlab {
 
-// What proves a minimum, stage by stage: each stage's messages drop values and pairs that only occur in
-// assignments dearer than `threshold`; the last leaves what the final elimination goes through.
+// What proves a minimum, stage by stage. The messages of each stage drop values and pairs of values
+// that only occur in assignments dearer than `threshold`; the last stage leaves what the final
+// elimination goes through.
 struct BoundProof {
   struct Stage {
-    std::vector<std::vector<int>> values;  // node -> the values that the messages are for
-    std::vector<double> messages;  // edge after edge: the first end's values, then the second's
+    std::vector<std::vector<int>> values;  // by node: the values that the messages are for
+    std::vector<double> messages;  // by edge: one for each value of its first end, then its second
   };
   std::vector<Stage> stages;
   double threshold = 0.0;
@@ -35,30 +37,35 @@ struct BoundProof {
 
 class BoundSearch {
  public:
-  static constexpr double kMostWork = 1e9;  // assumed: ten seconds and 8 GiB at most
+  static constexpr double kMostWork =
+      1e9;  // joint costs. Status: assumed; at most ten seconds and 8 GiB
 
-  // Keeps references to `cut`. `extra`: added to the cost of each value; empty: nothing.
+  // Keeps a reference to `cut`. `extra` is added to the cost of each value; empty adds nothing.
   BoundSearch(const CutNetwork& cut, std::vector<double> extra);
 
-  // From known messages, when there are any (of the same cut network).
+  // Starts from these messages of the same cut network, when there are any.
   void run(std::vector<double> messages = {});
 
   [[nodiscard]] bool is_feasible() const { return upper_ < kForbidden; }
   [[nodiscard]] double minimum() const { return upper_; }
-  // Positions in the cut network's sets.
+  // The best assignment, by node, as positions in the cut network's value sets.
   [[nodiscard]] const std::vector<int>& best() const { return best_; }
-  // Costs this near are equal: 1e-9 of the terms of the minimum.
+  // Costs that are at most this far apart count as equal: 1e-9 of the sum of the minimum's terms.
   [[nodiscard]] double tolerance() const { return tolerance_; }
-  // Everything that costs at most minimum() + tolerance(), and the positions in `cut` of its values.
+  // The part of the network in which every assignment that costs at most minimum() + tolerance()
+  // lies.
   [[nodiscard]] const Restricted& tied() const { return *tied_; }
+  // A value of tied() as a position in the set of `cut`, and a solution of tied() as such positions.
   [[nodiscard]] int position(int node, int tied_position) const {
-    return place_[to_index(node)][to_index(tied_position)];
+    return position_in_whole_[to_index(node)][to_index(tied_position)];
   }
   [[nodiscard]] std::vector<int> positions(const std::vector<int>& small) const;
-  [[nodiscard]] double tied_bound() const { return tied_bound_; }  // + base() + small cost = cost
+  [[nodiscard]] double tied_bound() const {
+    return tied_bound_;
+  }  // cost = this + tied().base() + the cost in tied()
 
   [[nodiscard]] const BoundProof& proof() const { return proof_; }
-  // Messages of the whole cut network, to start from again.
+  // The messages of the whole cut network, from which a later search may start.
   [[nodiscard]] const std::vector<double>& messages() const { return messages_; }
   [[nodiscard]] int sweeps() const { return sweeps_; }
 
@@ -80,16 +87,16 @@ class BoundSearch {
 
   const CutNetwork& whole_;
   std::vector<double> whole_extra_;
-  std::unique_ptr<CutNetwork> own_;      // once values were dropped
-  std::vector<std::vector<int>> place_;  // node -> positions in whole_ of the values of own_
+  std::unique_ptr<CutNetwork> own_;                  // what is left of it, once values were dropped
+  std::vector<std::vector<int>> position_in_whole_;  // by node, by value of current()
   std::vector<double> extra_;
   std::optional<DualAscent> dual_;
   double upper_ = kForbidden;
   std::vector<int> best_;
   double tolerance_ = 0.0;
-  double step_ = -1.0;       // the tolerance that last gave an assignment
-  bool confirmed_ = false;   // and gave the same one as before
-  std::size_t refused_ = 0;  // values that were left when elimination last took too much
+  double found_at_ = -1.0;   // the tolerance that last gave an assignment; -1: none has
+  bool confirmed_ = false;   // a second look gave no better assignment
+  std::size_t refused_ = 0;  // how many values were left when elimination was last too much work
   std::optional<Restricted> tied_;
   double tied_bound_ = 0.0;
   BoundProof proof_;

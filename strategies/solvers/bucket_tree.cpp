@@ -1,4 +1,3 @@
-// Order, joint tables, messages, decoding.
 #include "strategies/solvers/bucket_tree.h"
 
 #include <algorithm>
@@ -92,9 +91,10 @@ void BucketTree::find_order(double most_work) {
   }
 }
 
-// Adds sign * costs, whose dims are some of the bucket's (its node first, then its scope), in that order.
+// Adds costs, whose dims are some of the bucket's (its node first, then its scope) in that order,
+// to the bucket's joint table.
 void BucketTree::add(const Bucket& bucket, std::span<const int> dims, const double* costs,
-                     std::vector<double>& table, double sign) const {
+                     std::vector<double>& table) const {
   const std::size_t ndim = bucket.scope.size() + 1;
   const auto dim = [&](std::size_t d) { return d == 0 ? bucket.node : bucket.scope[d - 1]; };
   std::vector<std::size_t> extent(ndim);
@@ -108,32 +108,32 @@ void BucketTree::add(const Bucket& bucket, std::span<const int> dims, const doub
       --left;
     }
   }
-  std::vector<std::size_t> place(ndim, 0);
+  std::vector<std::size_t> digits(ndim, 0);
   const std::size_t inner = extent[ndim - 1];
   const std::size_t inner_stride = stride[ndim - 1];
   std::size_t from = 0;
   for (double* out = table.data(); out != table.data() + table.size(); out += inner) {
     if (inner_stride == 1) {
-      for (std::size_t i = 0; i < inner; ++i) out[i] += sign * costs[from + i];
+      for (std::size_t i = 0; i < inner; ++i) out[i] += costs[from + i];
     } else {
-      const double cost = sign * costs[from];
+      const double cost = costs[from];
       for (std::size_t i = 0; i < inner; ++i) out[i] += cost;
     }
     for (std::size_t d = ndim - 1; d-- > 0;) {
       from += stride[d];
-      if (++place[d] < extent[d]) break;
+      if (++digits[d] < extent[d]) break;
       from -= stride[d] * extent[d];
-      place[d] = 0;
+      digits[d] = 0;
     }
   }
 }
 
-// The joint costs of a bucket: its own, its edges, its children's messages.
+// The joint costs of a bucket: those of its node and its edges, and its children's messages.
 void BucketTree::join(const Bucket& bucket, std::vector<double>& table) const {
   const int v = bucket.node;
   table.assign(bucket.size * to_index(network_.values(v)), 0.0);
   const int own[] = {v};
-  add(bucket, own, network_.costs.data() + network_.first[to_index(v)], table, 1.0);
+  add(bucket, own, network_.costs.data() + network_.first[to_index(v)], table);
   std::vector<double> turned;
   for (const int e : bucket.edges) {
     const SmallNetwork::Edge& edge = network_.edges[to_index(e)];
@@ -149,11 +149,11 @@ void BucketTree::join(const Bucket& bucket, std::vector<double>& table) const {
       costs = turned.data();
     }
     const int dims[] = {v, other};
-    add(bucket, dims, costs, table, 1.0);
+    add(bucket, dims, costs, table);
   }
   for (const int child : bucket.children) {
     const Bucket& from = buckets_[to_index(bucket_of(child))];
-    add(bucket, from.scope, messages_.data() + from.message, table, 1.0);
+    add(bucket, from.scope, messages_.data() + from.message, table);
   }
 }
 
@@ -199,7 +199,7 @@ void BucketTree::local(const Bucket& bucket, std::span<const int> values,
       costs[x] += edge.a == v ? table[x * b_values + other] : table[other * b_values + x];
     }
   }
-  // v is first in each child's scope, so its values are a constant stride apart.
+  // v is the first node of each child's scope, so its values are a constant stride apart.
   for (const int child : bucket.children) {
     const Bucket& from = buckets_[to_index(bucket_of(child))];
     std::size_t index = 0;
@@ -214,7 +214,8 @@ void BucketTree::local(const Bucket& bucket, std::span<const int> values,
   }
 }
 
-// Decodes the buckets before `from`, latest first, where the later ones have their values.
+// Gives the nodes of the buckets before `from` their best values, the latest first. Assumes that
+// all later nodes have theirs.
 void BucketTree::complete(std::size_t from, std::vector<int>& values,
                           std::vector<double>& scratch) const {
   for (std::size_t i = from; i-- > 0;) {
@@ -233,7 +234,8 @@ SmallSolution BucketTree::best() const {
 
 std::vector<double> BucketTree::min_marginals() const {
   std::vector<double> out(network_.costs.size(), kInfinity);
-  // What all outside a bucket's subtree costs at best, for each entry of its message.
+  // For each entry of a bucket's message: the least cost of everything outside the bucket's
+  // subtree.
   std::vector<std::vector<double>> outside(buckets_.size());
   std::vector<double> belief;
   double roots = 0.0;
@@ -245,7 +247,7 @@ std::vector<double> BucketTree::min_marginals() const {
     const int v = bucket.node;
     join(bucket, belief);
     if (bucket.scope.empty()) outside[i] = {roots - messages_[bucket.message]};
-    add(bucket, bucket.scope, outside[i].data(), belief, 1.0);
+    add(bucket, bucket.scope, outside[i].data(), belief);
     const std::size_t count = to_index(network_.values(v));
     for (std::size_t x = 0; x < count; ++x) {
       out[network_.first[to_index(v)] + x] =
@@ -254,7 +256,8 @@ std::vector<double> BucketTree::min_marginals() const {
     }
     for (const int child : bucket.children) {
       const Bucket& to = buckets_[to_index(bucket_of(child))];
-      // Least belief over the dims that the child lacks, less what the child itself put in.
+      // The least belief over the dims that the child lacks, less what the child itself
+      // contributed.
       std::vector<double>& least = outside[to_index(bucket_of(child))];
       least.assign(to.size, kInfinity);
       const std::size_t ndim = bucket.scope.size() + 1;
@@ -270,15 +273,15 @@ std::vector<double> BucketTree::min_marginals() const {
           --left;
         }
       }
-      std::vector<std::size_t> place(ndim, 0);
+      std::vector<std::size_t> digits(ndim, 0);
       std::size_t index = 0;
       for (const double cost : belief) {
         least[index] = std::min(least[index], cost);
         for (std::size_t d = ndim; d-- > 0;) {
           index += stride[d];
-          if (++place[d] < extent[d]) break;
+          if (++digits[d] < extent[d]) break;
           index -= stride[d] * extent[d];
-          place[d] = 0;
+          digits[d] = 0;
         }
       }
       for (std::size_t k = 0; k < to.size; ++k) {
@@ -294,16 +297,16 @@ std::vector<double> BucketTree::min_marginals() const {
 std::vector<SmallSolution> BucketTree::cheapest(std::size_t count, double limit) const {
   std::vector<SmallSolution> found;
   if (!(minimum_ <= limit) || count == 0) return found;
-  // Solutions that equal a found one after bucket `place`, and have `value` there.
+  // Solutions that agree with an earlier one on all buckets after this one, and have `value` there.
   struct Branch {
     double cost;
     std::size_t parent;
-    std::size_t place;
+    std::size_t bucket;
     int value;
     bool operator>(const Branch& other) const {
       if (cost != other.cost) return cost > other.cost;
       if (parent != other.parent) return parent > other.parent;
-      if (place != other.place) return place > other.place;
+      if (bucket != other.bucket) return bucket > other.bucket;
       return value > other.value;
     }
   };
@@ -326,10 +329,10 @@ std::vector<SmallSolution> BucketTree::cheapest(std::size_t count, double limit)
     const Branch branch = queue.top();
     queue.pop();
     SmallSolution next{.cost = branch.cost, .values = found[branch.parent].values};
-    next.values[to_index(buckets_[branch.place].node)] = branch.value;
-    complete(branch.place, next.values, scratch);
+    next.values[to_index(buckets_[branch.bucket].node)] = branch.value;
+    complete(branch.bucket, next.values, scratch);
     found.push_back(std::move(next));
-    split(found.size() - 1, branch.place);
+    split(found.size() - 1, branch.bucket);
   }
   return found;
 }

@@ -1,16 +1,18 @@
 // Bucket elimination: exact minima of small cost-function networks by dynamic programming.
 //
-// Variables go one at a time, the one whose neighbourhood has the fewest joint values first; what a
-// variable and its edges cost at best, for all joint values of its neighbours, becomes a table (its
-// message) that joins the neighbour which goes next. Decoding runs the other way. So the work is
-// exponential in the width of the order alone; it is known before any table is made.
+// Variables are eliminated one at a time, the one whose neighbours have the fewest joint values
+// first. What a variable and its edges cost at best, for all joint values of its neighbours,
+// becomes a table, its message, which is added to the costs of the neighbour that is eliminated
+// next. Decoding runs the other way. The work is exponential in the width of this order alone, and
+// it is known before any table is made.
 //
 //   BucketTree tree(small);
 //   if (tree.work() < limit) { tree.run(); tree.minimum(); tree.best(); tree.min_marginals(); }
 //
-// Source: Dechter, "Bucket elimination: a unifying framework for reasoning", Artificial Intelligence
-// 113 (1999). Next best solutions by splitting at the first difference: Lawler, "A procedure for
-// computing the k best solutions to discrete optimization problems", Management Science 18 (1972).
+// Source: Dechter, "Bucket elimination: a unifying framework for reasoning", Artificial
+// Intelligence 113 (1999). The next best solutions are found by splitting at the first difference:
+// Lawler, "A procedure for computing the k best solutions to discrete optimization problems",
+// Management Science 18 (1972).
 #pragma once
 
 #include <cstdint>
@@ -21,21 +23,20 @@
 
 namespace shardlab {
 
-// Dense and flat; costs may be infinite.
+// A network in flat arrays. Costs may be infinite.
 struct SmallNetwork {
   struct Edge {
     int a = 0;
     int b = 0;
-    std::size_t table = 0;  // offset of a's values times b's in tables
+    std::size_t table = 0;  // offset in `tables` of the costs: one row for each of a's values
   };
-  std::vector<std::size_t> first;  // of each node's values in costs; one more than nodes
+  std::vector<std::size_t> first;  // where each node's values begin in costs, and their end
   std::vector<double> costs;
   std::vector<Edge> edges;
   std::vector<double> tables;
   [[nodiscard]] int nodes() const { return static_cast<int>(first.size()) - 1; }
   [[nodiscard]] int values(int node) const {
-    const auto at = static_cast<std::size_t>(node);
-    return static_cast<int>(first[at + 1] - first[at]);
+    return static_cast<int>(first[to_index(node) + 1] - first[to_index(node)]);
   }
 };
 
@@ -46,41 +47,43 @@ struct SmallSolution {
 
 class BucketTree {
  public:
-  // Orders the variables, and stops once the work is above `most_work`. Keeps a reference.
+  // Orders the variables, and stops as soon as the work is above `most_work`. Keeps a reference.
   explicit BucketTree(const SmallNetwork& network, double most_work = 1e15);
 
-  [[nodiscard]] double work() const { return work_; }  // entries of all joint tables so far
-  // Only when the work is not above the most.
+  [[nodiscard]] double work() const { return work_; }  // entries of all joint tables
+  // Fills the tables. Assumes that the work is not above the most that was allowed.
   void run();
-  // Infinite: infeasible.
+  // Infinite when the network is infeasible.
   [[nodiscard]] double minimum() const { return minimum_; }
-  // Assumes a finite minimum.
+  // One solution at the minimum, which has to be finite.
   [[nodiscard]] SmallSolution best() const;
-  // Per value (as in costs): the least cost of a solution that has it.
+  // For each value (in the order of SmallNetwork::costs) the least cost of a solution that has it.
   [[nodiscard]] std::vector<double> min_marginals() const;
-  // Up to `count` different solutions of at most `limit`, cheapest first.
+  // Up to `count` different solutions that cost at most `limit`, cheapest first.
   [[nodiscard]] std::vector<SmallSolution> cheapest(std::size_t count, double limit) const;
 
-  // The shape of the elimination, for others that run over the same tables.
+  // The shape of the elimination, for other algorithms that run over the same tables.
   struct Bucket {
     int node = 0;
-    std::vector<int> scope;     // the later nodes of its message, in the order of elimination
-    std::vector<int> edges;     // those to later nodes
-    std::vector<int> children;  // earlier nodes whose messages join here
-    std::size_t message = 0;    // offset in messages_; last of the scope varies fastest
+    std::vector<int> scope;     // the later nodes that its message is over, in elimination order
+    std::vector<int> edges;     // indices of its edges to later nodes
+    std::vector<int> children;  // earlier nodes whose messages are added here
+    std::size_t message = 0;    // offset in messages_; the scope's last node varies fastest
     std::size_t size = 1;       // entries of the message
   };
-  [[nodiscard]] const std::vector<Bucket>& buckets() const { return buckets_; }  // in order
+  [[nodiscard]] const std::vector<Bucket>& buckets() const {
+    return buckets_;
+  }  // in elimination order
   [[nodiscard]] int bucket_of(int node) const { return position_[to_index(node)]; }
-  // The entry of a bucket's message at the scope's values.
+  // The entry of a bucket's message where the nodes of its scope have these values.
   [[nodiscard]] std::size_t entry(const Bucket& bucket, std::span<const int> values) const;
 
  private:
   void find_order(double most_work);
   void join(const Bucket& bucket, std::vector<double>& table) const;
   void add(const Bucket& bucket, std::span<const int> dims, const double* costs,
-           std::vector<double>& table, double sign) const;
-  // The costs of a node's values where all later nodes have theirs.
+           std::vector<double>& table) const;
+  // What each value of the bucket's node costs where all later nodes have their values.
   void local(const Bucket& bucket, std::span<const int> values, std::vector<double>& costs) const;
   void complete(std::size_t from, std::vector<int>& values, std::vector<double>& scratch) const;
 

@@ -21,7 +21,7 @@ class CurveSearch {
     if (!cheapest) return {};
     CurvePoint light = lightest(*cheapest);
     CurvePoint heavy = *cheapest;
-    // Of the optima the lightest.
+    // Several optima may cost the same: take the lightest of them.
     while (heavy.weight > light.weight) {
       std::optional<CurvePoint> lighter = search_within(heavy.weight - 1);
       if (!lighter || lighter->objective_us > heavy.objective_us * (1.0 + kEqual)) break;
@@ -38,7 +38,7 @@ class CurveSearch {
   }
 
  private:
-  // Prices of equal assignments in another order of summation.
+  // Relative; equal assignments may be summed in different orders.
   static constexpr double kEqual = 1e-9;
 
   [[nodiscard]] CurvePoint point_of(ExactSolution solution) const {
@@ -49,7 +49,7 @@ class CurveSearch {
     return point;
   }
 
-  // The optimum when each unit of weight costs that much more.
+  // The optimum when each unit of weight costs `charge_us` more.
   [[nodiscard]] std::optional<CurvePoint> solve_charged(double charge_us) const {
     CostNetwork charged = network_;
     for (const Budget::Weights& weights : budget_.weights) {
@@ -74,7 +74,7 @@ class CurveSearch {
     return point_of(std::move(best));
   }
 
-  // None where it takes too long.
+  // Returns nothing, and notes that the search was given up, where it takes too long.
   [[nodiscard]] std::optional<CurvePoint> search_within(std::int64_t limit) {
     try {
       return solve_within(limit);
@@ -84,7 +84,7 @@ class CurveSearch {
     }
   }
 
-  // What no assignment undercuts: the lightest value of each variable.
+  // A weight that no assignment undercuts: the sum of every variable's lightest value.
   [[nodiscard]] std::int64_t least_weight() const {
     std::int64_t sum = 0;
     for (const Budget::Weights& weights : budget_.weights) {
@@ -99,7 +99,8 @@ class CurveSearch {
     return sum;
   }
 
-  // Charges that grow until the optimum weighs no more than anything can, or no charge makes it lighter.
+  // Raises the charge until the optimum weighs as little as anything can, or no charge makes it
+  // lighter.
   [[nodiscard]] CurvePoint lightest(const CurvePoint& heavy) const {
     const std::int64_t least = least_weight();
     CurvePoint light = heavy;
@@ -114,7 +115,7 @@ class CurveSearch {
     return light;
   }
 
-  // The corners below the line from one to another.
+  // Adds the corners of the hull that lie below the line between these two, from heavy to light.
   void add_hull(const CurvePoint& heavy, const CurvePoint& light) {
     const double charge_us = (light.objective_us - heavy.objective_us) /
                              static_cast<double>(heavy.weight - light.weight);
@@ -130,11 +131,12 @@ class CurveSearch {
     add_hull(*corner, light);
   }
 
-  // The optimum within one unit less than a point is the next one; where the cost rises most at first.
+  // Adds points between the corners, where the cost rises most first: the optimum that weighs at
+  // least one unit less than a point is the next point.
   void add_steps(const CurveOptions& options) {
     std::vector<CurvePoint>& points = curve_.points;
     if (!points.back().is_next_known) {
-      // Charges make nothing lighter; a search proves it.
+      // No charge gave anything lighter; a search with a limit proves whether there is anything.
       points.back().is_next_known = !search_within(points.back().weight - 1) && !curve_.given_up;
     }
     while (points.size() < options.points && !curve_.given_up) {

@@ -1,17 +1,18 @@
-// Cost against a budget as a curve: the points where the optimum changes when assignments may weigh less and
-// less.
+// Cost against a budget as a curve: the points where the optimum changes as assignments have to
+// weigh less and less.
 //
 //   const BudgetCurve curve = budget_curve(network, budget, {.points = 20});
 //   for (const CurvePoint& point : curve.points) point.weight, point.objective_us
 //
-// From a point to the next lighter one the optimum stays, whatever the limit. First come the corners of the
-// lower hull of (weight, cost): with a charge per unit of weight each is the optimum of a network without a
-// budget, so each is the optimum of all assignments that weigh no more than it. Then the points between
-// them: the optimum within one unit less than a point weighs is the next one. Of many the largest steps in
-// cost are looked into first.
+// Between a point and the next lighter one, the optimum is the same for every limit. First come the
+// corners of the lower hull of (weight, cost): with a charge for each unit of weight, each corner
+// is the optimum of a network without a budget, so it is also the optimum of all assignments that
+// weigh no more than it. Then come the points between the corners: the optimum that weighs at least
+// one unit less than a point is the next point. Where there are many, the largest steps in cost are
+// looked into first.
 //
-// Source: Everett 1963 (strategies/solvers/budget_search.h) for the hull; the points in between are exact
-// budget searches, each proved.
+// Source: Everett 1963 (strategies/solvers/budget_search.h) for the hull. The points in between
+// come from exact budget searches, each of them proved.
 #pragma once
 
 #include <cstdint>
@@ -26,24 +27,25 @@ struct CurvePoint {
   double objective_us = 0.0;
   Assignment assignment;
   bool on_hull = false;
-  // Whether nothing lies between it and the next point.
+  // Whether it is known that no point lies between this one and the next.
   bool is_next_known = false;
 };
 
 struct BudgetCurve {
-  std::vector<CurvePoint> points;  // the heaviest first; empty when nothing is feasible
-  // The searches in between were given up where they take too long: corners alone are there.
+  std::vector<CurvePoint> points;  // heaviest first; empty when nothing is feasible
+  // Whether the search for points between the corners was given up because it took too long.
   bool given_up = false;
 
-  // Whether every point is there.
+  // Whether the curve holds every point that exists.
   [[nodiscard]] bool is_complete() const;
 };
 
 struct CurveOptions {
-  std::size_t points = 20;  // at most, unless the hull has more corners
+  std::size_t points = 20;  // the most to find, unless the hull has more corners
 };
 
-// The budget's limit does not matter; the network's own budgets hold as well. Throws LimitError.
+// The limit of `budget` does not matter; the budgets that the network itself has are kept to.
+// Throws LimitError.
 [[nodiscard]] BudgetCurve budget_curve(const CostNetwork& network, const Budget& budget,
                                        const CurveOptions& options = {});
 

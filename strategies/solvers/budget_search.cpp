@@ -1,4 +1,4 @@
-// Hull walks, then elimination with lists of (cost, weights).
+// Walks the hull for each budget, then eliminates with lists of (cost, weights).
 #include "strategies/solvers/budget_search.h"
 
 #include <algorithm>
@@ -13,7 +13,7 @@ namespace {
 
 using Weights = BudgetAlgebra::Weights;
 
-// Items of all lists together. Status: assumed; 4e6 take some 200 MiB.
+// Items that all lists may hold together. Status: assumed; 4e6 items take some 200 MiB.
 constexpr std::size_t kMostItems = 4'000'000;
 constexpr int kMostCorners = 60;
 
@@ -38,7 +38,7 @@ class BudgetSearch {
   BudgetResult run() {
     BudgetResult result;
     const std::size_t budgets = multipliers_.size();
-    // With several budgets, charges for one change what the others need.
+    // With several budgets, the charge for one changes what the others need.
     for (int round = 0; round < (budgets == 1 ? 1 : 3); ++round) {
       for (std::size_t b = 0; b < budgets; ++b) {
         if (!walk(b)) return result;
@@ -52,7 +52,7 @@ class BudgetSearch {
  private:
   struct Corner {
     double weight = 0.0;
-    double cost = 0.0;  // with the charges of the other budgets
+    double cost = 0.0;  // including the charges for the other budgets
   };
 
   [[nodiscard]] std::int64_t weight(std::size_t budget, const std::vector<int>& positions) const {
@@ -92,7 +92,8 @@ class BudgetSearch {
     return search.best();
   }
 
-  // The lightest assignment of a budget; false: it is too heavy, or there is none.
+  // Finds the lightest assignment by one budget's weights. Returns false where it is too heavy, or
+  // where there is no assignment.
   bool reach(std::size_t budget) {
     CostNetwork light;
     for (const std::vector<std::string>& domain : network_.domains()) light.add_domain(domain);
@@ -117,11 +118,11 @@ class BudgetSearch {
     search.run();
     if (!search.is_feasible()) return false;
     offer(search.best());
-    lightest_ = search.best();  // the same values are left: only infinities decide
+    lightest_ = search.best();  // both networks keep the same values, since only infinities decide
     return weight(budget, search.best()) <= network_.budgets()[budget].limit;
   }
 
-  // False: no assignment keeps to the budget.
+  // Finds the charge for one budget. Returns false where no assignment keeps to the budget.
   bool walk(std::size_t budget) {
     std::vector<double> others = multipliers_;
     others[budget] = 0.0;
@@ -137,7 +138,7 @@ class BudgetSearch {
       multipliers_ = others;
       return true;
     }
-    // Charges that grow until an assignment keeps to the limit.
+    // Raises the charge until an assignment keeps to the limit.
     Corner light = heavy;
     double steep = std::max(std::abs(heavy.cost), 1.0) / heavy.weight;
     constexpr int kDoublings = 8;
@@ -166,7 +167,7 @@ class BudgetSearch {
     return true;
   }
 
-  // Everything that may cost less than the best known assignment, weights and all.
+  // Goes through everything that may cost less than the best known assignment, weights included.
   void finish(BudgetResult& result) {
     const std::vector<double> extra = charges(multipliers_);
     DualAscent dual(cut_, extra);
@@ -181,7 +182,7 @@ class BudgetSearch {
     const Reparametrisation costs = dual.reparametrised();
     const double all =
         (costs.excess.empty() ? 0.0 : *std::ranges::max_element(costs.excess)) * 2.0 + 1.0;
-    // Small tolerances find good assignments; the last leaves nothing out.
+    // Small tolerances find good assignments; the last one leaves nothing out.
     double tolerance = 1e-6 * all;
     for (;; tolerance *= 4.0) {
       const double gap = upper_ + charged - costs.bound + tolerance_;
@@ -212,7 +213,7 @@ class BudgetSearch {
     part.fill(cut_, costs);
     BudgetAlgebra algebra;
     algebra.budgets = multipliers_.size();
-    // Assignments of interest cost less than the best known one, and its charges.
+    // Only assignments matter that cost less than the best known one, its charges included.
     algebra.limit = std::min(tolerance, upper_ + charged - costs.bound + tolerance_) - part.base();
     for (std::size_t b = 0; b < multipliers_.size(); ++b) {
       algebra.room[b] = network_.budgets()[b].limit;
@@ -251,8 +252,8 @@ class BudgetSearch {
       const BudgetAlgebra::Origin& origin = origins[to_index(i)];
       if (origin.is_value) {
         const auto node =
-            std::ranges::upper_bound(network.first, origin.place) - network.first.begin() - 1;
-        values[to_index(node)] = static_cast<int>(origin.place - network.first[to_index(node)]);
+            std::ranges::upper_bound(network.first, origin.offset) - network.first.begin() - 1;
+        values[to_index(node)] = static_cast<int>(origin.offset - network.first[to_index(node)]);
       } else {
         open.push_back(origin.left);
         open.push_back(origin.right);
@@ -264,7 +265,7 @@ class BudgetSearch {
   const CostNetwork& network_;
   const CutNetwork& cut_;
   std::vector<double> messages_;
-  std::vector<Weights> weights_;  // by place of a value in the cut network
+  std::vector<Weights> weights_;  // by offset of a value in the cut network's costs
   std::vector<double> multipliers_;
   std::vector<int> lightest_;
   double upper_ = kForbidden;

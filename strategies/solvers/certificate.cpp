@@ -1,4 +1,4 @@
-// Plain loops over original values. Shares no code with the solver but the types.
+// Plain loops over the original values. The solver and this check share types, but no code.
 #include "strategies/solvers/certificate.h"
 
 #include <algorithm>
@@ -10,10 +10,11 @@
 namespace shardlab {
 namespace {
 
-// Costs and weights of partial assignments, none both dearer and heavier than another.
+// Costs and weights of partial assignments, of which none is both dearer and heavier than another.
+using Weights = std::array<std::int64_t, BudgetAlgebra::kMost>;
 struct Sum {
   double cost = 0.0;
-  std::array<std::int64_t, BudgetAlgebra::kMost> weights{};
+  Weights weights{};
 };
 using Sums = std::vector<Sum>;
 
@@ -24,16 +25,18 @@ bool no_heavier(const Sum& a, const Sum& b) {
   return true;
 }
 
-// A table over some variables; the last varies fastest.
+// A table over some variables, the last of which varies fastest.
 struct Factor {
   std::vector<int> scope;
   std::vector<Sums> entries;
 };
 
-class Check {
+// What the stages of a proof leave of the network: values, and costs as the last stage's messages leave
+// them, charges included.
+class Remainder {
  public:
-  Check(const CostNetwork& network, std::span<const Restriction> restrictions,
-        std::span<const double> multipliers)
+  Remainder(const CostNetwork& network, std::span<const Restriction> restrictions,
+            std::span<const double> multipliers)
       : network_(network), multipliers_(multipliers), domains_(to_index(network.variables())) {
     extra_.resize(domains_.size());
     for (int v = 0; v < network.variables(); ++v) {
@@ -67,15 +70,15 @@ class Check {
     return std::ranges::any_of(domains_, [](const auto& domain) { return domain.empty(); });
   }
 
-  // The bound of the stage's messages; drops what is above the threshold with them.
-  double apply(const BoundProof::Stage& stage, double threshold) {
+  // Computes the bound of the stage's messages, and drops what costs more than the threshold by it.
+  void apply(const BoundProof::Stage& stage, double threshold) {
     read_messages(stage);
     reprice();
     for (int v = 0; v < network_.variables(); ++v) {
       std::erase_if(domains_[to_index(v)],
                     [&](int x) { return bound_ + excess_[to_index(v)][to_index(x)] > threshold; });
     }
-    if (is_empty()) return bound_;
+    if (is_empty()) return;
     drop([&](std::size_t e, double cost, int x, int y) {
       const CostEdge& edge = network_.edges()[e];
       const double own =
@@ -85,49 +88,20 @@ class Check {
                  own_[e].second[to_index(y)] <=
              threshold;
     });
-    return bound_;
   }
 
-  // The least true cost of what is left, within the budgets.
-  double eliminate(double threshold) {
-    for (std::size_t b = 0; b < multipliers_.size(); ++b) {
-      room_.weights[b] = network_.budgets()[b].limit;
-    }
-    limit_ = threshold - bound_ + std::abs(threshold) * 1e-12;
-    std::vector<std::vector<Factor>> factors(domains_.size());  // by their first variable to go
-    const std::vector<int> order = elimination_order();
-    std::vector<int> position(domains_.size());
-    for (std::size_t i = 0; i < order.size(); ++i)
-      position[to_index(order[i])] = static_cast<int>(i);
-    Sums total = {Sum{}};
-    const auto place = [&](Factor factor) {
-      // Variables with one value join nothing.
-      std::erase_if(factor.scope, [&](int v) { return domains_[to_index(v)].size() == 1; });
-      if (factor.scope.empty()) {
-        total = combined(total, factor.entries[0]);
-        return;
-      }
-      const int first =
-          *std::ranges::min_element(factor.scope, {}, [&](int v) { return position[to_index(v)]; });
-      factors[to_index(first)].push_back(std::move(factor));
-    };
-    for (const int v : order) place(node_factor(v));
-    for (std::size_t e = 0; e < network_.edges().size(); ++e) place(edge_factor(e));
-    for (const int v : order) {
-      if (domains_[to_index(v)].size() == 1) continue;
-      Factor joined = eliminate_one(v, factors[to_index(v)]);
-      factors[to_index(v)].clear();
-      place(std::move(joined));
-    }
-    double least = kForbidden;
-    for (const Sum& sum : total) {
-      double cost = bound_ + sum.cost;
-      for (std::size_t b = 0; b < multipliers_.size(); ++b) {
-        cost -= multipliers_[b] * static_cast<double>(sum.weights[b]);
-      }
-      least = std::min(least, cost);
-    }
-    return least;
+  [[nodiscard]] double bound() const { return bound_; }
+  [[nodiscard]] const CostNetwork& network() const { return network_; }
+  [[nodiscard]] std::span<const double> multipliers() const { return multipliers_; }
+  [[nodiscard]] const std::vector<int>& domain(int v) const { return domains_[to_index(v)]; }
+  [[nodiscard]] const Weights& weights(int v, int x) const {
+    return weights_[to_index(v)][to_index(x)];
+  }
+  // Both above the least of the node, or of the edge.
+  [[nodiscard]] double node_cost(int v, int x) const { return node_[to_index(v)][to_index(x)]; }
+  [[nodiscard]] double edge_cost(std::size_t e, int x, int y) const {
+    return cost(network_.edges()[e], x, y) - messages_[e].first[to_index(x)] -
+           messages_[e].second[to_index(y)] - low_[e];
   }
 
  private:
@@ -140,7 +114,7 @@ class Check {
     return network_.tables()[to_index(edge.table)].at(x, y);
   }
 
-  // Drops values without a partner that `keeps` lets through, until nothing changes.
+  // Drops values without any partner that `keeps` accepts, until nothing changes.
   template <class Keeps>
   void drop(const Keeps& keeps) {
     std::vector<bool> due(domains_.size(), true);
@@ -171,7 +145,7 @@ class Check {
     }
   }
 
-  // Values that the stage has no message for get none.
+  // Values that the stage has no message for get the message zero.
   void read_messages(const BoundProof::Stage& stage) {
     SHARDLAB_CHECK(stage.values.size() == domains_.size(), stage.values.size(), " nodes");
     messages_.resize(network_.edges().size());
@@ -250,29 +224,95 @@ class Check {
     }
   }
 
-  // Fewest joint values of a node and its neighbours first.
+  const CostNetwork& network_;
+  std::span<const double> multipliers_;
+  std::vector<std::vector<int>> domains_;
+  std::vector<std::vector<double>> extra_;  // by value: what the multipliers charge for it
+  std::vector<std::vector<Weights>> weights_;
+  std::vector<Messages> messages_;
+  double bound_ = 0.0;
+  std::vector<std::vector<double>> node_;
+  std::vector<std::vector<double>> excess_;
+  std::vector<double> low_;
+  std::vector<Messages> own_;
+};
+
+// Goes through the assignments of a remainder, one variable at a time.
+class Elimination {
+ public:
+  // Assignments whose cost with charges is above the threshold are not followed.
+  Elimination(const Remainder& left, double threshold)
+      : left_(left),
+        network_(left.network()),
+        limit_(threshold - left.bound() + std::abs(threshold) * 1e-12) {
+    for (std::size_t b = 0; b < left.multipliers().size(); ++b) {
+      room_.weights[b] = network_.budgets()[b].limit;
+    }
+  }
+
+  // The least cost, without charges, of the assignments that keep to the budgets.
+  double run() {
+    std::vector<std::vector<Factor>> factors(
+        to_index(network_.variables()));  // by the first of their variables in the order
+    const std::vector<int> order = elimination_order();
+    std::vector<int> position(to_index(network_.variables()));
+    for (std::size_t i = 0; i < order.size(); ++i)
+      position[to_index(order[i])] = static_cast<int>(i);
+    Sums total = {Sum{}};
+    const auto add_factor = [&](Factor factor) {
+      // Variables with one value left add no dimension.
+      std::erase_if(factor.scope, [&](int v) { return left_.domain(v).size() == 1; });
+      if (factor.scope.empty()) {
+        total = combined(total, factor.entries[0]);
+        return;
+      }
+      const int first =
+          *std::ranges::min_element(factor.scope, {}, [&](int v) { return position[to_index(v)]; });
+      factors[to_index(first)].push_back(std::move(factor));
+    };
+    for (const int v : order) add_factor(node_factor(v));
+    for (std::size_t e = 0; e < network_.edges().size(); ++e) add_factor(edge_factor(e));
+    for (const int v : order) {
+      if (left_.domain(v).size() == 1) continue;
+      Factor joined = eliminate_one(v, factors[to_index(v)]);
+      factors[to_index(v)].clear();
+      add_factor(std::move(joined));
+    }
+    double least = kForbidden;
+    for (const Sum& sum : total) {
+      double cost = left_.bound() + sum.cost;
+      for (std::size_t b = 0; b < left_.multipliers().size(); ++b) {
+        cost -= left_.multipliers()[b] * static_cast<double>(sum.weights[b]);
+      }
+      least = std::min(least, cost);
+    }
+    return least;
+  }
+
+ private:
+  // The node that has the fewest joint values with its neighbours goes first.
   [[nodiscard]] std::vector<int> elimination_order() const {
-    std::vector<std::vector<int>> near(domains_.size());
+    std::vector<std::vector<int>> near(to_index(network_.variables()));
     for (const CostEdge& edge : network_.edges()) {
       near[to_index(edge.first)].push_back(edge.second);
       near[to_index(edge.second)].push_back(edge.first);
     }
     const auto tidy = [&](int v) {
       std::vector<int>& list = near[to_index(v)];
-      std::erase_if(list, [&](int u) { return u == v || domains_[to_index(u)].size() == 1; });
+      std::erase_if(list, [&](int u) { return u == v || left_.domain(u).size() == 1; });
       std::ranges::sort(list);
       list.erase(std::unique(list.begin(), list.end()), list.end());
     };
-    std::vector<double> weight(domains_.size());
+    std::vector<double> weight(to_index(network_.variables()));
     const auto weigh = [&](int v) {
-      weight[to_index(v)] = std::log(static_cast<double>(domains_[to_index(v)].size()));
+      weight[to_index(v)] = std::log(static_cast<double>(left_.domain(v).size()));
       for (const int u : near[to_index(v)]) {
-        weight[to_index(v)] += std::log(static_cast<double>(domains_[to_index(u)].size()));
+        weight[to_index(v)] += std::log(static_cast<double>(left_.domain(u).size()));
       }
     };
     std::vector<int> order;
-    std::vector<bool> gone(domains_.size(), false);
-    // Lists of nodes by weight, in halves of a power of e: nearly the least is good enough.
+    std::vector<bool> gone(to_index(network_.variables()), false);
+    // Lists of nodes by weight, in steps of half a power of e: nearly the least is good enough.
     std::vector<std::vector<int>> queue;
     const auto push = [&](int v) {
       weigh(v);
@@ -309,19 +349,17 @@ class Check {
 
   [[nodiscard]] Factor node_factor(int v) const {
     Factor factor{.scope = {v}, .entries = {}};
-    for (const int x : domains_[to_index(v)]) {
-      factor.entries.push_back(
-          {Sum{node_[to_index(v)][to_index(x)], weights_[to_index(v)][to_index(x)]}});
+    for (const int x : left_.domain(v)) {
+      factor.entries.push_back({Sum{left_.node_cost(v, x), left_.weights(v, x)}});
     }
     return factor;
   }
   [[nodiscard]] Factor edge_factor(std::size_t e) const {
     const CostEdge& edge = network_.edges()[e];
     Factor factor{.scope = {edge.first, edge.second}, .entries = {}};
-    for (const int x : domains_[to_index(edge.first)]) {
-      for (const int y : domains_[to_index(edge.second)]) {
-        const double left = cost(edge, x, y) - messages_[e].first[to_index(x)] -
-                            messages_[e].second[to_index(y)] - low_[e];
+    for (const int x : left_.domain(edge.first)) {
+      for (const int y : left_.domain(edge.second)) {
+        const double left = left_.edge_cost(e, x, y);
         factor.entries.emplace_back();
         if (left <= limit_) factor.entries.back().push_back({left, {}});
       }
@@ -341,12 +379,12 @@ class Check {
     }
     return out;
   }
-  // Compares by true cost: what is charged for weights is no cost.
+  // Items are compared by cost without charges.
   void add(Sums& sums, const Sum& sum) const {
     const auto price = [&](const Sum& s) {
       double paid = s.cost;
-      for (std::size_t b = 0; b < multipliers_.size(); ++b) {
-        paid -= multipliers_[b] * static_cast<double>(s.weights[b]);
+      for (std::size_t b = 0; b < left_.multipliers().size(); ++b) {
+        paid -= left_.multipliers()[b] * static_cast<double>(s.weights[b]);
       }
       return paid;
     };
@@ -368,20 +406,20 @@ class Check {
       }
     }
     std::size_t size = 1;
-    for (const int u : out.scope) size *= domains_[to_index(u)].size();
+    for (const int u : out.scope) size *= left_.domain(u).size();
     out.entries.resize(size);
-    std::vector<std::size_t> place(out.scope.size(), 0);
+    std::vector<std::size_t> digits(out.scope.size(), 0);
     for (Sums& entry : out.entries) {
-      for (std::size_t x = 0; x < domains_[to_index(v)].size(); ++x) {
+      for (std::size_t x = 0; x < left_.domain(v).size(); ++x) {
         Sums sums = {Sum{}};
         for (const Factor& factor : factors) {
           std::size_t index = 0;
           for (const int u : factor.scope) {
             const std::size_t own =
                 u == v ? x
-                       : place[to_index(static_cast<int>(std::ranges::find(out.scope, u) -
-                                                         out.scope.begin()))];
-            index = index * domains_[to_index(u)].size() + own;
+                       : digits[to_index(static_cast<int>(std::ranges::find(out.scope, u) -
+                                                          out.scope.begin()))];
+            index = index * left_.domain(u).size() + own;
           }
           sums = combined(sums, factor.entries[index]);
           if (sums.empty()) break;
@@ -389,46 +427,37 @@ class Check {
         for (const Sum& sum : sums) add(entry, sum);
       }
       for (std::size_t d = out.scope.size(); d-- > 0;) {
-        if (++place[d] < domains_[to_index(out.scope[d])].size()) break;
-        place[d] = 0;
+        if (++digits[d] < left_.domain(out.scope[d]).size()) break;
+        digits[d] = 0;
       }
     }
     return out;
   }
 
+  const Remainder& left_;
   const CostNetwork& network_;
-  std::span<const double> multipliers_;
-  std::vector<std::vector<int>> domains_;
-  std::vector<std::vector<double>> extra_;  // what the multipliers charge
-  std::vector<std::vector<std::array<std::int64_t, BudgetAlgebra::kMost>>> weights_;
-  std::vector<Messages> messages_;
-  double bound_ = 0.0;
-  std::vector<std::vector<double>> node_;
-  std::vector<std::vector<double>> excess_;
-  std::vector<double> low_;
-  std::vector<Messages> own_;
-  Sum room_;
-  double limit_ = kForbidden;
+  double limit_;  // above the bound
+  Sum room_;      // the most that the weights may sum to
 };
 
 }  // namespace
 
 double proven_bound(const CostNetwork& network, std::span<const Restriction> restrictions,
                     const BoundProof& proof, std::span<const double> multipliers) {
-  Check check(network, restrictions, multipliers);
-  if (check.is_empty()) return kForbidden;
+  Remainder left(network, restrictions, multipliers);
+  if (left.is_empty()) return kForbidden;
   double charged = 0.0;
   for (std::size_t b = 0; b < multipliers.size(); ++b) {
     charged += multipliers[b] * static_cast<double>(network.budgets()[b].limit);
   }
-  // In costs with charges: everything dropped is above the threshold.
+  // The threshold includes charges, and everything that is dropped costs more than it.
   for (const BoundProof::Stage& stage : proof.stages) {
-    check.apply(stage, proof.threshold);
-    if (check.is_empty()) return network.constant() + proof.threshold - charged;
+    left.apply(stage, proof.threshold);
+    if (left.is_empty()) return network.constant() + proof.threshold - charged;
   }
   if (proof.stages.empty()) return network.constant();
-  const double left = check.eliminate(proof.threshold);
-  return network.constant() + std::min(left, proof.threshold - charged);
+  const double least = Elimination(left, proof.threshold).run();
+  return network.constant() + std::min(least, proof.threshold - charged);
 }
 
 }  // namespace shardlab

@@ -1,4 +1,3 @@
-// The format, key by key.
 #include "strategies/solvers/cfn.h"
 
 #include <algorithm>
@@ -17,7 +16,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr int kDigits = 6;  // of written costs; the gap between doubles near 1e9 is 1e-7
+constexpr int kDigits = 6;  // after the point of written costs; doubles near 1e9 are 1e-7 apart
 
 bool is_number(std::string_view word) {
   double value = 0.0;
@@ -25,7 +24,7 @@ bool is_number(std::string_view word) {
   return std::from_chars(word.data(), end, value).ptr == end && std::isfinite(value);
 }
 
-// A function over at most two variables, before it is known what counts as forbidden.
+// A function over at most two variables, before it is known which of its costs count as forbidden.
 struct Function {
   std::vector<int> scope;
   std::vector<double> costs;
@@ -46,7 +45,7 @@ class Reader {
     if (!functions.is_object()) {
       reader_.place("functions").fail(describe_json(functions) + "; valid: an object");
     }
-    // Those that share another's costs come last.
+    // Functions that share the costs of another one are read last.
     for (const bool sharing : {false, true}) {
       for (const auto& [name, function] : functions.items()) {
         const bool shares =
@@ -107,7 +106,7 @@ class Reader {
   static bool unique(const std::vector<std::string>& names) {
     return std::find(names.begin(), names.end() - 1, names.back()) == names.end() - 1;
   }
-  // Equal lists of values are one domain.
+  // Variables with equal lists of values share one domain.
   int domain(const std::vector<std::string>& names) {
     const auto [known, is_new] = domains_.try_emplace(names, 0);
     if (is_new) known->second = problem_.network.add_domain(names);
@@ -209,7 +208,8 @@ class Reader {
     return known;
   }
 
-  // A cost is forbidden when the limit is passed even if all other functions cost their least.
+  // A cost is forbidden when the limit would be passed even if all other functions cost their
+  // least.
   void add_functions() {
     double least = 0.0;
     for (const Function& function : functions_) least += function.least;
@@ -242,7 +242,7 @@ class Reader {
     }
   }
 
-  static constexpr double kMostGiven = 1e300;  // larger than any cost: forbidden
+  static constexpr double kMostGiven = 1e300;  // costs above kMaxCost, up to this, are forbidden
 
   ObjectReader reader_;
   CfnProblem problem_;
@@ -288,7 +288,7 @@ std::string write_cfn(const CostNetwork& network, const std::string& name) {
   if (!network.budgets().empty()) {
     throw InputError("a cost-function network in toulbar2's format has no budgets");
   }
-  // Above whatever an assignment can cost.
+  // A limit above whatever an allowed assignment can cost.
   double limit = 1.0 + std::abs(network.constant());
   const auto most = [](std::span<const double> costs) {
     double found = 0.0;
@@ -308,7 +308,8 @@ std::string write_cfn(const CostNetwork& network, const std::string& name) {
   const auto numbers = [&](std::span<const double> costs) {
     std::string out;
     for (const double cost : costs) {
-      // Negative costs elsewhere make up for less than the limit.
+      // Twice the limit stays forbidden, as negative costs elsewhere make up for less than the
+      // limit.
       out += (out.empty() ? "" : ",") + format_fixed(cost < kForbidden ? cost : 2 * limit, kDigits);
     }
     return out;

@@ -1,7 +1,8 @@
 // Irreducible sets of constraints in conflict.
 //
-// Where arc consistency empties a variable, the reasons of what went, and of what those rested on, are a small
-// set to begin with; else all constraints are. QuickXplain then finds which of them are needed, by halves.
+// Where arc consistency empties a variable, the reasons why its values were dropped, and the
+// reasons behind those, are a small set to begin with; elsewhere the set is all constraints.
+// QuickXplain then finds by halving which of them are needed.
 //
 // Source: Junker, "QuickXplain: preferred explanations and relaxations for over-constrained problems",
 // AAAI 2004.
@@ -56,7 +57,8 @@ class Conflicts {
   }
 
  private:
-  // Parts of `open` that, with `held`, can't hold together. Assumes that all of both can't.
+  // The parts of `open` that cannot hold together with `held`, none of which can be left out.
+  // Assumes that all parts of both cannot.
   Parts quick_explain(Parts held, const Parts& open, bool grew) {
     if (grew && !holds(held)) return {};
     if (open.size() == 1) return open;
@@ -72,10 +74,10 @@ class Conflicts {
     return of_left;
   }
 
-  // Is there an assignment that only has to heed these?
+  // Whether some assignment keeps to these parts, when nothing else counts.
   [[nodiscard]] bool holds(const Parts& parts) const {
     CostNetwork part;
-    std::map<int, int> numbers;  // variable -> in part
+    std::map<int, int> numbers;  // by variable: which one of `part` it is
     std::vector<Restriction> restrictions;
     for (const std::vector<std::string>& domain : network_.domains()) part.add_domain(domain);
     const auto number = [&](int v) {
@@ -121,7 +123,7 @@ class Conflicts {
         .feasible;
   }
 
-  // A budget that the lightest values exceed, and what keeps lighter ones away.
+  // A budget that even the lightest values exceed, and what keeps lighter values away.
   [[nodiscard]] Parts out_of_reach() const {
     const std::optional<int> budget = budget_out_of_reach(network_, restrictions_);
     if (!budget) return {};
@@ -140,14 +142,14 @@ class Conflicts {
     return parts;
   }
 
-  // Why a value went: by a variable's own costs, a restriction, or an edge.
+  // Why a value was dropped: by its variable's own costs, by a restriction, or by an edge.
   struct Reason {
     ConflictPart part;
     bool gone = false;
-    int order = 0;  // values that went earlier have lower numbers
+    int order = 0;  // values that were dropped earlier have lower numbers
   };
 
-  // The parts behind the first variable that arc consistency empties; none: it empties none.
+  // The parts behind the first variable that arc consistency empties; empty where it empties none.
   Parts wiped_out() {
     std::vector<std::vector<Reason>> values;
     int order = 0;

@@ -11,7 +11,7 @@
 namespace shardlab {
 namespace {
 
-constexpr int kIdBits = 21;  // of a set or a table in a memo key
+constexpr int kIdBits = 21;  // for the number of a set or a table in a memo key
 
 std::uint64_t memo_key(int table, int a, int b) {
   SHARDLAB_CHECK((table | a | b) >> kIdBits == 0, "ids ", table, " ", a, " ", b);
@@ -21,13 +21,13 @@ std::uint64_t memo_key(int table, int a, int b) {
 
 }  // namespace
 
-// Ascending sets of values, each kept once.
+// Ascending sets of values, each of them stored once.
 class ValueSets {
  public:
   int id(std::span<const int> values) {
     std::uint64_t hash = values.size();
     for (const int value : values) hash = hash * 0x100000001b3U + static_cast<std::uint64_t>(value);
-    for (;; ++hash) {  // another set of that hash: the next number
+    for (;; ++hash) {  // the hash may belong to another set: then try the next number
       int& known = ids_[hash];
       if (known < 0) {
         known = static_cast<int>(sets.size());
@@ -45,7 +45,7 @@ class ValueSets {
 
 namespace {
 
-// The values of one side of a table that have a partner on the other.
+// The values of one side of a table that the other side's values allow.
 void supported(const CostTable& table, bool rows, const std::vector<int>& own,
                const std::vector<int>& other, std::vector<int>& out) {
   out.clear();
@@ -63,7 +63,7 @@ void CutNetwork::make_consistent(const CostNetwork& network, ValueSets& sets) {
   const std::vector<CostEdge>& edges = network.edges();
   KeyIndex memo[2];  // by side
   std::vector<int> kept;
-  // Node -> the sweep in which it last changed; an edge is looked at again after either end did.
+  // By node: the step in which it last changed. An edge is looked at again after either end did.
   std::vector<int> changed(set_of_.size(), 0);
   std::vector<int> seen(edges.size(), -1);
   const auto revise = [&](const CostEdge& edge, int side) {
@@ -97,7 +97,8 @@ void CutNetwork::make_consistent(const CostNetwork& network, ValueSets& sets) {
           changed[to_index(side == 0 ? edge.first : edge.second)] = step;
           again = true;
         }
-        // Its own revisions leave it consistent but for the first side, which is revised last too.
+        // The edge is consistent now, except for its first side where the second one changed after
+        // it.
         if (changed[to_index(edge.second)] == step) {
           if (revise(edge, 0)) changed[to_index(edge.first)] = step;
           if (wiped_out_ >= 0) return;
@@ -212,7 +213,7 @@ CutNetwork::CutNetwork(const CostNetwork& network, std::span<const Restriction> 
 }
 
 CutNetwork::CutNetwork(const CutNetwork& whole, std::span<const std::vector<int>> kept) {
-  // Ids of sets of positions, which tell the new tables of one old table apart.
+  // Sets of positions have numbers of their own, which tell the new tables of one old table apart.
   ValueSets positions;
   ValueSets sets;
   std::vector<int> positions_of;
@@ -230,7 +231,7 @@ CutNetwork::CutNetwork(const CutNetwork& whole, std::span<const std::vector<int>
   }
   first_.push_back(costs_.size());
   sets_ = std::move(sets.sets);
-  KeyIndex tables;  // by where the old table begins
+  KeyIndex tables;  // by the offset where the old table begins
   KeyIndex ids;
   int count = 0;
   std::vector<CutTable> cuts;
@@ -275,8 +276,8 @@ CutNetwork::CutNetwork(const CutNetwork& whole, std::span<const int> nodes,
 double CutNetwork::cost(std::span<const int> positions, std::span<const double> extra) const {
   double sum = 0.0;
   for (int v = 0; v < nodes(); ++v) {
-    const std::size_t place = first(v) + to_index(positions[to_index(v)]);
-    sum += costs_[place] + (extra.empty() ? 0.0 : extra[place]);
+    const std::size_t offset = first(v) + to_index(positions[to_index(v)]);
+    sum += costs_[offset] + (extra.empty() ? 0.0 : extra[offset]);
   }
   for (const CutEdge& edge : edges_) {
     sum += pool_[edge.a_major + to_index(positions[to_index(edge.a)]) * to_index(edge.b_values) +

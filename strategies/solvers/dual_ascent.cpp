@@ -1,5 +1,5 @@
-// Sweeps of messages over shared tables. The inner loops run over consecutive doubles of a table and
-// of a message and carry no dependence, so that compilers turn them into vector code.
+// The inner loops run over consecutive doubles of a table and of a message and carry no dependence,
+// so that compilers turn them into vector code.
 #include "strategies/solvers/dual_ascent.h"
 
 #include <algorithm>
@@ -13,8 +13,9 @@ namespace {
 
 constexpr double lower(double a, double b) { return a < b ? a : b; }
 
-// Code for wider vectors is chosen where the processor has them: subtractions and minima give the same
-// bits at any width. Sanitizers start too late for that choice.
+// Code for wider vectors is chosen where the processor has them: subtractions and minima give the
+// same bits at any width. Under sanitizers it is left out, because they start too late for that
+// choice.
 #if defined(__x86_64__) && defined(__GLIBC__) && defined(__GNUC__) && !defined(__clang__) && \
     !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 #define SHARDLAB_WIDE_VECTORS __attribute__((target_clones("avx2", "default")))
@@ -22,7 +23,8 @@ constexpr double lower(double a, double b) { return a < b ? a : b; }
 #define SHARDLAB_WIDE_VECTORS
 #endif
 
-// out[x] = min over y of table[y][x] - message[y]. Four rows at a time spare most of out's traffic.
+// out[x] = min over y of table[y][x] - message[y]. Taking four rows at a time spares most of the
+// reads and writes of `out`.
 SHARDLAB_WIDE_VECTORS void least(const double* __restrict table, const double* __restrict message,
                                  int outer, int inner, double* __restrict out) {
   for (int x = 0; x < inner; ++x) out[x] = table[x] - message[0];
@@ -44,7 +46,8 @@ SHARDLAB_WIDE_VECTORS void least(const double* __restrict table, const double* _
   }
 }
 
-// Several minima side by side: one alone waits for each comparison.
+// Several minima are kept side by side: with one alone, each comparison would wait for the one
+// before.
 double least_of(const double* costs, std::size_t count) {
   constexpr std::size_t kLanes = 8;
   double low[kLanes];
@@ -57,7 +60,7 @@ double least_of(const double* costs, std::size_t count) {
   return *std::min_element(low, low + kLanes);
 }
 
-// Where the messages of an edge's a side, or b side, begin.
+// Where the messages to the a side of an edge, or to its b side, begin.
 std::size_t own_message(const CutEdge& edge, bool a_side) {
   return a_side ? edge.a_message : edge.b_message;
 }
@@ -103,7 +106,8 @@ double DualAscent::sweep(Decoding decoding) {
     const std::size_t count = cut_.values(v).size();
     double* theta = theta_.data();
     std::copy_n(costs_.data() + cut_.first(v), count, theta);
-    // Edges ahead hold what the sweep the other way collected, but for the very first.
+    // The messages of edges ahead are what the sweep the other way collected, except in the very
+    // first sweep.
     for (const int e : ahead) {
       if (fresh_) collect(edges[to_index(e)], !forwards_);
       const double* own = messages_.data() + own_message(edges[to_index(e)], forwards_);
@@ -170,11 +174,11 @@ Reparametrisation DualAscent::reparametrised() const {
     for (const bool to_b : {false, true}) {
       const int outer = to_b ? edge.a_values : edge.b_values;
       const int inner = to_b ? edge.b_values : edge.a_values;
-      const std::size_t place = to_b ? edge.b_message : edge.a_message;
-      double* own = out.own.data() + place;
+      const std::size_t offset = to_b ? edge.b_message : edge.a_message;
+      double* own = out.own.data() + offset;
       least(cut_.pool() + (to_b ? edge.a_major : edge.b_major),
             messages_.data() + (to_b ? edge.a_message : edge.b_message), outer, inner, own);
-      for (int x = 0; x < inner; ++x) own[x] -= messages_[place + to_index(x)];
+      for (int x = 0; x < inner; ++x) own[x] -= messages_[offset + to_index(x)];
       if (!to_b) low = least_of(own, to_index(inner));
       double* sum = out.excess.data() + cut_.first(to_b ? edge.b : edge.a);
       for (int x = 0; x < inner; ++x) {

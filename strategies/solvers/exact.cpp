@@ -1,4 +1,3 @@
-// Cuts the network, searches, breaks ties, prices and checks.
 #include "strategies/solvers/exact.h"
 
 #include <algorithm>
@@ -25,8 +24,8 @@ Assignment values_of(const CutNetwork& cut, const std::vector<int>& positions) {
   return out;
 }
 
-// How far apart a bound and an objective that agree may be: 1e-9 of the terms' sum on either side,
-// and what rounding leaves where the terms are nothing (1e-12 us is no time).
+// How far apart a bound and an objective may be and still agree: 1e-9 of the sum of the terms on
+// either side, plus what rounding leaves where the terms are nothing (1e-12 us is no time).
 double agreement(const CostNetwork& network, const Assignment& assignment) {
   double sum = std::abs(network.constant());
   for (int v = 0; v < network.variables(); ++v) {
@@ -39,7 +38,7 @@ double agreement(const CostNetwork& network, const Assignment& assignment) {
   return 2e-9 * sum + 1e-12;
 }
 
-// Ranks of texts, per value of the nodes that are left.
+// For each value of the nodes that are left, the rank of its text among the texts of its domain.
 std::vector<int> text_ranks(const CostNetwork& network, const CutNetwork& cut,
                             const BoundSearch& search) {
   std::vector<int> ranks;
@@ -73,7 +72,7 @@ std::vector<double> ExactSolver::start(const CutNetwork& cut) const {
   for (std::size_t e = 0; e < cut.edges().size(); ++e) {
     const CutEdge& to = cut.edges()[e];
     const bool in_order = network_.edges()[e].first == to.a;
-    const std::size_t first = places_[e];
+    const std::size_t first = message_offsets_[e];
     const std::size_t second = first + to_index(network_.values(network_.edges()[e].first));
     const std::span<const int> a = cut.values(to.a);
     const std::span<const int> b = cut.values(to.b);
@@ -91,7 +90,7 @@ void ExactSolver::keep(const CutNetwork& cut, const std::vector<double>& message
   if (messages_.empty()) {
     std::size_t next = 0;
     for (const CostEdge& edge : network_.edges()) {
-      places_.push_back(next);
+      message_offsets_.push_back(next);
       next += to_index(network_.values(edge.first)) + to_index(network_.values(edge.second));
     }
     messages_.assign(next, 0.0);
@@ -99,7 +98,7 @@ void ExactSolver::keep(const CutNetwork& cut, const std::vector<double>& message
   for (std::size_t e = 0; e < cut.edges().size(); ++e) {
     const CutEdge& from = cut.edges()[e];
     const bool in_order = network_.edges()[e].first == from.a;
-    const std::size_t first = places_[e];
+    const std::size_t first = message_offsets_[e];
     const std::size_t second = first + to_index(network_.values(network_.edges()[e].first));
     const std::span<const int> a = cut.values(from.a);
     const std::span<const int> b = cut.values(from.b);

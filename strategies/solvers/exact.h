@@ -5,12 +5,15 @@
 //   best.objective, best.lower_bound, best.assignment;
 //   solver.solve({.restrictions = {{.variable = 3, .allowed = {1}}}});   // a pin; starts from before
 //
-// Of several optima (within 1e-9 of the terms' sum) it is the one whose values' texts are
-// lexicographically lowest, in the order of the variables; with budgets, merely always the same one.
-// Does not depend on `jobs`. Throws LimitError where a network is too entangled.
+// Of several optima (within 1e-9 of the sum of the terms) the solver takes the one whose values'
+// texts are lexicographically lowest, in the order of the variables; with budgets it only takes the
+// same one every time. The result does not depend on `jobs`. Throws LimitError where a network is
+// too entangled.
 //
-// Whole programs are long and thin: their bounds are tight or nearly so, and what is left is small
-// (a LLaMA3-8B of 2 layers takes some 10 ms); of many equal layers a few tell what to start from. Grids and random networks of many values are not.
+// Whole programs are long and thin: their bounds are tight or nearly so, and what is left to go
+// through is small (a LLaMA3-8B of 2 layers takes some 10 ms). Of many equal layers, a few tell
+// where to start from. Networks shaped like grids, or random ones whose variables have many values,
+// are too large for this method.
 #pragma once
 
 #include <optional>
@@ -24,12 +27,12 @@ namespace shardlab {
 struct ExactOptions {
   std::vector<Restriction> restrictions = {};
   int jobs = 1;
-  bool margins = false;  // also count optima
-  std::size_t best = 1;  // this many different assignments, cheapest first
-  bool explain = true;   // find the conflict where there is no assignment
+  bool margins = false;  // also find margins, and count optima
+  std::size_t best = 1;  // how many different assignments to find, cheapest first
+  bool explain = true;   // where there is no assignment, find the conflict
 };
 
-// One of the constraints that can't hold together.
+// One of the constraints that cannot hold together.
 struct ConflictPart {
   enum class Kind : std::uint8_t { kVariable, kEdge, kRestriction, kBudget };
   Kind kind = Kind::kVariable;
@@ -40,16 +43,16 @@ struct ConflictPart {
 struct ExactSolution {
   bool feasible = false;
   Assignment assignment;
-  double objective = 0.0;              // from the original tables
-  double lower_bound = 0.0;            // as the check of the proof gives it, at most the objective
-  bool optimal = false;                // lower bound and objective agree to 1e-9 of the terms' sum
-  std::vector<RankedAssignment> best;  // the first is the assignment
-  // With margins. Optima beyond 1e308 are infinite.
+  double objective = 0.0;              // the assignment's cost, from the original tables
+  double lower_bound = 0.0;            // from the check of the proof; at most the objective
+  bool optimal = false;                // bound and objective agree to 1e-9 of the terms' sum
+  std::vector<RankedAssignment> best;  // cheapest first; the first is `assignment`
+  // How many optima there are, when margins were asked for; infinite beyond 1e308.
   std::optional<double> optima;
-  std::vector<double>
-      margins;  // variable -> how much dearer the best with another value is; infinite: none
-  std::vector<ConflictPart> conflict;  // irreducible: without any one of them the others hold
-  std::vector<double> multipliers;     // what a unit of each budget is worth
+  // By variable: how much dearer the best assignment with another value is; infinite when there is none.
+  std::vector<double> margins;
+  std::vector<ConflictPart> conflict;  // without any one of these, the others can hold
+  std::vector<double> multipliers;     // by budget: what one unit of it is worth
   int sweeps = 0;
 };
 
@@ -63,21 +66,22 @@ class ExactSolver {
  private:
   std::vector<double> start(const CutNetwork& cut) const;
   void keep(const CutNetwork& cut, const std::vector<double>& messages);
-  // The least cost, constant left out, from what earlier solves left behind.
+  // The least cost, without the constant, starting from what earlier solves left behind.
   [[nodiscard]] double minimum(const std::vector<Restriction>& restrictions) const;
   void solve_plain(const CutNetwork& cut, const ExactOptions& options, ExactSolution& solution);
 
   const CostNetwork& network_;
-  // By edge: a message per original value of its first end, then of its second.
+  // Messages that earlier solves left behind. For each edge: one for each original value of its
+  // first end, then of its second.
   std::vector<double> messages_;
-  std::vector<std::size_t> places_;
+  std::vector<std::size_t> message_offsets_;  // by edge
 };
 
-// Constraints that can't hold together, none of which can be left out. Assumes that the network has no assignment
-// within the restrictions and budgets.
+// Constraints that cannot hold together, none of which can be left out. Assumes that no assignment
+// keeps to the restrictions and budgets.
 [[nodiscard]] std::vector<ConflictPart> find_conflict(const CostNetwork& network,
                                                       const std::vector<Restriction>& restrictions);
-// `variable "x"`, `edge "x" - "y"`, ...
+// The constraint in words: "forbidden values of "x"", "budget "memory" of 100", ...
 [[nodiscard]] std::string describe(const ConflictPart& part, const CostNetwork& network,
                                    const std::vector<Restriction>& restrictions);
 

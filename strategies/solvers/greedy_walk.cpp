@@ -10,7 +10,8 @@
 namespace shardlab {
 namespace {
 
-// Edges by the end that the walk decides last; those between given variables are nobody's.
+// By variable: the edges whose last end to be decided it is. Edges between given variables belong
+// to none.
 std::vector<std::vector<int>> edges_by_decider(const CostNetwork& network,
                                                const Assignment& given) {
   std::vector<std::vector<int>> edges(to_index(network.variables()));
@@ -24,7 +25,7 @@ std::vector<std::vector<int>> edges_by_decider(const CostNetwork& network,
   return edges;
 }
 
-// What a value costs where it is chosen: its own, and to all that is decided.
+// What a value costs at its variable: its own cost, and that of the edges to what is decided.
 double local_cost(const CostNetwork& network, std::span<const int> edges, const Assignment& decided,
                   int variable, int value) {
   double cost = network.costs(variable)[to_index(value)];
@@ -37,10 +38,11 @@ double local_cost(const CostNetwork& network, std::span<const int> edges, const 
   return cost;
 }
 
-// Each optimum takes time in proportion to the network. Status: assumed; some 6 s.
+// Each optimum takes time in proportion to the number of variables: so many variables may be solved
+// in all. Status: assumed; some 6 s.
 constexpr int kNodesSolved = 200'000;
 
-// Optima of the network with the first variables of the walk fixed.
+// Optima of the network with the first variables of the walk fixed, each found once.
 class Completions {
  public:
   Completions(const CostNetwork& network, ExactSolver& solver, const Assignment& given,
@@ -48,7 +50,7 @@ class Completions {
       : network_(network), solver_(solver), given_(given), walk_(walk) {}
 
   [[nodiscard]] int found() const { return static_cast<int>(by_length_.size()); }
-  // With variables 0 to length - 1 fixed.
+  // The optimum with variables 0 to length - 1 fixed.
   const RankedAssignment& of(int length) {
     const auto [it, is_new] = by_length_.try_emplace(length);
     if (!is_new) return it->second;
@@ -74,12 +76,12 @@ class Completions {
   std::map<int, RankedAssignment> by_length_;
 };
 
-// Variables of the walk from `begin` to `end` - 1.
+// The variables of the walk from `begin` to `end` - 1.
 struct Interval {
   int begin = 0;
   int end = 0;
   double regret_us = 0.0;
-  // The most regretted first, of equal ones the earliest.
+  // The most regretted interval comes first; of equally regretted ones, the earliest.
   friend bool operator<(const Interval& a, const Interval& b) {
     return a.regret_us != b.regret_us ? a.regret_us < b.regret_us : a.begin > b.begin;
   }
@@ -111,7 +113,7 @@ GreedyRegret greedy_regret(const CostNetwork& network, ExactSolver& solver, cons
   const double total = completions.of(network.variables()).objective;
   GreedyRegret regret{.optimum_us = completions.of(0).objective, .choices = {}, .rest_us = 0.0};
   const int most = std::max(options.optima, kNodesSolved / std::max(1, network.variables()));
-  // Optima agree to 1e-9: what is less is nothing.
+  // Optima are only exact to 1e-9: a smaller regret than this counts as none.
   const double nothing = 1e-8 * total;
   std::priority_queue<Interval> open;
   open.push({0, network.variables(), total - regret.optimum_us});

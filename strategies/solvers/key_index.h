@@ -1,5 +1,5 @@
-// A hash table from 64-bit keys to small integers, for the memo tables of the solvers: open
-// addressing, no removal, a power of two of slots at most two thirds full.
+// A hash table from 64-bit keys to small integers, for the memo tables of the solvers. It uses open
+// addressing, removes nothing, and has a power of two of slots that are at most two thirds full.
 //
 //   KeyIndex memo;
 //   int& known = memo[key];   // -1 when the key is new; valid until the next call
@@ -16,7 +16,7 @@ class KeyIndex {
 
   int& operator[](std::uint64_t key) {
     if (3 * used_ >= 2 * slots_.size()) grow();
-    Slot& slot = find(key);
+    Slot& slot = slots_[position(key)];
     if (!slot.taken) {
       slot.taken = true;
       slot.key = key;
@@ -24,6 +24,9 @@ class KeyIndex {
     }
     return slot.value;
   }
+
+  // -1 when the key is not there; it is not added.
+  [[nodiscard]] int find(std::uint64_t key) const { return slots_[position(key)].value; }
 
   // The finaliser of splitmix64: every bit of the key moves every bit of the result.
   // Source: Steele, Lea, Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014.
@@ -39,17 +42,18 @@ class KeyIndex {
     int value = -1;
     bool taken = false;
   };
-  Slot& find(std::uint64_t key) {
+  // Of the slot that has the key, or that would take it.
+  [[nodiscard]] std::size_t position(std::uint64_t key) const {
     const std::size_t mask = slots_.size() - 1;
-    std::size_t at = static_cast<std::size_t>(mixed(key)) & mask;
-    while (slots_[at].taken && slots_[at].key != key) at = (at + 1) & mask;
-    return slots_[at];
+    std::size_t slot = static_cast<std::size_t>(mixed(key)) & mask;
+    while (slots_[slot].taken && slots_[slot].key != key) slot = (slot + 1) & mask;
+    return slot;
   }
   void grow() {
     std::vector<Slot> old(2 * slots_.size());
     old.swap(slots_);
     for (const Slot& slot : old) {
-      if (slot.taken) find(slot.key) = slot;
+      if (slot.taken) slots_[position(slot.key)] = slot;
     }
   }
 

@@ -1,6 +1,6 @@
-// Bucket elimination with a list of items in place of one cost: all that is worth knowing about the
-// solutions below a limit, not only the cheapest. Items join by adding up and lists are thinned by
-// the algebra:
+// Bucket elimination that keeps a list of items where the plain one keeps a single cost: everything
+// worth knowing about the solutions below a limit, not only the cheapest. Items are joined by
+// adding them up, and an algebra thins the lists:
 //
 //   CountAlgebra     how many solutions there are of each cost
 //   BudgetAlgebra    which sums of weights come at which cost, without what is both heavier and dearer
@@ -8,8 +8,8 @@
 //   ListElimination<CountAlgebra> counts(network, tree, limit, {});
 //   counts.items();   // of whole solutions, cheapest first
 //
-// Costs are at least zero (those of a Restricted network are). Work: the tree's, times the lengths of
-// the lists.
+// Costs have to be at least zero, as those of a Restricted network are. The work is that of the
+// tree, times the lengths of the lists.
 #pragma once
 
 #include <algorithm>
@@ -23,16 +23,17 @@
 
 namespace shardlab {
 
-// Counts beyond 2^53 are rounded; beyond 1e308 they are infinite.
+// How many solutions there are of each cost. Counts beyond 2^53 are rounded; beyond 1e308 they are
+// infinite.
 struct CountAlgebra {
   struct Item {
     double cost = 0.0;
     double count = 1.0;
   };
   double limit = 0.0;
-  double same = 0.0;  // costs this near are one cost
+  double same = 0.0;  // costs that are at most this far apart count as one
 
-  [[nodiscard]] Item value(std::size_t /*place*/, double cost) const { return {cost, 1.0}; }
+  [[nodiscard]] Item value(std::size_t /*offset*/, double cost) const { return {cost, 1.0}; }
   [[nodiscard]] Item join(const Item& a, const Item& b) const {
     return {a.cost + b.cost, a.count * b.count};
   }
@@ -52,38 +53,38 @@ struct CountAlgebra {
 };
 
 struct BudgetAlgebra {
-  static constexpr std::size_t kMost = 4;  // budgets
+  static constexpr std::size_t kMost = 4;  // the most budgets
   using Weights = std::array<std::int64_t, kMost>;
-  // Where an item comes from: a value, or two joined items.
+  // Where an item comes from: one value, or two joined items (indices into `origins`).
   struct Origin {
     bool is_value = false;
     int left = -1;
     int right = -1;
-    std::size_t place = 0;
+    std::size_t offset = 0;  // of the value in SmallNetwork::costs
   };
   struct Item {
     double cost = 0.0;
     Weights weights{};
-    int origin = -1;  // -1: of no value
+    int origin = -1;  // -1: no value contributes
   };
   double limit = 0.0;
   std::size_t budgets = 0;
   Weights room{};                // the most that each weight may sum up to
-  std::vector<Weights> weights;  // by place of a value in SmallNetwork::costs
+  std::vector<Weights> weights;  // by offset of a value in SmallNetwork::costs
   std::vector<Origin>* origins = nullptr;
 
   [[nodiscard]] int origin(const Origin& of) const {
     origins->push_back(of);
     return static_cast<int>(origins->size()) - 1;
   }
-  [[nodiscard]] Item value(std::size_t place, double cost) const {
-    return {cost, weights[place],
-            origin({.is_value = true, .left = -1, .right = -1, .place = place})};
+  [[nodiscard]] Item value(std::size_t offset, double cost) const {
+    return {cost, weights[offset],
+            origin({.is_value = true, .left = -1, .right = -1, .offset = offset})};
   }
   [[nodiscard]] Item join(const Item& a, const Item& b) const {
     Item out{a.cost + b.cost, a.weights, -1};
     if (is_kept(out))
-      out.origin = origin({.is_value = false, .left = a.origin, .right = b.origin, .place = 0});
+      out.origin = origin({.is_value = false, .left = a.origin, .right = b.origin, .offset = 0});
     for (std::size_t i = 0; i < kMost; ++i) out.weights[i] += b.weights[i];
     return out;
   }
@@ -96,8 +97,8 @@ struct BudgetAlgebra {
   [[nodiscard]] bool is_kept(const Item& item) const {
     return item.cost <= limit && fits(item.weights, room);
   }
-  // `own` is what the multipliers charge for the weights: items compare by what they cost themselves,
-  // which only differs in how much weight they have, so heavier and dearer is worse either way.
+  // Drops every item that is neither cheaper nor lighter than another one, compared by cost without
+  // charges.
   void thin(std::vector<Item>& items) const {
     std::ranges::stable_sort(items, [&](const Item& a, const Item& b) {
       const double left = true_cost(a);
@@ -106,7 +107,8 @@ struct BudgetAlgebra {
     });
     std::size_t end = 0;
     for (const Item& item : items) {
-      // With one budget the kept ones get lighter as they get dearer, so the last decides.
+      // With one budget the kept items get lighter as they get dearer, so comparing with the last
+      // is enough.
       const auto checked = budgets == 1 && end > 0 ? end - 1 : 0;
       const bool worse =
           std::any_of(items.begin() + static_cast<std::ptrdiff_t>(checked),
@@ -116,7 +118,7 @@ struct BudgetAlgebra {
     }
     items.resize(end);
   }
-  std::array<double, kMost> multipliers{};  // costs hold multiplier * weight
+  std::array<double, kMost> multipliers{};  // costs include multiplier * weight
   [[nodiscard]] double true_cost(const Item& item) const {
     double cost = item.cost;
     for (std::size_t i = 0; i < kMost; ++i) {
@@ -132,7 +134,8 @@ class ListElimination {
   using Item = typename Algebra::Item;
   using Items = std::vector<Item>;
 
-  // Keeps references. Throws LimitError: the lists hold more than `most` items.
+  // Keeps references to `network` and `tree`. Throws LimitError where the lists hold more than
+  // `most` items.
   ListElimination(const SmallNetwork& network, const BucketTree& tree, Algebra algebra,
                   std::size_t most)
       : network_(network), tree_(tree), algebra_(std::move(algebra)), most_(most) {
@@ -145,10 +148,10 @@ class ListElimination {
     }
   }
 
-  // Of whole solutions.
+  // The items of whole solutions.
   [[nodiscard]] const Items& items() const { return whole_; }
 
- protected:
+ private:
   [[nodiscard]] Items joined(const Items& a, const Items& b) const {
     Items out;
     out.reserve(a.size() * b.size());
@@ -162,19 +165,21 @@ class ListElimination {
     return out;
   }
 
-  // What a bucket's node costs at value x on its own and with its edges; the scope has its values.
+  // What a bucket's node costs at value x by itself and by its edges, where the nodes of its scope
+  // have their values.
   [[nodiscard]] Item own(const BucketTree::Bucket& bucket, int x) const {
-    const auto at = [](int i) { return static_cast<std::size_t>(i); };
-    const std::size_t place = network_.first[at(bucket.node)] + at(x);
-    double cost = network_.costs[place];
+    const std::size_t offset = network_.first[to_index(bucket.node)] + to_index(x);
+    double cost = network_.costs[offset];
     for (const int e : bucket.edges) {
-      const SmallNetwork::Edge& edge = network_.edges[at(e)];
+      const SmallNetwork::Edge& edge = network_.edges[to_index(e)];
       const bool is_a = edge.a == bucket.node;
-      const int other = values_[at(is_a ? edge.b : edge.a)];
-      cost += network_.tables[edge.table + at(is_a ? x : other) * at(network_.values(edge.b)) +
-                              at(is_a ? other : x)];
+      const int other = values_[to_index(is_a ? edge.b : edge.a)];
+      cost +=
+          network_
+              .tables[edge.table + to_index(is_a ? x : other) * to_index(network_.values(edge.b)) +
+                      to_index(is_a ? other : x)];
     }
-    return algebra_.value(place, cost);
+    return algebra_.value(offset, cost);
   }
   [[nodiscard]] const Items& child(int node) const {
     const auto bucket = static_cast<std::size_t>(tree_.bucket_of(node));

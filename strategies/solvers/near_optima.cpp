@@ -1,4 +1,4 @@
-// Tolerances grow in steps until they hold what is asked for.
+// Tolerances grow step by step until they hold what is asked for.
 #include "strategies/solvers/near_optima.h"
 
 #include <algorithm>
@@ -12,12 +12,13 @@
 namespace shardlab {
 namespace {
 
-// Joint costs of one elimination. Status: assumed; a quarter of a second.
+// Joint costs that one elimination may take. Status: assumed; a quarter of a second.
 constexpr double kMostWork = 3e7;
 constexpr std::size_t kMostItems = 20'000'000;
 constexpr int kSweeps = 16;
 
-// The least cost with one of these values: of one after the other where all are too much.
+// The least cost with one of these values. Where all of them at once are too much work, they are
+// tried one by one.
 double least_of(const NearOptima::Resolve& resolve, const Restriction& values) {
   try {
     return resolve(values);
@@ -40,7 +41,7 @@ NearOptima::NearOptima(const CostNetwork& network, const CutNetwork& cut, const 
   for (int i = 0; i < kSweeps; ++i) dual.sweep();
   costs_ = dual.reparametrised();
   for (const double excess : costs_.excess) all_ = std::max(all_, excess);
-  // A pair's bound is at most its two values' and its own cost: sums of two excesses and one edge.
+  // The bound of a pair of values is at most the sum of their excesses and the edge's own cost.
   for (std::size_t e = 0; e < cut.edges().size(); ++e) {
     const CutEdge& edge = cut.edges()[e];
     const std::size_t entries = to_index(edge.a_values) * to_index(edge.b_values);
@@ -70,7 +71,7 @@ double NearOptima::optima() const {
   const double tolerance = first_tolerance();
   const std::unique_ptr<Level> near = level(tolerance, BoundSearch::kMostWork);
   if (near == nullptr) throw LimitError("too many assignments are near the optimum to count them");
-  // Costs that rounding alone tells apart are one.
+  // Costs that differ by rounding alone count as one.
   const CountAlgebra algebra{.limit = tolerance - near->part.base(),
                              .same = 1e-5 * search_.tolerance()};
   const ListElimination<CountAlgebra> lists(near->part.network(), near->tree, algebra, kMostItems);
@@ -99,13 +100,13 @@ std::vector<double> NearOptima::margins(const Assignment& assignment, const Reso
         const int value = cut_.values(v)[to_index(near->part.kept()[to_index(v)][to_index(x)])];
         if (value == assignment[to_index(v)]) continue;
         const double above = near->part.base() + least[small.first[i] + to_index(x)];
-        if (above > tolerance) continue;  // others may be cheaper
+        if (above > tolerance) continue;  // what was left out may be cheaper
         margins[to_index(v)] =
             std::min(margins[to_index(v)], std::max(0.0, costs_.bound + above - minimum));
       }
     }
     std::erase_if(open, [&](int v) { return margins[to_index(v)] < kForbidden; });
-    if (tolerance >= all_) return margins;  // the rest has no other value
+    if (tolerance >= all_) return margins;  // the remaining nodes have no other value
   }
   parallel_for(
       open.size(), jobs, [] { return std::make_unique<int>(); },
@@ -157,7 +158,7 @@ std::vector<RankedAssignment> NearOptima::best(std::size_t count,
     return false;
   };
   std::ranges::stable_sort(found, {}, &RankedAssignment::objective);
-  // Runs of equal costs, by text.
+  // Runs of equal costs are put in the order of their texts.
   for (auto begin = found.begin(); begin != found.end();) {
     const auto end = std::find_if(begin, found.end(), [&](const RankedAssignment& ranked) {
       return ranked.objective > begin->objective + search_.tolerance();

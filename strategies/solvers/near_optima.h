@@ -4,9 +4,9 @@
 //   NearOptima near(network, cut, search);
 //   near.optima(); near.margins(assignment, resolve, jobs); near.best(5, {assignment, objective});
 //
-// Margins are exact min-marginals: from one elimination of all that is at most some tolerance dearer, as
-// wide as that stays small; the nodes whose next best value is dearer still are solved again
-// without their value, one by one.
+// Margins are exact min-marginals. They come from one elimination of everything that is at most
+// some tolerance dearer, with the tolerance as wide as that stays small; nodes whose next best
+// value is dearer still are solved again without their value, one by one.
 #pragma once
 
 #include <functional>
@@ -24,29 +24,32 @@ struct RankedAssignment {
 
 class NearOptima {
  public:
-  // The least cost, constant left out, when values are restricted further; called from several threads.
+  // The least cost, without the constant, when values are restricted further. Called from several
+  // threads.
   using Resolve = std::function<double(const Restriction&)>;
 
-  // Keeps references. Assumes that the search found a minimum of the cut network.
+  // Keeps references to all three. Assumes that the search found a minimum of the cut network.
   NearOptima(const CostNetwork& network, const CutNetwork& cut, const BoundSearch& search);
 
-  // Assignments within the tolerance of the minimum. Infinite: beyond 1e308.
+  // How many assignments are within the tolerance of the minimum; infinite beyond 1e308.
   [[nodiscard]] double optima() const;
-  // Infinite: no other value is possible.
+  // By variable: how much dearer the best assignment with another value is; infinite when no other
+  // value is possible.
   [[nodiscard]] std::vector<double> margins(const Assignment& assignment, const Resolve& resolve,
                                             int jobs) const;
-  // Cheapest first, equal ones by their texts; `first` is in front.
+  // The `count` best assignments, cheapest first and equal ones in the order of their texts, with
+  // `first` in front.
   [[nodiscard]] std::vector<RankedAssignment> best(std::size_t count,
                                                    const RankedAssignment& first) const;
 
  private:
-  // All that is at most `tolerance` above the bound, eliminated.
+  // Everything that is at most some tolerance above the bound, eliminated.
   struct Level {
     explicit Level(Restricted of) : part(std::move(of)), tree(part.network()) {}
     Restricted part;
     BucketTree tree;
   };
-  // None when that takes more work than `most_work`.
+  // Null when that takes more work than `most_work`.
   [[nodiscard]] std::unique_ptr<Level> level(double tolerance, double most_work) const;
   [[nodiscard]] double first_tolerance() const;
 

@@ -1,4 +1,4 @@
-// Building and pricing cost-function networks; every index and cost is checked where it comes in.
+// Every index and every cost is checked where it comes in.
 #include "strategies/solvers/network.h"
 
 #include <algorithm>
@@ -31,8 +31,8 @@ int CostNetwork::add_domain(std::vector<std::string> values) {
 }
 
 int CostNetwork::add_variable(std::string name, int domain, std::span<const double> costs) {
-  SHARDLAB_CHECK(domain >= 0 && index(domain) < domains_.size(), "domain ", domain);
-  const std::size_t count = domains_[index(domain)].size();
+  SHARDLAB_CHECK(domain >= 0 && to_index(domain) < domains_.size(), "domain ", domain);
+  const std::size_t count = domains_[to_index(domain)].size();
   if (!costs.empty() && costs.size() != count) {
     throw InputError("variable \"" + name + "\": " + std::to_string(costs.size()) + " costs for " +
                      std::to_string(count) + " values");
@@ -47,8 +47,8 @@ int CostNetwork::add_variable(std::string name, int domain, std::span<const doub
 }
 
 int CostNetwork::add_table(int rows, int columns, std::vector<double> costs) {
-  SHARDLAB_CHECK(rows > 0 && columns > 0 && costs.size() == index(rows) * index(columns), "table ",
-                 rows, "x", columns, " of ", costs.size());
+  SHARDLAB_CHECK(rows > 0 && columns > 0 && costs.size() == to_index(rows) * to_index(columns),
+                 "table ", rows, "x", columns, " of ", costs.size());
   for (const double cost : costs) check_cost(cost, "a table");
   tables_.push_back({rows, columns, std::move(costs)});
   return static_cast<int>(tables_.size()) - 1;
@@ -57,8 +57,8 @@ int CostNetwork::add_table(int rows, int columns, std::vector<double> costs) {
 void CostNetwork::add_edge(int first, int second, int table) {
   check_variable(first);
   check_variable(second);
-  SHARDLAB_CHECK(table >= 0 && index(table) < tables_.size(), "table ", table);
-  const CostTable& costs = tables_[index(table)];
+  SHARDLAB_CHECK(table >= 0 && to_index(table) < tables_.size(), "table ", table);
+  const CostTable& costs = tables_[to_index(table)];
   if (first == second) throw InputError("variable \"" + name(first) + "\": an edge to itself");
   if (costs.rows != values(first) || costs.columns != values(second)) {
     throw InputError("edge of \"" + name(first) + "\" and \"" + name(second) + "\": a table of " +
@@ -78,7 +78,7 @@ void CostNetwork::add_cost(int variable, int value, double cost) {
   check_variable(variable);
   SHARDLAB_CHECK(value >= 0 && value < values(variable), "value ", value, " of ", name(variable));
   check_cost(cost, name(variable));
-  costs_[first_cost_[index(variable)] + index(value)] += cost;
+  costs_[first_cost_[to_index(variable)] + to_index(value)] += cost;
 }
 
 void CostNetwork::add_budget(Budget budget) {
@@ -90,11 +90,11 @@ void CostNetwork::add_budget(Budget budget) {
     const std::string where =
         "budget \"" + budget.name + "\", variable \"" + name(weights.variable) + "\": ";
     if (!seen.insert(weights.variable).second) throw InputError(where + "it stands there twice");
-    if (weights.of_value.size() != index(values(weights.variable))) {
+    if (weights.of_value.size() != to_index(values(weights.variable))) {
       throw InputError(where + std::to_string(weights.of_value.size()) + " weights for " +
                        std::to_string(values(weights.variable)) + " values");
     }
-    constexpr std::int64_t kMaxWeight = std::int64_t{1} << 50;  // sums of thousands stay in range
+    constexpr std::int64_t kMaxWeight = std::int64_t{1} << 50;  // so that sums of thousands fit
     for (const std::int64_t weight : weights.of_value) {
       if (weight >= 0 && weight <= kMaxWeight) continue;
       throw InputError(where + "the weight " + std::to_string(weight) +
@@ -117,12 +117,12 @@ int CostNetwork::find_value(int variable, std::string_view value) const {
 }
 
 double CostNetwork::cost(const Assignment& assignment) const {
-  SHARDLAB_CHECK(assignment.size() == index(variables()), assignment.size(), " values");
+  SHARDLAB_CHECK(assignment.size() == to_index(variables()), assignment.size(), " values");
   double sum = constant_;
-  for (int v = 0; v < variables(); ++v) sum += costs(v)[index(assignment[index(v)])];
+  for (int v = 0; v < variables(); ++v) sum += costs(v)[to_index(assignment[to_index(v)])];
   for (const CostEdge& edge : edges_) {
-    sum += tables_[index(edge.table)].at(assignment[index(edge.first)],
-                                         assignment[index(edge.second)]);
+    sum += tables_[to_index(edge.table)].at(assignment[to_index(edge.first)],
+                                            assignment[to_index(edge.second)]);
   }
   return sum;
 }
@@ -130,7 +130,7 @@ double CostNetwork::cost(const Assignment& assignment) const {
 std::int64_t CostNetwork::weight(const Budget& budget, const Assignment& assignment) const {
   std::int64_t sum = 0;
   for (const Budget::Weights& weights : budget.weights) {
-    sum += weights.of_value[index(assignment[index(weights.variable)])];
+    sum += weights.of_value[to_index(assignment[to_index(weights.variable)])];
   }
   return sum;
 }

@@ -11,10 +11,11 @@
 //   network.cost(std::vector<int>{1, 1});                      // 1.5
 //
 // Domains and tables are shared by id: a program of 32 equal layers has 32 times the edges of one
-// layer and no more tables. Not for costs over three or more variables. An edge costs 16 bytes.
+// layer and no more tables. Each edge takes 12 bytes. Costs over three or more variables cannot be
+// expressed.
 //
-// Cost-function networks (weighted CSPs): Cooper, de Givry, Sanchez, Schiex, Zytnicki, Werner, "Soft
-// arc consistency revisited", Artificial Intelligence 174 (2010).
+// Source: Cooper, de Givry, Sanchez, Schiex, Zytnicki, Werner, "Soft arc consistency revisited",
+// Artificial Intelligence 174 (2010), where such networks are also called weighted CSPs.
 #pragma once
 
 #include <cstdint>
@@ -24,28 +25,29 @@
 #include <string_view>
 #include <vector>
 
+#include "costmodel/base/index.h"
+
 namespace shardlab {
 
 inline constexpr double kForbidden = std::numeric_limits<double>::infinity();
 
-// Row-major costs of the pairs of values of two variables.
+// The costs of all pairs of values of two variables, row-major.
 struct CostTable {
   int rows = 0;
   int columns = 0;
   std::vector<double> costs;
   [[nodiscard]] double at(int row, int column) const {
-    return costs[static_cast<std::size_t>(row) * static_cast<std::size_t>(columns) +
-                 static_cast<std::size_t>(column)];
+    return costs[to_index(row) * to_index(columns) + to_index(column)];
   }
 };
 
 struct CostEdge {
-  int first = 0;  // its values are the table's rows
+  int first = 0;  // the variable whose values are the table's rows
   int second = 0;
   int table = 0;
 };
 
-// Integer weights of values, and the most that their sum over all variables may be.
+// Integer weights of values, and the most that the weights of an assignment's values may sum to.
 struct Budget {
   struct Weights {
     int variable = 0;
@@ -56,61 +58,60 @@ struct Budget {
   std::vector<Weights> weights;  // variables that are absent weigh nothing
 };
 
-// The value (an index) that each variable takes.
+// The index of the value that each variable takes.
 using Assignment = std::vector<int>;
 
 class CostNetwork {
  public:
-  // The most values a variable may have, and the largest cost that is not forbidden: sums of ten
-  // million of them stay exact enough to compare.
+  // The most values that a variable may have, and the largest cost that is not forbidden: sums of
+  // ten million such costs stay exact enough to be compared.
   static constexpr int kMaxValues = 1 << 16;
   static constexpr double kMaxCost = 1e15;
 
-  // All throw InputError, with the name of what is wrong.
+  // All of these throw InputError, which names what is wrong.
   int add_domain(std::vector<std::string> values);
-  // `costs` holds one cost per value; empty: all zero. Names are unique.
+  // `costs` holds one cost for each value; when it is empty, all are zero. Names are unique.
   int add_variable(std::string name, int domain, std::span<const double> costs = {});
   int add_table(int rows, int columns, std::vector<double> costs);
   void add_edge(int first, int second, int table);
   void add_constant(double cost);
   void add_budget(Budget budget);
-  // Adds to the cost of one value; infinity forbids it.
+  // Adds to the cost of one value; adding infinity forbids it.
   void add_cost(int variable, int value, double cost);
 
   [[nodiscard]] int variables() const { return static_cast<int>(domain_of_.size()); }
   [[nodiscard]] int values(int variable) const {
     return static_cast<int>(domain_names(variable).size());
   }
-  [[nodiscard]] const std::string& name(int variable) const { return names_[index(variable)]; }
-  [[nodiscard]] int domain(int variable) const { return domain_of_[index(variable)]; }
+  [[nodiscard]] const std::string& name(int variable) const { return names_[to_index(variable)]; }
+  [[nodiscard]] int domain(int variable) const { return domain_of_[to_index(variable)]; }
   [[nodiscard]] const std::vector<std::string>& domain_names(int variable) const {
-    return domains_[index(domain(variable))];
+    return domains_[to_index(domain(variable))];
   }
   [[nodiscard]] const std::string& value_name(int variable, int value) const {
-    return domain_names(variable)[index(value)];
+    return domain_names(variable)[to_index(value)];
   }
   [[nodiscard]] const std::vector<std::vector<std::string>>& domains() const { return domains_; }
   [[nodiscard]] std::span<const double> costs(int variable) const {
-    return {costs_.data() + first_cost_[index(variable)], index(values(variable))};
+    return {costs_.data() + first_cost_[to_index(variable)], to_index(values(variable))};
   }
   [[nodiscard]] const std::vector<CostTable>& tables() const { return tables_; }
   [[nodiscard]] const std::vector<CostEdge>& edges() const { return edges_; }
   [[nodiscard]] double constant() const { return constant_; }
   [[nodiscard]] const std::vector<Budget>& budgets() const { return budgets_; }
 
-  // -1 when there is none. Linear in the number of variables.
+  // The index of the variable of this name, or -1 when there is none. Looks at every variable.
   [[nodiscard]] int find(std::string_view variable) const;
   [[nodiscard]] int find_value(int variable, std::string_view value) const;
 
-  // What an assignment costs, from the tables as they were given; infinite when it is forbidden.
+  // What an assignment costs by the tables as they were given; infinite when it is forbidden.
   // Budgets are not looked at.
   [[nodiscard]] double cost(const Assignment& assignment) const;
   [[nodiscard]] std::int64_t weight(const Budget& budget, const Assignment& assignment) const;
-  // Also within every budget.
+  // Whether an assignment is allowed and also keeps to every budget.
   [[nodiscard]] bool is_feasible(const Assignment& assignment) const;
 
  private:
-  static std::size_t index(int i) { return static_cast<std::size_t>(i); }
   void check_variable(int variable) const;
   void check_cost(double cost, std::string_view where) const;
 

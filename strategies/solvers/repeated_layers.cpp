@@ -1,4 +1,5 @@
-// Colours, the layers they show, the network without most of them, and its messages in all of them.
+// Finds colours and the layers that they show, sweeps the network without most of its layers, and
+// copies its messages to all of them.
 #include "strategies/solvers/repeated_layers.h"
 
 #include <algorithm>
@@ -16,18 +17,20 @@
 namespace shardlab {
 namespace {
 
-// Steps that a colour sees. Status: assumed; a few tell the ops of a layer apart.
+// How many steps around a node its colour depends on. Status: assumed; a few tell the ops of a
+// layer apart.
 constexpr int kRounds = 8;
-// Layers that stay. Status: measured on LLaMA3-8B, 32 layers: 3, 4 and 6 leave the same bound, and each costs
-// its part of the sweeps.
+// How many layers stay. Status: measured on LLaMA3-8B with 32 layers: 3, 4 and 6 leave the same
+// bound, and each layer adds to the time of a sweep.
 constexpr int kLayersKept = 4;
-// Fewer layers than this are not worth the trouble. Status: assumed; twice those that stay.
+// With fewer layers than this it is not worth the trouble. Status: assumed; twice as many as stay.
 constexpr int kLeastLayers = 8;
-// Sweeps of the small network, at most, and between two looks at its bound. Status: assumed; LLaMA3-8B takes 16
-// (einsum), 112 (native) and 144 (einsum on 2x8x8).
+// The most sweeps of the small network, and how many of them are made between two looks at its
+// bound. Status: assumed; LLaMA3-8B takes 16 (einsum), 112 (native) and 144 (einsum on 2x8x8).
 constexpr int kMostSweeps = 512;
 constexpr int kSweepsPerLook = 8;
-// A bound that rises by less than this part is tight enough. Status: assumed; the whole network's sweeps go on.
+// A bound that rises by a smaller share than this is tight enough. Status: assumed; the sweeps of
+// the whole network go on from there.
 constexpr double kTight = 1e-6;
 
 std::uint64_t mix(std::uint64_t seed, std::uint64_t value) {
@@ -67,11 +70,11 @@ std::vector<std::uint64_t> colours(const CutNetwork& cut) {
   return colour;
 }
 
-// A class of counterparts, in order; a class of k nodes a layer is k of them.
+// A class of counterparts in order. A class with k nodes in each layer becomes k columns.
 struct Column {
   std::vector<int> nodes;
-  bool placed = false;
-  int sign = 1;  // layer of nodes[i]: shift + sign * i
+  bool aligned = false;
+  int sign = 1;  // nodes[i] is in layer shift + sign * i
   int shift = 0;
 
   [[nodiscard]] int layer(int rank) const { return shift + sign * rank; }
@@ -95,7 +98,7 @@ std::vector<Column> columns(const CutNetwork& cut) {
     }
     classes[to_index(id)].push_back(v);
   }
-  // How many layers there are: what most nodes' classes count.
+  // The number of layers is the class size that the most nodes have.
   std::vector<std::size_t> nodes_by_count;
   for (const std::vector<int>& nodes : classes) {
     if (nodes.size() < to_index(kLeastLayers)) continue;
@@ -122,15 +125,16 @@ std::vector<Column> columns(const CutNetwork& cut) {
 struct Link {
   int from = 0;
   int to = 0;
-  std::size_t table = 0;  // edges of one table are of one layer, or all lead to the next
+  std::size_t table = 0;  // the links of one table all span equally many layers
   int from_rank = 0;
   int to_rank = 0;
 
   [[nodiscard]] auto group() const { return std::tuple(from, to, table); }
 };
 
-// Gives a column the layers that keep all its links to a placed one equally long; false if none do.
-bool place(Column& column, const Column& known, std::span<const Link> links) {
+// Gives a column the layers under which all its links to an aligned column span equally many;
+// returns false when there are none.
+bool align(Column& column, const Column& known, std::span<const Link> links) {
   for (const int sign : {1, -1}) {
     const auto shift = [&](const Link& link) {
       return known.layer(link.from_rank) - sign * link.to_rank;
@@ -138,7 +142,7 @@ bool place(Column& column, const Column& known, std::span<const Link> links) {
     const int first = shift(links.front());
     if (!std::ranges::all_of(links, [&](const Link& link) { return shift(link) == first; }))
       continue;
-    column.placed = true;
+    column.aligned = true;
     column.sign = sign;
     column.shift = first;
     return true;
@@ -146,7 +150,7 @@ bool place(Column& column, const Column& known, std::span<const Link> links) {
   return false;
 }
 
-void place_columns(const CutNetwork& cut, std::vector<Column>& columns) {
+void align_columns(const CutNetwork& cut, std::vector<Column>& columns) {
   std::vector<int> column_of(to_index(cut.nodes()), -1);
   std::vector<int> rank_of(to_index(cut.nodes()), 0);
   for (std::size_t c = 0; c < columns.size(); ++c) {
@@ -168,7 +172,7 @@ void place_columns(const CutNetwork& cut, std::vector<Column>& columns) {
   std::vector<std::size_t> begin(columns.size() + 1, links.size());
   for (std::size_t i = links.size(); i-- > 0;) begin[to_index(links[i].from)] = i;
   for (std::size_t c = columns.size(); c-- > 0;) begin[c] = std::min(begin[c], begin[c + 1]);
-  columns.front().placed = true;
+  columns.front().aligned = true;
   std::vector<int> queue = {0};
   for (std::size_t done = 0; done < queue.size(); ++done) {
     const int from = queue[done];
@@ -176,7 +180,7 @@ void place_columns(const CutNetwork& cut, std::vector<Column>& columns) {
       std::size_t end = i;
       while (end < begin[to_index(from) + 1] && links[end].group() == links[i].group()) ++end;
       Column& to = columns[to_index(links[i].to)];
-      if (!to.placed && place(to, columns[to_index(from)], {links.data() + i, end - i})) {
+      if (!to.aligned && align(to, columns[to_index(from)], {links.data() + i, end - i})) {
         queue.push_back(links[i].to);
       }
       i = end;
@@ -188,60 +192,61 @@ void place_columns(const CutNetwork& cut, std::vector<Column>& columns) {
 
 class FewLayers {
  public:
-  FewLayers(const CutNetwork& whole, const LayerPlaces& places);
+  FewLayers(const CutNetwork& whole, const RepeatedLayers& repeated);
   [[nodiscard]] std::vector<double> messages() const;
 
  private:
-  // The counterpart of a node `by` layers further on; kNone: there is none.
+  // The counterpart of a node in the layer `by` further on; kNone when there is none.
   [[nodiscard]] int moved(int node, int by) const {
-    const int layer = places_.layer[to_index(node)] + by;
-    if (layer < 0 || layer >= places_.layers) return LayerPlaces::kNone;
-    return node_at_[to_index(places_.key[to_index(node)]) * to_index(places_.layers) +
+    const int layer = repeated_.layer[to_index(node)] + by;
+    if (layer < 0 || layer >= repeated_.layers) return RepeatedLayers::kNone;
+    return node_at_[to_index(repeated_.key[to_index(node)]) * to_index(repeated_.layers) +
                     to_index(layer)];
   }
   [[nodiscard]] bool is_inside(int node) const {
-    return places_.layer[to_index(node)] != LayerPlaces::kNone;
+    return repeated_.layer[to_index(node)] != RepeatedLayers::kNone;
   }
   [[nodiscard]] bool is_left_out(int node) const {
-    return is_inside(node) && places_.layer[to_index(node)] >= cut_at_ &&
-           places_.layer[to_index(node)] < cut_at_ + left_out_;
+    return is_inside(node) && repeated_.layer[to_index(node)] >= cut_at_ &&
+           repeated_.layer[to_index(node)] < cut_at_ + left_out_;
   }
   static std::uint64_t pair_key(int a, int b) {
     return (static_cast<std::uint64_t>(a) << 32U) | static_cast<std::uint64_t>(b);
   }
-  // The kept edge that tells what an edge's messages are; kNone: none does.
+  // The kept edge from which an edge takes its messages; kNone when there is none.
   [[nodiscard]] int counterpart(const CutEdge& edge) const;
 
   const CutNetwork& whole_;
-  const LayerPlaces& places_;
+  const RepeatedLayers& repeated_;
   int cut_at_ = 0;    // the first layer that is left out
-  int left_out_ = 0;  // how many are
+  int left_out_ = 0;  // how many layers are left out
   std::vector<int> node_at_;
-  // An edge of the whole that stays; one that ended in a layer left out ends behind it.
+  // An edge of the whole network that stays. If one end was in a layer that is left out, it now
+  // ends behind the gap.
   struct Source {
     int edge = 0;
-    bool turned = false;  // its ends are in the other order
+    bool turned = false;  // its ends are in the other order now
   };
   std::vector<Source> sources_;
-  mutable KeyIndex edge_of_;  // by both ends before
+  KeyIndex edge_of_;  // index in sources_, by both ends of the edge in the whole
   std::optional<CutNetwork> small_;
 };
 
-FewLayers::FewLayers(const CutNetwork& whole, const LayerPlaces& places)
+FewLayers::FewLayers(const CutNetwork& whole, const RepeatedLayers& repeated)
     : whole_(whole),
-      places_(places),
+      repeated_(repeated),
       cut_at_(kLayersKept / 2),
-      left_out_(places.layers - kLayersKept),
-      node_at_(to_index(places.keys) * to_index(places.layers), LayerPlaces::kNone) {
+      left_out_(repeated.layers - kLayersKept),
+      node_at_(to_index(repeated.keys) * to_index(repeated.layers), RepeatedLayers::kNone) {
   std::vector<int> kept;
-  std::vector<int> place(to_index(whole.nodes()), LayerPlaces::kNone);
+  std::vector<int> number_in_small(to_index(whole.nodes()), RepeatedLayers::kNone);
   for (int v = 0; v < whole.nodes(); ++v) {
     if (is_inside(v)) {
-      node_at_[to_index(places.key[to_index(v)]) * to_index(places.layers) +
-               to_index(places.layer[to_index(v)])] = v;
+      node_at_[to_index(repeated.key[to_index(v)]) * to_index(repeated.layers) +
+               to_index(repeated.layer[to_index(v)])] = v;
     }
     if (is_left_out(v)) continue;
-    place[to_index(v)] = static_cast<int>(kept.size());
+    number_in_small[to_index(v)] = static_cast<int>(kept.size());
     kept.push_back(v);
   }
   std::vector<CutEdge> edges;
@@ -251,13 +256,13 @@ FewLayers::FewLayers(const CutNetwork& whole, const LayerPlaces& places)
     if (skips) {
       int& outer = is_left_out(edge.a) ? edge.a : edge.b;
       const int inner = is_left_out(edge.a) ? edge.b : edge.a;
-      if (!is_inside(inner) || places.layer[to_index(inner)] >= cut_at_) continue;
+      if (!is_inside(inner) || repeated.layer[to_index(inner)] >= cut_at_) continue;
       outer = moved(outer, left_out_);
-      if (outer == LayerPlaces::kNone || is_left_out(outer)) continue;
+      if (outer == RepeatedLayers::kNone || is_left_out(outer)) continue;
     }
     edge_of_[pair_key(whole.edges()[e].a, whole.edges()[e].b)] = static_cast<int>(sources_.size());
-    edge.a = place[to_index(edge.a)];
-    edge.b = place[to_index(edge.b)];
+    edge.a = number_in_small[to_index(edge.a)];
+    edge.b = number_in_small[to_index(edge.b)];
     edges.push_back(edge);
     sources_.push_back({.edge = static_cast<int>(e), .turned = edge.b < edge.a});
   }
@@ -265,16 +270,16 @@ FewLayers::FewLayers(const CutNetwork& whole, const LayerPlaces& places)
 }
 
 int FewLayers::counterpart(const CutEdge& edge) const {
-  if (const int same = edge_of_[pair_key(edge.a, edge.b)]; same >= 0) return same;
-  int lowest = places_.layers;
+  if (const int same = edge_of_.find(pair_key(edge.a, edge.b)); same >= 0) return same;
+  int lowest = repeated_.layers;
   for (const int end : {edge.a, edge.b}) {
-    if (is_inside(end)) lowest = std::min(lowest, places_.layer[to_index(end)]);
+    if (is_inside(end)) lowest = std::min(lowest, repeated_.layer[to_index(end)]);
   }
   const int by = cut_at_ - 1 - lowest;
   const int a = is_inside(edge.a) ? moved(edge.a, by) : edge.a;
   const int b = is_inside(edge.b) ? moved(edge.b, by) : edge.b;
-  if (a == LayerPlaces::kNone || b == LayerPlaces::kNone) return LayerPlaces::kNone;
-  return edge_of_[pair_key(a, b)];
+  if (a == RepeatedLayers::kNone || b == RepeatedLayers::kNone) return RepeatedLayers::kNone;
+  return edge_of_.find(pair_key(a, b));
 }
 
 std::vector<double> FewLayers::messages() const {
@@ -288,11 +293,11 @@ std::vector<double> FewLayers::messages() const {
   std::vector<double> out(whole_.messages(), 0.0);
   for (const CutEdge& to : whole_.edges()) {
     const int e = counterpart(to);
-    if (e == LayerPlaces::kNone) continue;
+    if (e == RepeatedLayers::kNone) continue;
     const CutEdge& from = small_->edges()[to_index(e)];
     const auto [source, turned] = sources_[to_index(e)];
     if (whole_.edges()[to_index(source)].a_major != to.a_major)
-      continue;  // another table, or other values
+      continue;  // its table or its values differ
     const double* messages = dual.messages().data();
     std::copy_n(messages + (turned ? from.b_message : from.a_message), to.a_values,
                 out.data() + to.a_message);
@@ -304,39 +309,39 @@ std::vector<double> FewLayers::messages() const {
 
 }  // namespace
 
-LayerPlaces find_layers(const CutNetwork& cut) {
-  LayerPlaces places;
-  places.layer.assign(to_index(cut.nodes()), LayerPlaces::kNone);
-  places.key.assign(to_index(cut.nodes()), LayerPlaces::kNone);
+RepeatedLayers find_repeated_layers(const CutNetwork& cut) {
+  RepeatedLayers repeated;
+  repeated.layer.assign(to_index(cut.nodes()), RepeatedLayers::kNone);
+  repeated.key.assign(to_index(cut.nodes()), RepeatedLayers::kNone);
   std::vector<Column> found = columns(cut);
-  if (found.empty()) return places;
-  place_columns(cut, found);
-  std::erase_if(found, [](const Column& column) { return !column.placed; });
-  // Layers that every column has.
+  if (found.empty()) return repeated;
+  align_columns(cut, found);
+  std::erase_if(found, [](const Column& column) { return !column.aligned; });
+  // The layers that every column has.
   int first = found.front().lowest();
   int last = found.front().highest();
   for (const Column& column : found) {
     first = std::max(first, column.lowest());
     last = std::min(last, column.highest());
   }
-  if (last - first + 1 < kLeastLayers) return places;
-  places.layers = last - first + 1;
-  places.keys = static_cast<int>(found.size());
+  if (last - first + 1 < kLeastLayers) return repeated;
+  repeated.layers = last - first + 1;
+  repeated.keys = static_cast<int>(found.size());
   for (std::size_t c = 0; c < found.size(); ++c) {
     for (std::size_t i = 0; i < found[c].nodes.size(); ++i) {
       const int layer = found[c].layer(static_cast<int>(i)) - first;
-      if (layer < 0 || layer >= places.layers) continue;
-      places.layer[to_index(found[c].nodes[i])] = layer;
-      places.key[to_index(found[c].nodes[i])] = static_cast<int>(c);
+      if (layer < 0 || layer >= repeated.layers) continue;
+      repeated.layer[to_index(found[c].nodes[i])] = layer;
+      repeated.key[to_index(found[c].nodes[i])] = static_cast<int>(c);
     }
   }
-  return places;
+  return repeated;
 }
 
 std::vector<double> repeated_layer_messages(const CutNetwork& cut) {
-  const LayerPlaces places = find_layers(cut);
-  if (places.layers == 0) return {};
-  return FewLayers(cut, places).messages();
+  const RepeatedLayers repeated = find_repeated_layers(cut);
+  if (repeated.layers == 0) return {};
+  return FewLayers(cut, repeated).messages();
 }
 
 }  // namespace shardlab

@@ -1,4 +1,5 @@
-// Values by their excess, pairs by both excesses and their own cost, repeated until nothing goes.
+// Values are dropped by their excess, pairs by both excesses and their own cost; this is repeated
+// until nothing more is dropped.
 #include "strategies/solvers/restricted.h"
 
 #include <algorithm>
@@ -8,7 +9,7 @@
 namespace shardlab {
 namespace {
 
-// The pairs of one edge, in reparametrised costs.
+// The pairs of values of one edge, in reparametrised costs.
 class PairCosts {
  public:
   PairCosts(const CutNetwork& cut, const Reparametrisation& costs, std::size_t edge)
@@ -22,11 +23,11 @@ class PairCosts {
         a_excess_(costs.excess.data() + cut.first(edge_.a)),
         b_excess_(costs.excess.data() + cut.first(edge_.b)) {}
 
-  // Above the edge's least cost.
+  // The cost of a pair, above the edge's least cost.
   [[nodiscard]] double cost(int x, int y) const {
     return table_[to_index(x) * to_index(edge_.b_values) + to_index(y)] - a_[x] - b_[y] - low_;
   }
-  // What an assignment with both costs above the bound, at least.
+  // What an assignment with both values costs above the bound, at least.
   [[nodiscard]] double excess(int x, int y) const {
     return cost(x, y) + (a_excess_[x] - a_own_[x]) + (b_excess_[y] - b_own_[y]);
   }
@@ -144,7 +145,7 @@ void Restricted::fill(const CutNetwork& cut, const Reparametrisation& costs) {
     } else {
       for (const int x : a) {
         for (const int y : b) {
-          // A pair that proves too dear goes like its values would.
+          // A pair that is proved too dear is forbidden, as such values are.
           network_.tables.push_back(pairs.excess(x, y) <= tolerance_ ? pairs.cost(x, y)
                                                                      : kForbidden);
         }

@@ -1,10 +1,10 @@
-// The part of a network that matters below a bound plus a tolerance: values and pairs of values whose
-// reparametrised costs prove that no assignment with them is that cheap are left out.
+// The part of a network that matters below a bound plus a tolerance. It leaves out values and pairs
+// of values whose reparametrised costs prove that no assignment with them is that cheap.
 //
 //   const Restricted part(cut, dual.reparametrised(), 1.0);
 //   // every assignment that costs at most bound + 1.0 is an assignment of part.network()
 //
-// Nodes with one value left are absorbed into their neighbours; costs are those above the bound.
+// Nodes with one value left are absorbed into their neighbours. Costs are above the bound.
 #pragma once
 
 #include <vector>
@@ -16,20 +16,20 @@ namespace shardlab {
 
 class Restricted {
  public:
-  // Keeps references to neither. Shape only, until fill().
+  // Finds the shape; fill() adds the costs. Keeps no reference.
   Restricted(const CutNetwork& cut, const Reparametrisation& costs, double tolerance);
-  // The costs. Assumes the same arguments.
+  // Assumes the same arguments as the constructor's.
   void fill(const CutNetwork& cut, const Reparametrisation& costs);
 
-  // No assignment is that cheap.
+  // Whether no assignment is that cheap.
   [[nodiscard]] bool empty() const { return empty_; }
   [[nodiscard]] const SmallNetwork& network() const { return network_; }
-  [[nodiscard]] double base() const { return base_; }  // of the absorbed nodes
-  // The nodes (of the whole network) that network() still holds, ascending.
+  [[nodiscard]] double base() const { return base_; }  // the costs of the absorbed nodes
+  // The nodes of the cut network that network() still holds, ascending.
   [[nodiscard]] const std::vector<int>& nodes() const { return nodes_; }
-  // Node -> positions of its values that are left, in the cut network's set.
+  // By node of the cut network: the positions, in its value set, of the values that are left.
   [[nodiscard]] const std::vector<std::vector<int>>& kept() const { return kept_; }
-  // A small solution as positions in the cut network's sets.
+  // A solution of network() as positions in the cut network's value sets.
   [[nodiscard]] std::vector<int> positions(const std::vector<int>& small) const;
 
  private:

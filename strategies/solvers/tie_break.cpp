@@ -1,5 +1,5 @@
-// Fixes nodes in order. After each the rest falls apart into parts that do not touch, which are
-// decided one by one: their choices are independent.
+// Fixes nodes in order. After each, the rest falls apart into parts that do not touch, which are
+// decided one by one, since their choices are independent.
 #include "strategies/solvers/tie_break.h"
 
 #include <algorithm>
@@ -11,7 +11,7 @@
 namespace shardlab {
 namespace {
 
-// A part of the network: its nodes and values, as numbers of the whole.
+// A part of the network: its nodes and their values, numbered as in the whole.
 struct Part {
   SmallNetwork network;
   std::vector<int> nodes;
@@ -34,8 +34,8 @@ std::vector<int> roots_of(const SmallNetwork& network) {
   return root;
 }
 
-// What is left of a part, without its decided nodes (their costs go to their neighbours, or to `base`),
-// in connected parts.
+// What is left of a part without its decided nodes, whose costs go to their neighbours or to
+// `base`, as connected parts.
 std::vector<Part> split(const Part& part, const std::vector<std::vector<int>>& kept, double& base) {
   const SmallNetwork& from = part.network;
   SmallNetwork left;
@@ -78,7 +78,7 @@ std::vector<Part> split(const Part& part, const std::vector<std::vector<int>>& k
   const std::vector<int> root = roots_of(left);
   std::vector<Part> parts;
   std::vector<int> part_of(root.size(), -1);
-  std::vector<int> place(root.size());
+  std::vector<int> number_in_part(root.size());
   for (std::size_t v = 0; v < root.size(); ++v) {
     int& p = part_of[to_index(root[v])];
     if (p < 0) {
@@ -87,7 +87,7 @@ std::vector<Part> split(const Part& part, const std::vector<std::vector<int>>& k
       parts.back().network.first.push_back(0);
     }
     Part& to = parts[to_index(p)];
-    place[v] = static_cast<int>(to.nodes.size());
+    number_in_part[v] = static_cast<int>(to.nodes.size());
     const int whole = nodes[v];
     to.nodes.push_back(part.nodes[to_index(whole)]);
     to.values.emplace_back();
@@ -103,7 +103,8 @@ std::vector<Part> split(const Part& part, const std::vector<std::vector<int>>& k
     const auto entries =
         static_cast<std::ptrdiff_t>(to_index(left.values(edge.a)) * to_index(left.values(edge.b)));
     const auto begin = left.tables.begin() + static_cast<std::ptrdiff_t>(edge.table);
-    to.edges.push_back({place[to_index(edge.a)], place[to_index(edge.b)], to.tables.size()});
+    to.edges.push_back(
+        {number_in_part[to_index(edge.a)], number_in_part[to_index(edge.b)], to.tables.size()});
     to.tables.insert(to.tables.end(), begin, begin + entries);
   }
   return parts;
@@ -125,7 +126,7 @@ std::vector<int> lowest_solution(const SmallNetwork& network, double limit,
   }
   double base = 0.0;
   std::vector<Part> parts = split(whole, all, base);
-  // What all parts may cost beyond their minima, together.
+  // What all parts together may cost above their minima.
   double slack = limit - base;
   for (const Part& part : parts) {
     BucketTree tree(part.network);
@@ -142,7 +143,7 @@ std::vector<int> lowest_solution(const SmallNetwork& network, double limit,
     tree.run();
     const double minimum = tree.minimum();
     const std::vector<double> least = tree.min_marginals();
-    // Rounding may leave even the cheapest a hair above.
+    // Rounding may leave even the cheapest value a hair above the limit.
     const double most = minimum + std::max(slack, 0.0);
     std::vector<std::vector<int>> kept(part.nodes.size());
     bool chosen = false;
@@ -174,7 +175,7 @@ std::vector<int> lowest_solution(const SmallNetwork& network, double limit,
     }
     double ignored = 0.0;
     std::vector<Part> next = split(part, kept, ignored);
-    // Earlier nodes' parts first, so that the slack goes to them.
+    // The parts of earlier nodes come first, so that the slack goes to them.
     std::ranges::sort(next, {}, [](const Part& p) { return -p.nodes[0]; });
     for (Part& p : next) parts.push_back(std::move(p));
   }

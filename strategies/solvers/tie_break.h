@@ -1,5 +1,5 @@
-// Which of several equally cheap solutions: the lowest in the order of the nodes, ranks of values
-// compared first node first.
+// Chooses among equally cheap solutions: the lowest one in the order of the nodes, where ranks of
+// values are compared, first node first.
 #pragma once
 
 #include <vector>
@@ -8,9 +8,10 @@
 
 namespace shardlab {
 
-// The solution of at most `limit` with the lowest ranks; `ranks`: per value (as in costs), lower is
-// chosen first. Assumes that there is one. Work: an elimination per node that has a choice left, of
-// what it is still connected to.
+// The solution that costs at most `limit` and has the lowest ranks. `ranks` has one for each value,
+// in the order of SmallNetwork::costs; lower is chosen first. Assumes that there is such a
+// solution. Takes one elimination for each node that still has a choice, over what it is still
+// connected to.
 [[nodiscard]] std::vector<int> lowest_solution(const SmallNetwork& network, double limit,
                                                const std::vector<int>& ranks);
 

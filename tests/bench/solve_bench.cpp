@@ -23,13 +23,11 @@ namespace {
 
 using testing_support::InstanceConstraints;
 
-std::optional<CostNetwork> instance(std::int64_t native, std::int64_t layers,
-                                    const InstanceConstraints& constraints = {}) {
+CostNetwork instance(std::int64_t native, std::int64_t layers,
+                     const InstanceConstraints& constraints = {}) {
   const std::string form = native == 0 ? "einsum" : "native";
   if (layers == 1) return testing_support::one_layer_golden(form).network(1, constraints);
-  const auto whole = testing_support::whole_golden(form);
-  if (!whole) return std::nullopt;
-  return whole->network(static_cast<int>(layers), constraints);
+  return testing_support::whole_golden(form).network(static_cast<int>(layers), constraints);
 }
 
 double seconds_of(const CostNetwork& network) {
@@ -39,18 +37,14 @@ double seconds_of(const CostNetwork& network) {
 }
 
 void BM_SolveProgram(benchmark::State& state) {
-  const auto network = instance(state.range(0), state.range(1));
-  if (!network) {
-    state.SkipWithError("the whole golden files are not here");
-    return;
-  }
+  const CostNetwork network = instance(state.range(0), state.range(1));
   ExactSolution solution;
   for (auto _ : state) {
-    solution = ExactSolver(*network).solve();
+    solution = ExactSolver(network).solve();
     benchmark::DoNotOptimize(solution);
   }
   if (!solution.optimal) state.SkipWithError("not proved optimal");
-  state.counters["nodes"] = network->variables();
+  state.counters["nodes"] = network.variables();
   state.counters["sweeps"] = solution.sweeps;
   state.counters["gap_us"] = solution.objective - solution.lower_bound;
 }
@@ -59,19 +53,15 @@ BENCHMARK(BM_SolveProgram)->ArgsProduct({{0, 1}, {1, 2, 32}})->Unit(benchmark::k
 void BM_ResolveAfterPin(benchmark::State& state) {
   InstanceConstraints constraints;
   constraints.inputs.reset();
-  const auto network = instance(state.range(0), state.range(1), constraints);
-  if (!network) {
-    state.SkipWithError("the whole golden files are not here");
-    return;
-  }
-  ExactSolver solver(*network);
+  const CostNetwork network = instance(state.range(0), state.range(1), constraints);
+  ExactSolver solver(network);
   const ExactSolution before = solver.solve();
   // The embedding, kept from the value that it took.
   Restriction pin;
-  for (int v = 0; v < network->variables(); ++v) {
-    if (network->name(v) == "embedding") {
+  for (int v = 0; v < network.variables(); ++v) {
+    if (network.name(v) == "embedding") {
       const int taken = before.assignment[to_index(v)];
-      for (int x = 0; x < network->values(v); ++x) {
+      for (int x = 0; x < network.values(v); ++x) {
         if (x != taken) pin.allowed.push_back(x);
       }
       pin.variable = v;
@@ -145,15 +135,14 @@ void write_lp(const CostNetwork& network, const std::filesystem::path& path) {
 
 void BM_Cbc(benchmark::State& state) {
   const std::filesystem::path cbc = "/usr/bin/cbc";  // where Debian's package coinor-cbc puts it
-  const auto network = instance(state.range(0), state.range(1));
-  if (!network || !std::filesystem::exists(cbc)) {
-    state.SkipWithError(network ? "cbc is not installed: scripts/setup"
-                                : "the whole golden files are not here");
+  const CostNetwork network = instance(state.range(0), state.range(1));
+  if (!std::filesystem::exists(cbc)) {
+    state.SkipWithError("cbc is not installed: scripts/setup");
     return;
   }
   const testing_support::TemporaryFolder folder;
   const std::filesystem::path lp = folder.path() / "p.lp";
-  write_lp(*network, lp);
+  write_lp(network, lp);
   double cbc_s = 0.0;
   std::string objective;
   for (auto _ : state) {
@@ -170,8 +159,8 @@ void BM_Cbc(benchmark::State& state) {
     }
     objective = result.out.substr(place + mark.size(), 40);
   }
-  const ExactSolution ours = ExactSolver(*network).solve();
-  state.counters["ratio"] = cbc_s / std::min(seconds_of(*network), seconds_of(*network));
+  const ExactSolution ours = ExactSolver(network).solve();
+  state.counters["ratio"] = cbc_s / std::min(seconds_of(network), seconds_of(network));
   state.counters["difference_us"] = std::stod(objective) - ours.objective;
 }
 BENCHMARK(BM_Cbc)->Args({0, 1})->Args({0, 2})->Args({1, 2})->Iterations(1)->Unit(

@@ -10,6 +10,7 @@
 #include "sim/tensor_kernels.h"
 #include "strategies/proof/op_execution.h"
 #include "strategies/proof/op_sample.h"
+#include "strategies/rules/rule_table.h"
 #include "strategies/select/evaluator.h"
 #include "tests/support/op_samples.h"
 #include "tests/support/random_source.h"
@@ -131,15 +132,12 @@ TEST_P(ExecutedOp, ComputesTheOpInEveryLayoutThatIsSelected) {
   Tally tally;
   for (const char* stack : {"dtensor-2.13", "shardlab", "ap-nccl"}) {
     StackEvaluator evaluator(stack_with(stack), topology);
-    for (const OpRuleFamily* family : all_op_rules()) {
-      for (const OpRule& rule : family->rules) {
-        if (rule.op != GetParam() || (rule.sets & evaluator.stack().rules) == 0) continue;
-        for (const char* mesh_text : {"2", "3", "2x2"}) {
-          const DeviceMesh mesh = DeviceMesh::parse(mesh_text);
-          for (const SampleCall& sample : sample_calls_with_values(rule.op, mesh.ndim())) {
-            if (rule.is_foreach()) continue;
-            check_call(evaluator, mesh, sample, tally);
-          }
+    for (const OpRule& rule : rule_table(evaluator.stack().rules).rules()) {
+      if (rule.op != GetParam() || rule.is_foreach()) continue;
+      for (const char* mesh_text : {"2", "3", "2x2"}) {
+        const DeviceMesh mesh = DeviceMesh::parse(mesh_text);
+        for (const SampleCall& sample : sample_calls_with_values(rule.op, mesh.ndim())) {
+          check_call(evaluator, mesh, sample, tally);
         }
       }
     }

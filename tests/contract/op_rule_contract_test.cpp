@@ -9,7 +9,7 @@
 
 #include "costmodel/base/error.h"
 #include "strategies/rules/expansion.h"
-#include "strategies/rules/op_rule.h"
+#include "strategies/rules/rule_table.h"
 #include "tests/support/op_samples.h"
 #include "tests/support/random_layouts.h"
 #include "tests/support/reference_stacks.h"
@@ -47,11 +47,7 @@ class OpRuleContract : public testing::TestWithParam<RuleSet> {
  protected:
   static std::vector<const OpRule*> rules() {
     std::vector<const OpRule*> all;
-    for (const OpRuleFamily* family : all_op_rules()) {
-      for (const OpRule& rule : family->rules) {
-        if ((rule.sets & GetParam()) != 0) all.push_back(&rule);
-      }
-    }
+    for (const OpRule& rule : rule_table(GetParam()).rules()) all.push_back(&rule);
     return all;
   }
   static std::vector<RuleAndCall> rules_and_calls(int mesh_ndim = 1) {
@@ -183,8 +179,8 @@ TEST_P(OpRuleContract, AnOutVariantWritesIntoItsLastTensor) {
   for (const RuleAndCall& one : rules_and_calls()) {
     if (!one.rule->is_out_variant()) continue;
     // Faults of PyTorch 2.13.0: tensors to write to by another name than `out` are replicated.
-    if (GetParam() == kDTensor213 && !one.rule->op.ends_with("out")) continue;
-    if (GetParam() == kDTensor213 && one.outputs.size() > 1) continue;
+    if (GetParam() == Release::k2_13 && !one.rule->op.ends_with("out")) continue;
+    if (GetParam() == Release::k2_13 && one.outputs.size() > 1) continue;
     for (const Row& row : one.filled) EXPECT_EQ(row.front(), row.back()) << one.text();
   }
 }
@@ -245,9 +241,9 @@ TEST_P(OpRuleContract, TheWorkOfTheLocalKernelIsFiniteAndShrinksWithTheShards) {
 }
 
 INSTANTIATE_TEST_SUITE_P(RuleSets, OpRuleContract,
-                         testing::Values(kDTensor213, kDTensorLegacy, kShardlab),
+                         testing::Values(RuleSet(Release::k2_13), kDTensorLegacy, kShardlab),
                          [](const auto& test) {
-                           std::string name(to_string(test.param));
+                           std::string name(name_of(test.param));
                            std::erase_if(name, [](char c) { return c == '-' || c == '.'; });
                            return name;
                          });

@@ -22,16 +22,16 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 // Prices under scaled parameters, by an evaluator of their own.
 class ScaledPrices {
  public:
-  explicit ScaledPrices(const Stack& stack) : evaluator_(stack, topology_with(4), &factors_) {}
+  explicit ScaledPrices(const Stack& stack) : evaluator_(stack, topology_with(4)) {}
 
   // How much dearer than the cheapest candidate the choice is at a factor, relatively.
   double excess(const OpCall& call, const DeviceMesh& mesh, const std::string& choice,
                 std::string_view parameter, double factor) {
-    factors_ = {};
-    if (parameter == "latency") factors_.latency = factor;
-    if (parameter == "bandwidth") factors_.transfer = 1.0 / factor;
-    if (parameter == "launch_floor") factors_.launch = factor;
-    evaluator_.forget_prices();
+    CostFactors factors;
+    if (parameter == "latency") factors.latency = factor;
+    if (parameter == "bandwidth") factors.transfer = 1.0 / factor;
+    if (parameter == "launch_floor") factors.launch = factor;
+    evaluator_.set_factors(factors);
     const Selection selection = evaluator_.select(call, mesh, {.search = SearchKind::kFull});
     double least = kInfinity;
     double chosen = kInfinity;
@@ -45,7 +45,6 @@ class ScaledPrices {
   }
 
  private:
-  CostFactors factors_;
   StackEvaluator evaluator_;
 };
 
@@ -134,8 +133,8 @@ TEST(PriceFlips, TheChoiceIsTheCheapestUpToTheFlipAndNoFurther) {
 // With cheap collectives and dear copies a path over a partial can be the cheapest, but only where one
 // of its own ends has that partial: not because another target that is priced beside it has.
 TEST(PriceFlips, PricesOfManyLayoutsAreThoseOfOneAtATime) {
-  CostFactors factors{.latency = 0.3};
-  StackEvaluator evaluator(stack_with("alpha-beta"), topology_with(4), &factors);
+  StackEvaluator evaluator(stack_with("alpha-beta"), topology_with(4));
+  evaluator.set_factors({.latency = 0.3});
   const DeviceMesh mesh = DeviceMesh::parse("2x5");
   const TensorMeta meta = TensorMeta::parse("f32[16,24]");
   for (const char* from : {"RS(1)", "S(0)R", "P(sum)S(0)", "S(1)S(1)"}) {

@@ -359,7 +359,7 @@ std::string random_name(const testing::TestParamInfo<std::tuple<MatmulForm, Rand
 constexpr RandomCase kRandomCases[] = {{"8", kAutoParallel, "AutoParallel8"},
                                        {"2x4", kAutoParallel, "AutoParallel2x4"},
                                        {"2x2x2", kAutoParallel, "AutoParallel2x2x2"},
-                                       {"8", kDTensor213, "DTensor8"},
+                                       {"8", Release::k2_13, "DTensor8"},
                                        {"8", kShardlab, "Shardlab8"}};
 const auto kForms = testing::Values(MatmulForm::kEinsum, MatmulForm::kNative);
 INSTANTIATE_TEST_SUITE_P(All, RandomPlans,

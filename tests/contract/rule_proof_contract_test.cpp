@@ -6,16 +6,15 @@
 #include <set>
 
 #include "strategies/proof/rule_proof.h"
+#include "strategies/rules/rule_table.h"
 
 namespace shardlab {
 namespace {
 
 std::vector<const OpRule*> provable_rules() {
   std::vector<const OpRule*> rules;
-  for (const OpRuleFamily* family : all_op_rules()) {
-    for (const OpRule& rule : family->rules) {
-      if ((rule.sets & kShardlab) != 0 && is_provable(rule)) rules.push_back(&rule);
-    }
+  for (const OpRule& rule : rule_table(kShardlab).rules()) {
+    if (is_provable(rule)) rules.push_back(&rule);
   }
   return rules;
 }

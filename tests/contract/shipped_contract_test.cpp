@@ -235,7 +235,7 @@ TEST_P(PlannedStack, MinimumCostPlansNeverCostMoreThanGreedyOnes) {
 std::vector<std::string> stacks_since_v3() {
   std::vector<std::string> names;
   for (const std::string& name : shipped().names(ConfigKind::kStack)) {
-    const std::string_view version = shipped_stack(name).redistribution.rules.name;
+    const std::string_view version = shipped_stack(name).redistribution.semantics->name();
     if (version != "v0" && version != "v1" && version != "v2") names.push_back(name);
   }
   return names;

@@ -44,20 +44,23 @@ void one_plan(Bytes8 input, const Topology& topology, const ComputeModel& kernel
   const TensorMeta meta = draw_tensor(input);
   const Layout from = draw_layout(input, mesh, meta);
   const Layout to = draw_layout(input, mesh, meta);
-  const auto versions = all_transition_rules();
-  const TransitionRules& rules = versions[to_index(input.below(static_cast<int>(versions.size())))];
+  const auto versions = all_edge_semantics();
+  const EdgeSemanticsRow& version =
+      versions[to_index(input.below(static_cast<int>(versions.size())))];
   const CostModel& model = *models[to_index(input.below(static_cast<int>(models.size())))];
   const auto merge = static_cast<MergeMode>(input.below(3));
   const bool checks = input.below(2) == 1;
   const std::int64_t rank = input.byte() % mesh.size();
   for (const PlannerKind planner : {PlannerKind::kGreedy, PlannerKind::kGraph}) {
-    Redistributor redistributor(
-        mesh, topology,
-        {.rules = rules, .planner = planner, .merge = merge, .merge_checks_all_gather = checks},
-        model, kernels);
+    Redistributor redistributor(mesh, topology,
+                                {.semantics = version.make(),
+                                 .planner = planner,
+                                 .merge = merge,
+                                 .merge_checks_all_gather = checks},
+                                model, kernels);
     const Plan plan = redistributor.plan(
         meta, from, to, {.planner = {}, .rank = rank, .count_optimal_paths = true});
-    const std::string what = std::string(rules.name) + ", " + mesh.text() + ", " + meta.text() +
+    const std::string what = std::string(version.name) + ", " + mesh.text() + ", " + meta.text() +
                              ": " + from.text() + " to " + to.text() + ": " + plan.path();
     const double price = plan.price.total.value();
     FUZZ_CHECK(price >= 0, what);

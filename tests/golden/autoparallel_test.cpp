@@ -5,7 +5,6 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <filesystem>
 #include <functional>
 #include <limits>
 #include <map>
@@ -16,7 +15,7 @@
 #include "costmodel/registry.h"
 #include "runner/config/read_json.h"
 #include "sim/redistribute.h"
-#include "strategies/rules/op_rule.h"
+#include "strategies/rules/rule_table.h"
 #include "tests/support/reference_topology.h"
 
 namespace shardlab {
@@ -59,20 +58,13 @@ double number_or_infinity(const json& value) {
 
 class ApGolden : public testing::TestWithParam<bool> {
  protected:
-  // The committed sample, or the whole file. An empty json: it is not there.
+  // The sample, whose rows a reviewer can read, or the whole file.
   static json read(const std::string& name) {
-    const std::string root = SHARDLAB_SOURCE_DIR;
-    const std::string path =
-        GetParam() ? root + "/../shared/data/golden/autoparallel_" + name + "_cost.json"
-                   : root + "/tests/golden/autoparallel/" + name + ".json";
-    if (GetParam() && !std::filesystem::exists(path)) return {};
-    return read_json_file(path);
+    return read_json_file(
+        GetParam() ? SHARDLAB_GOLDEN_DIR "/autoparallel/autoparallel_" + name + "_cost.json"
+                   : SHARDLAB_SOURCE_DIR "/tests/golden/autoparallel/" + name + ".json");
   }
 };
-
-#define READ_OR_SKIP(file, name) \
-  const json file = read(name);  \
-  if (file.is_null()) GTEST_SKIP() << "the whole golden files are not here"
 
 double capability(const std::string& name) {
   if (name == "AMPERE" || name == "A100") return 80;
@@ -116,7 +108,7 @@ GroupSpan span_of(const json& mesh, int dim) {
 }
 
 TEST_P(ApGolden, Collectives) {
-  READ_OR_SKIP(file, "nccl");
+  const json file = read("nccl");
   const std::array kinds = {Collective::kAllGather, Collective::kReduceScatter,
                             Collective::kAllReduce, Collective::kAllToAll};
   std::vector<std::unique_ptr<CostModel>> models;
@@ -142,7 +134,7 @@ TEST_P(ApGolden, Collectives) {
 }
 
 TEST_P(ApGolden, MeshDims) {
-  READ_OR_SKIP(file, "nccl");
+  const json file = read("nccl");
   Tally tally;
   for (const json& row : file["topologies"]) {
     const json& golden = file["configs"][row["config"].get<std::size_t>()];
@@ -160,15 +152,8 @@ TEST_P(ApGolden, MeshDims) {
   tally.finish(434 * 6);
 }
 
-template <class Names>
-std::size_t position(const Names& names, const std::string& name) {
-  const auto it = std::find(names.begin(), names.end(), name);
-  EXPECT_NE(it, names.end()) << name;
-  return static_cast<std::size_t>(it - names.begin());
-}
-
 TEST_P(ApGolden, AlgorithmsAndProtocols) {
-  READ_OR_SKIP(file, "nccl");
+  const json file = read("nccl");
   Tally tally;
   for (const json& row : file["internals"]) {
     const json& golden = file["configs"][row["config"].get<std::size_t>()];
@@ -177,9 +162,9 @@ TEST_P(ApGolden, AlgorithmsAndProtocols) {
         ap_nccl::group_of(config, span_of(row["mesh_shape"], row["mesh_dim"]));
     const bool all_reduce = row["func"] == "ALLREDUCE";
     const auto algorithm =
-        static_cast<ap_nccl::Algorithm>(position(ap_nccl::kAlgorithmNames, row["algo"]));
+        from_name<ap_nccl::Algorithm>(row["algo"].get_ref<const std::string&>()).value();
     const auto protocol =
-        static_cast<ap_nccl::Protocol>(position(ap_nccl::kProtocolNames, row["proto"]));
+        from_name<ap_nccl::Protocol>(row["proto"].get_ref<const std::string&>()).value();
     const auto what = [&] { return row.dump(); };
     tally.compare(row["eligible"].get<bool>() ? 1 : 0,
                   ap_nccl::is_eligible(config, group, all_reduce, algorithm, protocol) ? 1 : 0,
@@ -200,7 +185,7 @@ TEST_P(ApGolden, AlgorithmsAndProtocols) {
 }
 
 TEST_P(ApGolden, SizeCorrections) {
-  READ_OR_SKIP(file, "nccl");
+  const json file = read("nccl");
   const std::map<std::string, ap_nccl::SizeTable> tables = {
       {"ring_correction", ap_nccl::ring_correction(1)},
       {"ring_correction_depth8", ap_nccl::ring_correction(8)},
@@ -245,12 +230,7 @@ DType dtype_of(const std::string& name) {
 }
 
 TEST_P(ApGolden, Edges) {
-  READ_OR_SKIP(file, "redistribute");
-  const auto rules = all_transition_rules();
-  const auto rule = std::find_if(rules.begin(), rules.end(), [](const TransitionRules& row) {
-    return row.name == "autoparallel";
-  });
-  ASSERT_NE(rule, rules.end());
+  const json file = read("redistribute");
   struct Priced {
     std::unique_ptr<CostModel> collectives;
     std::unique_ptr<ComputeModel> kernels;
@@ -269,7 +249,8 @@ TEST_P(ApGolden, Edges) {
                              : collective_model("ap_default", topology);
       priced.redistributor = std::make_unique<Redistributor>(
           DeviceMesh::parse(point[2].get<std::string>()), topology,
-          RedistributionOptions{.rules = *rule}, *priced.collectives, *priced.kernels);
+          RedistributionOptions{.semantics = edge_semantics("autoparallel")}, *priced.collectives,
+          *priced.kernels);
     }
     TensorMeta meta;
     meta.dtype = dtype_of(point[5]);
@@ -282,7 +263,7 @@ TEST_P(ApGolden, Edges) {
 }
 
 TEST_P(ApGolden, MemoryTimes) {
-  READ_OR_SKIP(file, "redistribute");
+  const json file = read("redistribute");
   Tally tally;
   for (const json& row : file["read_write"]) {
     const auto model =
@@ -302,18 +283,16 @@ std::string op_of(const std::string& name) {
 }
 
 const OpRule& rule_of(const std::string& op) {
-  for (const RuleSet set : {kDTensor213, kShardlab}) {
-    for (const OpRuleFamily* family : all_op_rules()) {
-      for (const OpRule& rule : family->rules) {
-        if (rule.op == op && (rule.sets & set) != 0) return rule;
-      }
+  for (const RuleSet set : {RuleSet(Release::k2_13), kShardlab}) {
+    for (const OpRule& rule : rule_table(set).rules()) {
+      if (rule.op == op) return rule;
     }
   }
   throw std::runtime_error("no rule of " + op);
 }
 
 TEST_P(ApGolden, Kernels) {
-  READ_OR_SKIP(file, "compute");
+  const json file = read("compute");
   std::map<std::string, std::unique_ptr<ComputeModel>> models;
   for (const char* device : {"H100", "A100", "B200"}) {
     models[device] =
@@ -357,7 +336,7 @@ TEST_P(ApGolden, Kernels) {
 }
 
 TEST_P(ApGolden, Views) {
-  READ_OR_SKIP(file, "compute");
+  const json file = read("compute");
   const auto model = compute_model("ap_roofline", topology_with(8));
   // No op of a graph here: part of a tuple, and views of complex numbers.
   const std::set<std::string> absent = {"<built-in function getitem>", "aten._conj.default",

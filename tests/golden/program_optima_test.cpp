@@ -1,6 +1,6 @@
 // The optima of AutoParallel's LLaMA3-8B instances, to 1e-9 relative, with proofs. Source:
 // meta-pytorch/autoparallel at a54c252; the 1-layer instances are in tests/golden/autoparallel (thinned by
-// scripts/thin_autoparallel_program.py), those of 2 and 32 layers are read where the whole files are.
+// scripts/thin_autoparallel_program.py), those of 2 and 32 layers in tests/golden/whole.
 #include <gtest/gtest.h>
 
 #include <tuple>
@@ -32,11 +32,10 @@ class ProgramOptima : public testing::TestWithParam<std::tuple<const char*, int>
 
 TEST_P(ProgramOptima, AreThoseOfTheGoldenFiles) {
   const auto& [form, layers] = GetParam();
-  const auto whole = whole_golden(form);
-  if (!whole) GTEST_SKIP() << "the whole golden files are not here";
-  const CostNetwork network = whole->network(layers);
-  EXPECT_NEAR(network.cost(whole->chosen(layers)), whole->optimum_us(layers), 1e-6);
-  expect_optimum(network, whole->optimum_us(layers));
+  const AutoParallelInstance whole = whole_golden(form);
+  const CostNetwork network = whole.network(layers);
+  EXPECT_NEAR(network.cost(whole.chosen(layers)), whole.optimum_us(layers), 1e-6);
+  expect_optimum(network, whole.optimum_us(layers));
 }
 
 INSTANTIATE_TEST_SUITE_P(LLaMA3, ProgramOptima,
@@ -102,19 +101,17 @@ TEST(OtherOptima, AreThoseOfTheGoldenInstances) {
                       {output, 554494.890, 569578.060},
                       {none, 533607.704, 552218.684}};
   for (const char* form : {"einsum", "native"}) {
-    const auto whole = whole_golden(form);
-    if (!whole) GTEST_SKIP() << "the whole golden files are not here";
+    const AutoParallelInstance whole = whole_golden(form);
     for (const Row& row : rows) {
       const double optimum_us = std::string(form) == "einsum" ? row.einsum_us : row.native_us;
-      expect_optimum(whole->network(32, row.constraints), optimum_us, 1e-9);
+      expect_optimum(whole.network(32, row.constraints), optimum_us, 1e-9);
     }
   }
 }
 
 // The hull of cost over the parameters' kept parts, in 1/64 of a parameter.
 TEST(ParameterBudget, HasTheHullOfTheTwoLayerInstance) {
-  const auto whole = whole_golden("einsum");
-  if (!whole) GTEST_SKIP() << "the whole golden files are not here";
+  const AutoParallelInstance whole = whole_golden("einsum");
   struct Row {
     std::int64_t limit;
     double optimum_us;
@@ -123,7 +120,7 @@ TEST(ParameterBudget, HasTheHullOfTheTwoLayerInstance) {
     InstanceConstraints constraints;
     constraints.parameters_fully_sharded = false;
     constraints.parameter_budget = row.limit;
-    const CostNetwork network = whole->network(2, constraints);
+    const CostNetwork network = whole.network(2, constraints);
     const ExactSolution found = ExactSolver(network).solve();
     ASSERT_TRUE(found.feasible);
     EXPECT_TRUE(found.optimal) << row.limit;

@@ -25,7 +25,7 @@ class Readme(unittest.TestCase):
     @unittest.skipUnless(BINARY, "SHARDLAB_BINARY names no program")
     def test_every_command_prints_what_the_readme_shows(self):
         found = [e for e in examples((ROOT / "README.md").read_text()) if e.command.startswith(PROGRAM + " ")]
-        self.assertGreaterEqual(len(found), 4)
+        self.assertGreaterEqual(len(found), 2)
         with Clone() as clone:
             for command, expected in found:
                 with self.subTest(command=command):

@@ -224,11 +224,9 @@ Assignment AutoParallelInstance::chosen(int layers) const {
   return model(layers)["optimum"]["chosen"].get<Assignment>();
 }
 
-std::optional<AutoParallelInstance> whole_golden(const std::string& form) {
-  const std::filesystem::path path =
-      SHARDLAB_SOURCE_DIR "/../shared/data/golden/autoparallel_llama3_8b_" + form + ".json";
-  if (!std::filesystem::exists(path)) return std::nullopt;
-  return AutoParallelInstance(read(path));
+AutoParallelInstance whole_golden(const std::string& form) {
+  return AutoParallelInstance(
+      read(SHARDLAB_GOLDEN_DIR "/autoparallel/autoparallel_llama3_8b_" + form + ".json"));
 }
 
 AutoParallelInstance one_layer_golden(const std::string& form) {

@@ -40,9 +40,9 @@ class AutoParallelInstance {
   nlohmann::json golden_;
 };
 
-// The golden file of the form ("einsum" or "native") when it lies beside the project, else the 1-layer
-// instance that the repository carries.
-[[nodiscard]] std::optional<AutoParallelInstance> whole_golden(const std::string& form);
+// The golden instances of a form ("einsum" or "native"): all of them, with 1, 2 and 32 layers, and the
+// one with 1 layer alone, which is quicker to read.
+[[nodiscard]] AutoParallelInstance whole_golden(const std::string& form);
 [[nodiscard]] AutoParallelInstance one_layer_golden(const std::string& form);
 
 }  // namespace shardlab::testing_support

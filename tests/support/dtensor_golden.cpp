@@ -299,7 +299,7 @@ GoldenReport compare_selections(const json& file) {
         continue;
       }
       // Of a list, the first element that is refused.
-      const bool foreach = find_op_rule(call.op, kDTensor213).is_foreach();
+      const bool foreach = find_op_rule(call.op, Release::k2_13).is_foreach();
       for (std::size_t i = 0; foreach && i < foreach_size(call); ++i) {
         static_cast<void>(evaluator.select(foreach_child(call, i), mesh));
       }

@@ -6,7 +6,6 @@
 
 #include <memory>
 #include <span>
-#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -28,13 +27,6 @@ struct BenchChoice {
   nlohmann::json compute = "none";
 };
 
-inline const TransitionRules& transition_rules(std::string_view name) {
-  for (const TransitionRules& rules : all_transition_rules()) {
-    if (rules.name == name) return rules;
-  }
-  throw std::runtime_error("no transition version " + std::string(name));
-}
-
 class Bench {
  public:
   explicit Bench(const BenchChoice& choice)
@@ -42,7 +34,7 @@ class Bench {
         collectives_(collective_model(choice.collective, topology_)),
         kernels_(compute_model(choice.compute, topology_)),
         redistributor_(mesh_of(choice), topology_,
-                       {.rules = transition_rules(choice.version),
+                       {.semantics = edge_semantics(choice.version),
                         .planner = choice.planner,
                         .merge = choice.merge,
                         .merge_checks_all_gather = choice.merge_checks_all_gather},

@@ -56,8 +56,8 @@ LocalResult run_product(const LocalCall& local, const OpKernel&) {
   Shape pairs = shape;
   pairs.back() = 1;
   for_each_element(pairs, [&](const Shape& index, std::int64_t place) {
-    const auto i = static_cast<std::size_t>(place_of(index, x_strides));
-    const auto j = static_cast<std::size_t>(place_of(index, y_strides));
+    const auto i = static_cast<std::size_t>(flat_index(index, x_strides));
+    const auto j = static_cast<std::size_t>(flat_index(index, y_strides));
     const auto to = static_cast<std::size_t>(2 * place);
     out[to] = x[i] * y[j] - x[i + 1] * y[j + 1];
     out[to + 1] = x[i] * y[j + 1] + x[i + 1] * y[j];

@@ -150,7 +150,7 @@ LocalResult run_gather(const LocalCall& local, const OpKernel&) {
     const std::int64_t found = here[wanted[to_index(i)]];
     set_element(mask, i, found >= 0 ? 0.0 : 1.0);
     place[to_index(dim)] = std::max<std::int64_t>(found, 0);
-    if (self.elements() > 0) out[to_index(i)] = values[to_index(place_of(place, strides))];
+    if (self.elements() > 0) out[to_index(i)] = values[to_index(flat_index(place, strides))];
   });
   return {{from_doubles(local.memory, self.dtype(), index.shape(), out)}, mask};
 }
@@ -178,9 +178,9 @@ LocalResult run_scatter(const LocalCall& local, const OpKernel&) {
   const Shape strides = row_major_strides(self.shape());
   const Shape source_strides = has_source ? row_major_strides(source->shape()) : Shape();
   for_each_element(index.shape(), [&](Shape place, std::int64_t i) {
-    const double x = has_source ? values[to_index(place_of(place, source_strides))] : value;
+    const double x = has_source ? values[to_index(flat_index(place, source_strides))] : value;
     place[to_index(dim)] = row_in(local, wanted[to_index(i)], self.extent(dim));
-    double& target = out[to_index(place_of(place, strides))];
+    double& target = out[to_index(flat_index(place, strides))];
     target = kAdds ? target + x : x;
   });
   return {{from_doubles(local.memory, self.dtype(), self.shape(), out)}, {}};
@@ -260,7 +260,7 @@ LocalResult run_index_reduce(const LocalCall& local, const OpKernel&) {
   const Shape strides = row_major_strides(self.shape());
   for_each_element(source.shape(), [&](Shape place, std::int64_t i) {
     place[to_index(dim)] = rows[to_index(place[to_index(dim)])];
-    double& target = out[to_index(place_of(place, strides))];
+    double& target = out[to_index(flat_index(place, strides))];
     const double x = values[to_index(i)];
     const double least = std::isnan(x) || std::isnan(target) ? x + target : std::min(x, target);
     const double most = std::isnan(x) || std::isnan(target) ? x + target : std::max(x, target);
@@ -365,7 +365,7 @@ LocalResult run_index_put(const LocalCall& local, const OpKernel&) {
   std::vector<double> out = as_doubles(self);
   for_each_element(shape, [&](const Shape& index, std::int64_t) {
     double& target = out[to_index(indexed.place(index, strides))];
-    const double x = values[to_index(place_of(index, value_strides))];
+    const double x = values[to_index(flat_index(index, value_strides))];
     target = adds ? target + x : x;
   });
   return {{from_doubles(local.memory, self.dtype(), self.shape(), out)}, {}};

@@ -70,7 +70,7 @@ LocalResult run_split(const LocalCall& local, const OpKernel&) {
     Shape shape = input.shape();
     shape[to_index(dim)] = size;
     result.outputs.push_back(moved(local, input, shape, [&](const Shape& index) {
-      return place_of(index, strides) + offset * strides[to_index(dim)];
+      return flat_index(index, strides) + offset * strides[to_index(dim)];
     }));
     offset += size;
   }
@@ -84,7 +84,7 @@ HostTensor selected(const LocalCall& local, const HostTensor& input, int dim, st
   shape.erase(shape.begin() + dim);
   others.erase(others.begin() + dim);
   return moved(local, input, shape, [&](const Shape& index) {
-    return place_of(index, others) + row * strides[to_index(dim)];
+    return flat_index(index, others) + row * strides[to_index(dim)];
   });
 }
 
@@ -119,7 +119,7 @@ LocalResult with_row(const LocalCall& local, std::vector<double> base, const Sha
   expect_shape(local, source, wanted);
   return {{written(local, std::move(base), shape, source,
                    [&](const Shape& index) {
-                     return place_of(index, others) + row * strides[to_index(dim)];
+                     return flat_index(index, others) + row * strides[to_index(dim)];
                    })},
           {}};
 }
@@ -148,7 +148,7 @@ LocalResult run_slice(const LocalCall& local, const OpKernel&) {
   const std::int64_t first = range.start * strides[to_index(dim)];
   strides[to_index(dim)] *= range.step;
   return {{moved(local, input, shape,
-                 [&](const Shape& index) { return first + place_of(index, strides); })},
+                 [&](const Shape& index) { return first + flat_index(index, strides); })},
           {}};
 }
 
@@ -163,7 +163,7 @@ LocalResult with_slice(const LocalCall& local, std::vector<double> base, const S
   const std::int64_t first = range.start * strides[to_index(dim)];
   strides[to_index(dim)] *= range.step;
   return {{written(local, std::move(base), shape, source,
-                   [&](const Shape& index) { return first + place_of(index, strides); })},
+                   [&](const Shape& index) { return first + flat_index(index, strides); })},
           {}};
 }
 
@@ -249,7 +249,7 @@ LocalResult run_triangle(const LocalCall& local, const OpKernel&) {
                  [&](const Shape& index) {
                    const std::int64_t right = index.back() - index[index.size() - 2];
                    const bool kept = kUpper ? right >= offset : right <= offset;
-                   return kept ? place_of(index, strides) : -1;
+                   return kept ? flat_index(index, strides) : -1;
                  })},
           {}};
 }
@@ -284,12 +284,12 @@ LocalResult run_roll(const LocalCall& local, const OpKernel&) {
   return {{moved(local, input, input.shape(),
                  [&](Shape index) {
                    if (roll.flat) {
-                     return around(place_of(index, strides), roll.shift, input.elements());
+                     return around(flat_index(index, strides), roll.shift, input.elements());
                    }
                    for (const auto& [dim, shift] : roll.shifts) {
                      index[to_index(dim)] = around(index[to_index(dim)], shift, input.extent(dim));
                    }
-                   return place_of(index, strides);
+                   return flat_index(index, strides);
                  })},
           {}};
 }
@@ -307,7 +307,7 @@ LocalResult run_flip(const LocalCall& local, const OpKernel&) {
                    for (std::size_t d = 0; d < index.size(); ++d) {
                      if (flipped[d]) index[d] = input.shape()[d] - 1 - index[d];
                    }
-                   return place_of(index, strides);
+                   return flat_index(index, strides);
                  })},
           {}};
 }

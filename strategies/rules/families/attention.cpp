@@ -355,7 +355,7 @@ double backward_flops(std::span<const Shape> local, const OpCall&) {
   return products_flops(local, 1, 5.0);
 }
 
-constexpr OpRule forward(std::string_view op, unsigned sets, RowsOf rows) {
+constexpr OpRule forward(std::string_view op, RuleSets sets, RowsOf rows) {
   return {.op = op,
           .sets = sets,
           .outputs = forward_outputs,
@@ -363,7 +363,7 @@ constexpr OpRule forward(std::string_view op, unsigned sets, RowsOf rows) {
           .kernel = Kernel::kAttention,
           .flops = forward_flops};
 }
-constexpr OpRule backward(std::string_view op, unsigned sets, RowsOf rows) {
+constexpr OpRule backward(std::string_view op, RuleSets sets, RowsOf rows) {
   return {.op = op,
           .sets = sets,
           .outputs = backward_outputs,
@@ -383,17 +383,17 @@ constexpr std::string_view kCudnnBackward =
     "aten._scaled_dot_product_cudnn_attention_backward.default";
 
 constexpr OpRule kRules[] = {
-    forward(kCudnn, kDTensor213, forward_rows),
+    forward(kCudnn, kDTensor, forward_rows),
     forward(kCudnn, kShardlab, all_forward_rows),
-    backward(kCudnnBackward, kDTensor213, backward_rows),
+    backward(kCudnnBackward, kDTensor, backward_rows),
     backward(kCudnnBackward, kShardlab, all_backward_rows),
-    forward(kEfficient, kDTensor213, forward_rows),
+    forward(kEfficient, kDTensor, forward_rows),
     forward(kEfficient, kShardlab, all_forward_rows),
-    backward(kEfficientBackward, kDTensor213, backward_rows),
+    backward(kEfficientBackward, kDTensor, backward_rows),
     backward(kEfficientBackward, kShardlab, all_backward_rows),
-    forward(kFlash, kDTensor213, forward_rows),
+    forward(kFlash, kDTensor, forward_rows),
     forward(kFlash, kShardlab, all_forward_rows),
-    backward(kFlashBackward, kDTensor213, backward_rows),
+    backward(kFlashBackward, kDTensor, backward_rows),
     backward(kFlashBackward, kShardlab, all_backward_rows),
 };
 

@@ -272,7 +272,7 @@ double backward_flops(std::span<const Shape> local, const OpCall& call) {
 
 constexpr OpRule kRules[] = {
     {.op = "aten.convolution.default",
-     .sets = kDTensor213,
+     .sets = kDTensor,
      .outputs = forward_outputs,
      .rows = batch_rows,
      .kernel = Kernel::kGemm,
@@ -285,7 +285,7 @@ constexpr OpRule kRules[] = {
      .kernel = Kernel::kGemm,
      .flops = forward_flops},
     {.op = "aten.convolution_backward.default",
-     .sets = kDTensor213,
+     .sets = kDTensor,
      .outputs = backward_outputs,
      .rows = backward_batch_rows,
      .kernel = Kernel::kGemm,

@@ -305,7 +305,6 @@ constexpr std::array<OpRule, 2 * kCount + 1> all_rules() {
   std::array<OpRule, 2 * kCount + 1> rules{};
   std::size_t next = 0;
   rules[next++] = {.op = "aten._to_copy.default",
-                   .sets = kDTensor213 | kShardlab,
                    .outputs = typed_outputs<0>,
                    .rows = cast_rows,
                    .allow_uneven = true,
@@ -313,7 +312,7 @@ constexpr std::array<OpRule, 2 * kCount + 1> all_rules() {
   for (const Copied& copied : kCopied) {
     OpRule rule{
         .op = copied.op, .outputs = copied.outputs, .kernel = rows::moving_kernel(copied.op)};
-    rule.sets = kDTensor213;
+    rule.sets = kDTensor;
     rule.follow = copied.follow;
     rules[next++] = rule;
     rule.sets = kShardlab;

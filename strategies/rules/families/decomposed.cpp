@@ -245,7 +245,7 @@ Rows mean_alone_rows(const OpCall& call, const OpRule& rule) {
 
 constexpr OpRule decomposed(std::string_view op) {
   return {.op = op,
-          .sets = kDTensor213,
+          .sets = kDTensor,
           .outputs = decomposed_outputs,
           .rows = decomposed_rows,
           .flops = pointwise_flops};
@@ -313,7 +313,7 @@ constexpr OpRule kRules[] = {
     decomposed("aten.log_sigmoid_forward.default"),
     as_rows("aten.log_sigmoid_forward.default", elementwise_rows),
     {.op = "aten.margin_ranking_loss.default",
-     .sets = kDTensor213,
+     .sets = kDTensor,
      .outputs = decomposed_outputs,
      .rows = mean_alone_rows,
      .flops = pointwise_flops},

@@ -95,11 +95,11 @@ Rows backward_rows(const OpCall& call, const OpRule&) {
 }
 
 constexpr OpRule kRules[] = {
-    copy_rule("aten.embedding.default", kDTensor213, embedding_outputs, embedding_rows_of_dtensor),
+    copy_rule("aten.embedding.default", kDTensor, embedding_outputs, embedding_rows_of_dtensor),
     copy_rule("aten.embedding.default", kShardlab, embedding_outputs, embedding_rows),
-    copy_out_rule<embedding_outputs, embedding_rows_of_dtensor>("aten.embedding.out", kDTensor213),
+    copy_out_rule<embedding_outputs, embedding_rows_of_dtensor>("aten.embedding.out", kDTensor),
     copy_out_rule<embedding_outputs, embedding_rows>("aten.embedding.out", kShardlab),
-    copy_rule("aten.embedding_dense_backward.default", kDTensor213, backward_outputs,
+    copy_rule("aten.embedding_dense_backward.default", kDTensor, backward_outputs,
               backward_rows_of_dtensor),
     copy_rule("aten.embedding_dense_backward.default", kShardlab, backward_outputs, backward_rows),
 };

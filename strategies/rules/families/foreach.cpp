@@ -189,7 +189,7 @@ constexpr PointwiseOps kOps[] = {
               "_foreach_addcmul_.Scalar _foreach_addcmul_.ScalarList _foreach_addcmul_.Tensor",
      .dtensor_rows = rows_of_inputs,
      .outputs = no_outputs,
-     .sets = kDTensor213},
+     .sets = kDTensor},
 };
 
 // -- _amp_foreach_non_finite_check_and_unscale_ ----------------------------------------------
@@ -284,7 +284,7 @@ Rows optimizer_rows(const OpCall& call, const OpRule&) {
   return rows;
 }
 
-constexpr OpRule optimizer(std::string_view op, unsigned sets, OutputsOf outputs, RowsOf rows) {
+constexpr OpRule optimizer(std::string_view op, RuleSets sets, OutputsOf outputs, RowsOf rows) {
   return {.op = op,
           .sets = sets,
           .outputs = outputs,
@@ -294,10 +294,10 @@ constexpr OpRule optimizer(std::string_view op, unsigned sets, OutputsOf outputs
           .flops = pointwise_flops};
 }
 constexpr OpRule functional(std::string_view op) {
-  return optimizer(op, kDTensor213 | kShardlab, optimizer_outputs, optimizer_rows<5>);
+  return optimizer(op, kDTensor | kShardlab, optimizer_outputs, optimizer_rows<5>);
 }
 constexpr OpRule in_place(std::string_view op) {
-  return optimizer(op, kDTensor213, no_optimizer_outputs, optimizer_rows<0>);
+  return optimizer(op, kDTensor, no_optimizer_outputs, optimizer_rows<0>);
 }
 // The rule set shardlab says what an op writes, whether or not its schema returns it.
 constexpr OpRule in_place_with_outputs(std::string_view op) {
@@ -305,7 +305,7 @@ constexpr OpRule in_place_with_outputs(std::string_view op) {
 }
 
 constexpr OpRule kOtherRules[] = {
-    optimizer("aten._amp_foreach_non_finite_check_and_unscale_.default", kDTensor213, no_outputs,
+    optimizer("aten._amp_foreach_non_finite_check_and_unscale_.default", kDTensor, no_outputs,
               rows_of_inputs),
     {.op = "aten._amp_foreach_non_finite_check_and_unscale_.default",
      .sets = kShardlab,

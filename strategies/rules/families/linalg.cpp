@@ -130,7 +130,7 @@ Rows batch_rows(const OpCall& call, const OpRule& rule) {
     row[0] = row[results + static_cast<std::size_t>(matrices.linear)] = entry;
     rows.push_back(row);
   };
-  if ((rule.sets & kShardlab) != 0) {
+  if (rule.sets.contains(kShardlab)) {
     alone(kSum);
     alone(kAvg);
     alone(RowEntry::any_shard(is_left(call) ? ndim - 1 : ndim - 2));
@@ -172,7 +172,7 @@ Rows cross_rows(const OpCall& call, const OpRule& rule) {
   for (int d = 0; d < call.required_tensor(0).meta.ndim(); ++d) {
     if (d != dim) rows.push_back(rows::all_alike(3, RowEntry::any_shard(d)));
   }
-  if ((rule.sets & kShardlab) == 0) return rows;
+  if (!rule.sets.contains(kShardlab)) return rows;
   for (const Placement& partial : {kSum, kAvg}) {
     rows.push_back({partial, partial, kR});
     rows.push_back({partial, kR, partial});
@@ -180,29 +180,29 @@ Rows cross_rows(const OpCall& call, const OpRule& rule) {
   return rows;
 }
 
-constexpr OpRule ruled(std::string_view op, unsigned sets) {
+constexpr OpRule ruled(std::string_view op, RuleSets sets) {
   return {.op = op, .sets = sets, .outputs = outputs, .rows = batch_rows};
 }
 constexpr OpRule factor(std::string_view op) {
-  OpRule rule = ruled(op, kDTensor213 | kShardlab);
+  OpRule rule = ruled(op, kDTensor | kShardlab);
   rule.excuse = excuse_one_element;
   return rule;
 }
 
-constexpr unsigned kBoth = kDTensor213 | kShardlab;
+constexpr RuleSets kBoth = kDTensor | kShardlab;
 
 constexpr OpRule kRules[] = {
     ruled("aten._linalg_det.default", kBoth),
     ruled("aten._linalg_slogdet.default", kBoth),
-    ruled("aten._linalg_solve_ex.default", kDTensor213),
+    ruled("aten._linalg_solve_ex.default", kDTensor),
     ruled("aten._linalg_solve_ex.default", kShardlab),
     factor("aten.cholesky.default"),
     ruled("aten.cholesky_inverse.default", kBoth),
-    ruled("aten.cholesky_solve.default", kDTensor213),
+    ruled("aten.cholesky_solve.default", kDTensor),
     ruled("aten.cholesky_solve.default", kShardlab),
     factor("aten.linalg_cholesky_ex.default"),
     {.op = "aten.linalg_cross.default",
-     .sets = kDTensor213,
+     .sets = kDTensor,
      .outputs = cross_outputs,
      .rows = cross_rows},
     {.op = "aten.linalg_cross.default",
@@ -213,9 +213,9 @@ constexpr OpRule kRules[] = {
     ruled("aten.linalg_lu.default", kBoth),
     ruled("aten.linalg_lu_factor_ex.default", kBoth),
     ruled("aten.linalg_matrix_exp.default", kBoth),
-    ruled("aten.linalg_solve_triangular.default", kDTensor213),
+    ruled("aten.linalg_solve_triangular.default", kDTensor),
     ruled("aten.linalg_solve_triangular.default", kShardlab),
-    ruled("aten.triangular_solve.default", kDTensor213),
+    ruled("aten.triangular_solve.default", kDTensor),
     ruled("aten.triangular_solve.default", kShardlab),
 };
 

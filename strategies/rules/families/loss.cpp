@@ -258,7 +258,7 @@ double elements(std::span<const Shape> local, const OpCall& call) {
 
 constexpr OpRule followed(std::string_view op, decltype(OpRule::follow) follow) {
   return {.op = op,
-          .sets = kDTensor213,
+          .sets = kDTensor,
           .outputs = loss_outputs,
           .follow = follow,
           .kernel = Kernel::kReduction,

@@ -495,9 +495,9 @@ double grouped_flops(std::span<const Shape> local, const OpCall&) {
   return flops;
 }
 
-constexpr unsigned kCurrent = kDTensor213 | kShardlab;
+constexpr RuleSets kCurrent = kDTensor | kShardlab;
 
-constexpr OpRule product(std::string_view op, unsigned sets, std::string_view equation,
+constexpr OpRule product(std::string_view op, RuleSets sets, std::string_view equation,
                          Rows (*rows)(const OpCall&, const OpRule&)) {
   return {.op = op,
           .sets = sets,
@@ -507,14 +507,14 @@ constexpr OpRule product(std::string_view op, unsigned sets, std::string_view eq
           .flops = product_flops,
           .equation = equation};
 }
-constexpr OpRule biased(std::string_view op, unsigned sets, std::string_view equation,
+constexpr OpRule biased(std::string_view op, RuleSets sets, std::string_view equation,
                         Rows (*rows)(const OpCall&, const OpRule&)) {
   OpRule rule = product(op, sets, equation, rows);
   rule.outputs = biased_outputs;
   rule.flops = biased_flops;
   return rule;
 }
-constexpr OpRule scaled(std::string_view op, unsigned sets,
+constexpr OpRule scaled(std::string_view op, RuleSets sets,
                         Rows (*rows)(const OpCall&, const OpRule&),
                         bool (*filter)(const OpCall&, std::span<const Placements>,
                                        const DeviceMesh&)) {
@@ -523,7 +523,7 @@ constexpr OpRule scaled(std::string_view op, unsigned sets,
   rule.filter = filter;
   return rule;
 }
-constexpr OpRule grouped(unsigned sets, Rows (*rows)(const OpCall&, const OpRule&)) {
+constexpr OpRule grouped(RuleSets sets, Rows (*rows)(const OpCall&, const OpRule&)) {
   return {.op = "aten._grouped_mm.default",
           .sets = sets,
           .outputs = grouped_outputs,
@@ -535,36 +535,36 @@ constexpr OpRule grouped(unsigned sets, Rows (*rows)(const OpCall&, const OpRule
 
 constexpr OpRule kRules[] = {
     product("aten._foreach_mm.default", kCurrent, kProduct, product_rows),
-    biased("aten._addmm_activation.default", kDTensor213, kProduct, decomposed_rows),
+    biased("aten._addmm_activation.default", kDTensor, kProduct, decomposed_rows),
     biased("aten._addmm_activation.default", kShardlab, kProduct, activated_rows),
-    grouped(kDTensor213, grouped_rows),
+    grouped(kDTensor, grouped_rows),
     grouped(kShardlab, all_grouped_rows),
-    scaled("aten._scaled_mm.default", kDTensor213, scaled_rows, nullptr),
+    scaled("aten._scaled_mm.default", kDTensor, scaled_rows, nullptr),
     scaled("aten._scaled_mm.default", kShardlab, all_scaled_rows, scales_fit),
-    scaled("aten._scaled_mm.out", kDTensor213, scaled_rows, nullptr),
+    scaled("aten._scaled_mm.out", kDTensor, scaled_rows, nullptr),
     scaled("aten._scaled_mm.out", kShardlab, all_scaled_rows, scales_fit),
-    biased("aten.addmm.default", kDTensor213, kProduct, biased_rows),
+    biased("aten.addmm.default", kDTensor, kProduct, biased_rows),
     biased("aten.addmm.default", kShardlab, kProduct, all_biased_rows),
     biased("aten.addmm.default", kDTensorLegacy, kProduct, concrete_biased_rows),
-    biased("aten.addmm.out", kDTensor213, kProduct, biased_rows),
+    biased("aten.addmm.out", kDTensor, kProduct, biased_rows),
     biased("aten.addmm.out", kShardlab, kProduct, all_biased_rows),
-    biased("aten.addmm_.default", kDTensor213, kProduct, biased_rows),
+    biased("aten.addmm_.default", kDTensor, kProduct, biased_rows),
     biased("aten.addmm_.default", kShardlab, kProduct, all_biased_rows),
-    biased("aten.addmv.default", kDTensor213, kVectorProduct, decomposed_rows),
+    biased("aten.addmv.default", kDTensor, kVectorProduct, decomposed_rows),
     biased("aten.addmv.default", kShardlab, kVectorProduct, all_biased_rows),
-    biased("aten.baddbmm.default", kDTensor213, kBatchedProduct, biased_rows),
+    biased("aten.baddbmm.default", kDTensor, kBatchedProduct, biased_rows),
     biased("aten.baddbmm.default", kShardlab, kBatchedProduct, all_biased_rows),
     biased("aten.baddbmm.default", kDTensorLegacy, kBatchedProduct, concrete_biased_rows),
-    biased("aten.baddbmm.out", kDTensor213, kBatchedProduct, biased_rows),
+    biased("aten.baddbmm.out", kDTensor, kBatchedProduct, biased_rows),
     biased("aten.baddbmm.out", kShardlab, kBatchedProduct, all_biased_rows),
-    biased("aten.baddbmm_.default", kDTensor213, kBatchedProduct, biased_rows),
+    biased("aten.baddbmm_.default", kDTensor, kBatchedProduct, biased_rows),
     biased("aten.baddbmm_.default", kShardlab, kBatchedProduct, all_biased_rows),
     product("aten.bmm.default", kCurrent, kBatchedProduct, product_rows),
     product("aten.bmm.default", kDTensorLegacy, kBatchedProduct, concrete_product_rows),
     product("aten.bmm.out", kCurrent, kBatchedProduct, product_rows),
     // PyTorch 2.13.0 still has the older generator here: shards are proposed out of nothing,
     // partials never kept.
-    product("aten.dot.default", kDTensor213 | kDTensorLegacy, "i,i->", concrete_product_rows),
+    product("aten.dot.default", kDTensor | kDTensorLegacy, "i,i->", concrete_product_rows),
     product("aten.dot.default", kShardlab, "i,i->", product_rows),
     {.op = "aten.einsum.default",
      .sets = kShardlab,
@@ -575,9 +575,9 @@ constexpr OpRule kRules[] = {
     product("aten.mm.default", kCurrent, kProduct, product_rows),
     product("aten.mm.default", kDTensorLegacy, kProduct, concrete_product_rows),
     product("aten.mm.out", kCurrent, kProduct, product_rows),
-    product("aten.mv.default", kDTensor213 | kDTensorLegacy, kVectorProduct, decomposed_rows),
+    product("aten.mv.default", kDTensor | kDTensorLegacy, kVectorProduct, decomposed_rows),
     product("aten.mv.default", kShardlab, kVectorProduct, product_rows),
-    product("aten.vdot.default", kDTensor213, "i,i->", decomposed_rows),
+    product("aten.vdot.default", kDTensor, "i,i->", decomposed_rows),
     product("aten.vdot.default", kShardlab, "i,i->", product_rows),
 };
 

@@ -299,38 +299,38 @@ Rows norm_rows(const OpCall& call, const OpRule&) {
   return rows;
 }
 
-constexpr OpRule norm(std::string_view op, unsigned set) {
+constexpr OpRule norm(std::string_view op, RuleSets sets) {
   return {.op = op,
-          .sets = set,
+          .sets = sets,
           .outputs = norm_outputs,
-          .rows = set == kShardlab ? norm_rows : pytorch_rows,
+          .rows = sets == kShardlab ? norm_rows : pytorch_rows,
           .excuse = excuse,
           .kernel = Kernel::kReduction,
           .flops = first_input_flops};
 }
 
 constexpr OpRule kRules[] = {
-    norm("aten._batch_norm_with_update.default", kDTensor213),
+    norm("aten._batch_norm_with_update.default", kDTensor),
     norm("aten._batch_norm_with_update.default", kShardlab),
-    norm("aten._fused_rms_norm.default", kDTensor213),
+    norm("aten._fused_rms_norm.default", kDTensor),
     norm("aten._fused_rms_norm.default", kShardlab),
-    norm("aten._fused_rms_norm_backward.default", kDTensor213),
+    norm("aten._fused_rms_norm_backward.default", kDTensor),
     norm("aten._fused_rms_norm_backward.default", kShardlab),
-    norm("aten._native_batch_norm_legit.default", kDTensor213),
+    norm("aten._native_batch_norm_legit.default", kDTensor),
     norm("aten._native_batch_norm_legit.default", kShardlab),
-    norm("aten._native_batch_norm_legit.no_stats", kDTensor213),
+    norm("aten._native_batch_norm_legit.no_stats", kDTensor),
     norm("aten._native_batch_norm_legit.no_stats", kShardlab),
-    norm("aten._native_batch_norm_legit_no_training.default", kDTensor213),
+    norm("aten._native_batch_norm_legit_no_training.default", kDTensor),
     norm("aten._native_batch_norm_legit_no_training.default", kShardlab),
-    norm("aten.native_batch_norm.default", kDTensor213),
+    norm("aten.native_batch_norm.default", kDTensor),
     norm("aten.native_batch_norm.default", kShardlab),
-    norm("aten.native_batch_norm_backward.default", kDTensor213),
+    norm("aten.native_batch_norm_backward.default", kDTensor),
     norm("aten.native_batch_norm_backward.default", kShardlab),
-    norm("aten.native_group_norm.default", kDTensor213),
+    norm("aten.native_group_norm.default", kDTensor),
     norm("aten.native_group_norm.default", kShardlab),
-    norm("aten.native_layer_norm.default", kDTensor213),
+    norm("aten.native_layer_norm.default", kDTensor),
     norm("aten.native_layer_norm.default", kShardlab),
-    norm("aten.native_layer_norm_backward.default", kDTensor213),
+    norm("aten.native_layer_norm_backward.default", kDTensor),
     norm("aten.native_layer_norm_backward.default", kShardlab),
 };
 

@@ -309,7 +309,7 @@ constexpr PointwiseOps kOps[] = {
     {.words = "__ilshift__.Scalar __irshift__.Scalar __ixor__.Scalar __lshift__.Scalar "
               "__lshift__.Scalar_out __rshift__.Scalar __rshift__.Scalar_out __xor__.Scalar",
      .outputs = outputs_as<ResultType::kPromoted, 1>,
-     .sets = kDTensor213},
+     .sets = kDTensor},
     {.words = "bitwise_and.Scalar* bitwise_and.Scalar_Tensor+ bitwise_left_shift.Scalar_Tensor+ "
               "bitwise_or.Scalar* bitwise_or.Scalar_Tensor+ bitwise_right_shift.Scalar_Tensor+ "
               "bitwise_xor.Scalar* bitwise_xor.Scalar_Tensor+",
@@ -320,7 +320,7 @@ constexpr PointwiseOps kOps[] = {
     {.words = "__ilshift__.Tensor __irshift__.Tensor __ixor__.Tensor __lshift__.Tensor "
               "__lshift__.Tensor_out __rshift__.Tensor __rshift__.Tensor_out __xor__.Tensor",
      .outputs = outputs_as<ResultType::kPromoted, 2>,
-     .sets = kDTensor213},
+     .sets = kDTensor},
     {.words = "bitwise_xor.Tensor* heaviside*",
      .outputs = outputs_as<ResultType::kPromoted, 2>,
      .excuse = for_some_values},
@@ -534,13 +534,12 @@ constexpr OpRule legacy(std::string_view op) {
 
 constexpr OpRule kOtherRules[] = {
     {.op = "aten.frexp.Tensor",
-     .sets = kDTensor213 | kShardlab,
      .outputs = frexp_outputs,
      .rows = frexp_rows<false>,
      .allow_uneven = true,
      .flops = pointwise_flops},
     {.op = "aten.frexp.Tensor_out",
-     .sets = kDTensor213,
+     .sets = kDTensor,
      .outputs = frexp_outputs,
      .rows = frexp_rows<true>,
      .allow_uneven = true,

@@ -236,7 +236,7 @@ std::string_view unread_input(const OpCall&, const Row& row) {
 }
 
 template <Pool pool>
-constexpr OpRule averaging(std::string_view op, unsigned sets) {
+constexpr OpRule averaging(std::string_view op, RuleSets sets) {
   OpRule rule{.op = op,
               .sets = sets,
               .outputs = pool_outputs<pool, false>,
@@ -250,12 +250,12 @@ constexpr OpRule averaging(std::string_view op, unsigned sets) {
 }
 
 constexpr OpRule kRules[] = {
-    averaging<adapted>("aten._adaptive_avg_pool2d.default", kDTensor213),
+    averaging<adapted>("aten._adaptive_avg_pool2d.default", kDTensor),
     averaging<adapted>("aten._adaptive_avg_pool2d.default", kShardlab),
-    averaging<avg_pooled>("aten.avg_pool2d.default", kDTensor213),
+    averaging<avg_pooled>("aten.avg_pool2d.default", kDTensor),
     averaging<avg_pooled>("aten.avg_pool2d.default", kShardlab),
     {.op = "aten.max_pool2d_with_indices.default",
-     .sets = kDTensor213,
+     .sets = kDTensor,
      .outputs = pool_outputs<max_pooled, true>,
      .rows = pooling_rows<3>,
      .kernel = Kernel::kElementwise},
@@ -265,18 +265,16 @@ constexpr OpRule kRules[] = {
      .rows = block_rows<max_pooled, Linear::kNo>,
      .kernel = Kernel::kElementwise},
     {.op = "aten.max_pool2d_with_indices_backward.default",
-     .sets = kDTensor213 | kShardlab,
      .outputs = backward_outputs,
      .rows = backward_rows,
      .excuse = unread_input,
      .kernel = Kernel::kElementwise},
     {.op = "aten.upsample_bilinear2d.default",
-     .sets = kDTensor213 | kShardlab,
      .outputs = pool_outputs<bilinear, false>,
      .rows = upsample_rows,
      .kernel = Kernel::kElementwise},
     {.op = "aten.upsample_nearest2d.default",
-     .sets = kDTensor213,
+     .sets = kDTensor,
      .outputs = pool_outputs<nearest, false>,
      .rows = upsample_rows,
      .kernel = Kernel::kElementwise},

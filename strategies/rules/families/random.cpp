@@ -96,7 +96,6 @@ std::string_view excuse_drawn(const OpCall& call, const Row& row) {
 constexpr OpRule drawn(std::string_view op, OutputsOf outputs, RowsOf rows,
                        std::size_t out_tensors = 0) {
   return {.op = op,
-          .sets = kDTensor213 | kShardlab,
           .outputs = outputs,
           .rows = rows,
           .allow_uneven = true,

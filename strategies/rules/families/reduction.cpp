@@ -436,19 +436,19 @@ Rows histc_rows(const OpCall& call, const OpRule& rule) {
   static_cast<void>(histc_outputs(call));
   const double min = call.number_arg(1, 0.0);
   const double max = call.number_arg(2, 0.0);
-  const bool bounded = (rule.sets & kDTensor213) != 0 ? max != 0.0 : min != max;
+  const bool bounded = rule.sets.intersects(kDTensor) ? max != 0.0 : min != max;
   Rows rows;
   if (!bounded) return rows;
   for (int d = 0; d < reduced_tensor(call).meta.ndim(); ++d) {
     Row row = all_alike(1, kSum);
-    row.push_back((rule.sets & kDTensor213) != 0 ? RowEntry(Placement::shard(d))
+    row.push_back(rule.sets.intersects(kDTensor) ? RowEntry(Placement::shard(d))
                                                  : RowEntry::any_shard(d));
     rows.push_back(std::move(row));
   }
   return rows;
 }
 
-constexpr OpRule followed(std::string_view op, unsigned sets = kDTensor213) {
+constexpr OpRule followed(std::string_view op, RuleSets sets = kDTensor) {
   return {.op = op,
           .sets = sets,
           .outputs = reduction_outputs,
@@ -468,22 +468,21 @@ constexpr OpRule as_rows(std::string_view op) {
 }
 constexpr OpRule with_indices(std::string_view op) {
   return {.op = op,
-          .sets = kDTensor213 | kShardlab,
           .outputs = indexed_outputs,
           .rows = indexed_rows,
           .kernel = Kernel::kReduction,
           .flops = first_input_flops};
 }
-constexpr OpRule histogram(unsigned set) {
+constexpr OpRule histogram(RuleSets sets) {
   return {.op = "aten.histc.default",
-          .sets = set,
+          .sets = sets,
           .outputs = histc_outputs,
           .rows = histc_rows,
           .kernel = Kernel::kReduction,
           .flops = first_input_flops};
 }
 
-constexpr unsigned kFollow = kDTensor213 | kDTensorLegacy;
+constexpr RuleSets kFollow = kDTensor | kDTensorLegacy;
 
 constexpr OpRule kRules[] = {
     followed("aten._foreach_max.default"),
@@ -516,7 +515,7 @@ constexpr OpRule kRules[] = {
     as_rows("aten.argmax.default"),
     followed("aten.argmin.default"),
     as_rows("aten.argmin.default"),
-    histogram(kDTensor213),
+    histogram(kDTensor),
     histogram(kShardlab),
     with_indices("aten.kthvalue.default"),
     followed("aten.linalg__powsum.default"),

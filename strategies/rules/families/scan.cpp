@@ -97,7 +97,7 @@ Rows scan_rows(const OpCall& call, const OpRule&) {
 Rows sort_rows(const OpCall& call, const OpRule& rule) {
   const int dim = scan_dim(call);
   Rows rows;
-  if ((rule.sets & kDTensor213) == 0) {
+  if (!rule.sets.intersects(kDTensor)) {
     add_shards_besides(rows, only_tensor(call).meta.ndim(), dim, 3);
     return rows;
   }
@@ -109,7 +109,7 @@ Rows sort_rows(const OpCall& call, const OpRule& rule) {
 
 constexpr OpRule followed(std::string_view op) {
   return {.op = op,
-          .sets = kDTensor213,
+          .sets = kDTensor,
           .outputs = scan_outputs,
           .follow = follow_scan,
           .kernel = Kernel::kReduction,
@@ -123,9 +123,9 @@ constexpr OpRule as_rows(std::string_view op) {
           .kernel = Kernel::kReduction,
           .flops = first_input_flops};
 }
-constexpr OpRule sorted(std::string_view op, unsigned set) {
+constexpr OpRule sorted(std::string_view op, RuleSets sets) {
   return {.op = op,
-          .sets = set,
+          .sets = sets,
           .outputs = indexed_outputs,
           .rows = sort_rows,
           .kernel = Kernel::kReduction,
@@ -133,22 +133,14 @@ constexpr OpRule sorted(std::string_view op, unsigned set) {
 }
 
 constexpr OpRule kRules[] = {
-    sorted("aten.cummax.default", kDTensor213),
-    sorted("aten.cummax.default", kShardlab),
-    sorted("aten.cummin.default", kDTensor213),
-    sorted("aten.cummin.default", kShardlab),
-    followed("aten.cumprod.default"),
-    as_rows("aten.cumprod.default"),
-    followed("aten.cumsum.default"),
-    as_rows("aten.cumsum.default"),
-    followed("aten.logcumsumexp.default"),
-    as_rows("aten.logcumsumexp.default"),
-    sorted("aten.sort.default", kDTensor213),
-    sorted("aten.sort.default", kShardlab),
-    sorted("aten.sort.stable", kDTensor213),
-    sorted("aten.sort.stable", kShardlab),
-    sorted("aten.topk.default", kDTensor213),
-    sorted("aten.topk.default", kShardlab),
+    sorted("aten.cummax.default", kDTensor), sorted("aten.cummax.default", kShardlab),
+    sorted("aten.cummin.default", kDTensor), sorted("aten.cummin.default", kShardlab),
+    followed("aten.cumprod.default"),        as_rows("aten.cumprod.default"),
+    followed("aten.cumsum.default"),         as_rows("aten.cumsum.default"),
+    followed("aten.logcumsumexp.default"),   as_rows("aten.logcumsumexp.default"),
+    sorted("aten.sort.default", kDTensor),   sorted("aten.sort.default", kShardlab),
+    sorted("aten.sort.stable", kDTensor),    sorted("aten.sort.stable", kShardlab),
+    sorted("aten.topk.default", kDTensor),   sorted("aten.topk.default", kShardlab),
 };
 
 }  // namespace

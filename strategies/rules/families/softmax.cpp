@@ -86,7 +86,7 @@ Rows backward_rows(const OpCall& call, const OpRule&) {
   return rows;
 }
 
-constexpr unsigned kFollow = kDTensor213 | kDTensorLegacy;
+constexpr RuleSets kFollow = kDTensor | kDTensorLegacy;
 
 constexpr OpRule followed(std::string_view op) {
   return {.op = op,
@@ -106,7 +106,7 @@ constexpr OpRule as_rows(std::string_view op) {
 }
 constexpr OpRule followed_backward(std::string_view op) {
   return {.op = op,
-          .sets = kDTensor213,
+          .sets = kDTensor,
           .outputs = backward_outputs,
           .follow = follow_backward,
           .kernel = Kernel::kReduction,

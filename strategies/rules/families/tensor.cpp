@@ -146,7 +146,7 @@ Rows stack_rows(const OpCall& call, const OpRule&) {
 // -- What the ops below share
 // ---------------------------------------------------------------------------------------------
 
-bool is_shardlab(const OpRule& rule) { return (rule.sets & kShardlab) != 0; }
+bool is_shardlab(const OpRule& rule) { return rule.sets.contains(kShardlab); }
 
 TensorMeta like(const TensorSpec& input, const Shape& shape) {
   std::int64_t capacity = 1;
@@ -693,10 +693,10 @@ Rows bucketize_rows(const OpCall& call, const OpRule&) {
   return rows;
 }
 
-constexpr unsigned kFollow = kDTensor213 | kDTensorLegacy;
+constexpr RuleSets kFollow = kDTensor | kDTensorLegacy;
 
 constexpr OpRule followed_by(std::string_view op, OutputsOf outputs, FollowOf follow,
-                             unsigned sets = kDTensor213) {
+                             RuleSets sets = kDTensor) {
   return {.op = op,
           .sets = sets,
           .outputs = outputs,
@@ -705,32 +705,31 @@ constexpr OpRule followed_by(std::string_view op, OutputsOf outputs, FollowOf fo
 }
 
 constexpr OpRule kRules[] = {
-    copy_rule("aten.bucketize.Tensor", kDTensor213 | kShardlab, bucketize_outputs, bucketize_rows),
+    copy_rule("aten.bucketize.Tensor", kDTensor | kShardlab, bucketize_outputs, bucketize_rows),
     followed_by("aten.cat.default", cat_outputs, follow_cat, kFollow),
     copy_rule("aten.cat.default", kShardlab, cat_outputs, cat_rows),
-    copy_rule("aten.constant_pad_nd.default", kDTensor213, pad_outputs, pad_rows),
+    copy_rule("aten.constant_pad_nd.default", kDTensor, pad_outputs, pad_rows),
     copy_rule("aten.constant_pad_nd.default", kShardlab, pad_outputs, pad_rows),
-    copy_rule("aten.diag.default", kDTensor213, diag_outputs, no_rows),
+    copy_rule("aten.diag.default", kDTensor, diag_outputs, no_rows),
     copy_rule("aten.diag.default", kShardlab, diag_outputs, diag_rows),
-    copy_rule("aten.diag_embed.default", kDTensor213, diag_embed_outputs, no_rows),
+    copy_rule("aten.diag_embed.default", kDTensor, diag_embed_outputs, no_rows),
     copy_rule("aten.diag_embed.default", kShardlab, diag_embed_outputs, diag_embed_rows),
-    copy_rule("aten.diagonal.default", kDTensor213, diagonal_outputs, no_rows),
+    copy_rule("aten.diagonal.default", kDTensor, diagonal_outputs, no_rows),
     copy_rule("aten.diagonal.default", kShardlab, diagonal_outputs, diagonal_rows),
-    copy_rule("aten.diagonal_copy.default", kDTensor213, diagonal_outputs, no_rows),
+    copy_rule("aten.diagonal_copy.default", kDTensor, diagonal_outputs, no_rows),
     copy_rule("aten.diagonal_copy.default", kShardlab, diagonal_outputs, diagonal_rows),
-    copy_rule("aten.diagonal_scatter.default", kDTensor213, diagonal_scatter_outputs,
+    copy_rule("aten.diagonal_scatter.default", kDTensor, diagonal_scatter_outputs,
               diagonal_scatter_rows),
     copy_rule("aten.diagonal_scatter.default", kShardlab, diagonal_scatter_outputs,
               diagonal_scatter_rows),
-    copy_rule("aten.flip.default", kDTensor213 | kShardlab, flip_outputs, flip_rows),
-    copy_rule("aten.roll.default", kDTensor213 | kShardlab, roll_outputs, roll_rows),
+    copy_rule("aten.flip.default", kDTensor | kShardlab, flip_outputs, flip_rows),
+    copy_rule("aten.roll.default", kDTensor | kShardlab, roll_outputs, roll_rows),
     followed_by("aten.select.int", select_outputs, follow_select),
     copy_rule("aten.select.int", kShardlab, select_outputs, select_rows),
     followed_by("aten.select_backward.default", select_backward_outputs, follow_select_backward),
     copy_rule("aten.select_backward.default", kShardlab, select_backward_outputs,
               select_backward_rows),
-    copy_rule("aten.select_scatter.default", kDTensor213, select_scatter_outputs,
-              select_scatter_rows),
+    copy_rule("aten.select_scatter.default", kDTensor, select_scatter_outputs, select_scatter_rows),
     copy_rule("aten.select_scatter.default", kShardlab, select_scatter_outputs,
               select_scatter_rows),
     followed_by("aten.slice.Tensor", slice_outputs, follow_slice),
@@ -749,24 +748,23 @@ constexpr OpRule kRules[] = {
     copy_rule("aten.split_with_sizes_copy.default", kShardlab, split_outputs, split_rows),
     followed_by("aten.stack.default", stack_outputs, follow_stack, kFollow),
     copy_rule("aten.stack.default", kShardlab, stack_outputs, stack_rows),
-    copy_rule("aten.tril.default", kDTensor213, triangle_outputs, no_rows),
+    copy_rule("aten.tril.default", kDTensor, triangle_outputs, no_rows),
     copy_rule("aten.tril.default", kShardlab, triangle_outputs, triangle_rows),
-    copy_rule("aten.triu.default", kDTensor213, triangle_outputs, no_rows),
+    copy_rule("aten.triu.default", kDTensor, triangle_outputs, no_rows),
     copy_rule("aten.triu.default", kShardlab, triangle_outputs, triangle_rows),
     followed_by("aten.unbind.int", unbind_outputs, follow_unbind),
     copy_rule("aten.unbind.int", kShardlab, unbind_outputs, unbind_rows),
     copy_out_rule<bucketize_outputs, bucketize_rows>("aten.bucketize.Tensor_out",
-                                                     kDTensor213 | kShardlab),
-    copy_out_rule<flip_outputs, flip_rows>("aten.flip.out", kDTensor213 | kShardlab),
-    copy_out_rule<roll_outputs, roll_rows>("aten.roll.out", kDTensor213 | kShardlab),
-    copy_out_rule<pad_outputs, pad_rows>("aten.constant_pad_nd.out", kDTensor213),
+                                                     kDTensor | kShardlab),
+    copy_out_rule<flip_outputs, flip_rows>("aten.flip.out", kDTensor | kShardlab),
+    copy_out_rule<roll_outputs, roll_rows>("aten.roll.out", kDTensor | kShardlab),
+    copy_out_rule<pad_outputs, pad_rows>("aten.constant_pad_nd.out", kDTensor),
     copy_out_rule<pad_outputs, pad_rows>("aten.constant_pad_nd.out", kShardlab),
     copy_out_rule<diagonal_scatter_outputs, diagonal_scatter_rows>("aten.diagonal_scatter.out",
-                                                                   kDTensor213),
+                                                                   kDTensor),
     copy_out_rule<diagonal_scatter_outputs, diagonal_scatter_rows>("aten.diagonal_scatter.out",
                                                                    kShardlab),
-    copy_out_rule<select_scatter_outputs, select_scatter_rows>("aten.select_scatter.out",
-                                                               kDTensor213),
+    copy_out_rule<select_scatter_outputs, select_scatter_rows>("aten.select_scatter.out", kDTensor),
     copy_out_rule<select_scatter_outputs, select_scatter_rows>("aten.select_scatter.out",
                                                                kShardlab),
 };

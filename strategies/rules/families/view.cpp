@@ -276,7 +276,7 @@ Rows view_rows(const OpCall& call, const OpRule&) {
 }
 
 template <View view, bool strict>
-constexpr OpRule followed(std::string_view op, unsigned sets = kDTensor213) {
+constexpr OpRule followed(std::string_view op, RuleSets sets = kDTensor) {
   return {.op = op,
           .sets = sets,
           .outputs = view_outputs<view>,
@@ -337,9 +337,9 @@ constexpr OpRule kRules[] = {
     without_strides<squeeze>("aten.squeeze.dims"),
     as_rows<squeeze>("aten.squeeze.dims"),
     // In place the dims are renumbered, which rows of an in-place op can't say.
-    followed<squeeze, true>("aten.squeeze_.default", kDTensor213 | kShardlab),
-    followed<squeeze, true>("aten.squeeze_.dim", kDTensor213 | kShardlab),
-    followed<squeeze, true>("aten.squeeze_.dims", kDTensor213 | kShardlab),
+    followed<squeeze, true>("aten.squeeze_.default", kDTensor | kShardlab),
+    followed<squeeze, true>("aten.squeeze_.dim", kDTensor | kShardlab),
+    followed<squeeze, true>("aten.squeeze_.dims", kDTensor | kShardlab),
     followed<t, false>("aten.t.default"),
     without_strides<t>("aten.t.default"),
     as_rows<t>("aten.t.default"),

@@ -2,17 +2,14 @@
 
 #include <gtest/gtest.h>
 
-#include <sstream>
 #include <string>
 
 namespace shardlab {
 namespace {
 
 TEST(Collective, EveryNameReadsBackAndTheListHasThemInOrder) {
-  std::istringstream words{std::string(kCollectiveNames)};
-  std::string word;
   int count = 0;
-  while (words >> word) {
+  for (const std::string_view word : all_names<Collective>()) {
     const auto kind = collective_from_name(word);
     ASSERT_TRUE(kind.has_value()) << word;
     EXPECT_EQ(static_cast<int>(*kind), count) << word;

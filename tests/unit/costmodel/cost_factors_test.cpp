@@ -47,31 +47,32 @@ TEST(CostFactors, FactorsOfOneChangeNoDigit) {
 }
 
 TEST(FlooredKernels, TheFloorIsScaledAndTheWorkIsNot) {
-  CostFactors factors;
-  FlooredKernels kernels(choice_of("roofline", {{"launch_us", 5.0}}), topology_with(8), factors);
+  const FlooredKernels kernels(choice_of("roofline", {{"launch_us", 5.0}}), topology_with(8));
   const KernelQuery small{.kind = Kernel::kCopy, .bytes = 1024};
   const KernelQuery large{.kind = Kernel::kCopy, .bytes = 1e9};
-  const double work = kernels.price(large).total.value();
+  const double work = kernels.price(large, 1.0).total.value();
   EXPECT_EQ(kernels.floor().value(), 5.0);
-  EXPECT_EQ(kernels.price(small).total.value(), 5.0);
+  EXPECT_EQ(kernels.price(small, 1.0).total.value(), 5.0);
   EXPECT_GT(work, 100.0);
-  factors.launch = 3.0;
-  EXPECT_EQ(kernels.price(small).total.value(), 15.0);
-  EXPECT_EQ(kernels.price(large).total.value(), work);
-  factors.launch = 1000.0;
-  EXPECT_EQ(kernels.price(large).total.value(), 5000.0);
-  const std::vector<double> thresholds = kernels.take_thresholds();
-  ASSERT_EQ(thresholds.size(), 2U);  // two kernels
-  EXPECT_NEAR(thresholds[1], work / 5.0, 1e-9);
-  EXPECT_TRUE(kernels.take_thresholds().empty());
+  EXPECT_EQ(kernels.price(small, 3.0).total.value(), 15.0);
+  EXPECT_EQ(kernels.price(large, 3.0).total.value(), work);
+  EXPECT_EQ(kernels.price(large, 1000.0).total.value(), 5000.0);
+}
+
+TEST(FlooredKernels, AKernelLeavesItsFloorWhereItsWorkTakesAsLong) {
+  const FlooredKernels kernels(choice_of("roofline", {{"launch_us", 5.0}}), topology_with(8));
+  const KernelQuery large{.kind = Kernel::kCopy, .bytes = 1e9};
+  const std::optional<double> threshold = kernels.threshold(large);
+  ASSERT_TRUE(threshold.has_value());
+  EXPECT_NEAR(*threshold, kernels.price(large, 1.0).total.value() / 5.0, 1e-9);
+  EXPECT_EQ(kernels.threshold({.bytes = 0.0}), std::nullopt);
 }
 
 TEST(FlooredKernels, AModelWithoutFloorHasNone) {
-  const CostFactors factors;
-  FlooredKernels kernels(choice_of("none"), topology_with(8), factors);
+  const FlooredKernels kernels(choice_of("none"), topology_with(8));
   EXPECT_EQ(kernels.floor().value(), 0.0);
-  EXPECT_EQ(kernels.price({.bytes = 100}).total.value(), 0.0);
-  EXPECT_TRUE(kernels.take_thresholds().empty());
+  EXPECT_EQ(kernels.price({.bytes = 100}, 1.0).total.value(), 0.0);
+  EXPECT_EQ(kernels.threshold({.bytes = 100}), std::nullopt);
 }
 
 }  // namespace

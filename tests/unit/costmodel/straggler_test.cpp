@@ -22,9 +22,9 @@ using testing_support::topology_with;
 const JsonPlace kPlace{"s.json", "/straggler"};
 
 TEST(Straggler, IsReadFromItsNameOrAnObject) {
-  EXPECT_EQ(Straggler::from_json("none", kPlace).name, "none");
+  EXPECT_EQ(Straggler::from_json("none", kPlace).kind, StragglerKind::kNone);
   const Straggler percent = Straggler::from_json({{"name", "percent"}, {"percent", 5}}, kPlace);
-  EXPECT_EQ(percent.name, "percent");
+  EXPECT_EQ(percent.kind, StragglerKind::kPercent);
   EXPECT_EQ(percent.percent, 5.0);
 }
 
@@ -58,8 +58,8 @@ TEST(Straggler, NoneLeavesTheModelAsItIs) {
 
 TEST(Straggler, AnImpossiblePriceKeepsItsReason) {
   const Topology topology = topology_with(8);
-  const auto slowed =
-      Straggler{.name = "percent", .percent = 5}.decorate(collective_model("table", topology));
+  const auto slowed = Straggler{.kind = StragglerKind::kPercent, .percent = 5}.decorate(
+      collective_model("table", topology));
   const Price price = slowed->price({Collective::kAllGather, 8, {.ranks = 4}});
   EXPECT_EQ(price.impossible, "the table has no row for this collective and group");
   EXPECT_EQ(price.straggler.value(), 0.0);
@@ -97,8 +97,8 @@ TEST(Straggler, DelaysAddTheLargestOfTheDraws) {
 
 TEST(Straggler, AlternativesWaitToo) {
   const Topology topology = topology_with(8);
-  const auto model =
-      Straggler{.name = "fixed", .fixed_us = 3}.decorate(collective_model("nccl", topology));
+  const auto model = Straggler{.kind = StragglerKind::kFixed, .fixed_us = 3}.decorate(
+      collective_model("nccl", topology));
   const CollectiveQuery query{Collective::kAllReduce, 1e6, {.ranks = 8, .extent = 8}};
   const auto all = model->alternatives(query);
   ASSERT_FALSE(all.empty());
@@ -108,7 +108,7 @@ TEST(Straggler, AlternativesWaitToo) {
 
 TEST(Straggler, ManyThreadsShareOneModel) {
   const Topology topology = topology_with(8);
-  const auto model = Straggler{.name = "order_statistics", .sigma = 0.3}.decorate(
+  const auto model = Straggler{.kind = StragglerKind::kOrderStatistics, .sigma = 0.3}.decorate(
       collective_model("alpha_beta", topology));
   std::vector<std::thread> threads;
   std::vector<double> sums(4);

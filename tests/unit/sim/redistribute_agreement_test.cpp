@@ -110,12 +110,12 @@ TEST_P(PriceAgreement, OfThePlanAndTheCostOfAMaskPartialTarget) {
 
 std::vector<Agreement> agreements() {
   std::vector<Agreement> all;
-  for (const TransitionRules& rules : all_transition_rules()) {
+  for (const EdgeSemanticsRow& version : all_edge_semantics()) {
     for (const PlannerKind planner : {PlannerKind::kGreedy, PlannerKind::kGraph}) {
-      std::string name(rules.name);
+      std::string name(version.name);
       std::replace(name.begin(), name.end(), '-', '_');
       name += planner == PlannerKind::kGreedy ? "_greedy" : "_graph";
-      all.push_back({name, {.version = std::string(rules.name), .planner = planner}});
+      all.push_back({name, {.version = std::string(version.name), .planner = planner}});
     }
   }
   all.push_back({"alpha_beta_graph",

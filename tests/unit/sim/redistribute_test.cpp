@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "costmodel/base/error.h"
+#include "tests/support/dtensor_ring.h"
 #include "tests/support/random_layouts.h"
 #include "tests/support/reference_messages.h"
 #include "tests/support/reference_redistribution.h"
@@ -14,20 +15,27 @@ namespace shardlab {
 namespace {
 
 using testing_support::all_layouts;
+using testing_support::all_reduce;
+using testing_support::all_to_all;
 using testing_support::Bench;
 using testing_support::collectives_of;
+using testing_support::gather;
+using testing_support::kBetweenHosts;
+using testing_support::kInHost;
 using testing_support::Random;
 using testing_support::random_cases;
 using testing_support::random_layout;
 using testing_support::random_mesh;
 using testing_support::random_tensor;
+using testing_support::reduce_scatter;
 using testing_support::steps_of;
 
 constexpr double kInf = std::numeric_limits<double>::infinity();
 
-// -- Published and derived figures
-// ---------------------------------------------------------------------
+// -- Published and derived figures --------------------------------------------------------------
 
+// A redistribution on a mesh of hosts with so many devices, priced by the model `dtensor`: the sum
+// over its collectives, then the same figure to the last digit.
 struct CostCase {
   const char* name;
   const char* mesh;
@@ -36,6 +44,7 @@ struct CostCase {
   const char* tensor;
   const char* from;
   const char* to;
+  double sum;
   double us;
 };
 void PrintTo(const CostCase& c, std::ostream* out) {
@@ -48,48 +57,85 @@ TEST_P(GreedyCost, IsThisToTheLastDigit) {
   Bench bench({.mesh = c.mesh, .devices_per_host = c.devices_per_host, .version = c.version});
   EXPECT_EQ(bench.cost(c.tensor, c.from, c.to), c.us);
   EXPECT_EQ(bench.plan(c.tensor, c.from, c.to).price.total.value(), c.us);
+  EXPECT_DOUBLE_EQ(c.sum, c.us);
 }
 
+// f32[8,8] is 256 bytes; a quarter of it is on each rank of a mesh 2x2 that shards it twice.
 INSTANTIATE_TEST_SUITE_P(
-    Figures, GreedyCost,
+    SmallTensors, GreedyCost,
     testing::Values(
-        CostCase{"Section11GatherOfTwoDims", "2x2", 1, "v4", "f32[8,8]", "S(0)S(0)", "RR",
+        CostCase{"AGatherOfTwoMeshDims", "2x2", 1, "v4", "f32[8,8]", "S(0)S(0)", "RR",
+                 gather(2, 128, kBetweenHosts) + gather(2, 256, kBetweenHosts), 18.609267851887957},
+        CostCase{"AGatherInAHost", "2x2", 8, "v4", "f32[8,8]", "S(0)S(0)", "RR",
+                 gather(2, 128, kInHost) + gather(2, 256, kInHost), 14.402038927415347},
+        CostCase{"AReductionOfTwoMeshDims", "2x2", 1, "v4", "f32[8,8]", "PP", "RR",
+                 2 * all_reduce(2, 256, kBetweenHosts), 24.02471427170121},
+        CostCase{"AReductionInAHost", "2x2", 8, "v4", "f32[8,8]", "PP", "RR",
+                 2 * all_reduce(2, 256, kInHost), 15.605437139774265},
+        CostCase{"AScatterOfTwoMeshDims", "2x2", 1, "v4", "f32[8,8]", "PP", "S(0)S(0)",
+                 reduce_scatter(2, 256, kBetweenHosts) + reduce_scatter(2, 128, kBetweenHosts),
                  18.609267851887957},
-        CostCase{"Section11GatherInAHost", "2x2", 8, "v4", "f32[8,8]", "S(0)S(0)", "RR",
-                 14.402038927415347},
-        CostCase{"Section11ReduceOfTwoDims", "2x2", 1, "v4", "f32[8,8]", "PP", "RR",
-                 24.02471427170121},
-        CostCase{"Section11ReduceInAHost", "2x2", 8, "v4", "f32[8,8]", "PP", "RR",
-                 15.605437139774265},
-        CostCase{"Section11ScatterOfTwoDims", "2x2", 1, "v4", "f32[8,8]", "PP", "S(0)S(0)",
-                 18.609267851887957},
-        CostCase{"Section11UnitDim", "1", 8, "v4", "f32[8,8]", "S(0)", "R", 6.6},
-        CostCase{"R02Direct", "2x2x1x1", 1, "v3", "f32[64,32]", "RS(0)RR", "S(1)RS(1)S(1)",
-                 9.497714173609673},
-        CostCase{"R02ChunksOnly", "2x2x1x1", 1, "v3", "f32[64,32]", "RS(0)RR", "S(1)S(0)S(1)S(1)",
-                 0.0},
-        CostCase{"R02FromTheChunks", "2x2x1x1", 1, "v3", "f32[64,32]", "S(1)S(0)S(1)S(1)",
-                 "S(1)RS(1)S(1)", 9.398857086804837},
-        CostCase{"R05BlindToOrderInV0", "2x2", 1, "v0", "f32[4,4]", "S(0)S(0)", "RS(0)",
-                 9.300772320990664},
-        CostCase{"R05BlindToOrderInV0InAHost", "2x2", 8, "v0", "f32[4,4]", "S(0)S(0)", "S(0)R",
-                 7.200169910617945},
-        CostCase{"R05SinceV1", "2x2", 1, "v1", "f32[4,4]", "S(0)S(0)", "RS(0)", 18.60231696297199},
-        CostCase{"R05SinceV1InAHost", "2x2", 8, "v1", "f32[4,4]", "S(0)S(0)", "RS(0)",
-                 14.400509731853838},
-        CostCase{"R05InnerGatherInV1", "2x2", 1, "v1", "f32[4,4]", "S(0)S(0)", "S(0)R",
-                 9.300772320990664},
-        CostCase{"R08AllReduce", "4", 1, "v3", "f32[10,10]", "P", "R", 22.828962037149857},
-        CostCase{"R08Gather", "4", 1, "v3", "f32[10,10]", "S(0)", "R", 14.714481018574928},
-        CostCase{"R08Scatter", "4", 1, "v3", "f32[10,10]", "P", "S(0)", 14.714481018574928},
-        CostCase{"R11ChainInV0", "2x2", 1, "v0", "f32[32,32]", "S(0)S(0)", "RR",
+        CostCase{"AMeshDimOfOneRank", "1", 8, "v4", "f32[8,8]", "S(0)", "R",
+                 gather(1, 256, kInHost), 6.6}),
+    [](const auto& test) { return std::string(test.param.name); });
+
+// R02: f32[64,32] is 8192 bytes. The way over the chunks is cheaper than the direct one.
+INSTANTIATE_TEST_SUITE_P(
+    R02, GreedyCost,
+    testing::Values(CostCase{"Direct", "2x2x1x1", 1, "v3", "f32[64,32]", "RS(0)RR", "S(1)RS(1)S(1)",
+                             gather(2, 8192, kBetweenHosts), 9.497714173609673},
+                    CostCase{"ToTheChunks", "2x2x1x1", 1, "v3", "f32[64,32]", "RS(0)RR",
+                             "S(1)S(0)S(1)S(1)", 0.0, 0.0},
+                    CostCase{"FromTheChunks", "2x2x1x1", 1, "v3", "f32[64,32]", "S(1)S(0)S(1)S(1)",
+                             "S(1)RS(1)S(1)", gather(2, 4096, kBetweenHosts), 9.398857086804837}),
+    [](const auto& test) { return std::string(test.param.name); });
+
+// R05: f32[4,4] is 64 bytes. v0 gathers the outer mesh dim alone, since it does not see that the
+// inner one is cut from it; later versions pay for the planner's two gathers.
+INSTANTIATE_TEST_SUITE_P(
+    R05, GreedyCost,
+    testing::Values(CostCase{"V0DoesNotSeeTheShardOrder", "2x2", 1, "v0", "f32[4,4]", "S(0)S(0)",
+                             "RS(0)", gather(2, 32, kBetweenHosts), 9.300772320990664},
+                    CostCase{"V0InAHost", "2x2", 8, "v0", "f32[4,4]", "S(0)S(0)", "S(0)R",
+                             gather(2, 32, kInHost), 7.200169910617945},
+                    CostCase{"SinceV1", "2x2", 1, "v1", "f32[4,4]", "S(0)S(0)", "RS(0)",
+                             gather(2, 32, kBetweenHosts) + gather(2, 64, kBetweenHosts),
+                             18.60231696297199},
+                    CostCase{"SinceV1InAHost", "2x2", 8, "v1", "f32[4,4]", "S(0)S(0)", "RS(0)",
+                             gather(2, 32, kInHost) + gather(2, 64, kInHost), 14.400509731853838},
+                    CostCase{"V1GathersTheInnerMeshDimAlone", "2x2", 1, "v1", "f32[4,4]",
+                             "S(0)S(0)", "S(0)R", gather(2, 32, kBetweenHosts), 9.300772320990664}),
+    [](const auto& test) { return std::string(test.param.name); });
+
+// R08: f32[10,10] is 400 bytes, with chunks of 3, 3, 3 and 1 rows that count as 100 bytes each.
+INSTANTIATE_TEST_SUITE_P(
+    R08, GreedyCost,
+    testing::Values(CostCase{"AllReduce", "4", 1, "v3", "f32[10,10]", "P", "R",
+                             all_reduce(4, 400, kBetweenHosts), 22.828962037149857},
+                    CostCase{"Gather", "4", 1, "v3", "f32[10,10]", "S(0)", "R",
+                             gather(4, 400, kBetweenHosts), 14.714481018574928},
+                    CostCase{"Scatter", "4", 1, "v3", "f32[10,10]", "P", "S(0)",
+                             reduce_scatter(4, 400, kBetweenHosts), 14.714481018574928}),
+    [](const auto& test) { return std::string(test.param.name); });
+
+// f32[32,32] is 4 KiB, f32[4096,8192] and f32[64,512,1024] are 128 MiB, f32[16,16] is 1 KiB.
+constexpr double kKiB = 1024.0;
+constexpr double kMiB = 1024.0 * kKiB;
+INSTANTIATE_TEST_SUITE_P(
+    Regressions, GreedyCost,
+    testing::Values(
+        CostCase{"R11AChainInV0", "2x2", 1, "v0", "f32[32,32]", "S(0)S(0)", "RR",
+                 gather(2, 2 * kKiB, kBetweenHosts) + gather(2, 4 * kKiB, kBetweenHosts),
                  18.748285630207256},
-        CostCase{"R12OutermostFirst", "8x8", 8, "v3", "f32[4096,8192]", "PP", "S(0)S(0)",
-                 5861.054457344251},
-        CostCase{"R17Greedy", "16x8", 8, "v4", "f32[64,512,1024]", "S(0)S(1)", "S(1)S(0)",
+        CostCase{
+            "R12TheWholeCrossesTheOuterMeshDim", "8x8", 8, "v3", "f32[4096,8192]", "PP", "S(0)S(0)",
+            reduce_scatter(8, 128 * kMiB, kBetweenHosts) + reduce_scatter(8, 16 * kMiB, kInHost),
+            5861.054457344251},
+        CostCase{"R17GathersBeforeItExchanges", "16x8", 8, "v4", "f32[64,512,1024]", "S(0)S(1)",
+                 "S(1)S(0)", gather(8, 8 * kMiB, kInHost) + all_to_all(16, 8 * kMiB, kBetweenHosts),
                  515.458049134446},
-        CostCase{"R47UnitDimsAreCharged", "1x4", 8, "v3", "f32[16,16]", "S(0)S(0)", "RR",
-                 15.008155709661397}),
+        CostCase{"R47AMeshDimOfOneRankIsCharged", "1x4", 8, "v3", "f32[16,16]", "S(0)S(0)", "RR",
+                 gather(4, 1 * kKiB, kInHost) + gather(1, 1 * kKiB, kInHost), 15.008155709661397}),
     [](const auto& test) { return std::string(test.param.name); });
 
 TEST(RedistributeR08, TheInvariantsOfTheReleasesOwnTests) {
@@ -107,13 +153,15 @@ TEST(RedistributeR12, InnermostFirstIsThreeTimesCheaper) {
                                                 {0, Placement::partial(), Placement::shard(0)}};
   const Plan plan = bench.redistributor().plan_of_steps(TensorMeta::parse("f32[4096,8192]"),
                                                         bench.layout("PP"), inner_first);
+  const double sum =
+      reduce_scatter(8, 128 * kMiB, kInHost) + reduce_scatter(8, 16 * kMiB, kBetweenHosts);
   EXPECT_EQ(plan.price.total.value(), 1992.056971079092);
+  EXPECT_DOUBLE_EQ(sum, plan.price.total.value());
   // The same placements, in another shard order.
   EXPECT_EQ(plan.to.text(), "S(0)[1]S(0)[0]");
 }
 
-// -- Shortcuts and versions
-// ----------------------------------------------------------------------------
+// -- Shortcuts and versions ---------------------------------------------------------------------
 
 TEST(Redistribute, FromAReplicaEverythingIsFreeAsInTheRelease) {
   Bench bench({.mesh = "2x2"});
@@ -234,8 +282,7 @@ TEST(Redistribute, EveryRankHasTheSamePlanWithItsOwnShapes) {
   }
 }
 
-// -- Plans of given steps
-// -------------------------------------------------------------------------------
+// -- Plans of given steps -----------------------------------------------------------------------
 
 TEST(PlanOfSteps, PricesWhatItIsGiven) {
   Bench bench({.mesh = "2x2"});
@@ -280,8 +327,7 @@ TEST(LayoutAfter, ClosesTheGapOfAShardThatLeavesAndAppendsOneThatComes) {
             "RS(0)R");
 }
 
-// -- Properties
-// ---------------------------------------------------------------------------------------
+// -- Properties ---------------------------------------------------------------------------------
 
 TEST(RedistributeProperties, GraphNeverCostsMoreThanGreedy) {
   Random random(51);

@@ -6,47 +6,57 @@
 #include <algorithm>
 #include <cmath>
 
+#include "costmodel/base/error.h"
+#include "sim/redistribute.h"
+#include "tests/support/dtensor_ring.h"
 #include "tests/support/reference_topology.h"
 
 namespace shardlab {
 namespace {
 
+using testing_support::all_reduce;
+using testing_support::all_to_all;
 using testing_support::collective_model;
 using testing_support::compute_model;
+using testing_support::gather;
+using testing_support::kInHost;
+using testing_support::reduce_scatter;
 using testing_support::topology_with;
 
-const TransitionRules& rules_of(std::string_view name) {
-  for (const TransitionRules& rules : all_transition_rules()) {
-    if (rules.name == name) return rules;
-  }
-  throw std::runtime_error("no version " + std::string(name));
-}
 Placement p(const char* text) { return Placement::parse(text); }
 
 constexpr double kMiB = 1048576;
 
-TEST(TransitionRules, AreTheSevenVersionsInOrder) {
+TEST(EdgeSemantics, AreSevenVersionsOfDTensorAndThatOfAutoParallel) {
   std::vector<std::string_view> names;
-  for (const TransitionRules& rules : all_transition_rules()) {
-    names.push_back(rules.name);
-    EXPECT_FALSE(rules.summary.empty()) << rules.name;
-    EXPECT_FALSE(rules.source.empty()) << rules.name;
+  for (const EdgeSemanticsRow& row : all_edge_semantics()) {
+    names.push_back(row.name);
+    EXPECT_EQ(row.make()->name(), row.name);
+    EXPECT_FALSE(row.summary.empty()) << row.name;
+    EXPECT_FALSE(row.source.empty()) << row.name;
   }
   EXPECT_EQ(names, (std::vector<std::string_view>{"v0", "v1", "v2", "v3", "v4", "v3-rp",
                                                   "v-compute", "autoparallel"}));
 }
 
-TEST(TransitionRules, DefaultToV3) {
-  const TransitionRules defaults;
-  const TransitionRules& v3 = rules_of("v3");
-  EXPECT_EQ(defaults.follows_plan, v3.follows_plan);
-  EXPECT_EQ(defaults.replicate_to_shard_divides_bytes, v3.replicate_to_shard_divides_bytes);
-  EXPECT_EQ(defaults.partial_to_partial_impossible, v3.partial_to_partial_impossible);
-  EXPECT_EQ(defaults.all_to_all_penalty, v3.all_to_all_penalty);
-  EXPECT_EQ(defaults.replicate_to_partial, v3.replicate_to_partial);
-  EXPECT_EQ(defaults.replicated_source_is_free, v3.replicated_source_is_free);
-  EXPECT_EQ(defaults.prices_local_work, v3.prices_local_work);
-  EXPECT_EQ(defaults.prices_strided, v3.prices_strided);
+TEST(EdgeSemantics, V3IsTheDefaultOfARedistributor) {
+  EXPECT_EQ(RedistributionOptions{}.semantics->name(), "v3");
+}
+
+TEST(EdgeSemantics, OfAnUnknownNameThereAreNone) {
+  EXPECT_EQ(find_edge_semantics("v9"), nullptr);
+  EXPECT_THROW((void)edge_semantics("v9"), ContractError);
+}
+
+TEST(EdgeSemantics, OnlyThoseThatPriceAPartitionTakeAnotherPriceForIt) {
+  for (const EdgeSemanticsRow& row : all_edge_semantics()) {
+    const bool is_parameter = row.name == "v3-rp" || row.name == "v-compute";
+    EXPECT_EQ(row.replicate_to_partial.has_value(), is_parameter) << row.name;
+    EXPECT_EQ(row.make()->replicate_to_partial(), row.replicate_to_partial) << row.name;
+    EXPECT_EQ(row.make()->replicated_source_is_free(), !is_parameter) << row.name;
+    if (!is_parameter) continue;
+    EXPECT_EQ(row.make(Micros(0.5))->replicate_to_partial(), Micros(0.5)) << row.name;
+  }
 }
 
 TEST(CollectiveOf, EveryPairOfKinds) {
@@ -69,8 +79,7 @@ TEST(CollectiveOf, EveryPairOfKinds) {
   }
 }
 
-// 1 MiB tensor on 4 ranks of one host, the model dtensor, kernels free: the figures of
-// dtensor-semantics 11.
+// A tensor of 1 MiB on 4 ranks of one host, priced by the model `dtensor`; kernels are free.
 struct Version {
   const char* name;
   double all_to_all;          // S0->S1
@@ -87,7 +96,8 @@ class TransitionTable : public testing::TestWithParam<Version> {
       : topology_(topology_with(8)),
         model_(collective_model("dtensor", topology_)),
         kernels_(compute_model("none", topology_)),
-        pricer_(DeviceMesh::parse("4"), topology_, rules_of(GetParam().name), *model_, *kernels_) {}
+        pricer_(DeviceMesh::parse("4"), topology_, edge_semantics(GetParam().name), *model_,
+                *kernels_) {}
 
   PricedTransition price(const char* from, const char* to, double bytes) const {
     return pricer_.price(p(from), p(to), 0, bytes, DType::kF32);
@@ -102,6 +112,7 @@ class TransitionTable : public testing::TestWithParam<Version> {
 TEST_P(TransitionTable, ShardToReplicaGathersAllBytes) {
   const PricedTransition step = price("S(0)", "R", kMiB / 4);
   EXPECT_EQ(step.price.total.value(), 16.75144669327252);
+  EXPECT_DOUBLE_EQ(step.price.total.value(), gather(4, kMiB, kInHost));
   EXPECT_EQ(step.full_bytes, kMiB);
   EXPECT_EQ(step.bytes_after, kMiB);
   EXPECT_EQ(step.collective, Collective::kAllGather);
@@ -110,6 +121,7 @@ TEST_P(TransitionTable, ShardToReplicaGathersAllBytes) {
 TEST_P(TransitionTable, PartialToReplicaReducesAndKeepsTheBytes) {
   const PricedTransition step = price("P", "R", kMiB);
   EXPECT_EQ(step.price.total.value(), 26.90289338654504);
+  EXPECT_DOUBLE_EQ(step.price.total.value(), all_reduce(4, kMiB, kInHost));
   EXPECT_EQ(step.full_bytes, kMiB);
   EXPECT_EQ(step.bytes_after, kMiB);
 }
@@ -117,8 +129,13 @@ TEST_P(TransitionTable, PartialToReplicaReducesAndKeepsTheBytes) {
 TEST_P(TransitionTable, PartialToShardReducesAndScatters) {
   const PricedTransition step = price("P", "S(0)", kMiB);
   EXPECT_EQ(step.price.total.value(), 16.75144669327252);
+  EXPECT_DOUBLE_EQ(step.price.total.value(), reduce_scatter(4, kMiB, kInHost));
   EXPECT_EQ(step.full_bytes, kMiB);
   EXPECT_EQ(step.bytes_after, kMiB / 4);
+}
+
+TEST(TransitionFigures, AnAllToAllOfAQuarterOfAMiBAmongFourRanks) {
+  EXPECT_DOUBLE_EQ(all_to_all(4, kMiB / 4, kInHost), 10.487861673318129);
 }
 
 TEST_P(TransitionTable, ShardToShardExchangesLocalBytes) {
@@ -167,15 +184,18 @@ TEST_P(TransitionTable, AStridedShardIsFreeUntilVCompute) {
 }
 
 constexpr double kInf = std::numeric_limits<double>::infinity();
+constexpr double kAllToAll = all_to_all(4, kMiB / 4, kInHost);
+constexpr double kAllToAllWithPenalty = kAllToAll + 1;
+constexpr double kGather = gather(4, kMiB, kInHost);
 INSTANTIATE_TEST_SUITE_P(
     Versions, TransitionTable,
-    testing::Values(Version{"v0", 11.487861673318129, 0, kMiB, 0, 0},
-                    Version{"v1", 11.487861673318129, 0, kMiB, 0, 0},
-                    Version{"v2", 11.487861673318129, 0, kMiB / 4, 0, 0},
-                    Version{"v3", 11.487861673318129, kInf, kMiB / 4, 0, 0},
-                    Version{"v4", 10.487861673318129, kInf, kMiB / 4, 0, 0},
-                    Version{"v3-rp", 11.487861673318129, kInf, kMiB / 4, 0.001, 0},
-                    Version{"v-compute", 10.487861673318129, kInf, kMiB / 4, 0, 16.75144669327252}),
+    testing::Values(Version{"v0", kAllToAllWithPenalty, 0, kMiB, 0, 0},
+                    Version{"v1", kAllToAllWithPenalty, 0, kMiB, 0, 0},
+                    Version{"v2", kAllToAllWithPenalty, 0, kMiB / 4, 0, 0},
+                    Version{"v3", kAllToAllWithPenalty, kInf, kMiB / 4, 0, 0},
+                    Version{"v4", kAllToAll, kInf, kMiB / 4, 0, 0},
+                    Version{"v3-rp", kAllToAllWithPenalty, kInf, kMiB / 4, 0.001, 0},
+                    Version{"v-compute", kAllToAll, kInf, kMiB / 4, 0, kGather}),
     [](const auto& test) {
       std::string name = test.param.name;
       std::replace(name.begin(), name.end(), '-', '_');
@@ -190,7 +210,8 @@ class LocalWork : public testing::Test {
       : topology_(topology_with(8)),
         model_(collective_model("dtensor", topology_)),
         kernels_(compute_model("roofline", topology_)),
-        pricer_(DeviceMesh::parse("4x1"), topology_, rules_of("v-compute"), *model_, *kernels_) {}
+        pricer_(DeviceMesh::parse("4x1"), topology_, edge_semantics("v-compute"), *model_,
+                *kernels_) {}
 
   double compute(const char* from, const char* to, double bytes, int mesh_dim = 0) const {
     return pricer_.price(p(from), p(to), mesh_dim, bytes, DType::kF32).price.compute.value();
@@ -253,7 +274,7 @@ TEST(TransitionPricer, SizeOneDimsStillCostTheBaseLatencyOfTheRelease) {
   const Topology topology = topology_with(8);
   const auto model = collective_model("dtensor", topology);
   const auto kernels = compute_model("none", topology);
-  const TransitionPricer pricer(DeviceMesh::parse("1x4"), topology, rules_of("v3"), *model,
+  const TransitionPricer pricer(DeviceMesh::parse("1x4"), topology, edge_semantics("v3"), *model,
                                 *kernels);
   EXPECT_EQ(pricer.price(p("S(0)"), p("R"), 0, kMiB, DType::kF32).price.total.value(), 6.6);
   EXPECT_EQ(pricer.price(p("S(0)"), p("S(1)"), 0, kMiB, DType::kF32).price.total.value(), 7.6);
@@ -267,11 +288,12 @@ TEST(TransitionPricer, PricesAlongAnyCommunicator) {
   const Topology topology = topology_with(8);
   const auto model = collective_model("dtensor", topology);
   const auto kernels = compute_model("none", topology);
-  const TransitionPricer pricer(DeviceMesh::parse("2x4"), topology, rules_of("v3"), *model,
+  const TransitionPricer pricer(DeviceMesh::parse("2x4"), topology, edge_semantics("v3"), *model,
                                 *kernels);
   const GroupSpan eight{.ranks = 8, .hosts = 1, .ranks_per_host = 8, .extent = 8, .walk = 8};
   EXPECT_EQ(pricer.price(p("P"), p("R"), eight, kMiB, DType::kF32).price.total.value(),
             34.486708950969216);
+  EXPECT_DOUBLE_EQ(all_reduce(8, kMiB, kInHost), 34.486708950969216);
 }
 
 }  // namespace

@@ -162,6 +162,27 @@ TEST(ObjectReader, ListsAKeyOnceHoweverOftenItWasAskedFor) {
   EXPECT_THROW_MSG(reader.finish(), ConfigError, "f.json:/a/x: unknown key; valid: name");
 }
 
+TEST(ObjectReader, FindsAKeyUnderEitherSpellingAndNamesTheOneThatStands) {
+  const json object = {{"data_deps", 1}, {"ctrlDeps", 2}, {"name", nullptr}};
+  ObjectReader reader(object, kPlace);
+  EXPECT_EQ(*reader.find_spelled("dataDeps", "data_deps"), 1);
+  EXPECT_EQ(*reader.find_spelled("ctrlDeps", "ctrl_deps"), 2);
+  EXPECT_EQ(reader.find_spelled("name", "name"), nullptr);
+  EXPECT_EQ(reader.find_spelled("docString", "doc_string"), nullptr);
+  EXPECT_EQ(reader.place("dataDeps").pointer, "/a/data_deps");
+  EXPECT_EQ(reader.place("ctrlDeps").pointer, "/a/ctrlDeps");
+  EXPECT_NO_THROW(reader.finish());
+}
+
+TEST(ObjectReader, BothSpellingsOfOneKeyAreOneTooMany) {
+  const json object = {{"data_deps", 1}, {"dataDeps", 2}};
+  ObjectReader reader(object, kPlace);
+  EXPECT_EQ(*reader.find_spelled("dataDeps", "data_deps"), 2);
+  EXPECT_THROW_MSG(
+      reader.finish(), ConfigError,
+      "f.json:/a/data_deps: unknown key (did you mean \"dataDeps\"?); valid: dataDeps");
+}
+
 TEST(JsonNumber, RefusesAnInfinity) {
   EXPECT_THROW(static_cast<void>(json_number(json(INFINITY), kPlace)), ConfigError);
 }

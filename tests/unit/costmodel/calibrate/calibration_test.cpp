@@ -5,25 +5,19 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <numbers>
+#include <map>
 
 #include "costmodel/base/error.h"
 #include "tests/support/random_source.h"
 #include "tests/support/reference_messages.h"
 #include "tests/support/reference_topology.h"
+#include "tests/unit/costmodel/calibrate/normal_variate.h"
 
 namespace shardlab {
 namespace {
 
 using namespace testing_support;
 using nlohmann::json;
-
-double normal(Random& random) {
-  const auto uniform = [&] {
-    return (static_cast<double>(random.between(0, 1 << 30)) + 0.5) / ((1 << 30) + 1.0);
-  };
-  return std::sqrt(-2 * std::log(uniform())) * std::cos(2 * std::numbers::pi * uniform());
-}
 
 GroupSpan group_of(std::int64_t ranks, std::int64_t hosts = 1) {
   return {.ranks = ranks,
@@ -51,7 +45,7 @@ std::vector<Observation> measured(const CostModel& model, const std::vector<Coll
   std::vector<Observation> rows;
   for (const CollectiveQuery& query : asked) {
     const double us = model.price(query).total.value();
-    rows.push_back({query, us * (1 + noise * normal(random)), 0});
+    rows.push_back({query, us * (1 + noise * normal_variate(random)), 0});
   }
   return rows;
 }
@@ -242,120 +236,6 @@ TEST(Calibrate, AsymptotesThatNoRowTellsComeFromTheOtherCurves) {
   const Calibration alone = calibrate(*find_cost_model("piecewise"), small, topology);
   EXPECT_EQ(alone.not_identified[0].reason,
             "no row is large enough to tell the bandwidth; the prior is the topology's");
-}
-
-// -- Curves --------------------------------------------------------------------------------------
-
-constexpr CurvePrior kPrior{10.0, 1e5};
-
-// How often an interval of `at` holds the true curve, over sizes between those of the rows.
-double curve_coverage(int clusters, Random& random) {
-  int held = 0;
-  int asked = 0;
-  for (int i = 0; i < clusters; ++i) {
-    Curve truth;
-    truth.latency_us = std::exp2(3 + static_cast<double>(random.between(0, 300)) / 100);
-    truth.bytes_per_us = std::exp2(13 + static_cast<double>(random.between(0, 500)) / 100);
-    truth.sharpness = 0.5 + static_cast<double>(random.between(0, 50)) / 100;
-    const auto at = static_cast<double>(random.between(12, 22));
-    truth.kinks = {{std::exp2(at), 1.0}, {std::exp2(at + 2), 1.2}, {std::exp2(at + 6), 1.0}};
-    const TabulatedCurve curve(Collective::kAllReduce, truth);
-    std::vector<SizedTime> rows;
-    for (int k = 0; k < 24; ++k) {
-      const double bytes = std::exp2(8 + k);
-      rows.push_back({bytes, curve.us(bytes) * (1 + 0.03 * normal(random))});
-    }
-    const CurveFit fit = fit_curve(Collective::kAllReduce, rows, kPrior);
-    for (int k = 0; k < 23; ++k) {
-      const double bytes = std::exp2(8.5 + k);
-      const CurveFit::Interval interval = fit.at(bytes);
-      ++asked;
-      held += interval.low_95 <= curve.us(bytes) && curve.us(bytes) <= interval.high_95 ? 1 : 0;
-    }
-  }
-  return static_cast<double>(held) / asked;
-}
-
-TEST(FitCurve, ItsIntervalsHoldTheTrueCurve) {
-  SHARDLAB_TRACE_SEED();
-  Random random(75);
-  const double share = curve_coverage(random_cases(50), random);
-  RecordProperty("coverage_percent", std::to_string(100 * share));
-  EXPECT_GE(share, 0.93);
-  EXPECT_LE(share, 0.985);  // 0.97 and the error of a thousand sizes, which are not independent
-}
-
-TEST(FitCurve, GoesThroughSixExactRowsOfAStraightLine) {
-  std::vector<SizedTime> rows;
-  for (int k = 0; k < 6; ++k) {
-    const double bytes = std::exp2(10 + 4 * k);
-    rows.push_back({bytes, 12.0 + bytes / 2e5});
-  }
-  const CurveFit fit = fit_curve(Collective::kAllReduce, rows, kPrior);
-  const TabulatedCurve curve(Collective::kAllReduce, fit.curve);
-  for (const SizedTime& row : rows) EXPECT_NEAR(curve.us(row.bytes) / row.time_us, 1.0, 0.02);
-}
-
-TEST(FitCurve, SmallRowsAloneDoNotTellTheBandwidth) {
-  const std::vector<SizedTime> rows = {{64, 12.0}, {256, 12.1}, {1024, 12.0}, {4096, 12.2}};
-  const CurveFit fit = fit_curve(Collective::kAllReduce, rows, kPrior);
-  EXPECT_TRUE(fit.tells_latency);
-  EXPECT_FALSE(fit.tells_bandwidth);
-}
-
-TEST(FitCurve, WhatNoRowTellsIsWide) {
-  const std::vector<SizedTime> rows = {{64, 12.0}, {256, 12.1}, {1024, 12.0}, {4096, 12.2}};
-  const CurveFit fit = fit_curve(Collective::kAllReduce, rows, kPrior);
-  const CurveFit::Interval known = fit.at(1024);
-  const CurveFit::Interval open = fit.at(1e9);
-  EXPECT_LT(known.high_95 / known.low_95, 1.5);
-  EXPECT_GT(open.high_95 / open.low_95, 100.0);
-}
-
-TEST(TabulatedCurve, NeverFallsWithSize) {
-  Curve curve{.latency_us = 10, .bytes_per_us = 1e5, .sharpness = 0.7, .kinks = {}};
-  curve.kinks = {{8, 5.0}, {1024, 1.0}, {1 << 20, 3.0}, {1 << 22, 0.5}};
-  const TabulatedCurve table(Collective::kAllGather, curve);
-  double last = 0.0;
-  for (double bytes = 0.0; bytes < 1e12; bytes = bytes * 1.1 + 1) {
-    EXPECT_GE(table.us(bytes), last) << bytes;
-    last = table.us(bytes);
-  }
-  // A late small message does not raise larger ones.
-  EXPECT_NEAR(table.us(1024),
-              std::exp(smooth_log_us(Collective::kAllGather, curve, std::log(1024.0))), 0.2);
-}
-
-TEST(Piecewise, ReadsItsRowsStrictly) {
-  const auto row = [](nlohmann::json kinks) {
-    return nlohmann::json{{"collective", "all_reduce"},
-                          {"ranks", 8},
-                          {"hosts", 1},
-                          {"latency_us", 10.0},
-                          {"bandwidth_gb_per_s", 100.0},
-                          {"sharpness", 0.7},
-                          {"kinks", std::move(kinks)}};
-  };
-  const auto make = [&](const nlohmann::json& rows) {
-    return make_collective_model(
-        read_model_choice({{"name", "piecewise"}, {"rows", rows}}, {"f", ""}), topology_with(8));
-  };
-  EXPECT_THROW_MSG(make(json::array({row(json::parse("[[8, 1.0], [8, 1.1]]"))})), ConfigError,
-                   "f:/rows/0/kinks/1: valid: bytes that rise from pair to pair, factors above 0");
-  EXPECT_THROW_MSG(make(json::array({row(json::parse("[8]"))})), ConfigError,
-                   "f:/rows/0/kinks/0: valid: [bytes, factor]");
-  EXPECT_THROW_MSG(make(json::array({row(json::array()), row(json::array())})), ConfigError,
-                   "f:/rows/1: a second row for one collective and group");
-  const auto model = make(json::array({row(json::array())}));
-  // The same group as tabled; another by ring scaling; none of that side: alpha_beta.
-  const double own = model->price({Collective::kAllReduce, 1e9, group_of(8)}).total.value();
-  EXPECT_NEAR(own, 1e9 / 1e5, 0.03 * own);
-  const double four = model->price({Collective::kAllReduce, 1e9, group_of(4)}).total.value();
-  EXPECT_NEAR(four / own, 1.5 / 1.75, 0.01);
-  const auto alpha_beta =
-      make_collective_model(choice_of("alpha_beta", nlohmann::json::object()), topology_with(8));
-  const CollectiveQuery far{Collective::kAllReduce, 1e9, group_of(16, 2)};
-  EXPECT_EQ(model->price(far).total, alpha_beta->price(far).total);
 }
 
 }  // namespace

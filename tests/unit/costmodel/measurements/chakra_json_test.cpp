@@ -103,8 +103,8 @@ TEST(ChakraJson, ErrorsNameThePointer) {
   EXPECT_EQ(error_of(R"({"dur": 1})"),
             "t.json:/1/dur: unknown key; valid: id, name, type, ctrlDeps, dataDeps, "
             "startTimeMicros, durationMicros, inputs, outputs, attr, storage");
-  EXPECT_EQ(error_of(R"({"dataDeps": ["1"], "data_deps": ["1"]})").substr(0, 36),
-            "t.json:/1/data_deps: unknown key; va");
+  EXPECT_EQ(error_of(R"({"dataDeps": ["1"], "data_deps": ["1"]})").substr(0, 63),
+            "t.json:/1/data_deps: unknown key (did you mean \"dataDeps\"?); va");
   EXPECT_EQ(error_of(R"({"id": "-1"})"),
             "t.json:/1/id: found \"-1\"; valid: a whole number, 0 to 18446744073709551615, or its "
             "text");

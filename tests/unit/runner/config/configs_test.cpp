@@ -131,7 +131,7 @@ TEST_F(Configs, ABaseIsAShippedNameOrAFileBeside) {
   EXPECT_EQ(stack.name, "second");
   EXPECT_EQ(stack.title, "first");
   EXPECT_EQ(stack.redistribution.planner, PlannerKind::kGraph);
-  EXPECT_EQ(stack.redistribution.rules.name, "v3");
+  EXPECT_EQ(stack.redistribution.semantics->name(), "v3");
   EXPECT_EQ(stack.transition_us, 2.0);
   EXPECT_EQ(store().stack(first).name, "first");
 }

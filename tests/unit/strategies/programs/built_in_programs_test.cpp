@@ -106,7 +106,7 @@ TEST_P(BuiltInPrograms, EveryLayerAddsTheSame) {
 
 TEST_P(BuiltInPrograms, EveryOpHasARule) {
   const Program program = small(1);
-  for (const RuleSet set : {kAutoParallel, kDTensor213, kShardlab}) {
+  for (const RuleSet set : {kAutoParallel, RuleSet(Release::k2_13), kShardlab}) {
     const ProgramStrategies all =
         enumerate_strategies(program, DeviceMesh::parse("2x4"), {.rules = set});
     EXPECT_TRUE(all.notes.empty()) << all.notes.front();

@@ -45,11 +45,11 @@ TEST_P(PlanFlipsOf, AreWhereScaledProblemsHaveAnotherOptimum) {
   const Topology topology = topology_with(8);
   const ProgramStrategies strategies = enumerate_strategies(program, mesh, {.rules = stack.rules});
   const ProblemOptions options;
-  CostFactors factors;
   const auto network_at = [&](const ScaledParameter& parameter, double f) {
-    factors = {};
+    CostFactors factors;
     factors.*parameter.factor = parameter.inverse ? 1.0 / f : f;
-    StackEvaluator evaluator(stack, topology, &factors);
+    StackEvaluator evaluator(stack, topology);
+    evaluator.set_factors(factors);
     return network_of(make_problem(program, mesh, strategies,
                                    ProgramPrices(program, strategies, evaluator, mesh), options));
   };

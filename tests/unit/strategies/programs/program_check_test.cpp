@@ -40,7 +40,7 @@ class BadNodes : public testing::TestWithParam<BadNode> {};
 
 TEST_P(BadNodes, AreRefusedUnderEveryRuleSet) {
   const Program program = program_of(GetParam().node);
-  for (const RuleSet rules : {kAutoParallel, kDTensor213, kShardlab}) {
+  for (const RuleSet rules : {kAutoParallel, RuleSet(Release::k2_13), kShardlab}) {
     EXPECT_EQ(refusal_of(program, rules), std::string("node h: ") + GetParam().message)
         << to_string(rules);
     try {
@@ -173,7 +173,7 @@ TEST(ProgramCheck, WhatIsMadeOfNothingHasItsShapeJudgedAlone) {
 
 TEST(ProgramCheck, BuiltInProgramsAreRightUnderEveryRuleSet) {
   for (const BuiltInProgram& program : all_built_in_programs()) {
-    for (const RuleSet rules : {kAutoParallel, kDTensor213, kShardlab}) {
+    for (const RuleSet rules : {kAutoParallel, RuleSet(Release::k2_13), kShardlab}) {
       EXPECT_NO_THROW(check_program(program.make({.layers = 1}), rules))
           << program.name << " " << to_string(rules);
     }

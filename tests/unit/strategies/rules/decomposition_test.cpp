@@ -16,7 +16,7 @@ using Texts = std::vector<std::string>;
 
 Texts rows_of(const char* op, const std::vector<std::string>& inputs, const char* args = "[]",
               int mesh_ndim = 1) {
-  const OpRule& rule = find_op_rule(op, kDTensor213);
+  const OpRule& rule = find_op_rule(op, Release::k2_13);
   const OpCall call = call_of(op, inputs, mesh_ndim, args);
   return row_texts(rule.rows(call, rule), rule.outputs(call).size());
 }

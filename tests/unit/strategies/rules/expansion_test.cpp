@@ -19,7 +19,7 @@ using testing_support::row_texts;
 using Texts = std::vector<std::string>;
 
 Expansion expanded(const char* op, const std::vector<std::string>& inputs, const char* mesh_text,
-                   RuleSet set = kDTensor213, const std::string& args = "[]") {
+                   RuleSet set = Release::k2_13, const std::string& args = "[]") {
   const DeviceMesh mesh = DeviceMesh::parse(mesh_text);
   return expand(find_op_rule(op, set), call_of(op, inputs, mesh.ndim(), args), mesh);
 }
@@ -46,7 +46,7 @@ bool contains(const Texts& texts, const std::string& text) {
 // --------------------------------------------------------------------------------------
 
 Texts filled_mm(const std::vector<std::string>& inputs) {
-  const OpRule& rule = find_op_rule("aten.mm.default", kDTensor213);
+  const OpRule& rule = find_op_rule("aten.mm.default", Release::k2_13);
   const OpCall call = call_of("aten.mm.default", inputs, 1);
   return row_texts(fill_rows(rule.rows(call, rule), 1, call));
 }
@@ -245,10 +245,12 @@ TEST(ExpansionFilters, R68AMeanOfUnevenShardsIsNoAverageOfMeans) {
       contains(candidate_texts(expanded("aten.mean.dim", {"f32[4,4] S(0)"}, "2", kShardlab, dim0)),
                "P(avg)|S(0)"));
   // The follow rule of the release gathers first.
-  EXPECT_EQ(candidate_texts(expanded("aten.mean.dim", {"f32[3,4] S(0)"}, "2", kDTensor213, dim0)),
-            (Texts{"R|R"}));
-  EXPECT_EQ(candidate_texts(expanded("aten.mean.dim", {"f32[4,4] S(0)"}, "2", kDTensor213, dim0)),
-            (Texts{"P(avg)|S(0)"}));
+  EXPECT_EQ(
+      candidate_texts(expanded("aten.mean.dim", {"f32[3,4] S(0)"}, "2", Release::k2_13, dim0)),
+      (Texts{"R|R"}));
+  EXPECT_EQ(
+      candidate_texts(expanded("aten.mean.dim", {"f32[4,4] S(0)"}, "2", Release::k2_13, dim0)),
+      (Texts{"P(avg)|S(0)"}));
 }
 
 TEST(Expansion, TooManyCombinationsAreAnErrorWithAWayOut) {
@@ -284,77 +286,77 @@ TEST_P(FollowRules, GiveTheseCandidates) {
 INSTANTIATE_TEST_SUITE_P(
     All, FollowRules,
     testing::Values(FollowCase{"SumOverItsShard",
-                               kDTensor213,
+                               Release::k2_13,
                                "aten.sum.dim_IntList",
                                {"f32[8,8] S(0)S(1)"},
                                "[[1]]",
                                "2x2",
                                {"S(0)P(sum)|S(0)S(1)"}},
                     FollowCase{"SumShiftsTheDimsBehind",
-                               kDTensor213,
+                               Release::k2_13,
                                "aten.sum.dim_IntList",
                                {"f32[8,8,8] S(2)R"},
                                "[[0]]",
                                "2x2",
                                {"S(1)R|S(2)R"}},
                     FollowCase{"SumKeepingItsDim",
-                               kDTensor213,
+                               Release::k2_13,
                                "aten.sum.dim_IntList",
                                {"f32[8,8,8] S(2)R"},
                                "[[0], true]",
                                "2x2",
                                {"S(2)R|S(2)R"}},
                     FollowCase{"R59MaximumOfASumReducesFirst",
-                               kDTensor213,
+                               Release::k2_13,
                                "aten.max.default",
                                {"f32[8,8] S(0)P"},
                                "[]",
                                "2x2",
                                {"RR|RR"}},
                     FollowCase{"R59MaximumOfAMaximumKeepsIt",
-                               kDTensor213,
+                               Release::k2_13,
                                "aten.max.default",
                                {"f32[8,8] S(0)P(max)"},
                                "[]",
                                "2x2",
                                {"P(max)P(max)|S(0)P(max)"}},
                     FollowCase{"SoftmaxGathersItsDimAndReduces",
-                               kDTensor213,
+                               Release::k2_13,
                                "aten._softmax.default",
                                {"f32[8,8] S(0)S(1)"},
                                "[1, false]",
                                "2x2",
                                {"S(0)R|S(0)R"}},
                     FollowCase{"SoftmaxReducesPartials",
-                               kDTensor213,
+                               Release::k2_13,
                                "aten._softmax.default",
                                {"f32[8,8] PS(0)"},
                                "[1, false]",
                                "2x2",
                                {"RS(0)|RS(0)"}},
                     FollowCase{"CatTakesEveryInputsLayoutOnce",
-                               kDTensor213,
+                               Release::k2_13,
                                "aten.cat.default",
                                {"[f32[8,8] S(1)R; f32[8,8] RS(1); f32[8,8] S(1)R]"},
                                "[0]",
                                "2x2",
                                {"S(1)R|S(1)R,S(1)R,S(1)R", "RS(1)|RS(1),RS(1),RS(1)"}},
                     FollowCase{"CatGathersTheJoinedDim",
-                               kDTensor213,
+                               Release::k2_13,
                                "aten.cat.default",
                                {"[f32[8,8] S(0)S(1); f32[8,8] RS(1)]"},
                                "[0]",
                                "2x2",
                                {"RS(1)|RS(1),RS(1)"}},
                     FollowCase{"StackMergesAndShifts",
-                               kDTensor213,
+                               Release::k2_13,
                                "aten.stack.default",
                                {"[f32[8,8] S(0)R; f32[8,8] RP]"},
                                "[0]",
                                "2x2",
                                {"S(1)P(sum)|S(0)P(sum),S(0)P(sum)"}},
                     FollowCase{"StackOfTwoShardsReplicates",
-                               kDTensor213,
+                               Release::k2_13,
                                "aten.stack.default",
                                {"[f32[8,8] S(0)R; f32[8,8] S(1)R]"},
                                "[2]",

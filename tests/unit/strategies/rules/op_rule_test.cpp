@@ -18,21 +18,21 @@ using Texts = std::vector<std::string>;
 
 TEST(OpNames, MayLeaveOutPrefixAndOverload) {
   for (const char* name : {"aten.mm.default", "aten::mm", "mm", "mm.default", "aten.mm"}) {
-    EXPECT_EQ(find_op_rule(name, kDTensor213).op, "aten.mm.default") << name;
+    EXPECT_EQ(find_op_rule(name, Release::k2_13).op, "aten.mm.default") << name;
   }
-  EXPECT_EQ(find_op_rule("add", kDTensor213).op, "aten.add.Tensor");
-  EXPECT_EQ(find_op_rule("add.Scalar", kDTensor213).op, "aten.add.Scalar");
-  EXPECT_EQ(find_op_rule("add_", kDTensor213).op, "aten.add_.Tensor");
+  EXPECT_EQ(find_op_rule("add", Release::k2_13).op, "aten.add.Tensor");
+  EXPECT_EQ(find_op_rule("add.Scalar", Release::k2_13).op, "aten.add.Scalar");
+  EXPECT_EQ(find_op_rule("add_", Release::k2_13).op, "aten.add_.Tensor");
 }
 
 TEST(OpNames, AnUnknownOpIsAnErrorThatNamesTheNearest) {
-  EXPECT_THROW_MSG(find_op_rule("aten.mmm.default", kDTensor213), InputError,
+  EXPECT_THROW_MSG(find_op_rule("aten.mmm.default", Release::k2_13), InputError,
                    "unknown op \"aten.mmm.default\" (did you mean \"aten.bmm.default\"?); valid: "
                    "the ops of `shardlab list ops`");
 }
 
 TEST(OpNames, AnOpOfOtherRuleSetsSaysSo) {
-  EXPECT_THROW_MSG(find_op_rule("aten.einsum.default", kDTensor213), InputError,
+  EXPECT_THROW_MSG(find_op_rule("aten.einsum.default", Release::k2_13), InputError,
                    "aten.einsum.default: no sharding strategy registered in rule set dtensor-2.13");
   EXPECT_THROW_MSG(find_op_rule("aten.topk.default", kDTensorLegacy), InputError,
                    "aten.topk.default: no sharding strategy registered in rule set dtensor-legacy");
@@ -59,23 +59,23 @@ TEST(OpNames, SayWhatTheOpWritesTo) {
 }
 
 TEST(RuleSets, ReadBackByTheirNames) {
-  for (const RuleSet set : {kDTensor213, kDTensorLegacy, kShardlab, kAutoParallel}) {
-    EXPECT_EQ(rule_set_from_name(to_string(set)), set);
-    EXPECT_NE(std::string(kRuleSetNames).find(to_string(set)), std::string::npos);
+  for (const RuleSet set : {RuleSet(Release::k2_13), kDTensorLegacy, kShardlab, kAutoParallel}) {
+    EXPECT_EQ(from_name<RuleSet>(name_of(set)), set);
   }
-  EXPECT_FALSE(rule_set_from_name("autoparalel").has_value());
+  EXPECT_EQ(valid_names<RuleSet>(), "dtensor-2.13, dtensor-legacy, shardlab, autoparallel");
+  EXPECT_FALSE(from_name<RuleSet>("autoparalel").has_value());
 }
 
 TEST(RuleSets, AutoParallelBorrowsWhatItHasNoRuleOfItsOwnFor) {
   EXPECT_EQ(find_op_rule("aten.einsum.default", kAutoParallel).sets, kAutoParallel);
   EXPECT_EQ(&find_op_rule("aten.mm.default", kAutoParallel),
-            &find_op_rule("aten.mm.default", kDTensor213));
+            &find_op_rule("aten.mm.default", Release::k2_13));
   // Rows, where dtensor-2.13 derives whole layouts.
   EXPECT_EQ(&find_op_rule("aten._softmax.default", kAutoParallel),
             &find_op_rule("aten._softmax.default", kShardlab));
 }
 
-Texts rows_of(const char* op, const std::vector<std::string>& inputs, RuleSet set = kDTensor213,
+Texts rows_of(const char* op, const std::vector<std::string>& inputs, RuleSet set = Release::k2_13,
               const std::string& args = "[]") {
   const OpRule& rule = find_op_rule(op, set);
   const OpCall call = call_of(op, inputs, 1, args);
@@ -203,7 +203,7 @@ class OpOutputs : public testing::TestWithParam<OutputCase> {};
 
 TEST_P(OpOutputs, HaveThisShapeInEveryRuleSet) {
   const OutputCase& c = GetParam();
-  for (const RuleSet set : {kDTensor213, kDTensorLegacy, kShardlab}) {
+  for (const RuleSet set : {RuleSet(Release::k2_13), kDTensorLegacy, kShardlab}) {
     const OpRule* rule = nullptr;
     try {
       rule = &find_op_rule(c.op, set);
@@ -212,7 +212,7 @@ TEST_P(OpOutputs, HaveThisShapeInEveryRuleSet) {
     }
     const auto outputs = rule->outputs(call_of(c.op, c.inputs, 1, c.args));
     ASSERT_EQ(outputs.size(), 1U);
-    EXPECT_EQ(outputs[0].text(), c.output) << to_string(set);
+    EXPECT_EQ(outputs[0].text(), c.output) << name_of(set);
   }
 }
 
@@ -256,7 +256,7 @@ class OpCallMistakes : public testing::TestWithParam<CallError> {};
 TEST_P(OpCallMistakes, AreErrorsWordForWord) {
   const CallError& c = GetParam();
   const OpCall call = call_of(c.op, c.inputs, 1, c.args);
-  EXPECT_THROW_MSG(find_op_rule(c.op, kDTensor213).outputs(call), InputError, c.message);
+  EXPECT_THROW_MSG(find_op_rule(c.op, Release::k2_13).outputs(call), InputError, c.message);
 }
 
 INSTANTIATE_TEST_SUITE_P(

@@ -270,7 +270,7 @@ TEST(ComputeUs, OfAProductFollowsTheLargestLocalShapes) {
   const DeviceMesh mesh = DeviceMesh::parse("2x2");
   StackEvaluator evaluator(stack_with("alpha-beta"), topology_with(8));
   const OpCall call = call_of("aten.mm.default", {"bf16[8192,8192] RR", "bf16[8192,8192] RR"}, 2);
-  const OpRule& rule = find_op_rule("mm", kDTensor213);
+  const OpRule& rule = find_op_rule("mm", Release::k2_13);
   const double whole = 2.0 * 8192 * 8192 * 8192 / (989e6 * 0.7);
   const auto us = [&](const char* out, const char* a, const char* b) {
     const std::vector<Placements> inputs = {Layout::parse(a, 2).placements,
@@ -290,7 +290,7 @@ TEST(ComputeUs, OfAPointwiseOpIsItsTraffic) {
   const DeviceMesh mesh = DeviceMesh::parse("4");
   StackEvaluator evaluator(stack_with("alpha-beta"), topology_with(8));
   const OpCall call = call_of("aten.add.Tensor", {"f32[268435456] R", "f32[268435456] R"}, 1);
-  const OpRule& rule = find_op_rule("add", kDTensor213);
+  const OpRule& rule = find_op_rule("add", Release::k2_13);
   const std::vector<Placements> replicated(2, Layout::parse("R", 1).placements);
   const std::vector<Placements> sharded(2, Layout::parse("S(0)", 1).placements);
   const double gib_us = 1073741824.0 / 2345e3;
@@ -308,7 +308,7 @@ TEST(ComputeUs, UnevenShardsCountTheLargestRank) {
   const OpCall call = call_of("aten.abs.default", {"f32[5,67108864] R"}, 1);
   const std::vector<Placements> sharded = {Layout::parse("S(0)", 1).placements};
   EXPECT_DOUBLE_EQ(
-      evaluator.compute_us(find_op_rule("abs", kDTensor213), call, mesh, sharded, sharded),
+      evaluator.compute_us(find_op_rule("abs", Release::k2_13), call, mesh, sharded, sharded),
       2 * 2 * 268435456.0 / 2345e3);
 }
 
@@ -320,7 +320,7 @@ TEST(Evaluator, DecideAgreesWithSelect) {
                                std::vector<std::string>{"f32[8,8] RR", "f32[8,8] RR"},
                                std::vector<std::string>{"f32[8,8] S(0)S(0)", "f32[8,8] S(1)R"}}) {
       const OpCall call = call_of("aten.mul.Tensor", inputs, 2);
-      const OpRule& rule = find_op_rule(call.op, kDTensor213);
+      const OpRule& rule = find_op_rule(call.op, Release::k2_13);
       const Expansion expansion = expand(rule, call, mesh);
       const Decision decision = evaluator.decide(
           expansion, evaluator.price(expansion, &rule, call, mesh), &rule, call, mesh);

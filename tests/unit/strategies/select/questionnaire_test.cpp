@@ -179,7 +179,7 @@ TEST(Questionnaire, TheReferencePricesTheStacksOwnPlansAndKernel) {
   const Selection selection = own.select(question.call, question.mesh);
   const auto tensors = question.call.tensors();
   double us =
-      reference.compute_us(find_op_rule("aten.mm.default", kDTensor213), question.call,
+      reference.compute_us(find_op_rule("aten.mm.default", Release::k2_13), question.call,
                            question.mesh, selection.choice.inputs, selection.choice.outputs);
   EXPECT_GT(us, 0.0);
   std::size_t moved = 0;

@@ -23,13 +23,13 @@ Stack read(const json& value, const Stack::LoadBase& base = {}) {
 
 TEST(Stack, TheLeastFileGetsTheReleasesDefaults) {
   const Stack stack = read(kLeast);
-  EXPECT_EQ(stack.rules, kDTensor213);
-  EXPECT_EQ(stack.redistribution.rules.name, "v3");
+  EXPECT_EQ(stack.rules, Release::k2_13);
+  EXPECT_EQ(stack.redistribution.semantics->name(), "v3");
   EXPECT_EQ(stack.redistribution.planner, PlannerKind::kGreedy);
   EXPECT_EQ(stack.redistribution.merge, MergeMode::kExecute);
   EXPECT_TRUE(stack.redistribution.merge_checks_all_gather);
   EXPECT_EQ(stack.compute_model.entry->name, "none");
-  EXPECT_EQ(stack.straggler.name, "none");
+  EXPECT_EQ(stack.straggler.kind, StragglerKind::kNone);
   EXPECT_EQ(stack.order.text(), "listed");
   EXPECT_EQ(stack.policy, Policy::kKeepInput);
   EXPECT_EQ(stack.search, SearchKind::kFull);
@@ -54,7 +54,7 @@ TEST(Stack, EveryKeyIsRead) {
                 {"transition_us", 1.5}});
   const Stack stack = read(value);
   EXPECT_EQ(stack.rules, kShardlab);
-  EXPECT_EQ(stack.redistribution.rules.replicate_to_partial.value(), 0.5);
+  EXPECT_EQ(stack.redistribution.semantics->replicate_to_partial(), Micros(0.5));
   EXPECT_EQ(stack.redistribution.planner, PlannerKind::kGraph);
   EXPECT_EQ(stack.redistribution.merge, MergeMode::kPrice);
   EXPECT_FALSE(stack.redistribution.merge_checks_all_gather);

@@ -124,23 +124,23 @@ TEST(RepeatedLayers, FindsTheLayersOfAForwardAndABackwardPass) {
   SHARDLAB_TRACE_SEED();
   const Layered layered(random, 40);
   const CutNetwork cut(layered.network, {});
-  const LayerPlaces places = find_layers(cut);
+  const RepeatedLayers places = find_repeated_layers(cut);
   ASSERT_GE(places.layers,
             40 - 2 * 9);  // the ends look different from within as far as colours see
   EXPECT_EQ(places.keys, 4);
-  EXPECT_EQ(places.layer[to_index(layered.hub)], LayerPlaces::kNone);
+  EXPECT_EQ(places.layer[to_index(layered.hub)], RepeatedLayers::kNone);
   int inside = 0;
   for (std::size_t l = 0; l + 1 < 40; ++l) {
     const auto layer = [&](const std::vector<int>& nodes, std::size_t i) {
       return places.layer[to_index(nodes[i])];
     };
     const int here = layer(layered.out, l);
-    if (here == LayerPlaces::kNone) continue;
+    if (here == RepeatedLayers::kNone) continue;
     ++inside;
     EXPECT_EQ(layer(layered.in, l), here);
     EXPECT_EQ(layer(layered.source, l), here);
     EXPECT_EQ(layer(layered.back, l), here);
-    if (layer(layered.out, l + 1) == LayerPlaces::kNone) continue;
+    if (layer(layered.out, l + 1) == RepeatedLayers::kNone) continue;
     EXPECT_EQ(std::abs(layer(layered.out, l + 1) - here), 1);
     EXPECT_EQ(places.key[to_index(layered.out[l])], places.key[to_index(layered.out[l + 1])]);
   }

@@ -36,20 +36,20 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(
         // Of indices that stand apart, what they select comes first in the result.
         RowsCase{"IndexApart",
-                 kDTensor213,
+                 Release::k2_13,
                  "aten.index.Tensor",
                  {"f32[4,5,6] R", "[i64[3] R; none; i64[2,1] R]"},
                  "[]",
                  {"?2|?1,R,R", "?0|R,R,?0", "?1|R,?0,R", "P(sum)|P(sum),R,R", "P(avg)|P(avg),R,R"}},
         RowsCase{"IndexTogether",
-                 kDTensor213,
+                 Release::k2_13,
                  "aten.index.Tensor",
                  {"f32[4,5,6] R", "[none; i64[3] R; i64[2,1] R]"},
                  "[]",
                  {"?0|?0,R,R", "?1|R,R,?0", "?2|R,?0,R", "P(sum)|P(sum),R,R", "P(avg)|P(avg),R,R"}},
         // Values that are broadcast along a dim are whole on every rank.
         RowsCase{"IndexPutBroadcast",
-                 kDTensor213,
+                 Release::k2_13,
                  "aten.index_put.default",
                  {"f32[4,5,6] R", "[none; i64[3] R]", "f32[3,1] R"},
                  "[]",
@@ -64,7 +64,7 @@ INSTANTIATE_TEST_SUITE_P(
                   "P(max)|P(max),R,R", "P(min)|P(min),R,R", "P(sum)|P(sum),?0,?0"}},
         // PyTorch proposes plain shards and does not compare extents.
         RowsCase{"GatherOfPyTorch",
-                 kDTensor213,
+                 Release::k2_13,
                  "aten.gather.default",
                  {"f32[8,4] R", "i64[2,1] R"},
                  "[1]",
@@ -78,7 +78,7 @@ INSTANTIATE_TEST_SUITE_P(
                   "P(min)|P(min),R", "P(max)|P(max),R"}},
         // A source of more rows than the index: only PyTorch cuts it.
         RowsCase{"ScatterAddOfPyTorch",
-                 kDTensor213,
+                 Release::k2_13,
                  "aten.scatter_add.default",
                  {"f32[4,6] R", "i64[4,3] R", "f32[5,3] R"},
                  "[1]",
@@ -104,19 +104,19 @@ INSTANTIATE_TEST_SUITE_P(
                  "[0, 2]",
                  {"P(avg)|P(avg),R", "P(min)|P(min),R", "P(max)|P(max),R"}},
         RowsCase{"PadWithZero",
-                 kDTensor213,
+                 Release::k2_13,
                  "aten.constant_pad_nd.default",
                  {"f32[4,6] R"},
                  "[[1, 0]]",
                  {"?0|?0", "P(sum)|P(sum)", "P(avg)|P(avg)", "P(max)|P(max)", "P(min)|P(min)"}},
         RowsCase{"PadWithOne",
-                 kDTensor213,
+                 Release::k2_13,
                  "aten.constant_pad_nd.default",
                  {"f32[4,6] R"},
                  "[[1, 0], 1]",
                  {"?0|?0", "P(avg)|P(avg)", "P(max)|P(max)", "P(min)|P(min)"}},
         RowsCase{"CutByPadding",
-                 kDTensor213,
+                 Release::k2_13,
                  "aten.constant_pad_nd.default",
                  {"f32[4] R"},
                  "[[-1, 0], 1]",
@@ -154,7 +154,7 @@ INSTANTIATE_TEST_SUITE_P(
                  "[0, 2, 0]",
                  {"?0|?1", "P(sum)|P(sum)", "P(avg)|P(avg)", "P(min)|P(min)", "P(max)|P(max)"}},
         RowsCase{"WithOut",
-                 kDTensor213,
+                 Release::k2_13,
                  "aten.flip.out",
                  {"f32[4,6] R", "f32[4,6] R"},
                  "[[0]]",
@@ -176,7 +176,7 @@ TEST_P(CutFollows, ItsInputAsInPyTorch) {
   const FollowCase& c = GetParam();
   const DeviceMesh mesh = DeviceMesh::parse("2x2");
   const OpCall call = call_of(c.op, {c.input}, 2, c.args);
-  const OpRule& rule = find_op_rule(c.op, kDTensor213);
+  const OpRule& rule = find_op_rule(c.op, Release::k2_13);
   if (c.followed.empty()) {
     EXPECT_THROW(rule.follow(call, mesh), InputError);
     return;
@@ -226,7 +226,7 @@ class IndexMistakes : public testing::TestWithParam<Mistake> {};
 TEST_P(IndexMistakes, AreErrorsWordForWord) {
   const Mistake& c = GetParam();
   const OpCall call = call_of(c.op, c.inputs, 1, c.args);
-  EXPECT_THROW_MSG(find_op_rule(c.op, kDTensor213).outputs(call), InputError, c.message);
+  EXPECT_THROW_MSG(find_op_rule(c.op, Release::k2_13).outputs(call), InputError, c.message);
 }
 
 INSTANTIATE_TEST_SUITE_P(

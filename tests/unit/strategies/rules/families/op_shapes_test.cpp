@@ -24,7 +24,7 @@ class OpShape : public testing::TestWithParam<ShapeCase> {};
 
 TEST_P(OpShape, IsPyTorchs) {
   const OpCall call = call_of(GetParam().op, GetParam().inputs, 1, GetParam().args);
-  for (const RuleSet set : {kDTensor213, kShardlab}) {
+  for (const RuleSet set : {RuleSet(Release::k2_13), kShardlab}) {
     std::vector<std::string> found;
     for (const TensorMeta& meta : find_op_rule(call.op, set).outputs(call)) {
       found.push_back(meta.text());
@@ -118,7 +118,7 @@ TEST(OpShapeErrors, CallsThatTheOpsCannotTake) {
   };
   for (const auto& [op, inputs, args] : calls) {
     const OpCall call = call_of(op, inputs, 1, args);
-    for (const RuleSet set : {kDTensor213, kShardlab}) {
+    for (const RuleSet set : {RuleSet(Release::k2_13), kShardlab}) {
       EXPECT_THROW(static_cast<void>(find_op_rule(op, set).outputs(call)), InputError)
           << call.text();
       EXPECT_THROW(static_cast<void>(expand(find_op_rule(op, set), call, DeviceMesh::parse("2"))),

@@ -28,9 +28,9 @@ constexpr PointwiseOps kSomeOps[] = {
 TEST(PointwiseWords, StandForOneOpOrForSeveral) {
   Texts names;
   for (const OpRule& rule : kPointwiseRules<kSomeOps>) {
-    names.push_back(std::string(rule.op) + (rule.sets == kShardlab     ? " shardlab"
-                                            : rule.sets == kDTensor213 ? " dtensor"
-                                                                       : ""));
+    names.push_back(std::string(rule.op) + (rule.sets == kShardlab  ? " shardlab"
+                                            : rule.sets == kDTensor ? " dtensor"
+                                                                    : ""));
   }
   const Texts several = {"aten.abs.default",  "aten.abs_.default",  "aten.abs.out",
                          "aten.eq.Tensor",    "aten.eq_.Tensor",    "aten.eq.Tensor_out",
@@ -48,7 +48,7 @@ TEST(PointwiseWords, CoverTheOpsThatPyTorchRegisters) {
   std::size_t ops = 0;
   for (const std::string_view op : all_op_names()) {
     try {
-      ops += find_op_rule(op, kDTensor213).outputs != nullptr ? 1U : 0U;
+      ops += find_op_rule(op, Release::k2_13).outputs != nullptr ? 1U : 0U;
     } catch (const InputError&) {
       continue;
     }
@@ -68,7 +68,7 @@ class PointwiseOutput : public testing::TestWithParam<OutputCase> {};
 TEST_P(PointwiseOutput, HasPyTorchsDtype) {
   const OutputCase& c = GetParam();
   const OpCall call = call_of(c.op, c.inputs, 1, c.args);
-  EXPECT_EQ(find_op_rule(c.op, kDTensor213).outputs(call).front().text(), c.output);
+  EXPECT_EQ(find_op_rule(c.op, Release::k2_13).outputs(call).front().text(), c.output);
 }
 
 const OutputCase kOutputs[] = {
@@ -165,9 +165,9 @@ TEST(OutTensors, AreTheLastOnesAndKeepTheirPlacements) {
     const OpRule& rule = find_op_rule(op, set);
     return row_texts(rule.rows(call_of(op, inputs, 1), rule), 1).front();
   };
-  EXPECT_EQ(rows("aten.tanh_backward.grad_input", kDTensor213), "?0|?0,?0,R");
+  EXPECT_EQ(rows("aten.tanh_backward.grad_input", Release::k2_13), "?0|?0,?0,R");
   EXPECT_EQ(rows("aten.tanh_backward.grad_input", kShardlab), "?0|?0,?0,?0");
-  EXPECT_EQ(rows("aten.threshold_backward.grad_input", kDTensor213), "?0|?0,?0,?0");
+  EXPECT_EQ(rows("aten.threshold_backward.grad_input", Release::k2_13), "?0|?0,?0,?0");
 }
 
 TEST(OutTensors, OfTwoOutputsAreTwo) {
@@ -180,7 +180,7 @@ TEST(OutTensors, OfTwoOutputsAreTwo) {
 TEST(FusedOptimizers, ReplicateStepsAndScales) {
   const Texts inputs = {"[f32[4] S(0)]", "[f32[4] S(0)]", "[f32[4] S(0)]", "[f32[4] S(0)]",
                         "[f32[4] S(0)]", "[f32[] R]",     "f32[] R"};
-  const OpRule& rule = find_op_rule("aten._fused_adam_.tensor_lr", kDTensor213);
+  const OpRule& rule = find_op_rule("aten._fused_adam_.tensor_lr", Release::k2_13);
   const OpCall call = call_of("aten._fused_adam_.tensor_lr", inputs, 1);
   EXPECT_TRUE(rule.is_foreach());
   EXPECT_TRUE(rule.outputs(call).empty());
@@ -189,7 +189,8 @@ TEST(FusedOptimizers, ReplicateStepsAndScales) {
 
 TEST(FusedOptimizers, RefuseOtherLists) {
   const OpCall call = call_of("aten._fused_adam_.default", {"[f32[4] R]", "[f32[4] R]"}, 1);
-  EXPECT_THROW_MSG(find_op_rule("aten._fused_adam_.default", kDTensor213).outputs(call), InputError,
+  EXPECT_THROW_MSG(find_op_rule("aten._fused_adam_.default", Release::k2_13).outputs(call),
+                   InputError,
                    "aten._fused_adam_.default: takes 6 tensor lists (the fifth may be none), found "
                    "2 with 2 tensors");
 }

@@ -26,7 +26,7 @@ class FollowedReduction : public testing::TestWithParam<Follows> {};
 
 TEST_P(FollowedReduction, IsAsInPyTorch) {
   const OpCall call = call_of(GetParam().op, GetParam().inputs, 1, GetParam().args);
-  const Expansion e = expand(find_op_rule(call.op, kDTensor213), call, DeviceMesh::parse("2"));
+  const Expansion e = expand(find_op_rule(call.op, Release::k2_13), call, DeviceMesh::parse("2"));
   ASSERT_EQ(e.size(), 1U);
   std::string text;
   for (std::size_t o = 0; o < e.outputs(); ++o) {
@@ -112,13 +112,13 @@ void PrintTo(const Outputs& c, std::ostream* out) { *out << c.name; }
 class ReductionOutputs : public testing::TestWithParam<Outputs> {};
 
 TEST_P(ReductionOutputs, HaveTheShapesAndDtypesOfPyTorch) {
-  for (const RuleSet set : {kDTensor213, kShardlab}) {
+  for (const RuleSet set : {RuleSet(Release::k2_13), kShardlab}) {
     const OpCall call = call_of(GetParam().op, GetParam().inputs, 1, GetParam().args);
     std::vector<std::string> found;
     for (const TensorMeta& meta : find_op_rule(call.op, set).outputs(call)) {
       found.push_back(meta.text());
     }
-    EXPECT_EQ(found, GetParam().outputs) << to_string(set);
+    EXPECT_EQ(found, GetParam().outputs) << name_of(set);
   }
 }
 
@@ -168,10 +168,10 @@ TEST(HistcRows, NeedBoundsThatAreNotTheDatas) {
     return rule.rows(call_of("aten.histc.default", {"f32[4,8] S(0)"}, 1, args), rule).size();
   };
   EXPECT_EQ(count(kShardlab, "[8, 0, 4]"), 2U);
-  EXPECT_EQ(count(kDTensor213, "[8, 0, 4]"), 2U);
+  EXPECT_EQ(count(Release::k2_13, "[8, 0, 4]"), 2U);
   EXPECT_EQ(count(kShardlab, "[8, 3, 3]"), 0U);
-  EXPECT_EQ(count(kDTensor213, "[8, 3, 3]"), 2U) << "a fault: equal bounds are the data's own";
-  EXPECT_EQ(count(kDTensor213, "[8, -1, 0]"), 0U) << "a max of 0 counts as absent";
+  EXPECT_EQ(count(Release::k2_13, "[8, 3, 3]"), 2U) << "a fault: equal bounds are the data's own";
+  EXPECT_EQ(count(Release::k2_13, "[8, -1, 0]"), 0U) << "a max of 0 counts as absent";
   EXPECT_EQ(count(kShardlab, "[8, -1, 0]"), 2U);
 }
 
@@ -202,8 +202,9 @@ class ReductionMistakes : public testing::TestWithParam<Mistake> {};
 
 TEST_P(ReductionMistakes, AreErrorsWordForWord) {
   const OpCall call = call_of(GetParam().op, GetParam().inputs, 1, GetParam().args);
-  EXPECT_THROW_MSG((void)expand(find_op_rule(call.op, kDTensor213), call, DeviceMesh::parse("2")),
-                   InputError, GetParam().message);
+  EXPECT_THROW_MSG(
+      (void)expand(find_op_rule(call.op, Release::k2_13), call, DeviceMesh::parse("2")), InputError,
+      GetParam().message);
 }
 
 INSTANTIATE_TEST_SUITE_P(

@@ -1,0 +1,206 @@
+#include "costmodel/calibrate/constants_calibration.h"
+
+#include <Eigen/Dense>
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <optional>
+#include <utility>
+
+#include "costmodel/base/error.h"
+#include "costmodel/calibrate/fit_errors.h"
+#include "costmodel/calibrate/identifiability.h"
+#include "costmodel/calibrate/next_sizes.h"
+#include "costmodel/calibrate/robust_fit.h"
+#include "costmodel/calibrate/student_t.h"
+
+namespace shardlab {
+namespace {
+
+using Eigen::MatrixXd;
+using Eigen::VectorXd;
+
+// A constant takes part in the open direction where its share is at least this part of the largest.
+constexpr double kTakesPart = 0.3;
+
+double prior_of(const ModelEntry& model, const ParamSpec& spec, const Topology& topology,
+                std::span<const Observation> rows) {
+  if (spec.default_value) return *spec.default_value;
+  return model.prior(spec.name, topology, rows.front().query.group);
+}
+
+// The constants of a model. The fit sees the logarithms of the free ones; the others stay at their
+// priors.
+class Constants {
+ public:
+  Constants(const ModelEntry& model, std::span<const Observation> rows, const Topology& topology)
+      : model_(model), rows_(rows), topology_(topology) {
+    for (const std::string_view name : model.fitted) {
+      const auto spec = std::find_if(model.params.begin(), model.params.end(),
+                                     [&](const ParamSpec& s) { return s.name == name; });
+      SHARDLAB_CHECK(spec != model.params.end(), "no parameter ", name);
+      specs_.push_back(&*spec);
+      priors_.push_back(prior_of(model, *spec, topology, rows));
+    }
+  }
+
+  [[nodiscard]] std::size_t size() const { return specs_.size(); }
+  [[nodiscard]] std::string name(std::size_t k) const { return std::string(specs_[k]->name); }
+  [[nodiscard]] double prior(std::size_t k) const { return priors_[k]; }
+
+  [[nodiscard]] ModelChoice choice(std::span<const std::size_t> free, const VectorXd& x) const {
+    ModelChoice choice{.entry = &model_, .place = {}};
+    for (std::size_t k = 0; k < size(); ++k) choice.params[name(k)] = priors_[k];
+    for (std::size_t i = 0; i < free.size(); ++i) {
+      choice.params[name(free[i])] = clamped(free[i], std::exp(x[static_cast<Eigen::Index>(i)]));
+    }
+    return choice;
+  }
+
+  [[nodiscard]] RobustFit fit(std::span<const std::size_t> free) const {
+    const Residuals residuals = [&](const VectorXd& x) {
+      const auto model = make_collective_model(choice(free, x), topology_);
+      VectorXd r(static_cast<Eigen::Index>(rows_.size()));
+      for (std::size_t i = 0; i < rows_.size(); ++i) {
+        const double predicted = model->price(rows_[i].query).total.value();
+        r[static_cast<Eigen::Index>(i)] = predicted / rows_[i].time_us - 1.0;
+      }
+      return r;
+    };
+    VectorXd start(static_cast<Eigen::Index>(free.size()));
+    for (std::size_t i = 0; i < free.size(); ++i) {
+      start[static_cast<Eigen::Index>(i)] = std::log(clamped(free[i], priors_[free[i]]));
+    }
+    return fit_robustly(residuals, start, 0);
+  }
+
+ private:
+  // Constants are fitted as logarithms, so that each must stay above zero.
+  [[nodiscard]] double clamped(std::size_t k, double value) const {
+    return std::clamp(value, std::max(specs_[k]->min, 1e-9), specs_[k]->max);
+  }
+
+  const ModelEntry& model_;
+  std::span<const Observation> rows_;
+  const Topology& topology_;
+  std::vector<const ParamSpec*> specs_;
+  std::vector<double> priors_;
+};
+
+std::vector<std::size_t> without(const std::vector<std::size_t>& all, std::size_t k) {
+  std::vector<std::size_t> rest;
+  for (const std::size_t i : all) {
+    if (i != k) rest.push_back(i);
+  }
+  return rest;
+}
+
+// The constant to keep at its prior, where the rows leave a direction of the constants open: of those
+// that take part in the direction, the one whose prior costs the least. Nothing where the rows tell
+// every constant.
+std::optional<std::size_t> least_told(const Constants& constants,
+                                      const std::vector<std::size_t>& free, const RobustFit& fit) {
+  const Eigen::SelfAdjointEigenSolver<MatrixXd> directions(fit.covariance);
+  const Eigen::Index last = fit.covariance.rows() - 1;
+  if (directions.eigenvalues()[last] < kOpenLogError * kOpenLogError) return std::nullopt;
+  const VectorXd open = directions.eigenvectors().col(last).cwiseAbs();
+  std::optional<std::size_t> best;
+  double least = 0.0;
+  for (std::size_t i = 0; i < free.size(); ++i) {
+    if (open[static_cast<Eigen::Index>(i)] < kTakesPart * open.maxCoeff()) continue;
+    const std::vector<std::size_t> rest = without(free, free[i]);
+    const double loss = rest.empty() ? 0.0 : constants.fit(rest).loss;
+    if (!best || loss < least * (1 - 1e-9)) {
+      best = free[i];
+      least = loss;
+    }
+  }
+  return best;
+}
+
+struct IdentifiedFit {
+  std::vector<std::size_t> free;  // the constants that the rows tell
+  RobustFit fit;                  // of these
+};
+
+// Fits all constants that the rows tell, and lists the others as not identified.
+IdentifiedFit fit_identified(Calibration& calibration, const Constants& constants,
+                             std::size_t rows) {
+  IdentifiedFit identified;
+  std::vector<std::size_t>& free = identified.free;
+  free.resize(constants.size());
+  std::iota(free.begin(), free.end(), std::size_t{0});
+  const auto keep = [&](std::size_t k, const char* reason) {
+    calibration.not_identified.push_back({constants.name(k), constants.prior(k), reason});
+    free = without(free, k);
+  };
+  while (!free.empty()) {
+    if (rows < free.size() + 1) {
+      keep(free.front(), "more rows are needed than parameters");
+      continue;
+    }
+    identified.fit = constants.fit(free);
+    const std::optional<std::size_t> open = least_told(constants, free, identified.fit);
+    if (!open) break;
+    keep(*open,
+         "the rows leave it open: other values of it, with others of the rest, say the same");
+  }
+  if (free.empty()) throw InputError("calibrate: no parameter can be told from these rows");
+  return identified;
+}
+
+void add_advice(Calibration& calibration, const Constants& constants,
+                const IdentifiedFit& identified, std::span<const Observation> rows,
+                const Topology& topology) {
+  std::vector<CollectiveQuery> queries;
+  for (const CollectiveQuery& group : groups_of(rows)) {
+    const std::vector<CollectiveQuery> sizes = advised_sizes(group);
+    queries.insert(queries.end(), sizes.begin(), sizes.end());
+  }
+  const Residuals log_prices = [&](const VectorXd& x) {
+    const auto model = make_collective_model(constants.choice(identified.free, x), topology);
+    VectorXd logs(static_cast<Eigen::Index>(queries.size()));
+    for (std::size_t i = 0; i < queries.size(); ++i) {
+      logs[static_cast<Eigen::Index>(i)] = std::log(model->price(queries[i]).total.value());
+    }
+    return logs;
+  };
+  const RobustFit& fit = identified.fit;
+  const MatrixXd j = numeric_jacobian(log_prices, fit.x, log_prices(fit.x));
+  const MatrixXd covariance = j * fit.covariance * j.transpose();
+  add_next_sizes(calibration.next_sizes, queries, covariance, fit.scale);
+  keep_best_sizes(calibration.next_sizes);
+}
+
+}  // namespace
+
+Calibration calibrate_constants(const ModelEntry& model, std::span<const Observation> rows,
+                                const Topology& topology) {
+  Calibration calibration;
+  calibration.model = &model;
+  const Constants constants(model, rows, topology);
+  const IdentifiedFit identified = fit_identified(calibration, constants, rows.size());
+  const auto& [free, fit] = identified;
+  calibration.params = constants.choice(free, fit.x).params;
+  const double t = student_t_95(static_cast<double>(rows.size() - free.size()));
+  double widest = 0.0;  // half width of an interval, of the logarithm
+  for (std::size_t i = 0; i < free.size(); ++i) {
+    const auto k = static_cast<Eigen::Index>(i);
+    const std::string name = constants.name(free[i]);
+    const double half_width = t * std::sqrt(std::max(fit.covariance(k, k), 0.0));
+    calibration.parameters.push_back({name, calibration.params[name].get<double>(),
+                                      std::exp(fit.x[k] - half_width),
+                                      std::exp(fit.x[k] + half_width)});
+    widest = std::max(widest, half_width);
+  }
+  calibration.noise_percent = 100 * fit.scale;
+  // Intervals shrink with the square root of the number of rows.
+  const double more =
+      static_cast<double>(rows.size()) * (widest * widest / (kWantedWidth * kWantedWidth) - 1);
+  calibration.more_rows = more > 0 ? static_cast<std::int64_t>(std::ceil(std::min(more, 1e9))) : 0;
+  add_advice(calibration, constants, identified, rows, topology);
+  add_fit_errors(calibration, rows, topology);
+  return calibration;
+}
+
+}  // namespace shardlab

@@ -1,0 +1,23 @@
+// Calibration of models with a few free constants: alpha_beta, nccl and others whose entry names them.
+//
+//   Calibration fit = calibrate_constants(*find_cost_model("alpha_beta"), rows, topology);
+//
+// The logarithms of the constants are fitted to the relative errors of the prices (robust_fit.h). A
+// constant that the rows leave open stays at its prior: the model's default, or the topology's
+// figure.
+#pragma once
+
+#include <span>
+
+#include "costmodel/calibrate/calibration.h"
+
+namespace shardlab {
+
+// Assumes a model whose entry names free constants, and rows with positive times that do not
+// contradict each other. Throws InputError where the rows tell no constant, or where the fitted
+// model misses half of them by more than 100 %.
+[[nodiscard]] Calibration calibrate_constants(const ModelEntry& model,
+                                              std::span<const Observation> rows,
+                                              const Topology& topology);
+
+}  // namespace shardlab

@@ -1,0 +1,70 @@
+// One curve of a collective and group, fitted to measured times, with intervals for what it predicts.
+//
+//   const CurveFit fit = fit_curve(Collective::kAllReduce, {{1024, 12.1}, {1 << 20, 30.0}}, prior);
+//   fit.curve                      // a smooth curve with kinks (curve.h)
+//   fit.at(1 << 16).low_95         // us
+//
+// The method is kriging (Matheron 1963, "Principles of geostatistics"): the smooth curve of curve.h
+// is the trend of ln t, its parameters have vague normal priors, and departures from it are
+// correlated over sizes as exp(-|ln S - ln S'| / 4). The standard deviations of departures and of
+// noise are the most likely ones of a grid.
+#pragma once
+
+#include <array>
+#include <span>
+#include <vector>
+
+#include "costmodel/curve.h"
+
+namespace shardlab {
+
+struct SizedTime {
+  Bytes bytes;
+  double time_us;
+};
+
+// What a curve is like before any row is seen: its asymptotes, and the standard deviations of their
+// logarithms.
+struct CurvePrior {
+  double latency_us;
+  double bytes_per_us;
+  double log_latency_error = kVagueLogError;
+  double log_bandwidth_error = kVagueLogError;
+
+  static constexpr double kVagueLogError = 10.0 / 3;  // rows outweigh such a prior
+};
+
+// The sharpness of a curve whose rows do not tell it: the median of the healthy sets of
+// configs/measurements. Status: fitted.
+inline constexpr double kUsualSharpness = 0.7;
+
+struct CurveFit {
+  Curve curve;
+  double noise = 0.0;           // standard deviation of ln t of one row
+  bool tells_latency = true;    // false: the rows leave the latency floor to the prior
+  bool tells_bandwidth = true;  // false: the rows leave the bandwidth to the prior
+
+  struct Interval {
+    double us;
+    double low_95;
+    double high_95;
+  };
+  [[nodiscard]] Interval at(Bytes bytes) const;
+  // The covariance of the errors of ln t at every two of the sizes: n * n figures, row by row.
+  [[nodiscard]] std::vector<double> log_covariance(std::span<const Bytes> sizes) const;
+
+  // What these two functions need. `smooth` is the curve before its departures, `log_errors` are the
+  // prior standard deviations of its ln a, ln b and ln p.
+  Collective kind = Collective::kLocal;
+  Curve smooth = {};
+  std::array<double, 3> log_errors = {};
+  std::vector<double> log_sizes;  // of the rows, ascending
+  std::vector<double> inverse;    // of the rows' covariance, n * n figures (symmetric)
+  double departure = 0.0;         // standard deviation of ln t from the smooth curve
+};
+
+// Assumes at least one row, all times positive.
+[[nodiscard]] CurveFit fit_curve(Collective kind, std::span<const SizedTime> rows,
+                                 const CurvePrior& prior);
+
+}  // namespace shardlab

@@ -1,0 +1,14 @@
+// How well a fitted model predicts the rows that it was fitted to.
+#pragma once
+
+#include <span>
+
+#include "costmodel/calibrate/calibration.h"
+
+namespace shardlab {
+
+// Fills in rows_used, median_ape_percent and p90_ape_percent. Throws InputError where the model
+// misses half of its own rows by more than 100 %: such a model explains nothing.
+void add_fit_errors(Calibration& fit, std::span<const Observation> rows, const Topology& topology);
+
+}  // namespace shardlab

@@ -1,0 +1,360 @@
+#include "sim/edge_semantics.h"
+
+#include <algorithm>
+#include <array>
+#include <limits>
+
+#include "costmodel/base/error.h"
+
+namespace shardlab {
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+constexpr std::string_view kUnknownOrder =
+    "the shard order behind a strided shard is unknown to the cost function (infinite cost)";
+constexpr std::string_view kPartialOfReplicate =
+    "AutoParallel makes no partial of a replicated tensor";
+
+// An assumption: the thread of pytorch/pytorch#172282 never fixed a value; any above zero breaks
+// the ties.
+constexpr Micros kReplicateToPartial{0.001};
+
+bool is_replicated(const Placements& placements) {
+  return std::all_of(placements.begin(), placements.end(),
+                     [](const Placement& p) { return p.is_replicate(); });
+}
+bool has_strided(const Placements& placements) {
+  return std::any_of(placements.begin(), placements.end(),
+                     [](const Placement& p) { return p.is_strided(); });
+}
+bool has_partial(const Placements& placements) {
+  return std::any_of(placements.begin(), placements.end(),
+                     [](const Placement& p) { return p.is_partial(); });
+}
+
+PricedTransition unpriced(const StepQuery& step) {
+  return {.collective = collective_of(step.from, step.to),
+          .full_bytes = step.bytes,
+          .bytes_after = step.bytes};
+}
+
+// -- DTensor ------------------------------------------------------------------------------------
+//
+// Each version derives from the one that its pull request changed and overrides what that changed.
+
+// Before the first of the pull requests: a loop over the mesh dims that ignores the shard order. R->S
+// keeps the bytes, and P->P' costs nothing (and does nothing).
+class V0 : public EdgeSemantics {
+ public:
+  using EdgeSemantics::EdgeSemantics;
+
+  [[nodiscard]] PricedTransition price_step(const StepModels& models,
+                                            const StepQuery& step) const override {
+    const Placement& from = step.from;
+    const Placement& to = step.to;
+    const Bytes bytes = step.bytes;
+    PricedTransition result = unpriced(step);
+    if ((from.is_strided() || to.is_strided()) && !prices_strided_shards()) return result;
+    const double n = static_cast<double>(step.group.ranks);
+    const auto run = [&](Bytes full_bytes) {
+      result.full_bytes = full_bytes;
+      result.price = models.collectives.price({result.collective, full_bytes, step.group});
+    };
+    if (from.is_shard_like() && to.is_replicate()) {
+      result.bytes_after = bytes * n;
+      run(result.bytes_after);
+    } else if (from.is_shard_like() && to.is_shard_like()) {
+      run(bytes);
+      const Micros penalty = all_to_all_penalty();
+      result.price.total += penalty;
+      result.price.latency += penalty;
+    } else if (from.is_partial() && to.is_replicate()) {
+      run(bytes);
+    } else if (from.is_partial() && to.is_shard_like()) {
+      run(bytes);
+      result.bytes_after = bytes / n;
+    } else if (from.is_shard_like() && to.is_partial()) {
+      result.price = Price::make_impossible("a shard can't become a partial");
+    } else if (from.is_partial() && to.is_partial()) {
+      result.price = partial_to_other_partial();
+    } else if (from.is_replicate() && to.is_shard_like()) {
+      result.bytes_after = bytes_of_chunk(bytes, n);
+    } else if (from.is_replicate() && to.is_partial()) {
+      result.price = Price::of(replicate_to_partial().value_or(Micros()), Micros());
+    }
+    return result;
+  }
+
+  [[nodiscard]] std::optional<KnownPrice> known_price(const Placements& from,
+                                                      const Placements& to) const override {
+    if (replicated_source_is_free() && is_replicated(from)) return KnownPrice{};
+    if (follows_plan() && !prices_strided_shards() && (has_strided(from) || has_strided(to))) {
+      return KnownPrice{kInfinity, kUnknownOrder};
+    }
+    return std::nullopt;
+  }
+
+  [[nodiscard]] bool follows_plan() const override { return false; }
+
+ protected:
+  // An all-to-all is priced with the all-gather's formula on local bytes, and this on top.
+  [[nodiscard]] virtual Micros all_to_all_penalty() const { return Micros(1.0); }
+  [[nodiscard]] virtual Price partial_to_other_partial() const { return {}; }
+  // What a rank is taken to hold after R->S.
+  [[nodiscard]] virtual Bytes bytes_of_chunk(Bytes bytes, double /*ranks*/) const { return bytes; }
+};
+
+// The cost follows the planner's steps.
+class V1 : public V0 {
+ public:
+  using V0::V0;
+  [[nodiscard]] bool follows_plan() const override { return true; }
+};
+
+// R->S divides the bytes.
+class V2 : public V1 {
+ public:
+  using V1::V1;
+
+ protected:
+  [[nodiscard]] Bytes bytes_of_chunk(Bytes bytes, double ranks) const override {
+    return bytes / ranks;
+  }
+};
+
+// P->P' is impossible.
+class V3 : public V2 {
+ public:
+  using V2::V2;
+
+ protected:
+  [[nodiscard]] Price partial_to_other_partial() const override {
+    return Price::make_impossible("a partial can't become another partial");
+  }
+};
+
+// An all-to-all has no penalty.
+class V4 : public V3 {
+ public:
+  using V3::V3;
+
+ protected:
+  [[nodiscard]] Micros all_to_all_penalty() const override { return Micros(0.0); }
+};
+
+// A version in which R->P has a price, and in which a fully replicated source is therefore no
+// longer free.
+template <class Version>
+class WithPartitionPrice : public Version {
+ public:
+  WithPartitionPrice(std::string_view name, Micros replicate_to_partial)
+      : Version(name), replicate_to_partial_(replicate_to_partial) {}
+
+  [[nodiscard]] std::optional<Micros> replicate_to_partial() const override {
+    return replicate_to_partial_;
+  }
+  [[nodiscard]] bool replicated_source_is_free() const override { return false; }
+
+ private:
+  Micros replicate_to_partial_;
+};
+
+using V3WithPartitionPrice = WithPartitionPrice<V3>;
+
+// Local kernels around a collective have a price too, and strided shards one like shards. Each
+// kernel reads and writes the bytes that it moves:
+//   S(d)->R, d != 0       interleave the gathered chunks: the gathered bytes
+//   S(a)->S(b)            pack unless b == 0, unpack unless a == 0: the local bytes each
+//   P->S(d), d != 0       pack the chunks before the scatter: the local bytes
+//   R->S(d)               keep a chunk: the chunk
+//   R->P(sum), R->NP      divide: the local bytes; avg, max and min keep the value
+// Source: AutoParallel's redistribution cost (its pull requests 125, 159 and 213); the chunk and
+// partition kernels are DTensor's own (placement_types.py). Status: derived.
+class VCompute final : public WithPartitionPrice<V4> {
+ public:
+  using WithPartitionPrice::WithPartitionPrice;
+
+  [[nodiscard]] PricedTransition price_step(const StepModels& models,
+                                            const StepQuery& step) const override {
+    PricedTransition result = V4::price_step(models, step);
+    if (result.price.is_possible() && step.group.ranks > 1) {
+      result.price += local_work(models, step);
+    }
+    return result;
+  }
+  [[nodiscard]] bool chunk_is_free() const override { return false; }
+  [[nodiscard]] bool prices_strided_shards() const override { return true; }
+
+ private:
+  [[nodiscard]] static Price local_work(const StepModels& models, const StepQuery& step) {
+    const Placement& from = step.from;
+    const Placement& to = step.to;
+    const Bytes bytes = step.bytes;
+    const double ranks = static_cast<double>(step.group.ranks);
+    const auto reshuffle = [&](Bytes moved) { return models.copy(moved, step.dtype, true); };
+    if (from.is_shard_like() && to.is_replicate()) {
+      return from.dim() != 0 ? reshuffle(bytes * ranks) : Price();
+    }
+    if (from.is_shard_like() && to.is_shard_like()) {
+      Price price;
+      if (from.dim() != 0) price += reshuffle(bytes);
+      if (to.dim() != 0) price += reshuffle(bytes);
+      return price;
+    }
+    if (from.is_partial() && to.is_shard_like()) return to.dim() != 0 ? reshuffle(bytes) : Price();
+    if (from.is_replicate() && to.is_shard_like()) {
+      return models.copy(bytes / ranks, step.dtype, to.dim() != 0);
+    }
+    if (from.is_replicate() && to.is_partial()) {
+      const bool divides =
+          to.kind() == Placement::Kind::kNormPartial ||
+          (to.kind() == Placement::Kind::kPartial && to.reduce_op() == ReduceOp::kSum);
+      return divides ? models.kernels.price({Kernel::kElementwise, 2 * bytes, 0.0, step.dtype})
+                     : Price();
+    }
+    return {};
+  }
+};
+
+// -- AutoParallel -------------------------------------------------------------------------------
+
+// AutoParallel's price of an edge: a loop over the mesh dims in which reshuffle copies have a price.
+// R->S and P->P' are free and keep the bytes, and so does whatever touches a strided shard; only a
+// partial can't be made of another placement. Source: meta-pytorch/autoparallel at a54c252,
+// redistribute_cost.
+class AutoParallelEdge final : public EdgeSemantics {
+ public:
+  using EdgeSemantics::EdgeSemantics;
+
+  [[nodiscard]] PricedTransition price_step(const StepModels& models,
+                                            const StepQuery& step) const override {
+    const Placement& from = step.from;
+    const Placement& to = step.to;
+    const Bytes bytes = step.bytes;
+    const double n = static_cast<double>(step.group.ranks);
+    PricedTransition result = unpriced(step);
+    const auto run = [&](Bytes full_bytes) {
+      result.full_bytes = full_bytes;
+      result.price = models.collectives.price({result.collective, full_bytes, step.group});
+    };
+    const auto copy = [&](Bytes moved) { return models.copy(moved, step.dtype, true); };
+    if (from.is_shard() && to.is_replicate()) {
+      result.bytes_after = bytes * n;
+      run(result.bytes_after);
+      if (from.dim() != 0) result.price += copy(result.bytes_after);
+    } else if (from.is_shard() && to.is_shard()) {
+      run(bytes);
+      if (from.dim() != 0) result.price += copy(bytes);
+      if (to.dim() != 0) result.price += copy(bytes);
+    } else if (from.is_partial() && to.is_replicate()) {
+      run(bytes);
+    } else if (from.is_partial() && to.is_shard()) {
+      run(bytes);
+      if (to.dim() != 0) result.price += copy(bytes);
+      result.bytes_after = bytes / n;
+    } else if (!from.is_partial() && to.is_partial()) {
+      result.price = Price::make_impossible("AutoParallel makes no partial of another placement");
+    }
+    return result;
+  }
+
+  [[nodiscard]] std::optional<KnownPrice> known_price(const Placements& from,
+                                                      const Placements& to) const override {
+    if (!is_replicated(from)) return std::nullopt;
+    if (has_partial(to)) return KnownPrice{kInfinity, kPartialOfReplicate};
+    return KnownPrice{};
+  }
+
+  [[nodiscard]] bool follows_plan() const override { return false; }
+  // A 2-D mesh's inner dim comes first where both mesh dims reduce by scattering: the smaller part
+  // then crosses the outer dim.
+  [[nodiscard]] MeshDimWalk mesh_dim_walk(const TensorMeta& meta, const Placements& from,
+                                          const Placements& to) const override {
+    return {.innermost_first = from.size() == 2 && from[0] == Placement::partial() &&
+                               from[1] == Placement::partial() && to[0].is_shard() &&
+                               to[1].is_shard(),
+            .copies_first = !meta.is_contiguous()};
+  }
+};
+
+// -- The table ----------------------------------------------------------------------------------
+
+template <class Semantics>
+std::shared_ptr<const EdgeSemantics> plain(std::string_view name, Micros) {
+  return std::make_shared<Semantics>(name);
+}
+template <class Semantics>
+std::shared_ptr<const EdgeSemantics> with_parameter(std::string_view name,
+                                                    Micros replicate_to_partial) {
+  return std::make_shared<Semantics>(name, replicate_to_partial);
+}
+
+constexpr std::array<EdgeSemanticsRow, 8> kTable = {{
+    {.name = "v0",
+     .summary = "loop over mesh dims, blind to shard order; R->S keeps the bytes; P->P' free",
+     .source = "before pytorch/pytorch#166747, #169304",
+     .replicate_to_partial = std::nullopt,
+     .make_with = plain<V0>},
+    {.name = "v1",
+     .summary = "cost follows the planner's steps",
+     .source = "pytorch/pytorch#166747, #169304",
+     .replicate_to_partial = std::nullopt,
+     .make_with = plain<V1>},
+    {.name = "v2",
+     .summary = "R->S divides the bytes",
+     .source = "pytorch/pytorch#170107, #170108",
+     .replicate_to_partial = std::nullopt,
+     .make_with = plain<V2>},
+    {.name = "v3",
+     .summary = "P->P' impossible; PyTorch 2.13.0's cost function",
+     .source = "pytorch/pytorch#172042",
+     .replicate_to_partial = std::nullopt,
+     .make_with = plain<V3>},
+    {.name = "v4",
+     .summary = "all-to-all without the penalty of 1 us",
+     .source = "pytorch/pytorch#178175 (closed)",
+     .replicate_to_partial = std::nullopt,
+     .make_with = plain<V4>},
+    {.name = "v3-rp",
+     .summary = "v3, and R->P costs a little, from a replicated source too",
+     .source = "pytorch/pytorch#172282 (closed); the value is assumed",
+     .replicate_to_partial = kReplicateToPartial,
+     .make_with = with_parameter<V3WithPartitionPrice>},
+    {.name = "v-compute",
+     .summary = "v4, and local kernels and reshuffle copies have a price",
+     .source = "pytorch/pytorch#173420 (closed); copies as in AutoParallel",
+     .replicate_to_partial = Micros(0.0),
+     .make_with = with_parameter<VCompute>},
+    {.name = "autoparallel",
+     .summary = "AutoParallel's edge: a loop over the ends' mesh dims with reshuffle copies",
+     .source = "meta-pytorch/autoparallel a54c252, cost_models/collective_runtime_estimation.py",
+     .replicate_to_partial = std::nullopt,
+     .make_with = plain<AutoParallelEdge>},
+}};
+
+}  // namespace
+
+Collective collective_of(const Placement& from, const Placement& to) {
+  if (from == to) return Collective::kLocal;
+  if (from.is_partial() && to.is_replicate()) return Collective::kAllReduce;
+  if (from.is_partial() && to.is_shard_like()) return Collective::kReduceScatter;
+  if (from.is_shard_like() && to.is_replicate()) return Collective::kAllGather;
+  if (from.is_shard_like() && to.is_shard_like()) return Collective::kAllToAll;
+  return Collective::kLocal;
+}
+
+std::span<const EdgeSemanticsRow> all_edge_semantics() { return kTable; }
+
+const EdgeSemanticsRow* find_edge_semantics(std::string_view name) {
+  const auto row = std::find_if(kTable.begin(), kTable.end(),
+                                [&](const EdgeSemanticsRow& each) { return each.name == name; });
+  return row == kTable.end() ? nullptr : &*row;
+}
+
+std::shared_ptr<const EdgeSemantics> edge_semantics(std::string_view name) {
+  const EdgeSemanticsRow* row = find_edge_semantics(name);
+  SHARDLAB_CHECK(row != nullptr, "no edge semantics ", name);
+  return row->make();
+}
+
+}  // namespace shardlab

@@ -1,0 +1,134 @@
+// The rule sets that a stack can name, and the releases of PyTorch.
+//
+// DTensor has one rule set for each release of PyTorch; the other rule sets have no releases. A
+// rule says in which sets it holds, and mentions a release only where that release changed it:
+//
+//   {.op = "aten.flip.default", ...}                                      // DTensor's and shardlab's
+//   {.op = "aten.neg.default", .sets = until(Release::k2_13) | kShardlab, ...}
+//   {.op = "aten.neg.default", .sets = since(Release::k2_14), ...}        // what 2.14 does instead
+//
+//   find_op_rule("aten.neg.default", Release::k2_14)                      // op_rule.h
+//
+// README.md in this folder says what to do when PyTorch releases a new version.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+#include "costmodel/base/enum_names.h"
+
+namespace shardlab {
+
+// In the order in which they came out; `since` and `until` compare them.
+enum class Release : std::uint8_t { k2_13 };
+
+struct ReleaseEntry {
+  Release release;
+  std::string_view rule_set;  // how the "rules" of a stack and --rule-set name it
+  std::string_view torch;     // the version whose source was read and whose figures were recorded
+};
+// In the order of the enumeration.
+inline constexpr std::array kReleases = {ReleaseEntry{Release::k2_13, "dtensor-2.13", "2.13.0"}};
+
+inline constexpr Release kNewestRelease = kReleases.back().release;
+// The release that rule sets without releases refer to: AutoParallel borrows its rules, and
+// decompositions run its steps. It stays when a newer release is added, so that those sets stay
+// too.
+inline constexpr Release kReferenceRelease = Release::k2_13;
+
+// One rule set. A release stands for DTensor's rules of that release.
+class RuleSet {
+ public:
+  constexpr RuleSet() : RuleSet(kNewestRelease) {}
+  constexpr RuleSet(Release release)  // NOLINT: find_op_rule("aten.mm.default", Release::k2_13)
+      : number_(static_cast<std::uint8_t>(kFirstOfDTensor + static_cast<std::uint8_t>(release))) {}
+
+  enum class Unversioned : std::uint8_t { kDTensorLegacy, kShardlab, kAutoParallel };
+  constexpr explicit RuleSet(Unversioned set) : number_(static_cast<std::uint8_t>(set)) {}
+
+  // Nothing for a rule set without releases.
+  [[nodiscard]] constexpr std::optional<Release> release() const {
+    if (number_ < kFirstOfDTensor) return std::nullopt;
+    return static_cast<Release>(number_ - kFirstOfDTensor);
+  }
+  friend constexpr bool operator==(RuleSet, RuleSet) = default;
+
+ private:
+  friend class RuleSets;
+  static constexpr std::uint8_t kFirstOfDTensor = 3;  // smaller numbers are those of Unversioned
+
+  std::uint8_t number_;
+};
+
+// How DTensor expressed the rules of a few ops before 2.13: pointwise ops follow one argument, and
+// products of matrices do not pass partial sums on. It is kept to compare with, and is no release.
+inline constexpr RuleSet kDTensorLegacy{RuleSet::Unversioned::kDTensorLegacy};
+// Our own: every op by the same machinery, with every row that is sound.
+inline constexpr RuleSet kShardlab{RuleSet::Unversioned::kShardlab};
+// What AutoParallel lists for the nodes of a program. It has rules of its own for few ops.
+inline constexpr RuleSet kAutoParallel{RuleSet::Unversioned::kAutoParallel};
+
+// Where a rule, or a row of one, holds: kDTensor | kShardlab.
+class RuleSets {
+ public:
+  constexpr RuleSets(RuleSet set)  // NOLINT: one set is a set of sets
+      : bits_(bit_of(set)) {}
+
+  [[nodiscard]] constexpr bool contains(RuleSet set) const { return (bits_ & bit_of(set)) != 0; }
+  [[nodiscard]] constexpr bool intersects(RuleSets other) const {
+    return (bits_ & other.bits_) != 0;
+  }
+  [[nodiscard]] constexpr RuleSets united(RuleSets other) const {
+    return Bits{bits_ | other.bits_};
+  }
+  // Of these sets, those that are among the others too.
+  [[nodiscard]] constexpr RuleSets among(RuleSets others) const {
+    return Bits{bits_ & others.bits_};
+  }
+  friend constexpr bool operator==(RuleSets, RuleSets) = default;
+
+  // DTensor's rules of these releases, both ends included.
+  [[nodiscard]] static constexpr RuleSets since(Release first) {
+    return Bits{~(bit_of(first) - 1U)};
+  }
+  [[nodiscard]] static constexpr RuleSets until(Release last) {
+    return Bits{((bit_of(last) << 1U) - 1U) & ~(bit_of(Release{}) - 1U)};
+  }
+
+ private:
+  struct Bits {
+    std::uint32_t value;
+  };
+  constexpr RuleSets(Bits bits) : bits_(bits.value) {}  // NOLINT: private
+  static constexpr std::uint32_t bit_of(RuleSet set) { return std::uint32_t{1} << set.number_; }
+
+  std::uint32_t bits_;
+};
+constexpr RuleSets operator|(RuleSets a, RuleSets b) { return a.united(b); }
+static_assert(kReleases.size() < 28, "every rule set has a bit");
+
+constexpr RuleSets since(Release first) { return RuleSets::since(first); }
+constexpr RuleSets until(Release last) { return RuleSets::until(last); }
+// DTensor's rules of every release, those to come included.
+inline constexpr RuleSets kDTensor = since(Release{});
+
+inline constexpr RuleSets kEveryRuleSet = kDTensor | kDTensorLegacy | kShardlab | kAutoParallel;
+
+// The newest release comes first.
+template <>
+struct EnumNames<RuleSet> {
+  static constexpr std::string_view kKind = "rule set";
+  static constexpr auto kNames = [] {
+    std::array<Named<RuleSet>, kReleases.size() + 3> names{};
+    std::size_t count = kReleases.size();
+    for (const ReleaseEntry& entry : kReleases) names[--count] = {entry.release, entry.rule_set};
+    names[kReleases.size()] = {kDTensorLegacy, "dtensor-legacy"};
+    names[kReleases.size() + 1] = {kShardlab, "shardlab"};
+    names[kReleases.size() + 2] = {kAutoParallel, "autoparallel"};
+    return names;
+  }();
+};
+
+}  // namespace shardlab

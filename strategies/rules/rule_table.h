@@ -1,0 +1,58 @@
+// The rules of one rule set, resolved once: which rule of an op holds is then one binary search.
+//
+//   const RuleTable& table = rule_table(Release::k2_13);
+//   const OpRule* rule = table.find("aten.mm.default");   // null: the set has no rule of it
+//   for (const OpRule& each : table.rules()) ...
+//
+// find_op_rule (op_rule.h) is the same look-up with error messages. The tables of all_op_rules()
+// are made at their first use and live as long as the process.
+#pragma once
+
+#include <deque>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "strategies/rules/op_rule.h"
+
+namespace shardlab {
+
+// Rules by the names of their ops, which may leave out "aten." and the overload (op_rule.h).
+class RuleNames {
+ public:
+  RuleNames() = default;
+  explicit RuleNames(std::vector<const OpRule*> rules);
+  // All rules of that name, the preferred one first.
+  [[nodiscard]] std::vector<const OpRule*> named(std::string_view op) const;
+
+ private:
+  std::vector<const OpRule*> rules_;
+  std::vector<std::size_t> by_base_;  // indices of rules_, sorted by the name without the overload
+};
+
+class RuleTable {
+ public:
+  // Rules of the families that hold in the set, in their order. Throws ContractError where two
+  // rules of one op hold.
+  RuleTable(std::span<const OpRuleFamily* const> families, RuleSet set);
+  RuleTable(const RuleTable&) = delete;  // rules are known by their addresses
+  RuleTable& operator=(const RuleTable&) = delete;
+
+  // Copies of the families' rules: `resolved_for` is the table's set, and only those partial rows
+  // are left that hold in it.
+  [[nodiscard]] std::span<const OpRule> rules() const { return rules_; }
+  [[nodiscard]] std::vector<const OpRule*> named(std::string_view op) const {
+    return names_.named(op);
+  }
+  // The preferred one of that name, or null.
+  [[nodiscard]] const OpRule* find(std::string_view op) const;
+
+ private:
+  std::vector<OpRule> rules_;
+  std::deque<std::vector<PartialRow>> partial_rows_;  // of rules that some of them do not hold for
+  RuleNames names_;
+};
+
+[[nodiscard]] const RuleTable& rule_table(RuleSet set);
+
+}  // namespace shardlab

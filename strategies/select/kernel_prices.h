@@ -1,0 +1,51 @@
+// Prices of one call's local kernels, candidate by candidate, for the rank with the largest shards.
+//
+//   KernelPrices prices(rule, call, mesh, expansion, kernels);
+//   prices.price(candidate)                     // microseconds
+//
+// What a rank holds of a tensor depends on the tensor's code alone (strategies/rules/expansion.h), so
+// it is found once for each code, however many candidates share the code.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "costmodel/compute_model.h"
+#include "strategies/rules/expansion.h"
+#include "strategies/rules/op_rule.h"
+
+namespace shardlab {
+
+class KernelPrices {
+ public:
+  // Keeps references to all of them. The expansion is of this call under this rule.
+  KernelPrices(const OpRule& rule, const OpCall& call, const DeviceMesh& mesh,
+               const Expansion& expansion, const ComputeModel& kernels);
+
+  [[nodiscard]] double price(std::size_t candidate);
+
+ private:
+  struct Held {
+    Shape shape;
+    double bytes = 0.0;
+  };
+  struct Tensor {
+    TensorMeta meta;
+    Expansion::CodesOf codes;
+    std::vector<std::uint32_t> where;  // code -> 1 + position in `held`; 0: not found yet
+    std::vector<Held> held;
+  };
+
+  void add(const TensorMeta& meta);
+  const Held& held_by(std::size_t t, std::size_t candidate);
+
+  const OpRule& rule_;
+  const OpCall& call_;
+  const DeviceMesh& mesh_;
+  const Expansion& expansion_;
+  const ComputeModel& kernels_;
+  std::vector<Tensor> tensors_;  // outputs, then inputs
+  std::vector<Shape> input_shapes_;
+};
+
+}  // namespace shardlab

@@ -1,0 +1,28 @@
+// The candidates that compete for the least total, and the best total of the others.
+//
+//   const Leaders leaders(totals);
+//   leaders.indices()                           // these may tie: ties_at_minimum() decides
+//
+// Totals are read once, for the least of each block of 64; only a block whose least is near the least
+// of all is read again. So a choice among thousands of candidates costs little more than one pass.
+#pragma once
+
+#include <limits>
+#include <span>
+#include <vector>
+
+namespace shardlab {
+
+class Leaders {
+ public:
+  explicit Leaders(std::span<const double> totals);
+
+  [[nodiscard]] const std::vector<std::size_t>& indices() const { return indices_; }  // ascending
+  [[nodiscard]] double others() const { return others_; }  // infinity: there are none
+
+ private:
+  std::vector<std::size_t> indices_;
+  double others_ = std::numeric_limits<double>::infinity();
+};
+
+}  // namespace shardlab

@@ -1,0 +1,57 @@
+// The piecewise model: how it reads its rows, and which prices come from which of them.
+#include <gtest/gtest.h>
+
+#include "costmodel/base/error.h"
+#include "costmodel/registry.h"
+#include "tests/support/reference_messages.h"
+#include "tests/support/reference_topology.h"
+
+namespace shardlab {
+namespace {
+
+using namespace testing_support;
+using nlohmann::json;
+
+GroupSpan group_of(std::int64_t ranks, std::int64_t hosts = 1) {
+  return {.ranks = ranks,
+          .hosts = hosts,
+          .domains = hosts,
+          .ranks_per_host = ranks / hosts,
+          .extent = ranks,
+          .walk = ranks};
+}
+
+TEST(Piecewise, ReadsItsRowsStrictly) {
+  const auto row = [](nlohmann::json kinks) {
+    return nlohmann::json{{"collective", "all_reduce"},
+                          {"ranks", 8},
+                          {"hosts", 1},
+                          {"latency_us", 10.0},
+                          {"bandwidth_gb_per_s", 100.0},
+                          {"sharpness", 0.7},
+                          {"kinks", std::move(kinks)}};
+  };
+  const auto make = [&](const nlohmann::json& rows) {
+    return make_collective_model(
+        read_model_choice({{"name", "piecewise"}, {"rows", rows}}, {"f", ""}), topology_with(8));
+  };
+  EXPECT_THROW_MSG(make(json::array({row(json::parse("[[8, 1.0], [8, 1.1]]"))})), ConfigError,
+                   "f:/rows/0/kinks/1: valid: bytes that rise from pair to pair, factors above 0");
+  EXPECT_THROW_MSG(make(json::array({row(json::parse("[8]"))})), ConfigError,
+                   "f:/rows/0/kinks/0: valid: [bytes, factor]");
+  EXPECT_THROW_MSG(make(json::array({row(json::array()), row(json::array())})), ConfigError,
+                   "f:/rows/1: a second row for one collective and group");
+  const auto model = make(json::array({row(json::array())}));
+  // The same group as tabled; another by ring scaling; none of that side: alpha_beta.
+  const double own = model->price({Collective::kAllReduce, 1e9, group_of(8)}).total.value();
+  EXPECT_NEAR(own, 1e9 / 1e5, 0.03 * own);
+  const double four = model->price({Collective::kAllReduce, 1e9, group_of(4)}).total.value();
+  EXPECT_NEAR(four / own, 1.5 / 1.75, 0.01);
+  const auto alpha_beta =
+      make_collective_model(read_model_choice("alpha_beta", {"f", ""}), topology_with(8));
+  const CollectiveQuery far{Collective::kAllReduce, 1e9, group_of(16, 2)};
+  EXPECT_EQ(model->price(far).total, alpha_beta->price(far).total);
+}
+
+}  // namespace
+}  // namespace shardlab

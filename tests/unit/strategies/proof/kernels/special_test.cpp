@@ -1,0 +1,146 @@
+// Kernels of special functions at poles, outside of the functions' domains and far out. Expected
+// values are those of PyTorch 2.13.0 (aten/src/ATen/native/Math.h); polynomials follow by hand.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "tests/support/kernel_values.h"
+
+namespace shardlab {
+namespace {
+
+using testing_support::expect_outputs;
+using testing_support::KernelCase;
+using testing_support::kInf;
+using testing_support::kNan;
+
+class SpecialKernel : public testing::TestWithParam<KernelCase> {};
+TEST_P(SpecialKernel, HasPyTorchsValues) { expect_outputs(GetParam(), 1e-13); }
+
+INSTANTIATE_TEST_SUITE_P(
+    All, SpecialKernel,
+    testing::Values(KernelCase{"DigammaAtItsPoles",
+                               "aten.digamma.default",
+                               {{"f64[5]", {0.0, -0.0, -1.0, -7.0, kNan}}},
+                               "[]",
+                               {{-kInf, kInf, kNan, kNan, kNan}}},
+                    KernelCase{"OddPolygammaAtItsPoles",
+                               "aten.polygamma.default",
+                               {{"f64[3]", {0.0, -1.0, -2.0}}},
+                               "[1]",
+                               {{kInf, kInf, kInf}}},
+                    KernelCase{"EvenPolygammaAtItsPoles",
+                               "aten.polygamma.default",
+                               {{"f64[3]", {0.0, -1.0, -2.0}}},
+                               "[2]",
+                               {{-kInf, -kInf, -kInf}}},
+                    KernelCase{
+                        "ZetaAtItsPoles",
+                        "aten.special_zeta.default",
+                        {{"f64[4]", {1.0, 2.0, 2.5, 0.5}}, {"f64[4]", {3.0, -2.0, -0.5, 1.0}}},
+                        "[]",
+                        {{kInf, kInf, kNan, kNan}}},
+                    KernelCase{"IgammaAtItsLimits",
+                               "aten.igamma.default",
+                               {{"f64[7]", {0.0, 0.0, 2.0, 2.0, kInf, kInf, -1.0}},
+                                {"f64[7]", {2.0, 0.0, 0.0, kInf, 2.0, kInf, 2.0}}},
+                               "[]",
+                               {{1.0, kNan, 0.0, 1.0, 0.0, kNan, kNan}}},
+                    KernelCase{"IgammacAtItsLimits",
+                               "aten.igammac.default",
+                               {{"f64[7]", {0.0, 0.0, 2.0, 2.0, kInf, kInf, -1.0}},
+                                {"f64[7]", {2.0, 0.0, 0.0, kInf, 2.0, kInf, 2.0}}},
+                               "[]",
+                               {{0.0, kNan, 1.0, 0.0, 1.0, kNan, kNan}}},
+                    KernelCase{"ErfinvAtAndPastTheEnds",
+                               "aten.erfinv.default",
+                               {{"f64[5]", {-1.0, 1.0, 1.5, -kInf, kNan}}},
+                               "[]",
+                               {{-kInf, kInf, kNan, kNan, kNan}}},
+                    KernelCase{"NdtriAtAndPastTheEnds",
+                               "aten.special_ndtri.default",
+                               {{"f64[4]", {0.0, 1.0, -0.5, 0.5}}},
+                               "[]",
+                               {{-kInf, kInf, kNan, 0.0}}},
+                    KernelCase{"BesselJOfNegativeArguments",
+                               "aten.special_bessel_j1.default",
+                               {{"f64[2]", {-2.5, kNan}}},
+                               "[]",
+                               {{-0.4970941024642741, kNan}}},
+                    KernelCase{"BesselY0AtZeroAndBelow",
+                               "aten.special_bessel_y0.default",
+                               {{"f64[3]", {0.0, -1.0, kNan}}},
+                               "[]",
+                               {{-kInf, kNan, kNan}}},
+                    KernelCase{"BesselY1AtZeroAndBelow",
+                               "aten.special_bessel_y1.default",
+                               {{"f64[3]", {0.0, -1.0, kNan}}},
+                               "[]",
+                               {{-kInf, kNan, kNan}}},
+                    KernelCase{"ModifiedBesselIOfLargeArgumentsIsInfinite",
+                               "aten.special_modified_bessel_i1.default",
+                               {{"f64[3]", {1e17, -1e17, kNan}}},
+                               "[]",
+                               {{kInf, -kInf, kNan}}},
+                    KernelCase{"ModifiedBesselKAtZeroBelowAndFarOut",
+                               "aten.special_modified_bessel_k1.default",
+                               {{"f64[4]", {0.0, -1.0, 1e17, kNan}}},
+                               "[]",
+                               {{kInf, kNan, 0.0, kNan}}},
+                    KernelCase{"AiryFarOut",
+                               "aten.special_airy_ai.default",
+                               {{"f64[4]", {200.0, kInf, -kInf, kNan}}},
+                               "[]",
+                               {{0.0, kNan, kNan, kNan}}},
+                    // T3 = 4xxx - 3x, U2 = 4xx - 1, V2 = 4xx - 2x - 1, W2 = 4xx + 2x - 1
+                    KernelCase{"ChebyshevTOutsideTheInterval",
+                               "aten.special_chebyshev_polynomial_t.default",
+                               {{"f64[2]", {2.0, -2.0}}, {"f64[2]", {3.0, 3.0}}},
+                               "[]",
+                               {{26.0, -26.0}}},
+                    KernelCase{"ChebyshevUOutsideTheInterval",
+                               "aten.special_chebyshev_polynomial_u.default",
+                               {{"f64[2]", {2.0, -2.0}}, {"f64[2]", {2.0, 2.0}}},
+                               "[]",
+                               {{15.0, 15.0}}},
+                    KernelCase{"ChebyshevVOutsideTheInterval",
+                               "aten.special_chebyshev_polynomial_v.default",
+                               {{"f64[2]", {2.0, -2.0}}, {"f64[2]", {2.0, 2.0}}},
+                               "[]",
+                               {{11.0, 19.0}}},
+                    KernelCase{"ChebyshevWOutsideTheInterval",
+                               "aten.special_chebyshev_polynomial_w.default",
+                               {{"f64[2]", {2.0, -2.0}}, {"f64[2]", {2.0, 2.0}}},
+                               "[]",
+                               {{19.0, 11.0}}},
+                    KernelCase{"ChebyshevUJustOutsideTheIntervalIsExact",
+                               "aten.special_chebyshev_polynomial_u.default",
+                               {{"f64[1]", {1.0 + 0x1p-52}}, {"f64[1]", {3.0}}},
+                               "[]",
+                               {{4.0}}},
+                    // P2 = (3xx - 1) / 2
+                    KernelCase{"LegendreOutsideTheInterval",
+                               "aten.special_legendre_polynomial_p.default",
+                               {{"f64[1]", {3.0}}, {"f64[1]", {2.0}}},
+                               "[]",
+                               {{13.0}}},
+                    // L2 = (xx - 4x + 2) / 2
+                    KernelCase{"LaguerreOfANegativeArgument",
+                               "aten.special_laguerre_polynomial_l.default",
+                               {{"f64[1]", {-2.0}}, {"f64[1]", {2.0}}},
+                               "[]",
+                               {{7.0}}},
+                    KernelCase{"PolynomialsOfNegativeAndFractionalDegrees",
+                               "aten.special_hermite_polynomial_he.default",
+                               {{"f64[3]", {3.0, 3.0, 3.0}}, {"f64[3]", {-1.0, 0.5, 2.75}}},
+                               "[]",
+                               {{0.0, 1.0, 8.0}}},
+                    KernelCase{"PolynomialsOfHugeDegreesAreNan",
+                               "aten.special_hermite_polynomial_h.default",
+                               {{"f64[1]", {0.5}}, {"f64[1]", {1e9}}},
+                               "[]",
+                               {{kNan}}}),
+    [](const auto& test) { return test.param.name; });
+
+}  // namespace
+}  // namespace shardlab
