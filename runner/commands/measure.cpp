@@ -179,6 +179,28 @@ RankRange ranks_of(const MeasureArguments& arguments, const std::optional<Launch
   return range;
 }
 
+// A set without rows: what was measured, where and when.
+MeasurementSet set_of(const MeasureArguments& arguments, const BackendFacts& facts,
+                      const RankRange& range, std::int64_t hosts) {
+  MeasurementSet set;
+  set.hosts = hosts;
+  set.ranks = range.world;
+  set.gpus_per_host = (set.ranks + set.hosts - 1) / set.hosts;
+  set.gpu = facts.device;
+  if (!arguments.on_cpu()) {
+    set.driver = driver_version() + (facts.driver.empty() ? "" : " (" + facts.driver + ")");
+  }
+  set.nccl_version = facts.library;
+  set.clocks = facts.clocks;
+  set.intra = facts.transport;
+  set.date = now_text("%Y-%m-%d");
+  set.name = arguments.id;
+  if (set.name.empty() && !arguments.out.empty()) set.name = set_name_of(arguments.out);
+  if (set.name.empty()) set.name = "measure-" + now_text("%Y%m%dT%H%M%SZ");
+  set.source = "record:" + set.name;
+  return set;
+}
+
 // What every process of the world does; process 0 returns what was measured.
 MeasurementSet measure(const MeasureArguments& arguments, const Session& session,
                        const std::optional<LaunchPlace>& place, std::int64_t ranks,
@@ -219,23 +241,8 @@ MeasurementSet measure(const MeasureArguments& arguments, const Session& session
   const MeasuringRun run = {*backend, meeting, watchdog};
   const BackendFacts facts = backend->facts();
 
-  MeasurementSet set;
-  set.hosts = count_hosts(meeting);
-  set.ranks = range.world;
-  set.gpus_per_host = (set.ranks + set.hosts - 1) / set.hosts;
-  set.gpu = facts.device;
-  set.driver = driver_version() + (facts.driver.empty() ? "" : " (" + facts.driver + ")");
-  if (arguments.on_cpu()) set.driver.clear();
-  set.nccl_version = facts.library;
-  set.clocks = facts.clocks;
-  set.intra = facts.transport;
+  MeasurementSet set = set_of(arguments, facts, range, count_hosts(meeting));
   set.settings = settings;
-  set.date = now_text("%Y-%m-%d");
-  std::string id = arguments.id;
-  if (id.empty() && !arguments.out.empty()) id = set_name_of(arguments.out);
-  if (id.empty()) id = "measure-" + now_text("%Y%m%dT%H%M%SZ");
-  set.name = id;
-  set.source = "record:" + id;
   const auto caveat = [&](const std::string& text) {
     set.health = Health::kUnhealthy;
     set.health_reason = "source: " + text;
@@ -387,7 +394,7 @@ void add_measure_command(const Command& root, Session& session) {
       .show_default();
   command.option("--dtype", arguments->dtypes, "comma-separated")
       .comma_separated()
-      .check(one_of(words_of(kDTypeNames)))
+      .check(one_of<DType>())
       .show_default();
   command.option("--iterations", arguments->iterations, "timed, each by itself")
       .check(integer_from(1, 1000000))

@@ -16,28 +16,6 @@ namespace fs = std::filesystem;
 
 constexpr std::array<std::string_view, 3> kTargets = {"topology", "stack", "experiment"};
 
-std::string kind_name(ConfigKind kind) {
-  switch (kind) {
-    case ConfigKind::kStack:
-      return "stack";
-    case ConfigKind::kTopology:
-      return "topology";
-    case ConfigKind::kSuite:
-      return "suite";
-    case ConfigKind::kRegression:
-      return "regression";
-    case ConfigKind::kProgram:
-      return "program";
-    case ConfigKind::kRecipe:
-      return "recipe";
-    case ConfigKind::kMeasurement:
-      return "measurement set";
-    case ConfigKind::kExperiment:
-      return "experiment";
-  }
-  return "";
-}
-
 bool is_configs_folder(const fs::path& path) {
   std::error_code error;
   return fs::is_directory(path / "stacks", error);
@@ -106,23 +84,8 @@ Override Override::parse(std::string_view text) {
 }
 
 std::string_view folder_of(ConfigKind kind) {
-  switch (kind) {
-    case ConfigKind::kStack:
-      return "stacks";
-    case ConfigKind::kTopology:
-      return "topologies";
-    case ConfigKind::kSuite:
-      return "suites";
-    case ConfigKind::kRegression:
-      return "regressions";
-    case ConfigKind::kProgram:
-      return "programs";
-    case ConfigKind::kRecipe:
-      return "recipes";
-    case ConfigKind::kMeasurement:
-      return "measurements";
-    case ConfigKind::kExperiment:
-      return "experiments";
+  for (const auto& each : EnumNames<ConfigKind>::kFolders) {
+    if (each.value == kind) return each.name;
   }
   return "";
 }
@@ -162,18 +125,19 @@ fs::path ConfigStore::find(ConfigKind kind, const std::string& name, const fs::p
   if (may_be_shipped && fs::exists(shipped, error)) return shipped;
   fs::path given = fs::path(name).is_absolute() ? fs::path(name) : folder / name;
   if (!name.empty() && fs::exists(given, error)) return given;
+  const std::string kind_text(name_of(kind));
   if (is_path || name.ends_with(".json")) {
-    throw InputError(kind_name(kind) + " \"" + name + "\": no such file");
+    throw InputError(kind_text + " \"" + name + "\": no such file");
   }
   const std::vector<std::string> all = names(kind);
   const std::vector<std::string_view> views(all.begin(), all.end());
   constexpr std::size_t kFew = 40;
   if (all.size() > kFew) {
-    throw InputError("unknown " + kind_name(kind) + " \"" + name + "\"" +
-                     did_you_mean(name, views) + "; valid: a path, or a name of `shardlab list " +
+    throw InputError("unknown " + kind_text + " \"" + name + "\"" + did_you_mean(name, views) +
+                     "; valid: a path, or a name of `shardlab list " +
                      std::string(folder_of(kind)) + "`");
   }
-  throw InputError("unknown " + kind_name(kind) + " \"" + name + "\"" + did_you_mean(name, views) +
+  throw InputError("unknown " + kind_text + " \"" + name + "\"" + did_you_mean(name, views) +
                    "; valid: a path" + (all.empty() ? "" : ", or " + join(views)) +
                    (kind == ConfigKind::kProgram ? how_to_write(name) : ""));
 }

@@ -15,6 +15,7 @@
 #include <string_view>
 #include <vector>
 
+#include "costmodel/base/enum_names.h"
 #include "costmodel/topology.h"
 #include "runner/config/read_json.h"
 #include "strategies/programs/program.h"
@@ -48,6 +49,27 @@ enum class ConfigKind : std::uint8_t {
   kRecipe,
   kMeasurement,
   kExperiment
+};
+template <>
+struct EnumNames<ConfigKind> {
+  static constexpr std::string_view kKind = "kind of configuration";
+  static constexpr std::array kNames = {Named{ConfigKind::kStack, "stack"},
+                                        Named{ConfigKind::kTopology, "topology"},
+                                        Named{ConfigKind::kSuite, "suite"},
+                                        Named{ConfigKind::kRegression, "regression"},
+                                        Named{ConfigKind::kProgram, "program"},
+                                        Named{ConfigKind::kRecipe, "recipe"},
+                                        Named{ConfigKind::kMeasurement, "measurement set"},
+                                        Named{ConfigKind::kExperiment, "experiment"}};
+  // Below configs/.
+  static constexpr std::array kFolders = {Named{ConfigKind::kStack, "stacks"},
+                                          Named{ConfigKind::kTopology, "topologies"},
+                                          Named{ConfigKind::kSuite, "suites"},
+                                          Named{ConfigKind::kRegression, "regressions"},
+                                          Named{ConfigKind::kProgram, "programs"},
+                                          Named{ConfigKind::kRecipe, "recipes"},
+                                          Named{ConfigKind::kMeasurement, "measurements"},
+                                          Named{ConfigKind::kExperiment, "experiments"}};
 };
 [[nodiscard]] std::string_view folder_of(ConfigKind kind);
 

@@ -28,7 +28,7 @@ void RedistributionArguments::add_options(const Command& command, bool required)
   command.option("--from", from, "layout now, e.g. S(0)R").required(required);
   command.option("--to", to, "layout wanted").required(required);
   command.option("--stack", stack, "shipped name or path").show_default();
-  command.option("--planner", planner, "instead of the stack's").check(one_of({"greedy", "graph"}));
+  command.option("--planner", planner, "instead of the stack's").check(one_of<PlannerKind>());
   command
       .option("--flatten", flatten,
               "axes of a registered flattened mesh, e.g. \"dp,tp\"; once per mesh")
@@ -53,9 +53,7 @@ RedistributionQuestion RedistributionArguments::read() const {
                      question.mesh.text());
   }
   question.options = {.planner = {}, .rank = rank, .count_optimal_paths = true};
-  if (!planner.empty()) {
-    question.options.planner = planner == "graph" ? PlannerKind::kGraph : PlannerKind::kGreedy;
-  }
+  question.options.planner = from_name<PlannerKind>(planner);
   return question;
 }
 

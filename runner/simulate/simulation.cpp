@@ -33,7 +33,7 @@ void SimulationArguments::add_options(const Command& command) {
       .show_default();
   command
       .option("--reduction", reduction, "the order in which a group's contributions are combined")
-      .check(one_of({"ring", "tree", "flat"}))
+      .check(one_of<ReductionOrder>())
       .show_default();
   command.flag("--domains-first", domains_first, "combine the ranks of one NVLink domain first");
   command.option("--memory", memory, "most bytes of tensor data, or of clocks").show_default();
