@@ -41,14 +41,14 @@ struct Result {
   Observations observations;
   Calibration fit;
   std::string topology;
-  std::vector<RefusedPlace> refused;  // by the reader, then by the fit
+  std::vector<RefusedPlace>
+      refused;  // those that the reader refused, then those that the fit refused
   std::vector<std::string> warnings;
   std::optional<ErrorSummary> held_out;
   std::string tuner_csv;
 };
 
-// Which rows a fit does not see: of each group's rows the second and third of every four, so that
-// both halves have small and large ones.
+// Which rows a fit does not see: the second and third of every four rows of a group, so that both halves have small and large sizes.
 std::vector<bool> held_out_rows(const std::vector<std::string>& groups) {
   std::map<std::string, int> seen;
   std::vector<bool> held;

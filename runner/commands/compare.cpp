@@ -265,7 +265,7 @@ void draw_curves(const Comparison& comparison, ComparisonRecord& record) {
 std::string reference_label(const Stack& reference) {
   const ModelChoice& collectives = reference.collective_model;
   const std::string_view model = collectives.entry->name;
-  // As `calibrate` writes constants: the rows themselves are not in the stack.
+  // `calibrate` writes constants like this: the measured rows themselves are not in the stack.
   if (reference.source.starts_with("fitted:") && !collectives.entry->fitted.empty() &&
       !collectives.params.empty()) {
     return "collectives by constants fitted to measured rows, kernels from the datasheet";

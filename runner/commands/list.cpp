@@ -174,7 +174,8 @@ void describe_file(const std::string& name, Session& session) {
 
 void describe_experiment(const std::string& name, Session& session) {
   const ConfigStore store = session.experiment_store();
-  static_cast<void>(Experiment::read(store, name));  // in full, so that what is printed is valid
+  static_cast<void>(
+      Experiment::read(store, name));  // read in full, so that what is printed is valid
   session.print(store.experiment_json(store.find(ConfigKind::kExperiment, name)));
 }
 
@@ -218,7 +219,7 @@ void describe_tuner(const std::string& name, Session& session) {
   session.print(nlohmann::json{{"rules", list}});
 }
 
-// As a document; an array of them where a trace has groups of several shapes.
+// Prints one document, or an array of them where a trace has groups of several shapes.
 void describe_measurement(const std::string& name, Session& session) {
   const std::vector<std::string> files = {name};
   const std::vector<MeasurementSet> sets = read_measurements(session.store(), files, {});
@@ -246,7 +247,7 @@ void describe_all_models(Session& session) {
   session.print(nlohmann::json{{"models", models}});
 }
 
-// All of them where no name is given.
+// Describes all models where no name is given.
 void describe_model(const std::string& name, Session& session) {
   if (name.empty()) return describe_all_models(session);
   const ModelEntry* entry = find_cost_model(name);

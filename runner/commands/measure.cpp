@@ -266,7 +266,7 @@ MeasurementSet measure(const MeasureArguments& arguments, const Session& session
   meeting.barrier();
   watchdog.stop();
   choices.name_choices(set.rows);
-  // All are done before anybody leaves.
+  // Nobody leaves before all are done.
   meeting.barrier();
   return set;
 }
@@ -368,7 +368,7 @@ void add_run_options(const Command& command, MeasureArguments& arguments) {
               "where the processes meet; default: any free one. Under a launcher MASTER_ADDR "
               "and MASTER_PORT count")
       .check(integer_from(1, 65535));
-  // For tests: `cpu` passes bytes between processes of a CPU. Recorded as such in the set.
+  // This option is for tests: `cpu` passes bytes between processes on a CPU, and the set says so.
   command.option("--backend", arguments.backend, "nccl or cpu, a stand-in without GPUs")
       .check(one_of({"nccl", "cpu"}))
       .hidden();

@@ -21,7 +21,7 @@ nlohmann::json parts_json(const Price& price) {
           {"straggler", price.straggler.value()}};
 }
 
-// What the model weighed for a step, the cheapest first; empty for models of one formula.
+// The alternatives that the model weighed for a step, the cheapest first; none for models that have one formula.
 std::vector<Alternative> alternatives_of(const PlanStep& step, StackEvaluator& evaluator,
                                          const DeviceMesh& mesh) {
   const Redistributor& redistributor = evaluator.on(mesh);
@@ -62,7 +62,7 @@ std::string mesh_dims_text(const MeshDims& dims) {
   return text;
 }
 
-// A line a step: "step 1: NVLS SIMPLE 276.658, RING SIMPLE 301.200, ..."
+// One line per step: "step 1: NVLS SIMPLE 276.658, RING SIMPLE 301.200, ..."
 std::string alternatives_text(std::span<const std::vector<Alternative>> steps) {
   std::string out;
   for (std::size_t i = 0; i < steps.size(); ++i) {
@@ -77,7 +77,7 @@ std::string alternatives_text(std::span<const std::vector<Alternative>> steps) {
   return out;
 }
 
-// What selection adds for a tensor that changes its layout, and a plan's price leaves out.
+// What selection adds to the price of a plan for a tensor that changes its layout.
 double transition_us(const Plan& plan, StackEvaluator& evaluator) {
   return plan.from.placements == plan.to.placements ? 0.0 : evaluator.stack().transition_us;
 }

@@ -32,7 +32,7 @@ std::vector<std::string> texts(const std::vector<Placements>& layouts) {
   return out;
 }
 
-// Why the redistribution of an input is impossible, asked once per layout.
+// Says why the redistribution of an input is impossible. The planner is asked once per layout.
 class Reasons {
  public:
   Reasons(const OpCall& call, Redistributor& redistributor)

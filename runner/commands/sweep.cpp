@@ -67,8 +67,7 @@ void run_sweep(const SweepArguments& arguments, Session& session) {
   });
   const Sweep::Merge merge = sweep.merge();
   const bool merged = merge != Sweep::Merge::kPartsMissing;
-  // Of processes that a launcher started together one speaks for all: the one that merged, or the first where
-  // nothing was left to do.
+  // When a launcher started several processes, only one of them prints: the one that merged the parts, or the first if nothing was left to merge.
   const bool speaks = merge == Sweep::Merge::kMade || (merged && was_merged && part.part == 0);
   if (launched && !speaks) return;
   nlohmann::json json = {{"experiment", experiment.name},

@@ -29,7 +29,7 @@ struct TiesArguments {
 struct Audit {
   std::vector<Question> questions;
   std::vector<TieItem> items;
-  nlohmann::json topology;  // as they are after --set
+  nlohmann::json topology;  // both as they are after --set
   nlohmann::json stack;
   std::vector<reports::SuiteSource> suites;
   std::size_t exact = 0;
@@ -40,7 +40,7 @@ struct Audit {
   std::size_t not_asked = 0;
 };
 
-// What one thread works with.
+// Each thread has its own, since evaluators keep caches.
 struct Auditor {
   Auditor(const Stack& stack, const Topology& topology)
       : evaluator(stack, topology), flips(stack, topology) {}

@@ -268,7 +268,7 @@ struct CheckedTable {
   NcclTableCheck check;
 };
 
-// Ranks and hosts: the log's, else the options'.
+// Takes ranks and hosts from the log, or from the options where the log does not say.
 NcclTable placed_table(NcclTable table, const std::string& file,
                        const ValidateArguments& arguments) {
   if (arguments.hosts) table.hosts = *arguments.hosts;
@@ -388,7 +388,7 @@ void print_tables(const ValidateArguments& arguments, const Session& session) {
   }
 }
 
-// Where the measured times are from.
+// Where the measured times come from, set by set.
 nlohmann::json sets_json(const Validation& result) {
   nlohmann::json sets = nlohmann::json::array();
   for (const MeasurementSet& set : result.sets) {
@@ -410,7 +410,7 @@ void write_validation(const Validation& result, const ValidateArguments& argumen
   header.configuration.stacks = {session.store().stack(arguments.stack).to_json()};
   nlohmann::json document = validation_json(result, arguments, true);
   document["measurement_sets"] = sets_json(result);
-  // Two files may share a name.
+  // Each row carries the position of its set, because two files may share a name.
   for (std::size_t i = 0; i < result.rows.size(); ++i)
     document["rows"][i]["set"] = result.rows[i].set;
   write_run(session, {.kind = reports::kValidateKind,

@@ -21,8 +21,7 @@ bool is_configs_folder(const fs::path& path) {
   return fs::is_directory(path / "stacks", error);
 }
 
-// What `read` makes of a file's JSON after --set. Where the file alone is good, the fault is the
-// command line's.
+// Returns what `read` makes of a file's JSON after --set. If only the changed JSON is bad, the message blames the command line and not the file.
 template <class Read>
 auto read_changed(const nlohmann::json& json, const nlohmann::json& changed,
                   const std::string& overrides, const Read& read) {
@@ -104,7 +103,7 @@ std::vector<std::string> ConfigStore::names(ConfigKind kind) const {
 
 namespace {
 
-// Of a name that no shipped program has: `shardlab program` may know it.
+// What to add to a message about an unknown program: how `shardlab program` can write one.
 std::string how_to_write(std::string_view name) {
   std::vector<std::string_view> names;
   for (const BuiltInProgram& program : all_built_in_programs()) names.push_back(program.name);

@@ -73,7 +73,7 @@ class Builder {
 
   json document_;
   std::vector<json*> open_;  // objects and arrays that the walk is in
-  json* member_ = nullptr;   // of the last key
+  json* member_ = nullptr;   // the value of the last key
 };
 
 // Walks a document without building it, and stops at the first fault.
@@ -86,11 +86,13 @@ class Probe final : public nlohmann::json_sax<json> {
   [[nodiscard]] const std::string& token() const { return token_; }
   [[nodiscard]] bool is_out_of_range() const { return out_of_range_; }
   [[nodiscard]] bool is_in_text() const { return in_text_; }
-  [[nodiscard]] const std::string& key() const { return key_; }  // of kDuplicateKey
+  [[nodiscard]] const std::string& key() const {
+    return key_;
+  }  // the key that stands twice, for kDuplicateKey
   [[nodiscard]] bool is_inside() const { return !frames_.empty(); }
   [[nodiscard]] bool is_in_object() const { return is_inside() && frames_.back().is_object; }
   [[nodiscard]] bool is_after_key() const { return after_key_; }
-  // Of the object or array that the walk is in.
+  // The pointer of the object or array that the walk is in.
   [[nodiscard]] std::string pointer() const {
     JsonPlace place;
     for (std::size_t i = 0; i + 1 < frames_.size(); ++i) {
@@ -134,7 +136,7 @@ class Probe final : public nlohmann::json_sax<json> {
  private:
   struct Frame {
     bool is_object = false;
-    std::size_t index = 0;  // of the element that the walk is in
+    std::size_t index = 0;  // index of the element that the walk is in
     std::string key;
     std::set<std::string> keys;
   };

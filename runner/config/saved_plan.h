@@ -20,11 +20,11 @@ namespace shardlab {
 struct SavedNode {
   std::string node;
   std::vector<std::string> in;
-  std::string out;  // of several outputs "S(0)R, RR"
+  std::string out;  // the layouts of several outputs read "S(0)R, RR"
   JsonPlace place;
 };
 
-// What the plan was made for, where the file says it; AutoParallel's names no stack.
+// What the plan was made for, where the file says it. AutoParallel's files name no stack.
 struct SavedRun {
   std::optional<std::string> mesh = {};
   std::optional<std::string> stack = {};
@@ -32,7 +32,7 @@ struct SavedRun {
 // Throws ConfigError.
 [[nodiscard]] SavedRun read_saved_run(const nlohmann::json& json, const JsonPlace& place);
 
-// Throws ConfigError where the plan was made for other extents than the mesh's; names don't matter.
+// Throws ConfigError where the plan was made for a mesh of other extents. The names of mesh dims don't matter.
 void expect_mesh(const SavedRun& run, const std::string& file, const DeviceMesh& mesh);
 
 // Throws ConfigError.

@@ -28,11 +28,10 @@ struct Experiment {
   Stack reference;
   std::optional<std::uint64_t> seed;
 
-  // A shipped name or a path. Throws ConfigError: keys, kinds, a name that stands twice; InputError: no such
-  // experiment.
+  // Reads a shipped name or a path. Throws ConfigError for bad keys, kinds, and names that stand twice; InputError where there is no such experiment.
   [[nodiscard]] static Experiment read(const ConfigStore& store, const std::string& name);
   [[nodiscard]] std::size_t questions() const;  // over all suites and topologies
-  // Of all that decides its rows: configurations in full, questions, the seed, and this build.
+  // A digest of everything that decides the rows: configurations in full, questions, the seed, and this build.
   [[nodiscard]] std::string digest() const;
 };
 

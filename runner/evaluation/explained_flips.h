@@ -22,10 +22,10 @@ inline constexpr std::size_t kMostExplained = 2000;
 inline constexpr std::size_t kMostFlippedFirst = 300;
 
 struct FlipExplanations {
-  std::span<const Stack> stacks;  // as record.stacks
+  std::span<const Stack> stacks;  // in the order of record.stacks
   const Stack& reference;
   const Topology& topology;
-  std::span<const Question* const> questions;  // as record.questions
+  std::span<const Question* const> questions;  // in the order of record.questions
   int threads = 1;
   bool quiet = false;
 };

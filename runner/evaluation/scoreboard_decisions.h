@@ -24,7 +24,7 @@ namespace shardlab {
 
 struct StackDecisions {
   std::string stack;
-  std::vector<double> regret_percent;  // by question
+  std::vector<double> regret_percent;  // one per question
 };
 
 struct SystemScores {
@@ -39,7 +39,7 @@ struct SystemScores {
 [[nodiscard]] std::vector<SystemScores> score_decisions(const ConfigStore& store,
                                                         std::span<const MeasurementSet> sets,
                                                         int threads);
-// As a section of Markdown.
+// The decisions as a section of Markdown.
 [[nodiscard]] std::string decisions_text(std::span<const SystemScores> systems);
 
 }  // namespace shardlab

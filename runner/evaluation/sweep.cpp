@@ -124,7 +124,7 @@ SweepPart SweepPart::parse(std::string_view text) {
   return part;
 }
 
-// What answers a thread's questions: one questionnaire a topology, made when it is needed.
+// Answers the questions of one thread. It has one questionnaire per topology, made when it is first needed.
 class Sweep::Answers {
  public:
   explicit Answers(const Experiment& experiment)

@@ -37,7 +37,7 @@ class Sweep {
   // Keeps a reference.
   Sweep(const Experiment& experiment, std::filesystem::path folder, SweepPart part);
 
-  [[nodiscard]] std::size_t rows() const { return rows_.size(); }  // of this part
+  [[nodiscard]] std::size_t rows() const { return rows_.size(); }  // number of rows in this part
   // Answers what is missing; `advance` is called once a row, from any thread. Returns the rows that were
   // there already. Throws InputError: the file is there and may not be resumed, or is another sweep's;
   // EnvironmentError: it can't be written, or another process writes it.
@@ -49,7 +49,7 @@ class Sweep {
   [[nodiscard]] Merge merge() const;
   [[nodiscard]] bool is_merged() const;
   [[nodiscard]] std::filesystem::path results() const { return folder_ / "results.jsonl"; }
-  // Of the merged file: per topology, suite and stack the questions, ties, flips from the first stack, regret.
+  // Summarises the merged file. For each topology, suite and stack: questions, ties, flips against the first stack, regret.
   [[nodiscard]] nlohmann::json summary() const;
 
  private:
@@ -74,7 +74,7 @@ class Sweep {
   std::string digest_;
   std::size_t total_ = 0;
   std::size_t per_topology_ = 0;
-  std::vector<std::size_t> rows_;  // of this part, ascending
+  std::vector<std::size_t> rows_;  // the rows of this part, ascending
 };
 
 }  // namespace shardlab

@@ -32,7 +32,7 @@ constexpr int kListenerInChild = 3;
 constexpr auto kPeriod = std::chrono::milliseconds(20);
 // Ranks notice by themselves first, and say what they were at.
 constexpr double kGraceOfLimit = 2.0;
-// Of ranks that fail because another did: that one's end is seen within this time.
+// Seconds within which the end of the rank that caused a failure is seen, after ranks that failed because of it.
 constexpr double kGraceOfCause = 0.3;
 constexpr double kGraceOfTerm = 0.5;
 constexpr std::size_t kMostText = std::size_t{1} << 16U;
@@ -42,8 +42,8 @@ struct Process {
   pid_t pid = -1;
   Socket err = {};  // the end of a pipe that we read
   std::string text = {};
-  std::optional<int> status = {};  // of waitpid, once it has ended
-  int order = 0;                   // in which they ended
+  std::optional<int> status = {};  // what waitpid said once the process had ended
+  int order = 0;                   // position among the processes, in the order in which they ended
 
   [[nodiscard]] bool failed() const { return status && *status != 0; }
 };
@@ -97,7 +97,7 @@ Process start(std::int64_t rank, const RankLaunch& launch, const Socket& listene
   return process;
 }
 
-// All processes of one launch; what is left of them ends with it.
+// All processes of one launch. Its destructor ends those that are left.
 class Processes {
  public:
   Processes() = default;

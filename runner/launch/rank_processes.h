@@ -25,7 +25,7 @@ struct RankLaunch {
 // EnvironmentError: a rank was ended by a signal, the time limit passed, a process can't be started.
 [[nodiscard]] int run_rank_processes(const RankLaunch& launch);
 
-// In a rank's process, first: it ends when its parent does.
+// To be called first in a rank's process, so that the process ends when its parent does.
 void end_with_parent();
 
 }  // namespace shardlab

@@ -14,7 +14,7 @@ constexpr std::uint64_t kMaxMessage = std::uint64_t{1} << 30U;
 constexpr std::array<char, 16> kMagic = {'s', 'h', 'a', 'r', 'd', 'l', 'a', 'b',
                                          '-', 'm', 'e', 'e', 't', 'i', 'n', '1'};
 
-// What a process says first.
+// The first message of a process that joins.
 struct Hello {
   std::array<char, 16> magic = kMagic;
   std::int64_t rank = 0;

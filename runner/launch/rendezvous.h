@@ -22,7 +22,7 @@ namespace shardlab {
 
 class Rendezvous {
  public:
-  // A process alone.
+  // A world of one process.
   Rendezvous() = default;
   // Waits until all have come. Throws EnvironmentError: who is missing, a rank that came twice,
   // processes that disagree about their number, a port in use. `deadline` holds for all calls to
@@ -52,7 +52,7 @@ class Rendezvous {
   std::int64_t size_ = 1;
   std::string address_ = "127.0.0.1";
   Deadline deadline_ = Deadline::max();
-  std::vector<Socket> peers_;  // of rank 0: by rank; of the others: rank 0 alone, first
+  std::vector<Socket> peers_;  // rank 0 has one per rank; the others have only rank 0, first
 };
 
 }  // namespace shardlab

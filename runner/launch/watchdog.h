@@ -19,9 +19,9 @@
 namespace shardlab {
 
 struct WatchdogLimits {
-  double stall_s = 60.0;  // without a step
+  double stall_s = 60.0;  // seconds without a step that count as a hang
   Deadline whole = Deadline::max();
-  double whole_s = 0.0;  // the same, as messages name it
+  double whole_s = 0.0;  // the whole time limit in seconds, as messages name it
 };
 
 // Says why on stderr and ends the process with the exit code of a failed environment.

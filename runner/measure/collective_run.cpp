@@ -16,7 +16,7 @@ bool reduces_data(Collective kind) {
   return kind == Collective::kAllReduce || kind == Collective::kReduceScatter;
 }
 
-// By rank of the world; all processes get them.
+// The times of all ranks of the world, by rank; every process gets them.
 std::vector<std::vector<double>> gather_times(const MeasuringRun& run,
                                               const std::vector<std::vector<double>>& mine) {
   std::string text;

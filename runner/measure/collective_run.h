@@ -27,14 +27,14 @@ struct MeasuringRun {
 struct CollectiveRequest {
   std::vector<Collective> collectives;
   std::vector<DType> dtypes;
-  double min_bytes = 0.0;  // of the full array
+  double min_bytes = 0.0;  // bytes of the full array
   double max_bytes = 0.0;
   double step_factor = 2.0;
   int warmup = 5;
   int iterations = 20;
 };
 
-// Collectives that a backend runs.
+// The collectives that a backend can run.
 inline constexpr std::string_view kMeasuredCollectives =
     "all_reduce all_gather reduce_scatter all_to_all broadcast send_recv";
 

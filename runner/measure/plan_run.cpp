@@ -20,7 +20,7 @@ constexpr ReduceOp kOps[] = {ReduceOp::kSum, ReduceOp::kAvg, ReduceOp::kMax, Red
 class Draw {
  public:
   Draw(std::uint64_t seed, std::uint64_t number) : engine_(counter_hash(seed, number, 0)) {}
-  // Not std::uniform_int_distribution: libraries differ.
+  // std::uniform_int_distribution is not used, because standard libraries draw different numbers.
   [[nodiscard]] std::int64_t below(std::int64_t count) {
     return static_cast<std::int64_t>(engine_() % static_cast<std::uint64_t>(count));
   }

@@ -42,7 +42,7 @@ struct PlanQuestion {
   PlannerKind planner = PlannerKind::kGreedy;
   DataOptions data;
 };
-// The same for the same seed and number; dtypes and ops are those that the backend reduces.
+// Draws the same question for the same seed and number. Dtypes and ops are those that the backend reduces.
 [[nodiscard]] PlanQuestion draw_question(const Backend& backend, std::uint64_t seed,
                                          std::uint64_t number);
 

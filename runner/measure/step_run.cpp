@@ -126,7 +126,7 @@ HostTensor StepRun::part_of(const Work& work, std::int64_t index, const Shape& p
   return part;
 }
 
-// Of an all-to-all between two tensor dims: what one member sends to another; -1 for the longest.
+// For an all-to-all between two tensor dims: the shape of what one member sends to another, or of the longest piece for member -1.
 Shape StepRun::piece_shape(const Place& place, std::int64_t from, std::int64_t to) const {
   const auto rows = [&](const Placement& placement, std::int64_t member) {
     const DimSharding cut = sharding(placement, place);

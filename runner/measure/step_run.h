@@ -42,7 +42,7 @@ class StepRun {
  private:
   // A local rank's group.
   struct Place {
-    std::int64_t me = 0;               // in the group
+    std::int64_t me = 0;               // this rank's position in the group
     std::vector<std::size_t> members;  // ranks
     Shape whole;                       // what the group has between its members
   };

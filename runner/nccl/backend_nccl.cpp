@@ -70,7 +70,7 @@ Comm owned(ncclComm_t comm) {
 struct Device {
   int index = 0;
   Stream stream;
-  Comm comm;  // of the world
+  Comm comm;  // the communicator of the world
 };
 
 std::string version_text(int version, int major_unit, int minor_unit) {
@@ -205,7 +205,7 @@ class NcclGroup final : public Group {
     }
   }
 
-  // Not cudaStreamSynchronize: an error of a communicator would never reach it.
+  // cudaStreamSynchronize is not used, because it would never see an error of a communicator.
   void wait() {
     for (std::size_t i = 0; i < comms_.size(); ++i) {
       check(cudaSetDevice(devices_[i].index), "cudaSetDevice");

@@ -59,7 +59,7 @@ struct Gemm {
   cublasLtMatmulAlgo_t algorithm{};
   DevicePointer workspace;
   DevicePointer arrays;
-  std::array<std::int64_t, 3> bytes{};  // of a, b, c
+  std::array<std::int64_t, 3> bytes{};  // bytes of a, b and c
   int copies = 1;
   bool is_f64 = false;
 };

@@ -36,7 +36,7 @@ void write_run(const Session& session, const reports::RunRecord& record);
 struct RunResult {
   std::string_view kind;
   reports::RunHeader header;
-  // As --format json prints it, without timing.
+  // What --format json prints, without timing.
   nlohmann::json result;
   std::optional<double> wall_ms = {};  // left out with --no-timing
 };

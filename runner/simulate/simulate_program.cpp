@@ -21,7 +21,7 @@
 namespace shardlab {
 namespace {
 
-// What runs: by node its layouts and the way to them, and what its kernel costs.
+// What runs: for each node its layouts, the plans that lead to them, and the price of its kernel.
 struct ProgramRunPlan {
   std::vector<NodePlan> nodes;
   std::vector<double> compute_us;

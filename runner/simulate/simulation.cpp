@@ -244,7 +244,7 @@ nlohmann::json Simulation::json(nlohmann::json document) const {
 
 std::string Simulation::table() const {
   const bool waits = time_.simulated_ranks > 1;
-  // With a straggler a step takes longer than its price: when it is done says how much.
+  // With a straggler a step takes longer than its price, so the table says when it is done.
   const bool is_slowed = arguments_.straggler != "none";
   const bool has_ops = std::any_of(steps_.begin(), steps_.end(),
                                    [](const Step& step) { return step.json.contains("op"); });

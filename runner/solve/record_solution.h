@@ -1,4 +1,4 @@
-// The report of a solved program.
+// Writes the record and the report of a solved program.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -17,7 +17,7 @@ struct SolutionRun {
   std::string mesh;
   std::string recipe;  // its name or path; "": none
   const ProblemOptions& options;
-  const nlohmann::json& result;  // as solve prints it
+  const nlohmann::json& result;  // the plan as `solve` prints it
   nlohmann::json answers;  // to what was asked beside the plan (reports/records/solution_answers.h)
   double wall_ms = 0.0;
 };

@@ -26,7 +26,7 @@ struct ProgramSolution {
   const ExactSolution& solution;
 };
 
-// The same before it is solved.
+// A program with its prices, before it is solved.
 struct PricedProgram {
   const Stack& stack;
   const Topology& topology;
@@ -38,7 +38,7 @@ struct PricedProgram {
 
 struct NodeLayouts {
   std::vector<std::string> in;
-  std::string out;  // of several outputs "S(0)R, RR"
+  std::string out;  // the layouts of several outputs read "S(0)R, RR"
 };
 [[nodiscard]] NodeLayouts layouts_of(const ProgramSolution& solved, std::size_t node,
                                      std::size_t row);
@@ -47,25 +47,25 @@ struct NodeLayouts {
 // An input that its reader wants in another layout than its producer gives.
 struct NodeMove {
   std::size_t producer = 0;  // node
-  std::size_t argument = 0;  // of the reader's tensors
+  std::size_t argument = 0;  // index among the reader's tensors
   std::string tensor;        // "bf16[16,8192,4096]", before it is cut
   std::string from, to;      // layouts
-  double us = 0.0;           // of both; 0 where it is only cut, on every rank by itself
+  double us = 0.0;  // the sum of the two below; 0 where every rank only cuts its own tensor
   double communication_us = 0.0;
-  double transition_us = 0.0;  // since the layouts differ
+  double transition_us = 0.0;  // the stack's transition_us, where the layouts differ
 };
-// By reader.
+// The moves of each node's inputs, by node.
 [[nodiscard]] std::vector<std::vector<NodeMove>> moves_of(const ProgramSolution& solved);
 // The sum over the moves of one of their times.
 [[nodiscard]] double sum_us(std::span<const NodeMove> moves, double NodeMove::*time);
 
-// The values of parameters, buffers, inputs and tangents; -1 of all other nodes.
+// The values of parameters, buffers, inputs and tangents; -1 for all other nodes.
 [[nodiscard]] Assignment sources_of(const Program& program, const Assignment& assignment);
 
-// How far `us` lies above `least_us` in percent: none where that is nothing.
+// How far `us` lies above `least_us`, in percent. There is no answer where `least_us` is zero or `us` is forbidden.
 [[nodiscard]] std::optional<double> percent_above(double us, double least_us);
 
-// Why an optimum of 0 us says little, if the stack is why; else empty.
+// Says why an optimum of 0 us means little, if the stack is the reason; else empty.
 [[nodiscard]] std::string note_on_free_kernels(const Stack& stack, double objective_us);
 
 [[nodiscard]] nlohmann::json breakdown_json(const Breakdown& parts);

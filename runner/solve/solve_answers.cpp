@@ -19,11 +19,11 @@ namespace {
 struct Available {
   std::size_t node = 0;
   double chosen_us = 0.0;         // the node's kernel and what moves to and from it
-  double local_us = kForbidden;   // the same with that layout, all other nodes as chosen
+  double local_us = kForbidden;   // the price with that layout, all other nodes as chosen
   double global_us = kForbidden;  // the best total with that layout
 };
 
-// What the node's value costs with all other nodes as chosen: its own cost and its edges'.
+// The cost of each value of the node while all other nodes stay as chosen: its own cost and that of its edges.
 std::vector<double> local_costs(const ProgramSolution& solved, int variable) {
   const CostNetwork& network = solved.network;
   std::vector<double> us(network.costs(variable).begin(), network.costs(variable).end());
@@ -93,7 +93,7 @@ std::string explain_text(const ProgramSolution& solved, const std::string& layou
 
 struct Diff {
   double objective_us = 0.0;
-  std::vector<std::size_t> nodes;  // that differ
+  std::vector<std::size_t> nodes;  // the nodes that differ
   Assignment assignment;
 };
 
@@ -169,7 +169,7 @@ std::string diff_text(const ProgramSolution& solved, const Diff& diff) {
 struct Greedy {
   GreedyWalk walk;
   std::optional<GreedyRegret> regret;  // unless the walk is stuck
-  double objective_us = 0.0;           // of the walk, from the network's tables
+  double objective_us = 0.0;           // the total of the walk, from the network's tables
 };
 
 Greedy greedy_of(const ProgramSolution& solved, ExactSolver& solver) {

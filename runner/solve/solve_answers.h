@@ -9,7 +9,7 @@
 
 namespace shardlab {
 
-// Where the layout (a text such as "S(0)R") is available, and at what local and what best total price.
+// Says where a layout (a text such as "S(0)R") is available, what it would cost there with all else as chosen, and the best total with it.
 [[nodiscard]] SolveAnswer explain_answer(const ProgramSolution& solved, const std::string& layout,
                                          ExactSolver& solver, const Session& session);
 // The plan in the file (saved_plan.h), priced here. Throws ConfigError where it is not the program's or was made

@@ -27,7 +27,7 @@ std::vector<std::size_t> fixed_parameters(const ProgramSolution& solved) {
 
 struct Curve {
   ProblemBudget budget;
-  std::size_t parameters = 0;  // that it sums over
+  std::size_t parameters = 0;  // number of parameters that it sums over
   BudgetCurve curve;
 };
 

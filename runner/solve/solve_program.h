@@ -14,7 +14,7 @@ struct SolveProgramArguments {
   std::string program;
   std::string mesh;
   std::string stack = "ap-nccl";
-  std::string recipe;             // a shipped name or a path
+  std::string recipe;             // a shipped name or a path; "" for none
   std::vector<std::string> pins;  // NAME=LAYOUT, or a source's label
   std::string pin_inputs;
   std::string pin_outputs;
@@ -35,7 +35,7 @@ struct SolveQuestions {
   std::vector<std::string> then;  // NAME=LAYOUT
   bool greedy = false;
   bool sensitivity = false;
-  std::optional<std::uint64_t> budget_curve;  // at most this many points
+  std::optional<std::uint64_t> budget_curve;  // a curve of at most this many points
 };
 
 // Prints the answer; exit code 1 when nothing heeds all constraints.

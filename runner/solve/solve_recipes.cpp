@@ -18,7 +18,7 @@
 namespace shardlab {
 namespace {
 
-// What is moved, by what it is made of.
+// What a collective moves.
 enum class Moved : std::uint8_t { kParameters, kGradients, kActivations };
 constexpr std::array<std::string_view, 3> kMoved = {"parameters", "gradients", "activations"};
 using MovesUs = std::array<double, kMoved.size()>;

@@ -7,8 +7,8 @@
 namespace shardlab {
 
 struct RecipeComparison {
-  nlohmann::json json;  // as --format json prints it
-  nlohmann::json rows;  // of it, as a record holds them
+  nlohmann::json json;  // what --format json prints
+  nlohmann::json rows;  // its rows, as a record holds them
   std::string text;
   bool feasible = false;  // whether anything heeds the options
 };

@@ -46,7 +46,7 @@ Restriction restriction_of(const ProgramSolution& solved, const ThenPin& pin) {
 std::vector<Step> steps_of(const ProgramSolution& solved, const std::vector<ThenPin>& pins,
                            ExactSolver& solver, const Session& session,
                            std::vector<Restriction>& restrictions) {
-  // All of them first: a pin that makes no sense says so before any work.
+  // All pins are read first, so that one that makes no sense says so before any work is done.
   std::vector<Restriction> wanted;
   for (const ThenPin& pin : pins) wanted.push_back(restriction_of(solved, pin));
   std::vector<Step> steps;

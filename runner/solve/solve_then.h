@@ -13,7 +13,7 @@ namespace shardlab {
 // "w1=S(0)R": the node (or a source's label), and the layout that its output is to have.
 struct ThenPin {
   std::string node;
-  std::string layout;  // as a layout prints itself
+  std::string layout;  // in the form in which layouts print themselves
 };
 
 // Each pin holds from then on; the first that can't hold names what it contradicts, and those behind it are not
