@@ -102,7 +102,7 @@ nlohmann::json model_json(const ModelEntry& entry) {
           {"params", params},         {"exemptions", exemptions}};
 }
 
-// One model as Markdown; costmodel/README.md is made of these.
+// One model as Markdown. costmodel/README.md consists of these.
 std::string model_text(const ModelEntry& entry) {
   const nlohmann::json json = model_json(entry);
   const auto text = [&](const char* key) { return json.at(key).get<std::string>(); };
@@ -163,7 +163,7 @@ void describe_topology(const std::string& name, Session& session) {
   session.print(session.store().topology(name).to_json());
 }
 
-// A file as it is, once `Read` has made sure that it is valid.
+// Prints a file as it is, once `Read` has made sure that it is valid.
 template <ConfigKind kKind, auto Read>
 void describe_file(const std::string& name, Session& session) {
   const std::filesystem::path path = session.store().find(kKind, name);
@@ -179,7 +179,7 @@ void describe_experiment(const std::string& name, Session& session) {
   session.print(store.experiment_json(store.find(ConfigKind::kExperiment, name)));
 }
 
-// A tuner's file, or what a measured run says that NCCL took, as such a file.
+// Prints a tuner's file, or writes what NCCL chose in a measured run as such a file.
 void describe_tuner(const std::string& name, Session& session) {
   if (name.empty()) {
     throw InputError(
@@ -269,7 +269,8 @@ void describe_op(const std::string& name, Session& session) {
   for (const auto& [set, set_name] : EnumNames<RuleSet>::kNames) {
     if (rule == nullptr) rule = rule_table(set).find(name);
   }
-  if (rule == nullptr) rule = &find_op_rule(name, kAutoParallel);  // throws
+  if (rule == nullptr)
+    rule = &find_op_rule(name, kAutoParallel);  // throws InputError, which lists the valid names
   session.print(op_json(std::string(rule->op)));
 }
 

@@ -29,9 +29,10 @@ namespace shardlab {
 namespace {
 
 constexpr std::int64_t kMostRanks = 4096;
-// The watchdog speaks first: it knows what was going on.
+// Seconds that the watchdog has to speak before the meeting gives up: it knows what was going on.
 constexpr double kGrace = 1.0;
-// Ranks that are started together meet within seconds, on a busy cluster within a minute.
+// Seconds to wait for the other ranks: those that are started together meet within seconds, or
+// within a minute on a busy cluster.
 constexpr double kPatience = 60.0;
 
 struct MeasureArguments {
@@ -40,7 +41,7 @@ struct MeasureArguments {
   std::string max_bytes = "64MiB";
   double step_factor = 2.0;
   std::vector<std::string> dtypes = {"f32"};
-  std::int64_t ranks = 0;  // 0: as the launcher says, else one a GPU
+  std::int64_t ranks = 0;  // 0: what the launcher says, or else one per GPU
   int iterations = 20;
   int warmup = 5;
   bool one_gpu = false;
@@ -96,7 +97,7 @@ std::string now_text(const char* format) {
   return {text.data(), std::strftime(text.data(), text.size(), format, &utc)};
 }
 
-// The kernel driver's version, which CUDA does not tell: the word behind "Kernel Module".
+// The version of the kernel driver, which CUDA does not tell: the number after "Kernel Module".
 std::string driver_version() {
   std::string text;
   try {
@@ -111,13 +112,14 @@ std::string driver_version() {
   return text.substr(begin, text.find_first_not_of("0123456789.", begin) - begin);
 }
 
-// A file that NCCL writes its choices into: one that stays, or one that is there meanwhile.
+// A file that NCCL writes its choices into. It stays if the user named it; a temporary one is
+// removed at the end.
 class ChoicesFile {
  public:
   ChoicesFile(bool wanted, const std::string& kept) : is_kept_(!kept.empty()) {
     if (!wanted) return;
     if (is_kept_) {
-      write_file(kept, "");  // what was there is gone, and a folder that isn't there is said now
+      write_file(kept, "");  // empties the file, and reports a missing folder now
       path_ = kept;
       return;
     }
@@ -169,7 +171,7 @@ RankRange ranks_of(const MeasureArguments& arguments, const std::optional<Launch
   if (place) {
     range.world = place->world;
     range.first = place->rank;
-    // A launcher may show each rank a GPU of its own alone.
+    // Some launchers show each rank only a GPU of its own.
     const bool is_bound = place->launcher != "shardlab" && visible_gpus() == 1;
     range.first_device = is_bound ? 0 : place->local_rank;
   } else {
@@ -296,7 +298,7 @@ void print_set(const MeasureArguments& arguments, Session& session, const Measur
   if (set.verified_plans && set.verified_plans->failed > 0) session.exit_code = kGateSaidNo;
 }
 
-// Ranks to start, where no launcher did.
+// How many ranks to start where no launcher has started any.
 std::int64_t ranks_wanted(const MeasureArguments& arguments) {
   if (arguments.ranks > 0) return arguments.ranks;
   return arguments.on_cpu() || arguments.one_gpu ? 2 : std::max<std::int64_t>(visible_gpus(), 1);

@@ -21,7 +21,8 @@ nlohmann::json parts_json(const Price& price) {
           {"straggler", price.straggler.value()}};
 }
 
-// The alternatives that the model weighed for a step, the cheapest first; none for models that have one formula.
+// The alternatives that the model weighed for a step, the cheapest first; none for models that have
+// one formula.
 std::vector<Alternative> alternatives_of(const PlanStep& step, StackEvaluator& evaluator,
                                          const DeviceMesh& mesh) {
   const Redistributor& redistributor = evaluator.on(mesh);

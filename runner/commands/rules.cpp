@@ -47,7 +47,7 @@ RuleProofOptions options_of(const RulesArguments& arguments) {
   return options;
 }
 
-// The rules to prove, by op: those named, or all that can be.
+// The rules to prove: those of the ops that were named, or all that can be proved.
 std::vector<const OpRule*> rules_of(const RulesArguments& arguments, RuleSet set) {
   std::vector<const OpRule*> rules;
   for (const std::string& op : arguments.ops) {

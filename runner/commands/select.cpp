@@ -160,7 +160,7 @@ void run_select(const SelectArguments& arguments, Session& session) {
     }
     return;
   }
-  // Every element of the lists is selected on its own.
+  // Each element of the lists is an op of its own, with its own choice.
   nlohmann::json children = nlohmann::json::array();
   std::string text;
   for (std::size_t i = 0; i < foreach_size(call); ++i) {

@@ -1,4 +1,5 @@
-// shardlab simulate: a redistribution, an op or a program (simulate_program.h), run on virtual ranks with
+// shardlab simulate: a redistribution, an op or a program (simulate_program.h), run on virtual
+// ranks with
 // real bytes and in virtual time.
 #include <algorithm>
 #include <nlohmann/json.hpp>
@@ -20,11 +21,11 @@ namespace shardlab {
 namespace {
 
 struct SimulateArguments {
-  RedistributionArguments redistribution;  // --mesh and --stack are of all three
+  RedistributionArguments redistribution;  // its mesh and stack serve all three kinds of run
   OpArguments op;
-  SimulateProgramArguments program;  // its mesh and simulation are those below
+  SimulateProgramArguments program;  // its mesh and simulation are filled in from the other members
   SimulationArguments simulation;
-  // Options of one kind of run, and its word.
+  // Options that belong to one kind of run, with the word for that kind.
   std::vector<std::pair<CommandOption, std::string>> options;
   std::optional<CommandOption> data;
   std::optional<CommandOption> stack;
@@ -32,7 +33,8 @@ struct SimulateArguments {
 
 // -- A redistribution ----------------------------------------------------------------------------
 
-// A note for replicas that differ although they ought to be equal: could one reduction replace several?
+// A note for replicas that differ although they ought to be equal: could one reduction replace
+// several?
 std::string about_merging(const Plan& plan) {
   std::string out =
       "replicas differ: groups that reduce one after the other round in orders of their "
@@ -113,7 +115,8 @@ struct OpData {
   OpExecution execution;
 };
 
-// What an op's samples say about the values of each tensor: which are indices, and which must be positive.
+// What an op's samples say about the values of each tensor: which are indices, and which must be
+// positive.
 std::vector<SampleCall::Values> values_of(const OpCall& call) {
   for (const SampleCall& sample : sample_calls_of(call.op, 1)) {
     if (sample.values.size() == call.tensors().size()) return sample.values;
@@ -225,7 +228,7 @@ void run_simulate(const SimulateArguments& arguments, Session& session) {
     SimulateProgramArguments program = arguments.program;
     program.mesh = move.mesh;
     program.simulation = arguments.simulation;
-    // Whole models are too large for data unless asked for.
+    // Whole models are too large to run with data unless that was asked for.
     if (!arguments.data->is_given()) program.simulation.data = "off";
     simulate_program(program, store, evaluator, session);
   } else if (runs_op) {

@@ -48,7 +48,7 @@ void run_solve(const SolveArguments& arguments, Session& session) {
       session);
 }
 
-// What is solved, and under which constraints.
+// Options that say what is solved, and under which constraints.
 void add_constraints(const Command& command, SolveProgramArguments& program) {
   command.option("--mesh", program.mesh, "8x8, or dp=8,tp=8");
   command.option("--stack", program.stack, "shipped name or path").show_default();
@@ -73,7 +73,7 @@ void add_constraints(const Command& command, SolveProgramArguments& program) {
   command.flag("--strided", program.strided, "products and views may keep strided shards");
 }
 
-// What is asked beside the plan, or instead of it.
+// Options that ask for something beside the plan, or instead of it.
 void add_questions(const Command& command, SolveProgramArguments& program, SolveQuestions& asked) {
   command.option("--explain", asked.explain,
                  "where this layout is available, its price there with all else as chosen, and the "

@@ -35,7 +35,8 @@ struct Audit {
   std::size_t exact = 0;
   std::size_t near = 0;
   std::size_t order_dependent = 0;
-  std::map<std::string, std::size_t> flips;  // choices by the parameter that flips them first
+  std::map<std::string, std::size_t>
+      flips;  // number of choices for each parameter that flips some first
   std::size_t impossible = 0;
   std::size_t not_asked = 0;
 };
@@ -117,7 +118,7 @@ nlohmann::json item_json(const Question& question, const TieItem& item) {
           {"tied", item.tied}};
 }
 
-// "latency x1.25", or nothing.
+// "latency x1.25", or an empty text where nothing flips the choice.
 std::string flip_text(const std::optional<PriceFlip>& flip) {
   if (!flip) return "";
   return std::string(flip->parameter) + " x" + format_fixed(flip->factor, 3);

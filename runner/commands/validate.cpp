@@ -31,7 +31,7 @@ struct ValidateArguments {
   bool scoreboard = false;
   bool nccl_table = false;
   std::optional<double> max_median_ape_percent;
-  std::vector<CommandOption> of_one_stack;  // options that --scoreboard does not read
+  std::vector<CommandOption> of_one_stack;  // options about one stack, which --scoreboard refuses
 };
 
 struct Validation {
@@ -116,7 +116,7 @@ Groups grouped(const Validation& result, const Name& name_of) {
   return groups;
 }
 
-// The rows that are furthest off, the furthest first.
+// The rows whose predictions are furthest off, the furthest first.
 std::vector<RowPrediction> worst_of(const Validation& result) {
   constexpr std::size_t kWorst = 10;
   std::vector<RowPrediction> rows;

@@ -21,7 +21,8 @@ bool is_configs_folder(const fs::path& path) {
   return fs::is_directory(path / "stacks", error);
 }
 
-// Returns what `read` makes of a file's JSON after --set. If only the changed JSON is bad, the message blames the command line and not the file.
+// Returns what `read` makes of a file's JSON after --set. If only the changed JSON is bad, the
+// message blames the command line and not the file.
 template <class Read>
 auto read_changed(const nlohmann::json& json, const nlohmann::json& changed,
                   const std::string& overrides, const Read& read) {
@@ -119,7 +120,7 @@ fs::path ConfigStore::find(ConfigKind kind, const std::string& name, const fs::p
   const bool is_path = name.find('/') != std::string::npos;
   fs::path shipped = root_ / folder_of(kind) / (name + ".json");
   std::error_code error;
-  // What shardlab measured itself lies in a folder of its own: own/NAME.
+  // Sets that shardlab measured itself lie in a folder of their own and are called own/NAME.
   const bool may_be_shipped = !is_path || name.starts_with("own/");
   if (may_be_shipped && fs::exists(shipped, error)) return shipped;
   fs::path given = fs::path(name).is_absolute() ? fs::path(name) : folder / name;
@@ -155,7 +156,7 @@ nlohmann::json ConfigStore::with_overrides(nlohmann::json json, std::string_view
     nlohmann::json* at = &json;
     for (const std::string& key : change.keys) {
       if (at->is_array()) {
-        // Elements by position or by their "name".
+        // An element is named by its position or by its "name".
         nlohmann::json* element = nullptr;
         std::vector<std::string> valid;
         for (std::size_t i = 0; i < at->size() && element == nullptr; ++i) {

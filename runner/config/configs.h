@@ -85,7 +85,8 @@ class ConfigStore {
   [[nodiscard]] std::filesystem::path find(ConfigKind kind, const std::string& name,
                                            const std::filesystem::path& folder = {}) const;
 
-  // The JSON of a stack's file upon its "base" (strategies/select/stack.h), which is a shipped name or a path relative to the file.
+  // The JSON of a stack's file upon its "base" (strategies/select/stack.h), which is a shipped name
+  // or a path relative to the file.
   [[nodiscard]] nlohmann::json stack_json(const std::string& name) const;
   [[nodiscard]] Stack stack(const std::string& name) const;
   // A stack that is written out inside another file, at `place` in the file `path`.

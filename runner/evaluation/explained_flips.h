@@ -1,5 +1,6 @@
 // Puts into a comparison's record why its flips are decided as they are: candidates with the parts
-// of their prices, steps, and the parameter that flips each choice first (strategies/select/explanation.h).
+// of their prices, steps, and the parameter that flips each choice first
+// (strategies/select/explanation.h).
 //
 //   explain_flips({.stacks = stacks, .reference = reference, .topology = topology,
 //                  .questions = questions, .threads = 4, .quiet = true}, record);

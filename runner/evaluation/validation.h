@@ -1,4 +1,5 @@
-// Predicted against measured times: what `validate` prints, and what protocols (held-out sizes, logs,
+// Predicted against measured times: what `validate` prints, and what protocols (held-out sizes,
+// logs,
 // scales) are made of.
 //
 //   const auto rows = predict(stack, [&](const MeasurementSet& set) {
@@ -49,7 +50,8 @@ struct ErrorSummary {
   std::optional<double> bias_percent;
 };
 
-// Errors of the measured kernels of one kind under a stack's compute model. `unpriced` counts empty launches and kernels that the model does not price.
+// Errors of the measured kernels of one kind under a stack's compute model. `unpriced` counts empty
+// launches and kernels that the model does not price.
 struct KernelErrors {
   std::string kernel;
   ErrorSummary errors;
@@ -66,7 +68,8 @@ inline constexpr std::string_view kSizeBands[] = {"<1MB", "1-64MB", ">=64MB"};
 // "2x8": hosts times ranks of a host.
 [[nodiscard]] std::string scale_of(const MeasurementSet& set);
 
-// A GPU's name up to its first parenthesis, and the fabric: the first word that states it and the GB/s
+// A GPU's name up to its first parenthesis, and the fabric: the first word that states it and the
+// GB/s
 // of a host (health.h): "H100-SXM5-80GB, InfiniBand, 400 GB/s a host".
 [[nodiscard]] std::string measurement_family(const MeasurementSet& set);
 
@@ -86,7 +89,8 @@ struct TopologyChoice {
 [[nodiscard]] GroupSpan span_on(const MeasurementSet& set, const Topology& topology);
 
 using TopologyOf = std::function<Topology(const MeasurementSet&)>;
-// One entry per kind of kernel, over all sets together, in the order of their first rows; empty where no kernels were measured.
+// One entry per kind of kernel, over all sets together, in the order of their first rows; empty
+// where no kernels were measured.
 [[nodiscard]] std::vector<KernelErrors> kernel_errors(const Stack& stack,
                                                       const TopologyOf& topology_of,
                                                       std::span<const MeasurementSet> sets);

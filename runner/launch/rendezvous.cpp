@@ -122,7 +122,7 @@ Rendezvous Rendezvous::join(const LaunchPlace& place, double patience_s, Deadlin
     try {
       receive_all(peer, writable_bytes_of(hello), std::min(meeting, deadline_in(2.0)), "a guest");
     } catch (const EnvironmentError&) {
-      continue;  // says nothing, or too little
+      continue;  // the peer says nothing, or too little
     }
     if (hello.magic != kMagic) continue;
     if (const std::string reason = objection(hello, place.world, out.peers_); !reason.empty()) {

@@ -6,7 +6,8 @@
 //   const std::vector<std::string> all = meeting.all_gather(mine);      // by rank
 //
 // Collective calls: every process makes the same ones in the same order. A process that leaves ends
-// them with an EnvironmentError that names it; so does the time limit. Connections that do not speak
+// them with an EnvironmentError that names it; so does the time limit. Connections that do not
+// speak
 // the protocol (a port scanner's, say) are dropped.
 #pragma once
 

@@ -56,7 +56,8 @@ void send_all(const Socket& socket, std::span<const std::byte> bytes, Deadline d
               const std::string& peer);
 void receive_all(const Socket& socket, std::span<std::byte> bytes, Deadline deadline,
                  const std::string& peer);
-// Sends to one peer and receives from another at the same time, so that neither waits for the other.
+// Sends to one peer and receives from another at the same time, so that neither waits for the
+// other.
 void exchange(const Socket& to, std::span<const std::byte> out, const std::string& receiver,
               const Socket& from, std::span<std::byte> in, const std::string& sender,
               Deadline deadline);

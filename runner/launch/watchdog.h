@@ -4,7 +4,8 @@
 //   Watchdog watchdog(meeting, {.stall_s = 60, .whole = deadline}, end_process);
 //   watchdog.step("all_reduce of 64 KiB");   // progress, and what comes now
 //
-// A collective among ranks one of which has gone waits for ever, deep inside a library: only another
+// A collective among ranks one of which has gone waits for ever, deep inside a library: only
+// another
 // thread can tell, and only ending the process helps. `trouble` is called from that thread, once.
 #pragma once
 

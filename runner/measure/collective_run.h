@@ -4,7 +4,8 @@
 //
 // Every process of the world calls it alike; process 0 gets the rows. What one iteration takes is
 // the shortest time among the ranks: the rank that comes last waits for none, so that is the time
-// from the last arrival to the end. The longest minus the shortest is what the earliest rank waited.
+// from the last arrival to the end. The longest minus the shortest is what the earliest rank
+// waited.
 #pragma once
 
 #include <span>

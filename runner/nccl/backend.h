@@ -8,7 +8,8 @@
 //   DevicePointer buffer = backend->allocate(0, bytes);          // on the first rank of this process
 //   world->time_us({Collective::kAllReduce, DType::kF32, ReduceOp::kSum, count}, buffers, 20)
 //
-// A process holds one or several ranks of the world, with a device each (or all one device). What is
+// A process holds one or several ranks of the world, with a device each (or all one device). What
+// is
 // asked of several ranks is asked of all that this process holds, in order; every process of the
 // world makes the same calls.
 //
@@ -108,7 +109,8 @@ class Backend {
   [[nodiscard]] virtual DevicePointer allocate(std::int64_t local, std::int64_t bytes) = 0;
   virtual void upload(std::int64_t local, std::byte* to, std::span<const std::byte> from) = 0;
   virtual void download(std::int64_t local, std::span<std::byte> to, const std::byte* from) = 0;
-  // Makes the groups of this process. `colours` are by rank of the world; every process of the world calls it alike.
+  // Makes the groups of this process. `colours` has one entry per rank of the world; every process
+  // of the world makes the same call.
   [[nodiscard]] virtual std::unique_ptr<Group> make_group(
       std::span<const std::int64_t> colours) = 0;
   // Times of single launches on the device of local rank 0; empty, with the reason, for what the
@@ -120,7 +122,8 @@ class Backend {
   [[nodiscard]] virtual bool reduces(ReduceOp op, DType dtype) const = 0;
 };
 
-// Why there is no NCCL to measure with: this build has none, or there is no driver or no GPU. Empty where there is.
+// Why there is no NCCL to measure with: this build has none, or there is no driver or no GPU. Empty
+// where there is.
 [[nodiscard]] std::string nccl_absence();
 [[nodiscard]] std::int64_t visible_gpus();  // 0 without NCCL
 [[nodiscard]] int nccl_runtime_version();   // NCCL's own count: 23004 is 2.30.4; 0 without NCCL

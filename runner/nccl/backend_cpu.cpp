@@ -291,7 +291,8 @@ class CpuGroup final : public Group {
   }
 
  private:
-  // Runs each rank's work on a thread of its own where there are several ranks, since collectives wait for each other.
+  // Runs each rank's work on a thread of its own where there are several ranks, since collectives
+  // wait for each other.
   template <class Work>
   void for_each(Work&& work) {
     if (members_.size() == 1) {

@@ -12,7 +12,8 @@
 namespace shardlab {
 namespace {
 
-// Launches between two events: a kernel is timed among its like, as programs run them.
+// Launches between two events. A kernel is timed among others of its kind, because that is how
+// programs run it.
 constexpr int kLaunchesPerSample = 10;
 
 std::optional<ncclDataType_t> type_of(DType dtype) {
@@ -150,7 +151,7 @@ class NcclGroup final : public Group {
     ncclComm_t comm = comms_[i].get();
     const std::int64_t size = sizes_[i];
     check(cudaSetDevice(device.index), "cudaSetDevice");
-    // Bytes of types that NCCL lacks can be moved, not reduced.
+    // Types that NCCL lacks can be moved as bytes, but not reduced.
     const std::optional<ncclDataType_t> known = type_of(call.dtype);
     const ncclDataType_t type = known.value_or(ncclUint8);
     const std::int64_t scale = known ? 1 : itemsize(call.dtype);

@@ -1,5 +1,6 @@
 // What the commands that write reports share: --out and --summary, the header of a record, and the
-// files: report.html, report.md, report.json, and record.json, from which `report` writes them again.
+// files: report.html, report.md, report.json, and record.json, from which `report` writes them
+// again.
 //
 //   add_report_options(command, session);
 //   ...

@@ -61,7 +61,8 @@ struct Session {
 void add_common_options(const Command& command, Session& session);
 CommandOption add_topology_option(const Command& command, Session& session);
 
-// Parses the text form of one option's value. The message of a TextError gets the option's name in front.
+// Parses the text form of one option's value. The message of a TextError gets the option's name in
+// front.
 template <class Parse>
 auto parse_option(std::string_view option, Parse&& parse) -> decltype(parse()) {
   try {

@@ -101,7 +101,7 @@ std::vector<int> Simulation::add(const Plan& plan, const ExecutionResult* result
   const auto first = static_cast<int>(std::ssize(schedule_.kernels));
   after = add_plan(schedule_, plan, std::move(after));
   Layout before = plan.start;
-  // The executor stops where shapes go wrong.
+  // The executor stops at the first step whose shapes are wrong.
   const std::size_t done = result != nullptr ? result->steps.size() : plan.steps.size();
   for (std::size_t i = 0; i < done; ++i) {
     const PlanStep& step = plan.steps[i];

@@ -15,7 +15,7 @@
 namespace shardlab {
 namespace {
 
-// Writes one event a line.
+// Writes one event per line.
 class EventWriter {
  public:
   explicit EventWriter(std::ostream& out) : out_(out) {}
@@ -65,7 +65,7 @@ void write_names(EventWriter& out, const std::map<std::int64_t, Thread>& threads
   }
 }
 
-// `args`: of a collective.
+// Writes one slice. `args` describe a collective.
 void write_slice(EventWriter& out, const ScheduledKernel& kernel, const TimelineSpan& span,
                  const Thread& thread, const Json& args) {
   Json slice = {{"ph", "X"},
@@ -116,7 +116,8 @@ Json collective_args(const ScheduledKernel& kernel, const TracedGroup& group, st
           {"Global rank", rank}};
 }
 
-// What PyTorch's profiler says about process groups. Their ranks are listed only while that is not too much.
+// What PyTorch's profiler says about process groups. Their ranks are listed only while that is not
+// too much.
 Json groups_json(const TraceGroups& groups) {
   constexpr std::int64_t kMost = 200000;
   std::int64_t listed = 0;

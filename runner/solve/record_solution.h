@@ -15,10 +15,11 @@ struct SolutionRun {
   const Stack& stack;
   const Topology& topology;
   std::string mesh;
-  std::string recipe;  // its name or path; "": none
+  std::string recipe;  // its name or path; "" for none
   const ProblemOptions& options;
   const nlohmann::json& result;  // the plan as `solve` prints it
-  nlohmann::json answers;  // to what was asked beside the plan (reports/records/solution_answers.h)
+  nlohmann::json
+      answers;  // answers to what was asked beside the plan (reports/records/solution_answers.h)
   double wall_ms = 0.0;
 };
 

@@ -62,7 +62,8 @@ struct NodeMove {
 // The values of parameters, buffers, inputs and tangents; -1 for all other nodes.
 [[nodiscard]] Assignment sources_of(const Program& program, const Assignment& assignment);
 
-// How far `us` lies above `least_us`, in percent. There is no answer where `least_us` is zero or `us` is forbidden.
+// How far `us` lies above `least_us`, in percent. There is no answer where `least_us` is zero or
+// `us` is forbidden.
 [[nodiscard]] std::optional<double> percent_above(double us, double least_us);
 
 // Says why an optimum of 0 us means little, if the stack is the reason; else empty.
@@ -74,7 +75,8 @@ struct NodeMove {
 
 // Values of an assignment that differ from the optimum's: "node value, node value".
 [[nodiscard]] std::string changes_of(const ProgramSolution& solved, const Assignment& assignment);
-// What no assignment can heed together, within the restrictions of the solve that found it. Forbidden values
+// What no assignment can heed together, within the restrictions of the solve that found it.
+// Forbidden values
 // name who forbids them: `forbidden values of "w" (parameter budget)`.
 [[nodiscard]] std::vector<std::string> conflict_of(const ProgramSolution& solved,
                                                    std::span<const ConflictPart> conflict,

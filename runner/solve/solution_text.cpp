@@ -25,7 +25,7 @@ std::string without_numbers(std::string_view name) {
   return text;
 }
 
-// Counts equal rows, in the order of their first.
+// Counts equal rows, in the order in which they first appear.
 template <class Key>
 class Tally {
  public:
@@ -129,7 +129,7 @@ std::string nodes_text(const ProgramSolution& solved) {
   return table.text();
 }
 
-// Choices that matter most when others are barred.
+// The choices whose other values would cost the most.
 std::string margins_text(const ProgramSolution& solved) {
   const std::vector<double>& margins = solved.solution.margins;
   if (margins.empty()) return "";

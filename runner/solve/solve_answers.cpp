@@ -13,9 +13,10 @@
 namespace shardlab {
 namespace {
 
-// -- Why not another layout -------------------------------------------------------------------------
+// -- Why not another layout
+// -------------------------------------------------------------------------
 
-// A node that can have the asked layout as its output's.
+// A node that can give its output the layout that was asked for.
 struct Available {
   std::size_t node = 0;
   double chosen_us = 0.0;         // the node's kernel and what moves to and from it
@@ -23,7 +24,8 @@ struct Available {
   double global_us = kForbidden;  // the best total with that layout
 };
 
-// The cost of each value of the node while all other nodes stay as chosen: its own cost and that of its edges.
+// The cost of each value of the node while all other nodes stay as chosen: its own cost and that of
+// its edges.
 std::vector<double> local_costs(const ProgramSolution& solved, int variable) {
   const CostNetwork& network = solved.network;
   std::vector<double> us(network.costs(variable).begin(), network.costs(variable).end());
@@ -164,11 +166,12 @@ std::string diff_text(const ProgramSolution& solved, const Diff& diff) {
   return out + table.text();
 }
 
-// -- A walk that never looks ahead -------------------------------------------------------------------
+// -- A walk that never looks ahead
+// -------------------------------------------------------------------
 
 struct Greedy {
   GreedyWalk walk;
-  std::optional<GreedyRegret> regret;  // unless the walk is stuck
+  std::optional<GreedyRegret> regret;  // missing where the walk is stuck
   double objective_us = 0.0;           // the total of the walk, from the network's tables
 };
 

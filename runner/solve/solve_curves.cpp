@@ -12,7 +12,7 @@
 namespace shardlab {
 namespace {
 
-// Parameters that have one layout whatever the budget.
+// Parameters that have only one layout, whatever the budget.
 std::vector<std::size_t> fixed_parameters(const ProgramSolution& solved) {
   std::vector<std::size_t> fixed;
   for (std::size_t n = 0; n < solved.program.nodes.size(); ++n) {
@@ -41,7 +41,7 @@ Curve curve_of(const ProgramSolution& solved, ProblemBudget budget, std::size_t 
   return {std::move(budget), parameters, std::move(curve)};
 }
 
-// A parameter that lies elsewhere than a point before.
+// A parameter whose layout differs from that of the point before.
 struct Change {
   std::string parameter;
   std::string from;

@@ -74,7 +74,7 @@ ProblemOptions options_of(const SolveProgramArguments& arguments, const SolveQue
   return options;
 }
 
-// What was asked beside the plan, as the record of a report holds it.
+// The answers as the record of a report holds them.
 nlohmann::json answers_record(std::span<const SolveAnswer> answers, const nlohmann::json& best) {
   nlohmann::json record = nlohmann::json::object();
   if (best.size() > 1) record["best"] = best;
@@ -92,11 +92,13 @@ void print_recipes(const RecipeComparison& recipes, const Session& session) {
   }
 }
 
-// Whatever --explain, --diff, --budget-curve, --sensitivity, --then and --greedy ask of an optimum.
+// Answers what --explain, --diff, --budget-curve, --sensitivity, --then and --greedy ask about an
+// optimum.
 std::vector<SolveAnswer> answers_of(const ProgramSolution& solved, const PricedProgram& priced,
                                     const ProblemOptions& options, const SolveQuestions& asked,
                                     ExactSolver& solver, const Session& session) {
-  // Read first of all: a layout that makes no sense says so even where there is no optimum.
+  // The layout is read first of all, so that one that makes no sense is an error even where there
+  // is no optimum.
   std::string explained;
   if (!asked.explain.empty()) {
     explained = Layout(placements_of("--explain", asked.explain, priced.mesh)).text();

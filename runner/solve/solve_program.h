@@ -1,4 +1,5 @@
-// `shardlab solve PROGRAM`: from a program's file to the best strategy of every node, with its proof.
+// `shardlab solve PROGRAM`: from a program's file to the best strategy of every node, with its
+// proof.
 #pragma once
 
 #include <cstdint>

@@ -23,8 +23,8 @@ enum class Moved : std::uint8_t { kParameters, kGradients, kActivations };
 constexpr std::array<std::string_view, 3> kMoved = {"parameters", "gradients", "activations"};
 using MovesUs = std::array<double, kMoved.size()>;
 
-// Values that parameters and buffers alone decide are parameters', those with the batch's rows are
-// activations (and their gradients), the rest are gradients of parameters.
+// A value that only parameters and buffers decide counts as a parameter; one with the batch's rows
+// as an activation (or its gradient); all others are gradients of parameters.
 std::vector<Moved> classify(const Program& program) {
   const std::vector<bool> batched = batched_nodes(program);
   std::vector<Moved> classes(program.nodes.size(), Moved::kGradients);
@@ -44,11 +44,11 @@ std::vector<Moved> classify(const Program& program) {
   return classes;
 }
 
-// One line of the comparison.
+// One line of the comparison between recipes.
 struct Compared {
   std::string name;
   std::string title;
-  std::string misfit = {};  // why it can't be, if so
+  std::string misfit = {};  // why the recipe doesn't fit the program; empty if it does
   double objective_us = kForbidden;
   double kernels_us = 0.0;
   MovesUs moves_us = {};  // transitions included
@@ -161,7 +161,7 @@ std::string rows_text(std::span<const Compared> rows) {
   return table.text() + misfits;
 }
 
-// What sets a recipe apart from the optimum, the largest part first.
+// Says what sets a recipe apart from the optimum, the largest part first.
 std::string reading_of(const Compared& row, const Compared& optimum) {
   struct Part {
     std::string_view name;

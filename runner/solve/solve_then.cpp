@@ -16,7 +16,7 @@ struct Step {
   std::string pin;
   ExactSolution solution;
   std::vector<std::size_t> changed;  // nodes that take another strategy than before
-  double above_us = 0.0;             // what the pin costs, beside those before it
+  double above_us = 0.0;             // what this pin costs on top of those before it
   double ms = 0.0;
 };
 

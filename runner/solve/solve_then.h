@@ -1,4 +1,5 @@
-// `shardlab solve PROGRAM --then NAME=LAYOUT ...`: pins one after the other, each solved from where the one before
+// `shardlab solve PROGRAM --then NAME=LAYOUT ...`: pins one after the other, each solved from where
+// the one before
 // ended.
 #pragma once
 
@@ -16,7 +17,8 @@ struct ThenPin {
   std::string layout;  // in the form in which layouts print themselves
 };
 
-// Each pin holds from then on; the first that can't hold names what it contradicts, and those behind it are not
+// Each pin holds from then on; the first that can't hold names what it contradicts, and those
+// behind it are not
 // tried. Throws InputError: no such node, a layout that it can't have.
 [[nodiscard]] SolveAnswer then_answer(const ProgramSolution& solved,
                                       const std::vector<ThenPin>& pins, ExactSolver& solver,
