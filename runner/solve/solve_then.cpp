@@ -6,7 +6,6 @@
 #include "costmodel/base/text.h"
 #include "runner/base/stop_watch.h"
 #include "runner/base/terminal.h"
-#include "runner/simulate/simulation.h"
 #include "strategies/programs/program_graph.h"
 
 namespace shardlab {
