@@ -310,7 +310,7 @@ void add_calibrate_command(const Command& root, Session& session) {
   auto arguments = std::make_shared<CalibrateArguments>();
   const Command command = root.subcommand(
       "calibrate",
-      "measured times in, a fitted stack out\n  shardlab calibrate h100_1x8_all_reduce_dgxc --out "
+      "fit a stack to measured times\n  shardlab calibrate h100_1x8_all_reduce_dgxc --out "
       "calibrated-h100.json");
   command
       .option("files", arguments->files,

@@ -351,11 +351,12 @@ void run_measure(const MeasureArguments& given, Session& session) {
 }
 
 void add_run_options(const Command& command, MeasureArguments& arguments) {
-  command.option("--ranks", arguments.ranks, "processes to start; default: one a GPU")
+  command.option("--ranks", arguments.ranks, "processes to start; default: one per GPU")
       .check(integer_from(1, kMostRanks));
   command.flag("--one-gpu", arguments.one_gpu,
                "all ranks on GPU 0: right results, times without meaning");
-  command.flag("--one-process", arguments.one_process, "all ranks in one process, a GPU each");
+  command.flag("--one-process", arguments.one_process,
+               "all ranks in one process, each with a GPU of its own");
   command
       .option("--time-limit", arguments.time_limit_s, "seconds after which every process is ended")
       .check(number_from(0.1, 1e6))
@@ -389,32 +390,34 @@ void add_measure_command(const Command& root, Session& session) {
               "comma-separated; default: all_reduce, unless kernels or plans are asked for")
       .comma_separated()
       .check(one_of(words_of(kMeasuredCollectives)));
-  command.option("--min-bytes", arguments->min_bytes, "of the full array").show_default();
-  command.option("--max-bytes", arguments->max_bytes, "of the full array").show_default();
-  command.option("--step-factor", arguments->step_factor, "from size to size")
+  command.option("--min-bytes", arguments->min_bytes, "smallest size of the full array")
+      .show_default();
+  command.option("--max-bytes", arguments->max_bytes, "largest size of the full array")
+      .show_default();
+  command.option("--step-factor", arguments->step_factor, "factor from one size to the next")
       .check(number_from(1.01, 1e6))
       .show_default();
   command.option("--dtype", arguments->dtypes, "comma-separated")
       .comma_separated()
       .check(one_of<DType>())
       .show_default();
-  command.option("--iterations", arguments->iterations, "timed, each by itself")
+  command.option("--iterations", arguments->iterations, "timed calls, each timed by itself")
       .check(integer_from(1, 1000000))
       .show_default();
-  command.option("--warmup", arguments->warmup, "calls before, not timed")
+  command.option("--warmup", arguments->warmup, "calls before the timed ones")
       .check(integer_from(0, 1000000))
       .show_default();
   command
       .option("--kernels", arguments->kernels, "comma-separated: " + std::string(kMeasuredKernels))
       .comma_separated()
       .check(one_of(words_of(kMeasuredKernels)));
-  command.option("--kernel-bytes", arguments->kernel_bytes, "most that one kernel moves")
+  command.option("--kernel-bytes", arguments->kernel_bytes, "most bytes that one kernel moves")
       .show_default();
   command
       .option("--verify-plans", arguments->verify_plans,
               "random plans to run and compare with the fake process group, bit for bit")
       .check(integer_from(1, 1000000));
-  command.option("--stack", arguments->stack, "whose plans are verified").show_default();
+  command.option("--stack", arguments->stack, "the stack whose plans are verified").show_default();
   add_topology_option(command, session);
   add_run_options(command, *arguments);
   command.option("--topology-xml", arguments->topology_xml,

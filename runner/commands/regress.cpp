@@ -400,7 +400,8 @@ void add_regress_command(const Command& root, Session& session) {
                       "run the corpus of historical cases; with a case named, tell its story\n"
                       "  shardlab regress R03");
   command.option("ID", arguments->ids, "cases: R03 names R03 and R03-anything");
-  command.option("--file", arguments->files, "a case of one's own; once per file").repeatable();
+  command.option("--file", arguments->files, "a file with a case of your own; may be repeated")
+      .repeatable();
   command
       .option("--stack", arguments->stack,
               "shipped name or path: instead of the stack of every check that is not pinned to one")

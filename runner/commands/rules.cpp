@@ -184,8 +184,9 @@ void add_rules_command(const Command& root, Session& session) {
   auto arguments = std::make_shared<RulesArguments>();
   const Command command = root.subcommand(
       "rules",
-      "prove sharding rules on virtual ranks: rows that compute something else, right "
-      "combinations that are no rows\n  shardlab rules aten.mm.default --rule-set dtensor-2.13");
+      "prove sharding rules on virtual ranks: find rows that compute something wrong, "
+      "and right combinations that have no row\n  shardlab rules aten.mm.default --rule-set "
+      "dtensor-2.13");
   command.option("ops", arguments->ops, "ops to prove (default: all that have a reference kernel)");
   command.option("--rule-set", arguments->rule_set, valid_names<RuleSet>()).show_default();
   command

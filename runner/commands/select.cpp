@@ -186,15 +186,16 @@ void add_select_command(const Command& root, Session& session) {
   auto arguments = std::make_shared<SelectArguments>();
   const Command command =
       root.subcommand("select",
-                      "candidates and choice for one op\n"
+                      "list the candidates of one op with their prices, and the choice\n"
                       "  shardlab select --op aten.mm.default --mesh 2 --inputs "
                       "\"f32[16,16] S(0)\" \"f32[16,16] R\"");
   arguments->op.add_options(command, true);
   command.option("--mesh", arguments->mesh, "8x8, or dp=8,tp=8").required();
   command.option("--stack", arguments->stack, "shipped name or path").show_default();
-  command.option("--search", arguments->search, "instead of the stack's")
+  command.option("--search", arguments->search, "the search to use instead of the stack's")
       .check(one_of({"full", "dijkstra", "exact"}));
-  command.option("--order", arguments->order, "listed, reversed or shuffled:SEED");
+  command.option("--order", arguments->order,
+                 "order of the candidates: listed, reversed or shuffled:SEED");
   add_topology_option(command, session);
   add_common_options(command, session);
   command.runs([arguments, &session] { run_select(*arguments, session); });

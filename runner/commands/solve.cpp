@@ -53,7 +53,7 @@ void add_constraints(const Command& command, SolveProgramArguments& program) {
   command.option("--mesh", program.mesh, "8x8, or dp=8,tp=8");
   command.option("--stack", program.stack, "shipped name or path").show_default();
   command.option("--recipe", program.recipe,
-                 "an expert's layouts, the rest is solved: shipped name or path");
+                 "an expert's layouts, around which the rest is solved: shipped name or path");
   command
       .option("--pin", program.pins,
               "NAME=LAYOUT of a node, or a parameter's or input's label in place of its name; may "
@@ -75,9 +75,10 @@ void add_constraints(const Command& command, SolveProgramArguments& program) {
 
 // Options that ask for something beside the plan, or instead of it.
 void add_questions(const Command& command, SolveProgramArguments& program, SolveQuestions& asked) {
-  command.option("--explain", asked.explain,
-                 "where this layout is available, its price there with all else as chosen, and the "
-                 "best total with it");
+  command.option(
+      "--explain", asked.explain,
+      "say where this layout is available, its price there with all else as chosen, and the "
+      "best total with it");
   command.option("--diff", asked.diff,
                  "price another plan, and say where it differs: JSON of solve, or of AutoParallel");
   command
@@ -91,22 +92,26 @@ void add_questions(const Command& command, SolveProgramArguments& program, Solve
   command.flag("--greedy", asked.greedy,
                "also walk node by node without looking ahead, as DTensor does at run time, and say "
                "which choices that regrets");
-  command.flag(
-      "--sensitivity", asked.sensitivity,
-      "also how far latency, bandwidth and the launch floor of kernels may move, from a 16th to 16 "
-      "times, before the plan changes");
+  command.flag("--sensitivity", asked.sensitivity,
+               "also say how far latency, bandwidth and the launch floor of kernels may move, from "
+               "a 16th to 16 "
+               "times, before the plan changes");
   command
-      .option("--budget-curve", asked.budget_curve,
-              "also what the optimum costs when a device may keep less and less: at most this many "
-              "points, unless the hull has more corners")
+      .option(
+          "--budget-curve", asked.budget_curve,
+          "also say what the optimum costs when a device may keep less and less: at most this many "
+          "points, unless the hull has more corners")
       .check(integer_from(2, 1000));
-  command.option("--export-problem", program.export_problem, "write the network as .cfn as well");
-  command.flag("--margins", asked.margins,
-               "how much dearer the best with another value is, per variable; count optima");
+  command.option("--export-problem", program.export_problem,
+                 "file to write the network to, as .cfn");
   command.flag(
-      "--nodes", asked.all_nodes,
-      "print every node; else a program of more than 60 is summed up: its sources, what moves");
-  command.option("--best", asked.best, "this many different assignments")
+      "--margins", asked.margins,
+      "say for each variable how much dearer the best assignment with another value is; count "
+      "optima");
+  command.flag("--nodes", asked.all_nodes,
+               "print every node; without it a program of more than 60 nodes is summed up: its "
+               "sources, and what moves");
+  command.option("--best", asked.best, "print this many different assignments, the cheapest first")
       .check(integer_from(1, 100000))
       .show_default();
 }

@@ -108,9 +108,9 @@ void add_sweep_command(const Command& root, Session& session) {
       "sweep",
       "answer an experiment's questions (suites x stacks x topologies), row by row\n"
       "  shardlab sweep history --out sweep/\n"
-      "  mpirun -np 4 shardlab sweep history --out sweep/     a part a process; so under srun\n"
-      "  shardlab sweep history --out sweep/ --part 2/4       one of four, as a job array has "
-      "them");
+      "  mpirun -np 4 shardlab sweep history --out sweep/     one part per process; also under "
+      "srun\n"
+      "  shardlab sweep history --out sweep/ --part 2/4       one of four parts, for a job array");
   command.option("experiment", arguments->experiment, "shipped name or path").required();
   command
       .option("--out", session.out,

@@ -450,7 +450,7 @@ void add_validate_command(const Command& root, Session& session) {
   auto arguments = std::make_shared<ValidateArguments>();
   const Command command = root.subcommand(
       "validate",
-      "predicted against measured times\n  shardlab validate h100_1x8_all_reduce_dgxc --stack "
+      "compare predicted with measured times\n  shardlab validate h100_1x8_all_reduce_dgxc --stack "
       "alpha-beta");
   command.option("files", arguments->files,
                  "nccl-tests text or JSON, shardlab's JSON, or a shipped set; none: all "
@@ -469,7 +469,7 @@ void add_validate_command(const Command& root, Session& session) {
       .option("--gpus-per-host", arguments->gpus_per_host,
               "GPUs of a host, where a file does not say")
       .check(integer_from(1, 1 << 30));
-  of_one_stack(command.flag("--rows", arguments->rows, "every row as well"));
+  of_one_stack(command.flag("--rows", arguments->rows, "print every row as well"));
   command.flag("--nccl-table", arguments->nccl_table,
                "FILEs are NCCL's logs (NCCL_DEBUG_SUBSYS=INIT,TUNING): its table of latencies "
                "and bandwidths against that of --stack nccl");
