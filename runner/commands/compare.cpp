@@ -36,7 +36,7 @@ struct CompareArguments {
   std::string reference = "alpha-beta";
 };
 
-// What a comparison runs on, after every override.
+// What a comparison runs on, with every override applied.
 struct Comparison {
   Topology topology;
   std::vector<Stack> stacks;  // the baseline first
@@ -122,7 +122,7 @@ reports::RecordQuestion to_record(const Question& question, const std::string& s
   return out;
 }
 
-// The questions that were asked, as record.questions.
+// Asks all questions, and returns those that were asked in the order of record.questions.
 std::vector<const Question*> ask_all(const Comparison& comparison, const Session& session,
                                      ComparisonRecord& record) {
   std::vector<const Question*> questions;
@@ -180,7 +180,8 @@ void check_all_invariants(const Comparison& comparison, const Session& session,
   }
 }
 
-// Price against bytes for the four collectives: within one host, and across eight.
+// Adds the price of the four collectives as a function of their bytes, within one host and across
+// eight.
 void draw_curves(const Comparison& comparison, ComparisonRecord& record) {
   struct Change {
     Collective collective;
@@ -231,7 +232,7 @@ void draw_curves(const Comparison& comparison, ComparisonRecord& record) {
 std::string reference_label(const Stack& reference) {
   const ModelChoice& collectives = reference.collective_model;
   const std::string_view model = collectives.entry->name;
-  // As `calibrate` writes constants: the rows themselves are not in the stack.
+  // `calibrate` writes constants like this: the measured rows themselves are not in the stack.
   if (reference.source.starts_with("fitted:") && !collectives.entry->fitted.empty() &&
       !collectives.params.empty()) {
     return "collectives by constants fitted to measured rows, kernels from the datasheet";
@@ -249,7 +250,7 @@ std::string reference_label(const Stack& reference) {
 void run_compare(const CompareArguments& arguments, Session& session) {
   const auto start = std::chrono::steady_clock::now();
   const Comparison comparison = load(arguments, session);
-  prepare_out(session);  // before the work, not after it
+  prepare_out(session);  // a folder that cannot be made is an error before the work, not after it
   ComparisonRecord record;
   static_cast<reports::RunHeader&>(record) = header_of(session);
   record.configuration.topology = comparison.topology.to_json();

@@ -23,7 +23,7 @@ struct Job {
 std::vector<Job> jobs_of(const reports::ComparisonRecord& record) {
   const reports::Comparison comparison = reports::compare(record);
   std::vector<Job> jobs;
-  std::map<std::size_t, std::size_t> job_of;  // by question
+  std::map<std::size_t, std::size_t> job_of;  // the job of each question
   std::size_t taken = 0;
   for (const std::size_t place : reports::most_telling_first(comparison)) {
     if (taken == kMostExplained) break;

@@ -29,7 +29,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Rows that go to a part at a time. Status: assumed; enough that neighbours share cached prices, few enough
+// Rows that go to a part at a time. Status: assumed; enough that neighbours share cached prices,
+// few enough
 // that parts end together.
 constexpr std::size_t kBlock = 64;
 constexpr int kMostParts = 9999;
@@ -58,7 +59,8 @@ class LockedFile {
   explicit LockedFile(const fs::path& path, Wait wait = Wait::kNo) : path_(path) {
     fd_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
     if (fd_ < 0) fail("can't be opened");
-    // Some shared folders know no locks: what a lock would have kept apart is then the launcher's to keep.
+    // Some shared folders know no locks: what a lock would have kept apart is then the launcher's
+    // to keep.
     if (::flock(fd_, wait == Wait::kYes ? LOCK_EX : LOCK_EX | LOCK_NB) != 0 &&
         errno == EWOULDBLOCK) {
       ::close(fd_);
@@ -122,7 +124,8 @@ SweepPart SweepPart::parse(std::string_view text) {
   return part;
 }
 
-// What answers a thread's questions: one questionnaire a topology, made when it is needed.
+// Answers the questions of one thread. It has one questionnaire per topology, made when it is first
+// needed.
 class Sweep::Answers {
  public:
   explicit Answers(const Experiment& experiment)
