@@ -1,4 +1,4 @@
-# generate_registry(<target> <folder> <prefix> <type> <header>)
+# generate_registry(<target> <folder> <prefix> <type> <header> [UNITY])
 #
 # The folder is the list: every <folder>/<id>.cpp defines `extern const <type> <prefix>_<id>` in
 # namespace shardlab, and this writes (and compiles into <target>) a table of all of them, sorted by id:
@@ -7,6 +7,10 @@
 #
 # The files become sources of <target>. Adding or removing one re-runs CMake by itself. A file whose
 # name does not match its entry is a link error that names the entry.
+#
+# UNITY compiles four files of the folder at a time, unless SHARDLAB_UNITY is OFF. They include the same
+# headers, which takes most of the time of each. A file of such a folder keeps what is its own in a
+# namespace that is named after it, since an anonymous one would be shared.
 # Example: generate_registry(shardlab_costmodel models cost_model ModelEntry costmodel/registry.h)
 function(generate_registry target folder prefix type header)
   file(GLOB files LIST_DIRECTORIES false CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${folder}/*.cpp)
@@ -48,4 +52,13 @@ std::span<const @type@* const> all_@plural@() { return kTable; }
 }  // namespace shardlab
 ]=])
   target_sources(${target} PRIVATE ${files} ${out})
+  if(SHARDLAB_UNITY AND "UNITY" IN_LIST ARGN)
+    set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
+    set(position 0)
+    foreach(file IN LISTS files)
+      math(EXPR group "${position} / 4")
+      set_source_files_properties(${file} PROPERTIES UNITY_GROUP ${folder}_${group})
+      math(EXPR position "${position} + 1")
+    endforeach()
+  endif()
 endfunction()

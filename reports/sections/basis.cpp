@@ -10,7 +10,7 @@
 #include "reports/summary.h"
 
 namespace shardlab {
-namespace {
+namespace basis_section {
 
 using namespace reports;
 
@@ -141,14 +141,14 @@ SectionContent render(const ComparisonRecord& record, const Comparison& comparis
   return content;
 }
 
-}  // namespace
+}  // namespace basis_section
 
 REPORT_SECTION(basis){
     .id = "basis",
     .title = "What the verdicts rest on",
     .question = "How many decisions compare groups that were measured?",
     .order = 35,
-    .render = render,
+    .render = basis_section::render,
 };
 
 }  // namespace shardlab

@@ -11,7 +11,7 @@
 #include "reports/summary.h"
 
 namespace shardlab {
-namespace {
+namespace breakdown_section {
 
 using namespace reports;
 
@@ -181,14 +181,14 @@ SectionContent render(const ComparisonRecord& record, const Comparison& comparis
   return content;
 }
 
-}  // namespace
+}  // namespace breakdown_section
 
 REPORT_SECTION(breakdown){
     .id = "breakdown",
     .title = "Where they fall",
     .question = "Which ops, sizes and meshes do the flips fall on?",
     .order = 30,
-    .render = render,
+    .render = breakdown_section::render,
 };
 
 }  // namespace shardlab

@@ -11,7 +11,7 @@
 #include "reports/summary.h"
 
 namespace shardlab {
-namespace {
+namespace configuration_section {
 
 using namespace reports;
 
@@ -187,14 +187,14 @@ SectionContent render(const RunHeader& record) {
   return content;
 }
 
-}  // namespace
+}  // namespace configuration_section
 
 REPORT_SECTION(configuration){
     .id = "configuration",
     .title = "Configuration and versions",
     .question = "What exactly ran, and on what?",
     .order = 90,
-    .render = render,
+    .render = configuration_section::render,
 };
 
 }  // namespace shardlab

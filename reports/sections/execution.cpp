@@ -9,7 +9,7 @@
 #include "reports/summary.h"
 
 namespace shardlab {
-namespace {
+namespace execution_section {
 
 using namespace reports;
 
@@ -121,14 +121,14 @@ SectionContent render(const SimulationRecord& run) {
   return content;
 }
 
-}  // namespace
+}  // namespace execution_section
 
 REPORT_SECTION(execution){
     .id = "execution",
     .title = "At a glance",
     .question = "Is the result right, and how long does it take?",
     .order = 14,
-    .render = render,
+    .render = execution_section::render,
 };
 
 }  // namespace shardlab

@@ -11,7 +11,7 @@
 #include "reports/summary.h"
 
 namespace shardlab {
-namespace {
+namespace explained_section {
 
 using namespace reports;
 
@@ -86,14 +86,14 @@ SectionContent render(const SolutionRecord& record) {
   return content;
 }
 
-}  // namespace
+}  // namespace explained_section
 
 REPORT_SECTION(explained){
     .id = "explained",
     .title = "Why not another layout?",
     .question = "What would this layout cost where the plan has another?",
     .order = 24,
-    .render = render,
+    .render = explained_section::render,
 };
 
 }  // namespace shardlab

@@ -9,7 +9,7 @@
 #include "reports/summary.h"
 
 namespace shardlab {
-namespace {
+namespace flips_section {
 
 using namespace reports;
 
@@ -321,14 +321,14 @@ SectionContent render(const ComparisonRecord& record, const Comparison& comparis
   return content;
 }
 
-}  // namespace
+}  // namespace flips_section
 
 REPORT_SECTION(flips){
     .id = "flips",
     .title = "Flipped decisions",
     .question = "Which decisions change, and what does the reference say of each?",
     .order = 20,
-    .render = render,
+    .render = flips_section::render,
 };
 
 }  // namespace shardlab

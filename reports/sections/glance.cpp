@@ -8,7 +8,7 @@
 #include "reports/summary.h"
 
 namespace shardlab {
-namespace {
+namespace glance_section {
 
 using namespace reports;
 
@@ -154,14 +154,14 @@ SectionContent render(const ComparisonRecord& record, const Comparison& comparis
   return content;
 }
 
-}  // namespace
+}  // namespace glance_section
 
 REPORT_SECTION(glance){
     .id = "glance",
     .title = "At a glance",
     .question = "What does the change flip, and is it for the better?",
     .order = 10,
-    .render = render,
+    .render = glance_section::render,
 };
 
 }  // namespace shardlab

@@ -6,7 +6,7 @@
 #include "reports/summary.h"
 
 namespace shardlab {
-namespace {
+namespace greedy_section {
 
 using namespace reports;
 
@@ -85,14 +85,14 @@ SectionContent render(const SolutionRecord& record) {
   return content;
 }
 
-}  // namespace
+}  // namespace greedy_section
 
 REPORT_SECTION(greedy){
     .id = "greedy",
     .title = "Without looking ahead",
     .question = "What does choosing node by node lose?",
     .order = 28,
-    .render = render,
+    .render = greedy_section::render,
 };
 
 }  // namespace shardlab

@@ -10,7 +10,7 @@
 #include "reports/summary.h"
 
 namespace shardlab {
-namespace {
+namespace moves_section {
 
 using namespace reports;
 
@@ -87,14 +87,14 @@ SectionContent render(const SolutionRecord& record) {
   return content;
 }
 
-}  // namespace
+}  // namespace moves_section
 
 REPORT_SECTION(moves){
     .id = "moves",
     .title = "What moves",
     .question = "Which redistributions does the plan pay for?",
     .order = 16,
-    .render = render,
+    .render = moves_section::render,
 };
 
 }  // namespace shardlab

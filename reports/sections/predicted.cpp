@@ -13,7 +13,7 @@
 #include "reports/summary.h"
 
 namespace shardlab {
-namespace {
+namespace predicted_section {
 
 using namespace reports;
 
@@ -178,14 +178,14 @@ SectionContent render(const ValidationRecord& record) {
   return content;
 }
 
-}  // namespace
+}  // namespace predicted_section
 
 REPORT_SECTION(predicted){
     .id = "predicted",
     .title = "Predicted against measured",
     .question = "Which times are predicted well, and which are not?",
     .order = 22,
-    .render = render,
+    .render = predicted_section::render,
 };
 
 }  // namespace shardlab

@@ -9,7 +9,7 @@
 #include "reports/summary.h"
 
 namespace shardlab {
-namespace {
+namespace provenance_section {
 
 using namespace reports;
 
@@ -79,14 +79,14 @@ SectionContent render(const RunHeader& header) {
   return content;
 }
 
-}  // namespace
+}  // namespace provenance_section
 
 REPORT_SECTION(provenance){
     .id = "provenance",
     .title = "Where the figures are from",
     .question = "Which figures were measured, and who says so?",
     .order = 85,
-    .render = render,
+    .render = provenance_section::render,
 };
 
 }  // namespace shardlab

@@ -6,7 +6,7 @@
 #include "reports/summary.h"
 
 namespace shardlab {
-namespace {
+namespace recipes_section {
 
 using namespace reports;
 
@@ -108,14 +108,14 @@ SectionContent render(const SolutionRecord& record) {
   return content;
 }
 
-}  // namespace
+}  // namespace recipes_section
 
 REPORT_SECTION(recipes){
     .id = "recipes",
     .title = "Experts' recipes",
     .question = "How close do the recipes come, and what do they pay for?",
     .order = 15,
-    .render = render,
+    .render = recipes_section::render,
 };
 
 }  // namespace shardlab

@@ -9,7 +9,7 @@
 #include "reports/summary.h"
 
 namespace shardlab {
-namespace {
+namespace regret_section {
 
 using namespace reports;
 
@@ -198,14 +198,14 @@ SectionContent render(const ComparisonRecord& record, const Comparison& comparis
   return content;
 }
 
-}  // namespace
+}  // namespace regret_section
 
 REPORT_SECTION(regret){
     .id = "regret",
     .title = "Regret and rank correlation",
     .question = "How much does each stack lose by its choices?",
     .order = 40,
-    .render = render,
+    .render = regret_section::render,
 };
 
 }  // namespace shardlab

@@ -15,7 +15,7 @@
 #include "reports/summary.h"
 
 namespace shardlab {
-namespace {
+namespace solution_section {
 
 using namespace reports;
 
@@ -218,14 +218,14 @@ SectionContent render(const SolutionRecord& record) {
   return content;
 }
 
-}  // namespace
+}  // namespace solution_section
 
 REPORT_SECTION(solution){
     .id = "solution",
     .title = "At a glance",
     .question = "What does the best plan cost, and where?",
     .order = 13,
-    .render = render,
+    .render = solution_section::render,
 };
 
 }  // namespace shardlab

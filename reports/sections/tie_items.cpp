@@ -10,7 +10,7 @@
 #include "reports/summary.h"
 
 namespace shardlab {
-namespace {
+namespace tie_items_section {
 
 using namespace reports;
 
@@ -123,14 +123,14 @@ SectionContent render(const TiesRecord& record) {
   return content;
 }
 
-}  // namespace
+}  // namespace tie_items_section
 
 REPORT_SECTION(tie_items){
     .id = "tie_items",
     .title = "Decisions with ties",
     .question = "Which choices could as well have been others?",
     .order = 21,
-    .render = render,
+    .render = tie_items_section::render,
 };
 
 }  // namespace shardlab

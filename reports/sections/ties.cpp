@@ -8,7 +8,7 @@
 #include "reports/summary.h"
 
 namespace shardlab {
-namespace {
+namespace ties_section {
 
 using namespace reports;
 
@@ -103,14 +103,14 @@ SectionContent render(const ComparisonRecord& record, const Comparison& comparis
   return content;
 }
 
-}  // namespace
+}  // namespace ties_section
 
 REPORT_SECTION(ties){
     .id = "ties",
     .title = "Ties and order dependence",
     .question = "Which choices do the prices not decide?",
     .order = 50,
-    .render = render,
+    .render = ties_section::render,
 };
 
 }  // namespace shardlab

@@ -13,7 +13,7 @@
 #include "strategies/rules/rule_rows.h"
 
 namespace shardlab {
-namespace {
+namespace attention_rules {
 
 using rows::kAvg;
 using rows::kR;
@@ -411,8 +411,8 @@ constexpr OpRule kRules[] = {
     backward(kFlashBackward, kShardlab, all_backward_rows),
 };
 
-}  // namespace
+}  // namespace attention_rules
 
-OP_RULES(attention){kRules};
+OP_RULES(attention){attention_rules::kRules};
 
 }  // namespace shardlab

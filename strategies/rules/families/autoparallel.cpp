@@ -15,7 +15,7 @@
 #include "strategies/rules/tensor_args.h"
 
 namespace shardlab {
-namespace {
+namespace autoparallel_rules {
 
 using namespace rows;
 
@@ -210,8 +210,8 @@ constexpr OpRule kRules[] = {
     cast("prims.convert_element_type.default"),
 };
 
-}  // namespace
+}  // namespace autoparallel_rules
 
-OP_RULES(autoparallel){kRules};
+OP_RULES(autoparallel){autoparallel_rules::kRules};
 
 }  // namespace shardlab

@@ -11,7 +11,7 @@
 #include "strategies/rules/window.h"
 
 namespace shardlab {
-namespace {
+namespace convolution_rules {
 
 using rows::kAvg;
 using rows::kMax;
@@ -300,8 +300,8 @@ constexpr OpRule kRules[] = {
      .flops = backward_flops},
 };
 
-}  // namespace
+}  // namespace convolution_rules
 
-OP_RULES(convolution){kRules};
+OP_RULES(convolution){convolution_rules::kRules};
 
 }  // namespace shardlab

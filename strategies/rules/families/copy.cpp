@@ -14,7 +14,7 @@
 #include "strategies/rules/tensor_args.h"
 
 namespace shardlab {
-namespace {
+namespace copy_rules {
 
 using namespace rows;
 
@@ -320,8 +320,8 @@ constexpr std::array<OpRule, 2 * kCount + 1> all_rules() {
 }
 constexpr auto kRules = all_rules();
 
-}  // namespace
+}  // namespace copy_rules
 
-OP_RULES(copy){kRules};
+OP_RULES(copy){copy_rules::kRules};
 
 }  // namespace shardlab

@@ -13,7 +13,7 @@
 #include "strategies/rules/rule_rows.h"
 
 namespace shardlab {
-namespace {
+namespace decomposed_rules {
 
 using rows::kAvg;
 using rows::kMax;
@@ -343,8 +343,8 @@ constexpr OpRule kRules[] = {
     as_rows("aten.special_ndtr.default", elementwise_rows, kNonDecreasing),
 };
 
-}  // namespace
+}  // namespace decomposed_rules
 
-OP_RULES(decomposed){kRules};
+OP_RULES(decomposed){decomposed_rules::kRules};
 
 }  // namespace shardlab

@@ -6,7 +6,7 @@
 #include "strategies/rules/tensor_args.h"
 
 namespace shardlab {
-namespace {
+namespace embedding_rules {
 
 using rows::copy_out_rule;
 using rows::copy_rule;
@@ -104,8 +104,8 @@ constexpr OpRule kRules[] = {
     copy_rule("aten.embedding_dense_backward.default", kShardlab, backward_outputs, backward_rows),
 };
 
-}  // namespace
+}  // namespace embedding_rules
 
-OP_RULES(embedding){kRules};
+OP_RULES(embedding){embedding_rules::kRules};
 
 }  // namespace shardlab

@@ -9,7 +9,7 @@
 #include "strategies/rules/rule_rows.h"
 
 namespace shardlab {
-namespace {
+namespace foreach_rules {
 
 using namespace partial_rows;
 
@@ -333,8 +333,8 @@ constexpr OpRule kOtherRules[] = {
 
 constexpr auto kRules = joined_rules(kPointwiseRules<kOps>, kOtherRules);
 
-}  // namespace
+}  // namespace foreach_rules
 
-OP_RULES(foreach){kRules};
+OP_RULES(foreach){foreach_rules::kRules};
 
 }  // namespace shardlab

@@ -25,7 +25,7 @@ struct EnumNames<IndexReduction> {
       Named{IndexReduction::kMax, "amax"}, Named{IndexReduction::kMin, "amin"}};
 };
 
-namespace {
+namespace index_rules {
 
 using rows::copy_out_rule;
 using rows::copy_rule;
@@ -533,8 +533,8 @@ constexpr OpRule kRules[] = {
     copy_out_rule<index_reduce_outputs, index_reduce_rows>("aten.index_reduce.out", kShardlab),
 };
 
-}  // namespace
+}  // namespace index_rules
 
-OP_RULES(index){kRules};
+OP_RULES(index){index_rules::kRules};
 
 }  // namespace shardlab

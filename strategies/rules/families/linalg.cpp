@@ -10,7 +10,7 @@
 #include "strategies/rules/tensor_args.h"
 
 namespace shardlab {
-namespace {
+namespace linalg_rules {
 
 using rows::kAvg;
 using rows::kR;
@@ -219,8 +219,8 @@ constexpr OpRule kRules[] = {
     ruled("aten.triangular_solve.default", kShardlab),
 };
 
-}  // namespace
+}  // namespace linalg_rules
 
-OP_RULES(linalg){kRules};
+OP_RULES(linalg){linalg_rules::kRules};
 
 }  // namespace shardlab

@@ -10,7 +10,7 @@
 #include "strategies/rules/rule_rows.h"
 
 namespace shardlab {
-namespace {
+namespace loss_rules {
 
 using namespace rows;
 
@@ -288,8 +288,8 @@ constexpr OpRule kRules[] = {
     as_rows("aten.nll_loss_forward.default", forward_rows, excuse_forward),
 };
 
-}  // namespace
+}  // namespace loss_rules
 
-OP_RULES(loss){kRules};
+OP_RULES(loss){loss_rules::kRules};
 
 }  // namespace shardlab

@@ -12,7 +12,7 @@
 #include "strategies/rules/tensor_args.h"
 
 namespace shardlab {
-namespace {
+namespace matmul_rules {
 
 using Linearity = EinsumEquation::Linearity;
 
@@ -591,8 +591,8 @@ constexpr OpRule kRules[] = {
     product("aten.vdot.default", kShardlab, "i,i->", product_rows),
 };
 
-}  // namespace
+}  // namespace matmul_rules
 
-OP_RULES(matmul){kRules};
+OP_RULES(matmul){matmul_rules::kRules};
 
 }  // namespace shardlab

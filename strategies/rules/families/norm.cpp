@@ -13,7 +13,7 @@
 #include "strategies/rules/rule_rows.h"
 
 namespace shardlab {
-namespace {
+namespace norm_rules {
 
 using namespace rows;
 using Kind = NormArgs::Kind;
@@ -333,8 +333,8 @@ constexpr OpRule kRules[] = {
     norm("aten.native_layer_norm_backward.default", kShardlab),
 };
 
-}  // namespace
+}  // namespace norm_rules
 
-OP_RULES(norm){kRules};
+OP_RULES(norm){norm_rules::kRules};
 
 }  // namespace shardlab

@@ -15,7 +15,7 @@
 #include "strategies/rules/tensor_args.h"
 
 namespace shardlab {
-namespace {
+namespace pointwise_rules {
 
 using namespace partial_rows;
 
@@ -581,8 +581,8 @@ constexpr OpRule kOtherRules[] = {
 
 constexpr auto kRules = joined_rules(kPointwiseRules<kOps>, kOtherRules);
 
-}  // namespace
+}  // namespace pointwise_rules
 
-OP_RULES(pointwise){kRules};
+OP_RULES(pointwise){pointwise_rules::kRules};
 
 }  // namespace shardlab

@@ -11,7 +11,7 @@
 #include "strategies/rules/window.h"
 
 namespace shardlab {
-namespace {
+namespace pooling_rules {
 
 using rows::kAvg;
 using rows::kMax;
@@ -288,8 +288,8 @@ constexpr OpRule kRules[] = {
      .kernel = Kernel::kElementwise},
 };
 
-}  // namespace
+}  // namespace pooling_rules
 
-OP_RULES(pooling){kRules};
+OP_RULES(pooling){pooling_rules::kRules};
 
 }  // namespace shardlab

@@ -10,7 +10,7 @@
 #include "strategies/rules/tensor_args.h"
 
 namespace shardlab {
-namespace {
+namespace random_rules {
 
 using namespace rows;
 
@@ -138,8 +138,8 @@ constexpr OpRule kRules[] = {
     elementwise("aten.uniform_.default"),
 };
 
-}  // namespace
+}  // namespace random_rules
 
-OP_RULES(random){kRules};
+OP_RULES(random){random_rules::kRules};
 
 }  // namespace shardlab

@@ -15,7 +15,7 @@
 #include "strategies/rules/tensor_args.h"
 
 namespace shardlab {
-namespace {
+namespace reduction_rules {
 
 using namespace rows;
 
@@ -575,8 +575,8 @@ constexpr OpRule kRules[] = {
     as_rows("aten.var_mean.correction_out"),
 };
 
-}  // namespace
+}  // namespace reduction_rules
 
-OP_RULES(reduction){kRules};
+OP_RULES(reduction){reduction_rules::kRules};
 
 }  // namespace shardlab

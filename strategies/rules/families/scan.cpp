@@ -9,7 +9,7 @@
 #include "strategies/rules/tensor_args.h"
 
 namespace shardlab {
-namespace {
+namespace scan_rules {
 
 using namespace rows;
 
@@ -143,8 +143,8 @@ constexpr OpRule kRules[] = {
     sorted("aten.topk.default", kDTensor),   sorted("aten.topk.default", kShardlab),
 };
 
-}  // namespace
+}  // namespace scan_rules
 
-OP_RULES(scan){kRules};
+OP_RULES(scan){scan_rules::kRules};
 
 }  // namespace shardlab

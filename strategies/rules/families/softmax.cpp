@@ -8,7 +8,7 @@
 #include "strategies/rules/tensor_args.h"
 
 namespace shardlab {
-namespace {
+namespace softmax_rules {
 
 using namespace rows;
 
@@ -136,8 +136,8 @@ constexpr OpRule kRules[] = {
     backward_as_rows("aten._softmax_backward_data.default"),
 };
 
-}  // namespace
+}  // namespace softmax_rules
 
-OP_RULES(softmax){kRules};
+OP_RULES(softmax){softmax_rules::kRules};
 
 }  // namespace shardlab

@@ -14,7 +14,7 @@
 #include "strategies/rules/tensor_args.h"
 
 namespace shardlab {
-namespace {
+namespace tensor_rules {
 
 using rows::copy_out_rule;
 using rows::copy_rule;
@@ -768,8 +768,8 @@ constexpr OpRule kRules[] = {
                                                                kShardlab),
 };
 
-}  // namespace
+}  // namespace tensor_rules
 
-OP_RULES(tensor){kRules};
+OP_RULES(tensor){tensor_rules::kRules};
 
 }  // namespace shardlab

@@ -15,7 +15,7 @@
 #include "strategies/rules/view_rule.h"
 
 namespace shardlab {
-namespace {
+namespace view_rules {
 
 constexpr std::int64_t kMostExtent = std::int64_t{1} << 53U;
 
@@ -357,8 +357,8 @@ constexpr OpRule kRules[] = {
     exact_reshape("aten.view_copy.default"),
 };
 
-}  // namespace
+}  // namespace view_rules
 
-OP_RULES(view){kRules};
+OP_RULES(view){view_rules::kRules};
 
 }  // namespace shardlab
