@@ -1,4 +1,5 @@
-// Checks of redistributions: planned, or of listed steps; and relations between their prices.
+// Checks of redistributions, planned or by the steps that a case lists, and of relations between their
+// prices.
 #include <algorithm>
 #include <array>
 #include <limits>
@@ -21,7 +22,7 @@ std::string dims_text(const MeshDims& dims, std::string_view separator) {
   return out;
 }
 
-// "0:P(sum)->R"; a merged step names all its mesh dims: "0+2:P(sum)->R".
+// A step, "0:P(sum)->R". A merged step names all of its mesh dims: "0+2:P(sum)->R".
 std::string step_text(const PlanStep& step) {
   return dims_text(step.mesh_dims, "+") + ":" + step.from.text() + "->" + step.to.text();
 }
@@ -248,7 +249,7 @@ class RelationCheck final : public Check {
 
  private:
   struct Term {
-    std::string name;  // empty: the number
+    std::string name;  // empty where the term is a number
     double number = 0.0;
     std::string text;
     bool minus = false;

@@ -1,7 +1,8 @@
-// AutoParallel's cost models against its own golden values, to 1e-12 relative: collectives, the parts
-// behind them, edges of a graph, kernels. Source: meta-pytorch/autoparallel at a54c252; what the files
-// hold is in their headers. A sample of each file is in tests/golden/autoparallel (thinned by
-// scripts/thin_autoparallel_golden.py); the whole files are read where they are.
+// Our copies of AutoParallel's cost models return its golden values, to 1e-12 relative: for collectives
+// and what their prices are made of, for the edges of a graph, and for kernels. Source:
+// meta-pytorch/autoparallel at a54c252; the header of each file says what it holds. A sample of each is in
+// tests/golden/autoparallel (thinned by scripts/thin_autoparallel_golden.py). The whole files are read
+// where they are.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -59,7 +60,7 @@ double number_or_infinity(const json& value) {
 
 class ApGolden : public testing::TestWithParam<bool> {
  protected:
-  // The committed sample, or the whole file. An empty json: it is not there.
+  // The committed sample, or the whole file; an empty json where it is not there.
   static json read(const std::string& name) {
     const std::string root = SHARDLAB_SOURCE_DIR;
     const std::string path =
@@ -105,7 +106,7 @@ ap_nccl::Config nccl_config(const json& config, double channels) {
           .net_latency = config["net_latency"]};
 }
 
-// What the config means where it says nothing.
+// What AutoParallel assumes where its config says nothing.
 double channels_of(const json& config) {
   if (!config["num_channels"].is_null()) return config["num_channels"];
   return config["arch"] == "AMPERE" ? 12 : 16;
@@ -115,7 +116,7 @@ GroupSpan span_of(const json& mesh, int dim) {
   return DeviceMesh::make(mesh.get<std::vector<std::int64_t>>()).span(dim, topology_with(8));
 }
 
-TEST_P(ApGolden, Collectives) {
+TEST_P(ApGolden, CollectivesHaveTheGoldenPrices) {
   READ_OR_SKIP(file, "nccl");
   const std::array kinds = {Collective::kAllGather, Collective::kReduceScatter,
                             Collective::kAllReduce, Collective::kAllToAll};
@@ -141,7 +142,7 @@ TEST_P(ApGolden, Collectives) {
   tally.finish(GetParam() ? 21432 : 2000);
 }
 
-TEST_P(ApGolden, MeshDims) {
+TEST_P(ApGolden, MeshDimsMakeTheGoldenGroups) {
   READ_OR_SKIP(file, "nccl");
   Tally tally;
   for (const json& row : file["topologies"]) {
@@ -167,7 +168,7 @@ std::size_t position(const Names& names, const std::string& name) {
   return static_cast<std::size_t>(it - names.begin());
 }
 
-TEST_P(ApGolden, AlgorithmsAndProtocols) {
+TEST_P(ApGolden, AlgorithmsAndProtocolsHaveTheGoldenTimes) {
   READ_OR_SKIP(file, "nccl");
   Tally tally;
   for (const json& row : file["internals"]) {
@@ -199,7 +200,7 @@ TEST_P(ApGolden, AlgorithmsAndProtocols) {
   tally.finish(GetParam() ? 972 * 8 : 150 * 8);
 }
 
-TEST_P(ApGolden, SizeCorrections) {
+TEST_P(ApGolden, SizeCorrectionsAreTheGoldenOnes) {
   READ_OR_SKIP(file, "nccl");
   const std::map<std::string, ap_nccl::SizeTable> tables = {
       {"ring_correction", ap_nccl::ring_correction(1)},
@@ -221,7 +222,7 @@ TEST_P(ApGolden, SizeCorrections) {
   tally.finish(120 + 8 * 24);
 }
 
-// As Layout::parse, but any mix of partials.
+// Parses a layout like Layout::parse, but takes any mix of partials.
 Layout layout_of(const std::string& text) {
   Placements placements;
   for (std::size_t begin = 0; begin < text.size();) {
@@ -240,11 +241,11 @@ DType dtype_of(const std::string& name) {
                                                       {"float32", DType::kF32},
                                                       {"int64", DType::kI64},
                                                       {"complex64", DType::kF64},
-                                                      {"uint64", DType::kI64}};  // by their size
+                                                      {"uint64", DType::kI64}};  // of the same size
   return kNames.at(name);
 }
 
-TEST_P(ApGolden, Edges) {
+TEST_P(ApGolden, EdgesHaveTheGoldenPrices) {
   READ_OR_SKIP(file, "redistribute");
   const auto rules = all_transition_rules();
   const auto rule = std::find_if(rules.begin(), rules.end(), [](const TransitionRules& row) {
@@ -281,7 +282,7 @@ TEST_P(ApGolden, Edges) {
   tally.finish(GetParam() ? 12111 : 1400);
 }
 
-TEST_P(ApGolden, MemoryTimes) {
+TEST_P(ApGolden, MemoryTimesAreTheGoldenOnes) {
   READ_OR_SKIP(file, "redistribute");
   Tally tally;
   for (const json& row : file["read_write"]) {
@@ -294,7 +295,7 @@ TEST_P(ApGolden, MemoryTimes) {
   tally.finish(36);
 }
 
-// Rules that AutoParallel's operators have here, where another name is meant.
+// The names that our rules have for AutoParallel's operators, where they differ.
 std::string op_of(const std::string& name) {
   const bool casts =
       name == "prims.convert_element_type.default" || name == "autoparallel.dtype_cast.default";
@@ -312,7 +313,7 @@ const OpRule& rule_of(const std::string& op) {
   throw std::runtime_error("no rule of " + op);
 }
 
-TEST_P(ApGolden, Kernels) {
+TEST_P(ApGolden, KernelsHaveTheGoldenTimes) {
   READ_OR_SKIP(file, "compute");
   std::map<std::string, std::unique_ptr<ComputeModel>> models;
   for (const char* device : {"H100", "A100", "B200"}) {
@@ -356,10 +357,10 @@ TEST_P(ApGolden, Kernels) {
   tally.finish(5 * (GetParam() ? 832 : 200));
 }
 
-TEST_P(ApGolden, Views) {
+TEST_P(ApGolden, ViewsCostNothing) {
   READ_OR_SKIP(file, "compute");
   const auto model = compute_model("ap_roofline", topology_with(8));
-  // No op of a graph here: part of a tuple, and views of complex numbers.
+  // Our graphs have no ops for these: a part of a tuple, and views of complex numbers.
   const std::set<std::string> absent = {"<built-in function getitem>", "aten._conj.default",
                                         "aten.view_as_complex.default",
                                         "aten.view_as_real.default"};
