@@ -70,8 +70,8 @@ double value_of(std::uint64_t h, const SampleCall::Values& values, DType dtype) 
   return static_cast<double>(h % 13) - 6.0;
 }
 
-// One rank's contribution, of those that do not make up the rest: it stays below the value (max),
-// above it (min), or is a part or factor that is taken from what the holder has yet to contribute.
+// The contribution of a rank that is not the holder. It is below the value (max) or above it (min), or it
+// is a part or factor, which is taken from the rest that the holder contributes.
 double drawn_contribution(ReduceOp op, DType dtype, bool few, double value, std::uint64_t h,
                           double& rest) {
   const bool truth = dtype == DType::kB8;
@@ -96,7 +96,8 @@ double drawn_contribution(ReduceOp op, DType dtype, bool few, double value, std:
   }
 }
 
-// By rank, its contributions. One rank, the holder, makes the reduction of all come out exactly.
+// The contributions of each rank. For each element one rank, the holder, contributes what makes the
+// reduction of all ranks come out exactly.
 std::vector<Doubles> contributions_to(const Doubles& values, bool few, ReduceOp op, DType dtype,
                                       std::size_t ranks, std::uint64_t seed) {
   std::vector<Doubles> parts(ranks, values);

@@ -27,7 +27,7 @@
 
 namespace shardlab {
 
-// One placement by tensor: of the inputs, of the outputs, or of both with the outputs first.
+// A placement for each input, or for each output.
 using Combination = std::vector<Placement>;
 
 // R, S(d) of every dim and the partials that can be made up for the tensor.
@@ -46,8 +46,8 @@ class SampleExecution {
   [[nodiscard]] std::int64_t elements() const;  // of all inputs
   [[nodiscard]] std::string text() const;       // the call, without layouts
 
-  // By output, the placements in which it is right. Ends early, with outputs whose placements are not
-  // sorted out, where one output is right in none.
+  // By output, the placements in which it is right. Where one output is right in none, the other outputs
+  // may have placements left that are not.
   [[nodiscard]] std::vector<std::vector<Placement>> right_outputs(const Combination& inputs);
   // The first failure of any output and data set, or nothing.
   [[nodiscard]] std::string fault(const Combination& inputs, const Combination& outputs);

@@ -58,7 +58,7 @@ json table_rows(bool rising) {
   return rows;
 }
 
-// Likewise of curves in place of points.
+// Curves in place of points, with a cheap or a dear all_reduce.
 json curve_rows(bool cheap) {
   json rows = json::array();
   for (const Collective kind : kCollectives) {
@@ -153,7 +153,7 @@ std::string describe(const Instance& i, Collective kind, double bytes, const Gro
          std::to_string(group.hosts) + " hosts";
 }
 
-// Describes a violation, or returns nothing.
+// What violates a contract, or nothing.
 using Violation = std::optional<std::string>;
 using Query = std::function<Violation(Collective, double, const GroupSpan&)>;
 
@@ -170,7 +170,7 @@ Violation for_each_query(const Instance& i, const Query& check) {
   return std::nullopt;
 }
 
-// Allows for sums in another order.
+// Whether a is larger than b by more than sums in another order can differ.
 bool exceeds(double a, double b) { return a > b * (1 + 1e-12) + 1e-12; }
 
 Violation finite_and_non_negative(const Instance& i) {

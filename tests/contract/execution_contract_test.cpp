@@ -113,7 +113,7 @@ void check_plan(const Executor& executor, const Plan& plan, const DataOptions& d
       break;
     }
   }
-  // The run on shapes alone, which works for any number of ranks, must say the same.
+  // The bytes that shapes alone say, which works for any number of ranks, must be those of the run.
   Layout before = plan.start;
   for (std::size_t i = 0; i < plan.steps.size(); ++i) {
     EXPECT_EQ(bytes_moved(plan.steps[i], before, plan.meta, executor.mesh()),

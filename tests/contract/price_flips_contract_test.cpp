@@ -24,7 +24,7 @@ class ScaledPrices {
  public:
   explicit ScaledPrices(const Stack& stack) : evaluator_(stack, topology_with(4), &factors_) {}
 
-  // By which part the choice is dearer than the cheapest candidate at a factor.
+  // How much dearer than the cheapest candidate the choice is at a factor, relative to that candidate.
   double excess(const OpCall& call, const DeviceMesh& mesh, const std::string& choice,
                 std::string_view parameter, double factor) {
     factors_ = {};

@@ -286,8 +286,8 @@ TEST(LlamaPlan, IsExactWhereTheOpsAllowIt) {
 
 // -- Random plans -------------------------------------------------------------------------------------
 
-// Whether a layout can be reached: a partial stays itself or becomes a replica or shards, and nothing else
-// becomes a partial.
+// Whether a layout can become another: a partial stays as it is or becomes a replica or shards, and nothing
+// else becomes a partial.
 bool can_become(const Placements& from, const Placements& to) {
   for (std::size_t m = 0; m < from.size(); ++m) {
     if (to[m].is_partial() && to[m] != from[m]) return false;

@@ -81,7 +81,7 @@ DType result_dtype(const LocalCall& local, Result result) {
 
 using Fold = double (*)(std::span<const double>, const LocalCall&);
 
-// What of nothing? NaN here means that PyTorch refuses it.
+// Folds the elements of each output into one number. kRefusesNothing: PyTorch refuses to fold no elements.
 template <Fold kFold, Result kResult, bool kRefusesNothing = false>
 LocalResult run_fold(const LocalCall& local, const OpKernel&) {
   expect_inputs(local, 1, 3);
