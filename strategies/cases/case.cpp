@@ -276,10 +276,10 @@ Case Case::parse(const nlohmann::json& json, const JsonPlace& place) {
   result.title_ = reader.text("title");
   result.source_ = read_url(reader.text("source"), reader.place("source"));
   if (const nlohmann::json* see = reader.find("see")) {
-    const JsonPlace at = reader.place("see");
-    const std::vector<std::string> urls = case_checks::read_texts(*see, at);
+    const JsonPlace see_place = reader.place("see");
+    const std::vector<std::string> urls = case_checks::read_texts(*see, see_place);
     for (std::size_t i = 0; i < urls.size(); ++i) {
-      result.see_.push_back(read_url(urls[i], at.at(i)));
+      result.see_.push_back(read_url(urls[i], see_place.at(i)));
     }
   }
   result.status_ = reader.text("status");

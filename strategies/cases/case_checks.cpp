@@ -123,12 +123,13 @@ Scene Scene::read(ObjectReader& reader, const Scene& outer) {
   }
   if (const nlohmann::json* stack = reader.find("stack")) {
     const JsonPlace place = reader.place("stack");
-    const auto add = [&](const nlohmann::json& choice, const JsonPlace& at) {
+    const auto add = [&](const nlohmann::json& choice, const JsonPlace& choice_place) {
       if (!choice.is_string() && !choice.is_object()) {
-        at.fail("found " + describe_json(choice) +
-                "; valid: a stack's name, an object with a \"base\", or an array of them");
+        choice_place.fail(
+            "found " + describe_json(choice) +
+            "; valid: a stack's name, an object with a \"base\", or an array of them");
       }
-      scene.stacks.push_back({choice, at});
+      scene.stacks.push_back({choice, choice_place});
     };
     scene.pins_stack = true;
     scene.stacks.clear();

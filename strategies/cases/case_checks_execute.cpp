@@ -53,12 +53,13 @@ struct Input {
 Input read_input(const nlohmann::json& json, const JsonPlace& place, std::string_view layout,
                  const DeviceMesh& mesh) {
   Input input;
-  const auto parse = [&](const std::string& text, const JsonPlace& at) {
-    input.meta = parse_at(at, [&] { return TensorMeta::parse(text); });
-    input.layout = parse_at(at, [&] { return parse_layout(layout, mesh.ndim(), input.meta); });
+  const auto parse = [&](const std::string& text, const JsonPlace& text_place) {
+    input.meta = parse_at(text_place, [&] { return TensorMeta::parse(text); });
+    input.layout =
+        parse_at(text_place, [&] { return parse_layout(layout, mesh.ndim(), input.meta); });
     if (elements_of(input.meta.shape) > kMostElements) {
-      at.fail("found " + input.meta.text() + "; valid: at most " + std::to_string(kMostElements) +
-              " elements");
+      text_place.fail("found " + input.meta.text() + "; valid: at most " +
+                      std::to_string(kMostElements) + " elements");
     }
   };
   if (json.is_string()) {
@@ -67,25 +68,28 @@ Input read_input(const nlohmann::json& json, const JsonPlace& place, std::string
   }
   ObjectReader reader(json, place);
   parse(reader.text("tensor"), reader.place("tensor"));
-  const auto expect_count = [](const JsonPlace& at, std::size_t found, std::int64_t expected) {
+  const auto expect_count = [](const JsonPlace& numbers_place, std::size_t found,
+                               std::int64_t expected) {
     if (static_cast<std::int64_t>(found) == expected) return;
-    at.fail("found " + std::to_string(found) + " numbers; valid: " + std::to_string(expected));
+    numbers_place.fail("found " + std::to_string(found) +
+                       " numbers; valid: " + std::to_string(expected));
   };
   if (const nlohmann::json* values = reader.find("values")) {
     input.values.emplace();
     read_numbers(*values, reader.place("values"), *input.values);
     expect_count(reader.place("values"), input.values->size(), elements_of(input.meta.shape));
   } else if (const nlohmann::json* locals = reader.find("locals")) {
-    const JsonPlace at = reader.place("locals");
-    if (static_cast<std::int64_t>(json_array(*locals, at).size()) != mesh.size()) {
-      at.fail("found " + std::to_string(locals->size()) + " arrays; valid: one for each of the " +
-              std::to_string(mesh.size()) + " ranks");
+    const JsonPlace locals_place = reader.place("locals");
+    if (static_cast<std::int64_t>(json_array(*locals, locals_place).size()) != mesh.size()) {
+      locals_place.fail("found " + std::to_string(locals->size()) +
+                        " arrays; valid: one for each of the " + std::to_string(mesh.size()) +
+                        " ranks");
     }
     for (std::size_t i = 0; i < locals->size(); ++i) {
       const Shape shape = local_shape(input.meta.shape, input.layout, mesh,
                                       mesh.coordinate(static_cast<std::int64_t>(i)));
-      read_numbers((*locals)[i], at.at(i), input.locals.emplace_back());
-      expect_count(at.at(i), input.locals.back().size(), elements_of(shape));
+      read_numbers((*locals)[i], locals_place.at(i), input.locals.emplace_back());
+      expect_count(locals_place.at(i), input.locals.back().size(), elements_of(shape));
     }
   }
   input.is_list = reader.boolean_or("list", false);

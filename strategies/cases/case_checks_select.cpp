@@ -59,10 +59,11 @@ OpCall read_call(ObjectReader& reader, const DeviceMesh& mesh, bool needs_op) {
   if (reader.find("args") != nullptr) call.args = reader.array("args");
   const std::int64_t child = reader.integer_or("child", -1, 0, 1 << 20);
   if (child >= 0) {
-    const JsonPlace at = reader.place("child");
-    const std::size_t size = parse_at(at, [&] { return foreach_size(call); });
+    const JsonPlace child_place = reader.place("child");
+    const std::size_t size = parse_at(child_place, [&] { return foreach_size(call); });
     if (static_cast<std::size_t>(child) >= size) {
-      at.fail("found " + std::to_string(child) + "; valid: 0 to " + std::to_string(size - 1));
+      child_place.fail("found " + std::to_string(child) + "; valid: 0 to " +
+                       std::to_string(size - 1));
     }
     call = foreach_child(call, static_cast<std::size_t>(child));
   }
