@@ -64,7 +64,7 @@ const AnswerKey* answer_key(const CheckKind& kind, std::string_view key) {
   return it == kind.answers.end() ? nullptr : &*it;
 }
 
-// A text would never equal a time, and look like it where it is printed.
+// Refuses texts as times: a text never equals a time, but looks equal where both are printed.
 void check_expected_us(const nlohmann::json& value, const JsonPlace& place) {
   if (value.is_array()) {
     for (std::size_t i = 0; i < value.size(); ++i) check_expected_us(value[i], place.at(i));
@@ -85,7 +85,7 @@ void check_expected_keys(const CheckKind& kind, const nlohmann::json& expect,
   }
 }
 
-// "error" and "warning" may stand beside or instead of "expect".
+// Reads "expect", and "error" and "warning", which may stand beside it or in its place.
 nlohmann::json read_expect(ObjectReader& reader, const CheckKind& kind) {
   nlohmann::json expect = nlohmann::json::object();
   if (const nlohmann::json* given = reader.find("expect")) {
@@ -146,7 +146,7 @@ std::shared_ptr<const PlannedCheck> read_check(const nlohmann::json& json, const
   return planned;
 }
 
-// Of an object the keys that were asked for, of a list the elements.
+// Reduces what a comparison shows to the keys, or the elements, that the case asks for.
 void show_what_was_asked(Match match, CheckOutcome& outcome) {
   if (match == Match::kEqual && outcome.got.is_object() && outcome.expected.is_object()) {
     nlohmann::json asked = nlohmann::json::object();
@@ -170,7 +170,7 @@ void show_what_was_asked(Match match, CheckOutcome& outcome) {
   }
 }
 
-// Compares what was asked for.
+// Adds an outcome for each key of "expect".
 void compare(const PlannedCheck& planned, const std::string& what, const Observation& seen,
              std::vector<CheckOutcome>& outcomes) {
   for (const auto& [key, expected] : planned.expect.items()) {
@@ -265,16 +265,6 @@ bool matches(Match match, const nlohmann::json& expected, const nlohmann::json& 
 
 }  // namespace case_checks
 
-std::string_view to_string(CaseStatus status) {
-  switch (status) {
-    case CaseStatus::kPass:
-      return "pass";
-    case CaseStatus::kFail:
-      return "fail";
-  }
-  return "";
-}
-
 Case Case::parse(const nlohmann::json& json, const JsonPlace& place) {
   ObjectReader reader(json, place);
   reader.expect_schema("shardlab/case/1");
@@ -286,10 +276,10 @@ Case Case::parse(const nlohmann::json& json, const JsonPlace& place) {
   result.title_ = reader.text("title");
   result.source_ = read_url(reader.text("source"), reader.place("source"));
   if (const nlohmann::json* see = reader.find("see")) {
-    const JsonPlace at = reader.place("see");
-    const std::vector<std::string> urls = case_checks::read_texts(*see, at);
+    const JsonPlace see_place = reader.place("see");
+    const std::vector<std::string> urls = case_checks::read_texts(*see, see_place);
     for (std::size_t i = 0; i < urls.size(); ++i) {
-      result.see_.push_back(read_url(urls[i], at.at(i)));
+      result.see_.push_back(read_url(urls[i], see_place.at(i)));
     }
   }
   result.status_ = reader.text("status");

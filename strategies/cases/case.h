@@ -7,7 +7,7 @@
 // table (case_checks.h):
 //
 //   plan      a redistribution: path, steps, prices, merges
-//   steps     the same for steps that the case lists
+//   steps     the same, for steps that the case lists
 //   select    candidates, prices and choice of an op, of listed rows or of listed candidates
 //   policy    the choice among listed prices
 //   rules     the rows that an op proposes
@@ -17,21 +17,23 @@
 //   layout    text, legality and strided encoding of a layout
 //   local     shapes and rows that each rank holds
 //   chunks    rows of the chunks of an extent
-//   simulate  a redistribution run on virtual ranks: is the data right, are replicas equal
-//   execute   an op run on virtual ranks in given layouts: its value, is it that of the whole
-//   solve     the best plan of a whole program: strategies, prices, optimum, its run on virtual ranks;
-//             with "flaws" as another solver states the problem: what it claims, what its plan costs
+//   simulate  a redistribution run on virtual ranks: is the data right, and are replicas equal
+//   execute   an op run on virtual ranks in given layouts: its value, and whether the whole op's is the same
+//   solve     the best plan of a whole program: strategies, prices, optimum, its run on virtual ranks. With
+//             "flaws", the problem is stated as another solver states it: what that solver claims, and
+//             what its plan costs
 //
 // "error" or "warning" (a part of the text) may stand in place of "expect". Numbers are compared to
-// the digits stated: 17 (the default) is the same double, N below 17 is the same text when printed
-// with N digits after the point.
+// the digits stated: 17, the default, asks for the same double, and N below 17 for the same text when
+// printed with N digits after the point.
 //
-// A check that names a "stack" is pinned to it: it records what that version answered. One that
-// does not takes the setup's, which `--stack` replaces: it says what ought to hold.
+// A check that names a "stack" is pinned to it and records what that version answered. A check that
+// names none says what ought to hold: it runs on the setup's stack, which `--stack` replaces.
 //
 // Nothing here reads files: stacks and topologies come through CaseSources.
 #pragma once
 
+#include <array>
 #include <functional>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -41,6 +43,7 @@
 #include <utility>
 #include <vector>
 
+#include "costmodel/base/enum_names.h"
 #include "costmodel/base/json_reader.h"
 #include "strategies/select/stack.h"
 
@@ -54,19 +57,25 @@ struct PlannedCheck;
 struct CaseSources {
   // A stack as a case names it: a shipped name, or an object with a "base".
   std::function<Stack(const nlohmann::json& choice, const JsonPlace& place)> stack;
-  // A topology by name, with another number of devices a host if given.
+  // A topology by name, with another number of devices per host where one is given.
   std::function<Topology(const std::string& name, std::optional<std::int64_t> devices_per_host)>
       topology;
 };
 
 enum class CaseStatus : std::uint8_t { kPass, kFail };
-[[nodiscard]] std::string_view to_string(CaseStatus status);
+template <>
+struct EnumNames<CaseStatus> {
+  static constexpr std::string_view kKind = "case status";
+  static constexpr std::array kNames = {Named{CaseStatus::kPass, "pass"},
+                                        Named{CaseStatus::kFail, "fail"}};
+};
+[[nodiscard]] inline std::string_view to_string(CaseStatus status) { return name_of(status); }
 
 // One comparison.
 struct CheckOutcome {
   std::string kind;
-  std::string check;  // its name or what it asks, and of which stack
-  std::string key;    // of "expect"; empty where the check is one comparison
+  std::string check;  // its name or its question, and the stack that answered
+  std::string key;    // the key of "expect"; empty where the check is one comparison
   nlohmann::json expected;
   nlohmann::json got;
   bool ok = false;
@@ -74,7 +83,7 @@ struct CheckOutcome {
   [[nodiscard]] std::string what() const { return key.empty() ? check : check + ": " + key; }
 };
 
-// What a select check saw, for eyes: one column of the table of its question.
+// What a select check saw, to be shown as one column of the table of its question.
 struct SelectView {
   std::string question;  // equal for checks that differ only in stack and order
   std::string stack;
@@ -89,7 +98,7 @@ struct PlanView {
   std::string question;
   std::string stack;
   std::string path;
-  double price_us = 0.0;  // infinity: impossible
+  double price_us = 0.0;  // infinite where the redistribution is impossible
 };
 
 struct CaseReport {
@@ -103,14 +112,14 @@ struct CaseReport {
 
 class Case {
  public:
-  // Throws ConfigError: unknown keys and kinds, texts that do not parse, names that no earlier
-  // check has.
+  // Throws ConfigError for unknown keys and kinds, for texts that do not parse, and for a relation to a
+  // name that no earlier check has.
   [[nodiscard]] static Case parse(const nlohmann::json& json, const JsonPlace& place);
 
   [[nodiscard]] const std::string& id() const { return id_; }
   [[nodiscard]] const std::string& title() const { return title_; }
   [[nodiscard]] const std::string& source() const { return source_; }
-  [[nodiscard]] const std::vector<std::string>& see() const { return see_; }  // further URLs
+  [[nodiscard]] const std::vector<std::string>& see() const { return see_; }  // more URLs
   [[nodiscard]] const std::string& status() const { return status_; }
   [[nodiscard]] const std::vector<std::string>& story() const { return story_; }
   [[nodiscard]] std::string setup_text() const;
@@ -118,8 +127,8 @@ class Case {
   // "R03" names R03 and R03-anything.
   [[nodiscard]] bool is_named(std::string_view wanted) const;
 
-  // `stack`: replaces the setup's, a name. Throws ConfigError for stacks and topologies that do not
-  // exist.
+  // `stack` names the stack that replaces the setup's. Throws ConfigError for stacks and topologies that
+  // do not exist.
   [[nodiscard]] CaseReport run(const CaseSources& sources,
                                const std::optional<std::string>& stack = std::nullopt) const;
 
@@ -130,7 +139,7 @@ class Case {
   std::string title_;
   std::string source_;
   std::vector<std::string> see_;
-  std::string status_;  // of the figures: exact, inferred, rounded, built
+  std::string status_;  // where the figures come from: exact, inferred, rounded or built
   std::vector<std::string> story_;
   std::shared_ptr<const case_checks::Scene> setup_;
   std::vector<std::shared_ptr<const case_checks::PlannedCheck>> checks_;

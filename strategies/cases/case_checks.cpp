@@ -9,7 +9,7 @@
 namespace shardlab::case_checks {
 namespace {
 
-// Separators outside parentheses: the comma of _S(0,2) separates nothing.
+// Splits at separators outside of parentheses: the comma of _S(0,2) separates nothing.
 std::vector<std::string_view> split(std::string_view text, char separator) {
   std::vector<std::string_view> parts;
   std::size_t start = 0;
@@ -47,7 +47,8 @@ std::string joined_layouts(const std::vector<Placements>& layouts) {
   return out;
 }
 
-// graph, true, or of a model its name and numbers: v3-rp(replicate_to_partial_us=0.01).
+// A value in short: "graph", "true", or a model's name and numbers, as in
+// "v3-rp(replicate_to_partial_us=0.01)".
 std::string short_text(const nlohmann::json& value) {
   if (value.is_string()) return value.get<std::string>();
   if (!value.is_object() || !value.contains("name")) return value.dump();
@@ -122,12 +123,13 @@ Scene Scene::read(ObjectReader& reader, const Scene& outer) {
   }
   if (const nlohmann::json* stack = reader.find("stack")) {
     const JsonPlace place = reader.place("stack");
-    const auto add = [&](const nlohmann::json& choice, const JsonPlace& at) {
+    const auto add = [&](const nlohmann::json& choice, const JsonPlace& choice_place) {
       if (!choice.is_string() && !choice.is_object()) {
-        at.fail("found " + describe_json(choice) +
-                "; valid: a stack's name, an object with a \"base\", or an array of them");
+        choice_place.fail(
+            "found " + describe_json(choice) +
+            "; valid: a stack's name, an object with a \"base\", or an array of them");
       }
-      scene.stacks.push_back({choice, at});
+      scene.stacks.push_back({choice, choice_place});
     };
     scene.pins_stack = true;
     scene.stacks.clear();

@@ -1,5 +1,6 @@
-// The kinds of checks that a case can hold; see case.h. One function reads a kind, one method runs
-// it: a row in all_check_kinds() adds another.
+// The kinds of checks that a case (case.h) can hold. Each kind has a function that reads a check and a
+// class, derived from Check, that runs it. To add one, write both in a file case_checks_<topic>.cpp and
+// add the kind to all_check_kinds().
 #pragma once
 
 #include <map>
@@ -23,7 +24,8 @@ struct StackChoice {
   [[nodiscard]] std::string label() const;  // dtensor-v3, or dtensor-v3{planner=graph}
 };
 
-// Where a check plays. The setup gives the defaults; every check may name its own.
+// The mesh, tensor, topology and stacks that a check is about. The setup gives the defaults, and every
+// check may name its own.
 struct Scene {
   std::optional<DeviceMesh> mesh;
   std::optional<TensorMeta> tensor;
@@ -35,7 +37,7 @@ struct Scene {
   [[nodiscard]] static Scene read(ObjectReader& reader, const Scene& outer);
 };
 
-// A text form at a place; its TextError becomes a ConfigError.
+// Parses a text that stands at a place of the file, where a TextError becomes a ConfigError.
 template <class Parse>
 auto parse_at(const JsonPlace& place, Parse&& parse) -> decltype(parse()) {
   try {
@@ -52,7 +54,7 @@ auto parse_at(const JsonPlace& place, Parse&& parse) -> decltype(parse()) {
 [[nodiscard]] const DeviceMesh& mesh_of(const Scene& scene, const JsonPlace& place);
 [[nodiscard]] const TensorMeta& tensor_of(const Scene& scene, const JsonPlace& place);
 
-// Answers by key, as far as they were asked for; and the price, when the check has one.
+// The answers that were asked for, by key, and the price, when the check has one.
 struct Observation {
   nlohmann::json answers = nlohmann::json::object();
   std::optional<double> value;
@@ -61,7 +63,7 @@ struct Observation {
   std::string shown_got;
 };
 
-// What a check may use while it runs. Evaluators are kept for the whole case, as in one process.
+// What a check may use while it runs. A case keeps its evaluators from check to check.
 class Bench {
  public:
   explicit Bench(const CaseSources& sources) : sources_(sources) {}
@@ -74,7 +76,7 @@ class Bench {
   }
   [[nodiscard]] const std::string& stack() const { return stack_; }
 
-  std::map<std::string, double, std::less<>> values;  // of named checks
+  std::map<std::string, double, std::less<>> values;  // prices, by the name of their check
   std::vector<SelectView> selections;
   std::vector<PlanView> plans;
 
@@ -94,14 +96,14 @@ class Check {
 
   [[nodiscard]] virtual std::string label() const = 0;
   [[nodiscard]] virtual bool uses_stack() const { return true; }
-  // May throw TextError and InputError: the answer to "error".
+  // May throw TextError and InputError, whose message is the answer to "error".
   [[nodiscard]] virtual Observation observe(Bench& bench,
                                             const std::set<std::string>& asked) const = 0;
 };
 
 enum class Match : std::uint8_t {
-  kEqual,     // numbers to the digits stated; arrays by element; objects by the expected keys
-  kContains,  // a text with the expected one in it; "" is no text at all
+  kEqual,     // numbers to the digits stated, arrays by element, objects by the expected keys
+  kContains,  // a text that contains the expected one; "" expects no text at all
   kIncludes,  // an array with all the expected elements
   kLacks,     // an array with none of them
 };
@@ -111,26 +113,26 @@ struct AnswerKey {
   Match match = Match::kEqual;
 };
 
-// What a check is read from; `scene` is where it plays, to be filled in.
+// What a check is read from. Its reader fills in the scene.
 struct CheckSource {
   const nlohmann::json& json;
   JsonPlace place;
   const Scene& setup;
-  const std::set<std::string>& names;  // of the checks before it that have a price
+  const std::set<std::string>& names;  // of the earlier checks that have a price
   Scene& scene;
 };
 
 struct CheckKind {
   std::string_view name;
   std::span<const AnswerKey> answers;
-  bool has_price = false;  // may be named in a relation
+  bool has_price = false;  // whether a check of this kind may be named in a relation
   std::unique_ptr<Check> (*read)(const CheckSource& source) = nullptr;
 };
 
 [[nodiscard]] std::span<const CheckKind> all_check_kinds();
 
-// Of case_checks_plan.cpp, _select.cpp, _sweep.cpp, _mesh.cpp, _simulate.cpp, _execute.cpp and
-// _solve.cpp.
+// The kinds, which case_checks_plan.cpp, _select.cpp, _sweep.cpp, _mesh.cpp, _simulate.cpp, _execute.cpp
+// and _solve.cpp define.
 extern const CheckKind kPlanKind;
 extern const CheckKind kStepsKind;
 extern const CheckKind kRelationKind;
@@ -149,7 +151,7 @@ extern const CheckKind kChunksKind;
 // One check of a file, ready to run.
 struct PlannedCheck {
   const CheckKind* kind = nullptr;
-  std::string name;  // empty: its label
+  std::string name;  // where it is empty, the check goes by its label
   Scene scene;
   std::unique_ptr<Check> check;
   nlohmann::json expect = nlohmann::json::object();
@@ -162,18 +164,18 @@ struct PlannedCheck {
 
 // -- Texts of candidates and rows --------------------------------------------------------
 
-// "S(0)R|S(0)R,RR": outputs | inputs.
+// The layouts of outputs and inputs: "S(0)R|S(0)R,RR".
 [[nodiscard]] std::string candidate_text(const std::vector<Placements>& outputs,
                                          const std::vector<Placements>& inputs);
 [[nodiscard]] FollowCandidate parse_candidate(std::string_view text, int mesh_ndim);
-// Its two sides: the texts of the outputs, then of the inputs. Throws TextError.
+// The texts of the outputs, and those of the inputs. Throws TextError.
 [[nodiscard]] std::pair<std::vector<std::string_view>, std::vector<std::string_view>> split_sides(
     std::string_view kind, std::string_view text);
 struct RowText {
   Row row;
   std::size_t outputs = 1;
 };
-// "P(sum)|R,P(sum)" or "?0|?0,R". Throws TextError.
+// Reads a row, "P(sum)|R,P(sum)" or, with placeholders, "?0|?0,R". Throws TextError.
 [[nodiscard]] RowText parse_row(std::string_view text);
 [[nodiscard]] std::string row_text(const Row& row, std::size_t outputs);
 

@@ -1,4 +1,5 @@
-// Checks that run one op in given layouts: local kernels on virtual ranks, beside the op on the whole.
+// Checks that run one op in given layouts: its kernel on the shards of virtual ranks, compared with its
+// kernel on the whole tensors.
 #include <array>
 #include <limits>
 #include <optional>
@@ -13,21 +14,21 @@
 namespace shardlab::case_checks {
 namespace {
 
-// Cases are small: a larger one is a mistake.
+// Cases are small, so a larger one is a mistake.
 constexpr std::int64_t kMemoryBytes = std::int64_t{1} << 28U;
 constexpr std::int64_t kMostElements = 1 << 20U;
 
 constexpr std::array<AnswerKey, 7> kExecuteAnswers = {{
-    {"result"},    // the first output's value, row-major; null for NaN and infinity
-    {"verified"},  // equal to the op on the whole tensors
+    {"result"},    // the values of the first output, row-major; null for NaN and infinity
+    {"verified"},  // whether the op on the whole tensors returns the same
     {"max_abs_error"},
-    {"local"},  // what the rank holds of the first output
-    {"steps"},  // of the redistribution to "to"
+    {"local"},  // what the asked rank holds of the first output
+    {"steps"},  // how many the redistribution to "to" takes
     {"mismatch", Match::kContains},
     {"error", Match::kContains},
 }};
 
-// Numbers, nested as they like; null is NaN.
+// Reads numbers from arrays nested at will. null stands for NaN.
 void read_numbers(const nlohmann::json& json, const JsonPlace& place, std::vector<double>& out) {
   if (json.is_array()) {
     for (std::size_t i = 0; i < json.size(); ++i) read_numbers(json[i], place.at(i), out);
@@ -43,29 +44,22 @@ void read_numbers(const nlohmann::json& json, const JsonPlace& place, std::vecto
 struct Input {
   TensorMeta meta;
   Layout layout;
-  // The whole; or what each rank holds. Neither: 0, 1, 2, ...
+  // The case gives the whole values, or those that each rank holds, or neither: then they are 0, 1, 2...
   std::optional<std::vector<double>> values;
-  std::vector<std::vector<double>> locals;
-  bool is_list = false;  // the one tensor of a list
+  std::vector<std::vector<double>> locals;  // by rank
+  bool is_list = false;                     // whether the op takes a list, of this one tensor
 };
-
-std::int64_t elements_of(const Shape& shape) {
-  std::int64_t elements = 1;
-  for (const std::int64_t extent : shape) {
-    elements = extent == 0 ? 0 : saturating_product(elements, extent);
-  }
-  return elements;
-}
 
 Input read_input(const nlohmann::json& json, const JsonPlace& place, std::string_view layout,
                  const DeviceMesh& mesh) {
   Input input;
-  const auto parse = [&](const std::string& text, const JsonPlace& at) {
-    input.meta = parse_at(at, [&] { return TensorMeta::parse(text); });
-    input.layout = parse_at(at, [&] { return parse_layout(layout, mesh.ndim(), input.meta); });
+  const auto parse = [&](const std::string& text, const JsonPlace& text_place) {
+    input.meta = parse_at(text_place, [&] { return TensorMeta::parse(text); });
+    input.layout =
+        parse_at(text_place, [&] { return parse_layout(layout, mesh.ndim(), input.meta); });
     if (elements_of(input.meta.shape) > kMostElements) {
-      at.fail("found " + input.meta.text() + "; valid: at most " + std::to_string(kMostElements) +
-              " elements");
+      text_place.fail("found " + input.meta.text() + "; valid: at most " +
+                      std::to_string(kMostElements) + " elements");
     }
   };
   if (json.is_string()) {
@@ -74,25 +68,28 @@ Input read_input(const nlohmann::json& json, const JsonPlace& place, std::string
   }
   ObjectReader reader(json, place);
   parse(reader.text("tensor"), reader.place("tensor"));
-  const auto expect_count = [](const JsonPlace& at, std::size_t found, std::int64_t expected) {
+  const auto expect_count = [](const JsonPlace& numbers_place, std::size_t found,
+                               std::int64_t expected) {
     if (static_cast<std::int64_t>(found) == expected) return;
-    at.fail("found " + std::to_string(found) + " numbers; valid: " + std::to_string(expected));
+    numbers_place.fail("found " + std::to_string(found) +
+                       " numbers; valid: " + std::to_string(expected));
   };
   if (const nlohmann::json* values = reader.find("values")) {
     input.values.emplace();
     read_numbers(*values, reader.place("values"), *input.values);
     expect_count(reader.place("values"), input.values->size(), elements_of(input.meta.shape));
   } else if (const nlohmann::json* locals = reader.find("locals")) {
-    const JsonPlace at = reader.place("locals");
-    if (static_cast<std::int64_t>(json_array(*locals, at).size()) != mesh.size()) {
-      at.fail("found " + std::to_string(locals->size()) + " arrays; valid: one for each of the " +
-              std::to_string(mesh.size()) + " ranks");
+    const JsonPlace locals_place = reader.place("locals");
+    if (static_cast<std::int64_t>(json_array(*locals, locals_place).size()) != mesh.size()) {
+      locals_place.fail("found " + std::to_string(locals->size()) +
+                        " arrays; valid: one for each of the " + std::to_string(mesh.size()) +
+                        " ranks");
     }
     for (std::size_t i = 0; i < locals->size(); ++i) {
       const Shape shape = local_shape(input.meta.shape, input.layout, mesh,
                                       mesh.coordinate(static_cast<std::int64_t>(i)));
-      read_numbers((*locals)[i], at.at(i), input.locals.emplace_back());
-      expect_count(at.at(i), input.locals.back().size(), elements_of(shape));
+      read_numbers((*locals)[i], locals_place.at(i), input.locals.emplace_back());
+      expect_count(locals_place.at(i), input.locals.back().size(), elements_of(shape));
     }
   }
   input.is_list = reader.boolean_or("list", false);

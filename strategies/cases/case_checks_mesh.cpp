@@ -1,5 +1,5 @@
-// Checks that need no price: layout algebra of meshes, legality and strided encoding of layouts,
-// what each rank holds.
+// Checks that need no price: the layout algebra of meshes, the legality and strided encoding of layouts,
+// and what each rank holds.
 #include <array>
 
 #include "costmodel/base/error.h"
@@ -26,14 +26,13 @@ constexpr std::array<AnswerKey, 9> kMeshAnswers = {{
     {"layouts"},
     {"ranks"},
     {"layout"},      // of the asked mesh dims together, coalesced
-    {"groups"},      // their communicators
-    {"flattened"},   // the registered flattened mesh with that layout, or null
+    {"groups"},      // the groups of ranks that the asked mesh dims make
+    {"flattened"},   // the registered flattened mesh that has this layout, or null
     {"registered"},  // the layout of the flattened mesh of the asked name
     {"error", Match::kContains},
 }};
 
-// Registering flattened meshes and slicing happen when the check runs, so that their errors can be
-// expected.
+// Meshes are flattened and sliced when the check runs, so that a case can expect the errors of it.
 class MeshCheck final : public PricelessCheck {
  public:
   static std::unique_ptr<Check> read(const CheckSource& source) {
@@ -108,7 +107,7 @@ class MeshCheck final : public PricelessCheck {
     std::string name;
   };
 
-  // ["dp", "tp"], or {"axes": ["dp", "tp"], "name": "all"}.
+  // Reads ["dp", "tp"] or {"axes": ["dp", "tp"], "name": "all"}.
   static Flatten read_flatten(const nlohmann::json& json, const JsonPlace& place) {
     if (json.is_array()) return {read_texts(json, place), ""};
     ObjectReader reader(json, place);
@@ -130,7 +129,7 @@ constexpr std::array<AnswerKey, 8> kLayoutAnswers = {{
     {"text"},
     {"printed"},  // as plans print it
     {"encoded"},  // the shard order written as strided shards
-    {"decoded"},  // the shard order behind strided shards; null: none explains them
+    {"decoded"},  // the shard order that the strided shards stand for, or null where there is none
     {"shards"},
     {"shardable"},
     {"even"},  // by tensor dim

@@ -1,4 +1,5 @@
-// Checks of redistributions: planned, or of listed steps; and relations between their prices.
+// Checks of redistributions, planned or by the steps that a case lists, and of relations between their
+// prices.
 #include <algorithm>
 #include <array>
 #include <limits>
@@ -21,7 +22,7 @@ std::string dims_text(const MeshDims& dims, std::string_view separator) {
   return out;
 }
 
-// "0:P(sum)->R"; a merged step names all its mesh dims: "0+2:P(sum)->R".
+// A step, "0:P(sum)->R". A merged step names all of its mesh dims: "0+2:P(sum)->R".
 std::string step_text(const PlanStep& step) {
   return dims_text(step.mesh_dims, "+") + ":" + step.from.text() + "->" + step.to.text();
 }
@@ -202,11 +203,11 @@ class RelationCheck final : public Check {
     const nlohmann::json& tokens = json_array(source.json, source.place);
     bool wants_term = true;
     for (std::size_t i = 0; i < tokens.size(); ++i) {
-      const JsonPlace at = source.place.at(i);
+      const JsonPlace token_place = source.place.at(i);
       if (wants_term) {
-        check->add_term(tokens[i], at, source.names);
+        check->add_term(tokens[i], token_place, source.names);
       } else {
-        check->add_sign(json_text(tokens[i], at), at);
+        check->add_sign(json_text(tokens[i], token_place), token_place);
       }
       wants_term = !wants_term;
     }
@@ -246,35 +247,35 @@ class RelationCheck final : public Check {
 
  private:
   struct Term {
-    std::string name;  // empty: the number
+    std::string name;  // empty where the term is a number
     double number = 0.0;
     std::string text;
     bool minus = false;
     bool on_the_right = false;
   };
 
-  void add_term(const nlohmann::json& token, const JsonPlace& at,
+  void add_term(const nlohmann::json& token, const JsonPlace& token_place,
                 const std::set<std::string>& names) {
     Term term;
     term.minus = minus_;
     term.on_the_right = !comparison_.empty();
     minus_ = false;
     if (token.is_number()) {
-      term.number = json_number(token, at);
+      term.number = json_number(token, token_place);
       term.text = format_double(term.number);
     } else {
-      term.name = json_text(token, at);
+      term.name = json_text(token, token_place);
       term.text = term.name;
       if (!names.contains(term.name)) {
         const std::vector<std::string_view> valid(names.begin(), names.end());
-        at.fail("no check above has the name \"" + term.name + "\" and a price" +
-                did_you_mean(term.name, valid) + "; valid: " + join(valid));
+        token_place.fail("no check above has the name \"" + term.name + "\" and a price" +
+                         did_you_mean(term.name, valid) + "; valid: " + join(valid));
       }
     }
     terms_.push_back(std::move(term));
   }
 
-  void add_sign(const std::string& sign, const JsonPlace& at) {
+  void add_sign(const std::string& sign, const JsonPlace& token_place) {
     const bool compares =
         std::find(kComparisons.begin(), kComparisons.end(), sign) != kComparisons.end();
     if (compares && comparison_.empty()) {
@@ -282,7 +283,8 @@ class RelationCheck final : public Check {
     } else if (sign == "+" || sign == "-") {
       minus_ = sign == "-";
     } else {
-      at.fail("found \"" + sign + "\"; valid: + - and, once, one of " + join(kComparisons, " "));
+      token_place.fail("found \"" + sign + "\"; valid: + - and, once, one of " +
+                       join(kComparisons, " "));
     }
   }
 

@@ -1,5 +1,5 @@
-// Checks of selections: from an op's rules, from rows or candidates that the case lists, or from
-// listed prices; and checks of the rows themselves.
+// Checks of selections, from an op's rules, from rows or candidates that the case lists, or from listed
+// prices, and checks of the rows themselves.
 #include <algorithm>
 #include <array>
 #include <limits>
@@ -26,15 +26,15 @@ constexpr std::array<AnswerKey, 18> kSelectAnswers = {{
     {"margin_us"},
     {"selected"},  // index in the order in which the policy saw them
     {"chosen"},    // text: outputs | inputs
-    {"totals"},    // by candidate text, as far as expected
+    {"totals"},    // by the text of the candidate
     {"has", Match::kIncludes},
     {"lacks", Match::kLacks},
-    {"collectives"},  // that bring the inputs where the choice wants them
+    {"collectives"},  // those that bring the inputs into the chosen layouts
     {"search_note", Match::kContains},
     {"error", Match::kContains},
 }};
 
-// Rows and candidates that a case lists need no op.
+// Stands for the op where a case lists rows or candidates, which need none.
 constexpr std::string_view kNoOp = "op";
 const OpRule& rule_for_listed_rows() {
   static const OpRule rule{.op = kNoOp};
@@ -59,10 +59,11 @@ OpCall read_call(ObjectReader& reader, const DeviceMesh& mesh, bool needs_op) {
   if (reader.find("args") != nullptr) call.args = reader.array("args");
   const std::int64_t child = reader.integer_or("child", -1, 0, 1 << 20);
   if (child >= 0) {
-    const JsonPlace at = reader.place("child");
-    const std::size_t size = parse_at(at, [&] { return foreach_size(call); });
+    const JsonPlace child_place = reader.place("child");
+    const std::size_t size = parse_at(child_place, [&] { return foreach_size(call); });
     if (static_cast<std::size_t>(child) >= size) {
-      at.fail("found " + std::to_string(child) + "; valid: 0 to " + std::to_string(size - 1));
+      child_place.fail("found " + std::to_string(child) + "; valid: 0 to " +
+                       std::to_string(size - 1));
     }
     call = foreach_child(call, static_cast<std::size_t>(child));
   }
@@ -327,10 +328,10 @@ class PolicyCheck final : public Check {
 // -- rules: the rows of an op ------------------------------------------------------------
 
 constexpr std::array<AnswerKey, 7> kRulesAnswers = {{
-    {"rows"},                   // as the rule has them, placeholders as ?d
-    {"filled"},                 // placeholders filled from the inputs, the all-replicate row first
-    {"count"},                  // of `filled`
-    {"outputs"},                // shapes and dtypes
+    {"rows"},     // as the rule lists them, with placeholders ?d
+    {"filled"},   // with placeholders filled from the inputs, the all-replicate row first
+    {"count"},    // how many filled rows there are
+    {"outputs"},  // shapes and dtypes
     {"has", Match::kIncludes},  // among `rows`
     {"lacks", Match::kLacks},
     {"error", Match::kContains},

@@ -1,4 +1,5 @@
-// Checks that run: a redistribution, planned or of listed steps, on virtual ranks with real bytes.
+// Checks that run a redistribution, planned or by the steps that a case lists, on virtual ranks with real
+// bytes.
 #include <array>
 #include <optional>
 
@@ -12,7 +13,7 @@
 namespace shardlab::case_checks {
 namespace {
 
-// Cases are small: a larger one is a mistake.
+// Cases are small, so a larger one is a mistake.
 constexpr std::int64_t kMemoryBytes = std::int64_t{1} << 30U;
 
 constexpr std::array<AnswerKey, 11> kSimulateAnswers = {{
@@ -21,8 +22,8 @@ constexpr std::array<AnswerKey, 11> kSimulateAnswers = {{
     {"max_abs_error"},
     {"replicas_bitwise_equal"},
     {"bytes_moved"},
-    {"communicating"},  // steps that move bytes
-    {"local"},          // what the rank holds at the end, row-major
+    {"communicating"},  // how many steps move bytes
+    {"local"},          // what the asked rank holds at the end, row-major
     {"mismatch", Match::kContains},
     {"refused", Match::kContains},
     {"notes"},
@@ -123,7 +124,7 @@ class SimulateCheck final : public Check {
   Layout to_;
   std::int64_t rank_ = 0;
   DataOptions data_;
-  bool counting_ = false;  // the elements are 1, 2, 3, ...
+  bool counting_ = false;  // whether the elements are 1, 2, 3...
   ExecutionOptions options_;
 };
 

@@ -1,6 +1,6 @@
 // Checks that solve a whole program: strategies, prices, constraints, the optimum, and its run on virtual
-// ranks. A check may ask for the problem as another solver states it, with that solver's flaws: what it
-// then claims stands beside what its plan really costs.
+// ranks. A check may ask for the problem as another solver states it, with that solver's flaws; then the
+// optimum that this solver claims stands beside what its plan costs.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -28,19 +28,19 @@ namespace {
 constexpr std::int64_t kMemoryBytes = std::int64_t{1} << 30U;
 
 constexpr std::array<AnswerKey, 16> kSolveAnswers = {{
-    {"objective_us"},  // of the problem as the check states it
-    {"evaluated_us"},  // of the same plan, once every constraint is looked at; null: it breaks one
+    {"objective_us"},  // the optimum of the problem as the check states it
+    {"evaluated_us"},  // what this plan costs in the problem without flaws, or null where it breaks one
     {"optimal"},
     {"nodes"},
     {"strategies"},
     {"infeasible", Match::kContains},
     {"chosen"},         // node -> its strategy, "S(0)R<-S(0)R,RR"
     {"rows"},           // node -> all its strategies
-    {"edges"},          // "reader:argument" -> its prices, see edges_json()
-    {"disagreements"},  // edges whose price is of another layout than the producer has
+    {"edges"},          // "reader:argument" -> its prices (edges_json())
+    {"disagreements"},  // edges that are priced for another layout than the producer has
     {"to_partial"},     // "reader:argument from -> to" where a tensor becomes a partial
-    {"unexecutable"},   // the same where no collective makes the change
-    {"verified"},       // run on virtual ranks
+    {"unexecutable"},   // likewise where no collective makes the change
+    {"verified"},       // whether the plan, run on virtual ranks, computes the program
     {"wrong_nodes"},
     {"max_abs_error"},
     {"error", Match::kContains},
@@ -48,14 +48,15 @@ constexpr std::array<AnswerKey, 16> kSolveAnswers = {{
 
 // Flaws of AutoParallel's integer program (a54c252, optimize_sharding.py); docs/autoparallel.md, "Traps".
 struct Flaws {
-  // Repeated layers: nodes that share one choice, the first one's; its costs count for all. Nothing ties
-  // an edge between two copies, as if the edge between their roots did.
+  // Groups of nodes of repeated layers. All nodes of a group take the choice of the first one, the root,
+  // whose costs count for each. An edge between two copies is left out, as if the edge between their roots
+  // stood for it.
   std::vector<std::vector<std::string>> tied;
-  // Of several arguments that one producer feeds, only the first is tied to what it makes.
+  // Where one producer feeds several arguments of a node, only the first is tied to the producer's choice.
   bool first_argument_only = false;
 };
 
-// The problem as a network, with flaws.
+// The problem with flaws, as a network.
 class StatedProblem {
  public:
   StatedProblem(const ShardingProblem& problem, const Flaws& flaws)
@@ -71,7 +72,7 @@ class StatedProblem {
   }
   [[nodiscard]] const CostNetwork& network() const { return network_; }
 
-  // Edges that are priced by the layout of another producer than theirs.
+  // Edges that are priced by the layout of another producer than their own.
   [[nodiscard]] int disagreements(const Assignment& assignment) const {
     int count = 0;
     for (const auto& [producer, instead] : loose_) {
@@ -140,7 +141,7 @@ class StatedProblem {
     }
   }
 
-  // Both have the same value.
+  // Forces two variables to have the same value.
   void tie(std::size_t a, std::size_t b) {
     const int values = network_.values(static_cast<int>(a));
     const auto [it, is_new] = equal_.try_emplace(values, 0);
@@ -154,7 +155,7 @@ class StatedProblem {
 
   void add_edges(const Flaws& flaws) {
     std::map<std::pair<std::uint32_t, std::uint32_t>, std::size_t> by_argument;
-    std::map<std::size_t, int> copies;  // by edge of a root: how many edges it stands for
+    std::map<std::size_t, int> copies;  // by edge of a root, how many edges it stands for
     for (std::size_t e = 0; !flaws.tied.empty() && e < problem_.priced.size(); ++e) {
       by_argument[{problem_.priced[e].reader, problem_.priced[e].argument}] = e;
     }
@@ -196,12 +197,13 @@ class StatedProblem {
   std::vector<std::size_t> root_;
   CostNetwork network_;
   std::set<std::size_t> skipped_;
-  std::vector<std::pair<std::size_t, std::size_t>> loose_;  // producer, the one that is priced
+  std::vector<std::pair<std::size_t, std::size_t>>
+      loose_;  // an edge's producer, and the one priced
   std::vector<FreeArgument> free_;
   std::map<int, int> equal_;
 };
 
-// {"built_in": "llama3-8b", "layers": 2, ...}, or a program as its files have it.
+// Reads {"built_in": "llama3-8b", "layers": 2, ...}, or a program in the form of its files.
 Program read_program(const nlohmann::json& json, const JsonPlace& place) {
   if (!json.is_object() || !json.contains("built_in")) return Program::from_json(json, place);
   ObjectReader reader(json, place);
@@ -356,8 +358,8 @@ class SolveCheck final : public Check {
     return rows;
   }
 
-  // Of every edge: strategies of the reader, strategies of the producer, prices, and how many of these are
-  // not what the change costs when it is asked for alone.
+  // By edge: how many strategies the reader and the producer have, the prices, and how many of these differ
+  // from what the change costs when it is asked for alone.
   [[nodiscard]] nlohmann::json edges_json(const ProgramStrategies& strategies,
                                           const ProgramPrices& prices,
                                           Redistributor& redistributor) const {

@@ -1,8 +1,7 @@
-// Sweeps: one law checked over every layout that a list of placements spans, or over ranges of
-// extents.
+// Sweeps check one law over every layout that a list of placements spans, or over ranges of extents:
 //
 //   search         the priority-queue search of an op against full enumeration, priced by the stack
-//   reach          every candidate of full enumeration is reached by the search from some layouts
+//   reach          the search reaches every candidate of full enumeration from some layouts
 //   triangle       cost(a, c) <= cost(a, b) + cost(b, c)
 //   graph          the minimum-cost plan is not dearer than the greedy one
 //   merged_gather  a gather merged onto a flattened mesh puts every row where it belongs
@@ -25,8 +24,8 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr double kSame = 1e-9;
 constexpr std::size_t kMaxLayouts = 512;
 
-// All layouts in default order, the last mesh dim fastest; those that mix partials or shard too
-// finely are left out.
+// All layouts in default order, the last mesh dim fastest, without those that mix partials or shard too
+// finely.
 std::vector<Layout> all_layouts(const std::vector<Placement>& placements, const Shape& shape,
                                 const DeviceMesh& mesh) {
   std::vector<Layout> layouts;
@@ -47,7 +46,7 @@ struct SweepInput {
   DeviceMesh mesh;
   std::optional<TensorMeta> meta;
   std::vector<Placement> placements;
-  OpCall call;  // of search and reach: its tensors' layouts are swept
+  OpCall call;  // for search and reach, which sweep the layouts of its tensors
   bool nesting_guard = true;
   std::int64_t max_extent = 17;
 };
@@ -106,7 +105,7 @@ nlohmann::json search_law(const SweepInput& input, Bench& bench) {
       worst = difference;
       worst_question = call.text();
     }
-    // What the search charges for one input is never less than that input's own plan.
+    // The search never charges less for an input than the plan of this input costs.
     bool one_under = false;
     for (std::size_t i = 0; i < call.inputs.size(); ++i) {
       const TensorSpec& tensor = call.inputs[i].tensors[0];
@@ -207,9 +206,9 @@ nlohmann::json graph_law(const SweepInput& input, Bench& bench) {
   return {{"questions", pairs}, {"cheaper", cheaper}, {"violated", violated}, {"worst", witness}};
 }
 
-// A tensor of one dim, sharded by every mesh dim, gathered at once on a flattened mesh: its ranks
-// concatenate what they hold in the flat mesh's order, dropping padding by the sizes of a flat
-// chunking. Right only where the nested chunks are the flat ones.
+// Gathers a tensor of one dim, sharded by every mesh dim, at once on a flattened mesh. Its ranks
+// concatenate what they hold in the order of the flat mesh and drop padding by the sizes of a flat
+// chunking, which is right only where the nested chunks are the flat ones.
 nlohmann::json merged_gather_law(const SweepInput& input, Bench& bench) {
   StackEvaluator& evaluator = bench.evaluator();
   const DeviceMesh& mesh = input.mesh;
@@ -261,7 +260,7 @@ nlohmann::json strided_law(const SweepInput& input, Bench&) {
       }
     }
   }
-  // Every order in which the mesh dims can shard one tensor dim.
+  // Visits every order in which the mesh dims can shard one tensor dim.
   std::vector<int> order(static_cast<std::size_t>(input.mesh.ndim()));
   std::iota(order.begin(), order.end(), 0);
   do {

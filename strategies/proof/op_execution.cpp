@@ -11,7 +11,8 @@
 namespace shardlab {
 namespace {
 
-// By element, the sum of the magnitudes of its contributions, or its own; 0 where that is not finite.
+// By element, the sum of its contributions' magnitudes or, if larger, its own magnitude. What is not
+// finite counts as 0.
 std::vector<double> magnitudes_of(const Executor& executor, const DistributedTensor& tensor) {
   const auto magnitude = [](double value) { return std::isfinite(value) ? std::abs(value) : 0.0; };
   DistributedTensor magnitudes = tensor;

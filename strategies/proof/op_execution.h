@@ -5,13 +5,13 @@
 //   done.outputs[0], done.verified, done.mismatch
 //
 // The layouts are taken as given: whether an op may be run in them is what the execution shows. The
-// judge assembles the inputs from their shards (in double precision), so it judges the op and not
-// how its inputs came there.
+// judge assembles the inputs from their shards in double precision, so it judges the op and not how
+// its inputs came about.
 //
-// An output is right when each element is at most (n + 1) u M from the judge's: n contributions to
-// it, u the dtype's unit roundoff, M the sum of their magnitudes (of a product: the product).
-// A kernel rounds each contribution once; the judge's value, as the comparison rounds it, has the
-// last u. Integers must be equal.
+// An output is right when each element is at most (n + 1) u M from the judge's: n is the number of
+// contributions to the element, u the dtype's unit roundoff, and M the sum of the contributions'
+// magnitudes or, for a product, their product. A kernel rounds each contribution once, and the
+// comparison rounds the judge's value, which is the last u. Integers must be equal.
 #pragma once
 
 #include <span>
@@ -23,33 +23,34 @@
 
 namespace shardlab {
 
-// What the local kernels make of the ranks' shards.
+// What the local kernels return for the ranks' shards.
 struct RankResults {
   std::vector<LocalResult> by_rank;  // by index into the mesh
-  std::string failure;               // of the first rank whose kernel has no result, which ends it
+  std::string failure;  // why the first rank without a result has none; no rank after it was run
 };
-// `output_shapes`: of the whole outputs. Ranks with the same bytes at the same places compute once.
-// Throws LimitError.
+// `output_shapes` are those of the whole outputs. Ranks that hold the same rows of all inputs share one
+// run of the kernel. Throws LimitError.
 [[nodiscard]] RankResults run_on_ranks(const Executor& executor, const OpCall& call,
                                        std::span<const DistributedTensor> inputs,
                                        std::span<const Shape> output_shapes,
                                        std::span<const Layout> outputs);
-// Makes a tensor of output `o` of what the ranks hold. `global`: what it ought to stand for. Throws
-// InputError: only some ranks have a mask.
+// Makes a tensor of what the ranks hold of output `o`. `global` is what it ought to stand for. Throws
+// InputError when only some ranks have a mask.
 [[nodiscard]] DistributedTensor output_of(const OpCall& call, const RankResults& results,
                                           std::size_t o, const Layout& layout, HostTensor global);
 
 struct OpExecution {
-  // In their layouts, with the judge's values as global. Empty when a rank's
-  // kernel failed or its result has a shape that the layout does not give it.
+  // In their layouts, with the judge's values as the global ones. Empty when a rank's kernel failed, or
+  // when its result has another shape than the layout asks for.
   std::vector<DistributedTensor> outputs;
   bool verified = false;
   double max_abs_error = 0.0;
-  std::string mismatch;  // the first one: output, rank, element, found, expected; or what failed
+  std::string mismatch;  // output, rank, element, found and expected of the first, or what failed
 };
 
-// `inputs`: the op's tensors in order, lists flattened. Throws InputError: no kernel for the op,
-// inputs that it can't take as a whole, an output layout that its result can't have; LimitError.
+// `inputs` are the op's tensors in order, lists flattened. Throws InputError for an op without kernel,
+// for inputs that it can't take as a whole and for an output layout that its result can't have, and
+// LimitError.
 [[nodiscard]] OpExecution execute_op(const Executor& executor, const OpCall& call,
                                      std::span<const DistributedTensor> inputs,
                                      std::span<const Layout> outputs);

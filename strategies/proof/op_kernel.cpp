@@ -13,7 +13,7 @@
 namespace shardlab {
 namespace {
 
-// Overloads that compute something else than the op of that name.
+// Overloads that compute something else than the kernel of their op's name.
 constexpr std::array<std::string_view, 7> kOthers = {
     "all.dims", "any.dims", "max.dim", "max.other", "min.dim", "min.other", "where.ScalarSelf"};
 
@@ -22,7 +22,7 @@ std::string_view without_aten(std::string_view op) {
   return op;
 }
 
-// "add" and "List" of "aten._foreach_add_.List".
+// The parts "add" and "List" of the name "aten._foreach_add_.List".
 struct BaseName {
   explicit BaseName(std::string_view op) {
     op = without_aten(op);
@@ -33,7 +33,7 @@ struct BaseName {
     if (base.starts_with(kForeach)) base.remove_prefix(kForeach.size());
     if (base.ends_with('_') && !base.starts_with("__")) base.remove_suffix(1);
   }
-  // "max.dim" is named by a kernel of that name and, where there is none, by one of the name "max".
+  // Whether the kernel's name is that of the op with its overload, "max.dim".
   [[nodiscard]] bool is_named_fully_by(std::string_view kernel) const {
     return kernel.size() == base.size() + 1 + overload.size() && kernel.starts_with(base) &&
            kernel[base.size()] == '.' && kernel.ends_with(overload);
@@ -87,6 +87,20 @@ void expect_inputs(const LocalCall& local, std::size_t least, std::size_t most) 
                    std::to_string(local.inputs.size()));
 }
 
+void expect_operands(const LocalCall& local, std::size_t count) {
+  const std::size_t all = count + (local.call.op.ends_with("out") ? 1 : 0);
+  expect_inputs(local, all, all);
+}
+
+const HostTensor& first_input(const LocalCall& local) {
+  if (local.inputs.empty()) throw InputError(local.call.op + ": takes at least one tensor");
+  return local.inputs[0];
+}
+
+void expect_same_dtype(const LocalCall& local, const HostTensor& a, const HostTensor& b) {
+  if (a.dtype() != b.dtype()) throw InputError(local.call.op + ": takes tensors of one dtype");
+}
+
 std::vector<double> as_doubles(const HostTensor& tensor) {
   std::vector<double> values(static_cast<std::size_t>(tensor.elements()));
   for (std::size_t i = 0; i < values.size(); ++i) {
@@ -135,10 +149,35 @@ std::int64_t elements_of(const Shape& shape) {
 Shape row_major_strides(const Shape& shape) {
   Shape strides(shape.size(), 1);
   for (std::size_t d = shape.size(); d-- > 1;) {
-    // A tensor without elements may be huge in its other dims.
+    // The other dims of a tensor without elements may be huge.
     strides[d - 1] = shape[d] == 0 ? 0 : saturating_product(strides[d], shape[d]);
   }
   return strides;
+}
+
+Shape broadcast_strides(const Shape& shape, std::size_t ndim) {
+  Shape strides = row_major_strides(shape);
+  for (std::size_t d = 0; d < shape.size(); ++d) {
+    if (shape[d] == 1) strides[d] = 0;
+  }
+  strides.insert(strides.begin(), ndim - shape.size(), 0);
+  return strides;
+}
+
+std::vector<std::uint64_t> global_indices(const LocalCall& local, std::size_t input) {
+  const HostTensor& tensor = local.inputs[input];
+  const Shape strides = row_major_strides(local.call.tensors()[input]->meta.shape);
+  const bool is_part = local.input_rows.size() > input;
+  std::vector<std::uint64_t> indices;
+  for_each_element(tensor.shape(), [&](const Shape& index, std::int64_t) {
+    std::int64_t global = 0;
+    for (std::size_t d = 0; d < index.size(); ++d) {
+      global +=
+          strides[d] * (is_part ? local.input_rows[input][d].at(to_index(index[d])) : index[d]);
+    }
+    indices.push_back(static_cast<std::uint64_t>(global));
+  });
+  return indices;
 }
 
 }  // namespace shardlab

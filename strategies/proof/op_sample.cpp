@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <optional>
+#include <utility>
 
 #include "costmodel/base/error.h"
 #include "costmodel/base/text.h"
@@ -13,27 +15,13 @@
 namespace shardlab {
 namespace {
 
-struct ValuesName {
-  std::string_view name;
-  SampleValues kind;
-  bool has_limit;
-};
-constexpr std::array<ValuesName, 6> kValuesNames = {{
-    {"below", SampleValues::kBelow, true},
-    {"unique", SampleValues::kUnique, true},
-    {"distinct", SampleValues::kDistinct, false},
-    {"few", SampleValues::kFew, false},
-    {"positive", SampleValues::kPositive, false},
-    {"unit", SampleValues::kUnit, false},
-}};
-
 std::string_view trimmed(std::string_view text) {
   while (text.starts_with(' ')) text.remove_prefix(1);
   while (text.ends_with(' ')) text.remove_suffix(1);
   return text;
 }
 
-// The text up to a separator, which is taken away too.
+// Takes the text up to a separator away, and the separator.
 std::string_view take_until(std::string_view& text, char separator) {
   const std::size_t end = text.find(separator);
   const std::string_view part = text.substr(0, end);
@@ -85,25 +73,23 @@ class SampleReader {
     SampleCall::Values& values = result.values.emplace_back();
     if (words.empty()) return true;
     const std::string_view word = take_until(words, ' ');
-    for (const ValuesName& row : kValuesNames) {
-      if (row.name != word) continue;
-      values.kind = row.kind;
-      if (row.has_limit) {
-        TextCursor cursor("sample", words);
-        values.limit = cursor.integer("a limit", 1, 1 << 20);
-      } else if (!words.empty()) {
-        fail("nothing follows " + std::string(word));
-      }
-      return true;
+    const std::optional<SampleValues> kind = from_name<SampleValues>(word);
+    if (!kind) fail("values are below N, unique N, distinct, few, positive or unit");
+    values.kind = *kind;
+    if (values.kind == SampleValues::kBelow || values.kind == SampleValues::kUnique) {
+      TextCursor cursor("sample", words);
+      values.limit = cursor.integer("a limit", 1, 1 << 20);
+    } else if (!words.empty()) {
+      fail("nothing follows " + std::string(word));
     }
-    fail("values are below N, unique N, distinct, few, positive or unit");
+    return true;
   }
 
   const OpSample& sample_;
   Layout layout_;
 };
 
-// Operands of pointwise ops, by their number; some are broadcast.
+// The tensors of pointwise ops, by their number. Some are broadcast.
 constexpr std::array<std::array<std::string_view, 3>, 3> kOperands = {{
     {"f32[4,6]", "f32[5]", "f32[]"},
     {"f32[4,6] | f32[4,6]", "f32[6,5] | f32[5]", "f32[4,1] | f32[4,6]"},
@@ -115,7 +101,7 @@ Shape shape_of(const OpCall& call, std::string_view op) {
   return broadcast_shape({tensors.data(), tensors.size()}, op);
 }
 
-// Whether the op's rule takes the call: that of the set shardlab, or else of another.
+// Whether the op's rule takes the call: the one of the set shardlab or, where there is none, another.
 bool is_taken(const OpCall& call) {
   const OpRule* taker = nullptr;
   for (const OpRuleFamily* family : all_op_rules()) {
@@ -132,54 +118,62 @@ bool is_taken(const OpCall& call) {
   }
 }
 
-// A pointwise op's kernel says how many operands it has: tensors first, as many as its rule takes,
-// then numbers.
+// Adds the tensor that an out= op writes to.
+void add_out_tensor(SampleCall& sample, const OpKernel& kernel, const Shape& common) {
+  TensorArg out = sample.call.inputs[0];
+  TensorMeta& meta = out.tensors[0].meta;
+  meta.shape = common;
+  if (kernel.result == OpKernel::Result::kTruth) meta.dtype = DType::kB8;
+  if (kernel.result == OpKernel::Result::kDouble) meta.dtype = DType::kF64;
+  sample.call.inputs.push_back(out);
+  sample.values.emplace_back();
+}
+
+// The call of a pointwise op on these tensors, and on numbers from `number` on for the operands that
+// are left; nothing where the op does not take them.
+std::optional<SampleCall> pointwise_call(std::string_view op, const OpKernel& kernel,
+                                         std::string_view tensors, double number, int mesh_ndim) {
+  const OpRule named{.op = op};
+  const bool whole = kernel.result == OpKernel::Result::kInteger;
+  const bool truth = kernel.result == OpKernel::Result::kTruth;
+  SampleCall sample = read_sample({op, tensors}, mesh_ndim);
+  std::vector<TensorArg>& inputs = sample.call.inputs;
+  const std::size_t count = inputs.size();
+  const Shape common = shape_of(sample.call, op);
+  for (TensorArg& input : inputs) {
+    if (whole) input.tensors[0].meta.dtype = DType::kI32;
+    if (named.is_foreach()) input.is_list = true;
+  }
+  if (kernel.result == OpKernel::Result::kAsSecond) inputs[0].tensors[0].meta.dtype = DType::kB8;
+  if (kernel.name == "masked_fill") inputs.back().tensors[0].meta.dtype = DType::kB8;
+  if (named.is_in_place() && inputs[0].tensors[0].meta.shape != common) return std::nullopt;
+  if (out_tensors_of(op) > 0) add_out_tensor(sample, kernel, common);
+  if (truth) {
+    for (SampleCall::Values& values : sample.values) values.kind = SampleValues::kFew;
+  }
+  for (std::size_t i = count; i < kernel.operands; ++i) {
+    double each = number + 2.5 * static_cast<double>(i - count);
+    if (truth) each = number > 0.0 ? 1.0 : 0.0;
+    sample.call.args.push_back(whole ? std::abs(std::round(each)) : each);
+  }
+  return is_taken(sample.call) ? std::optional(std::move(sample)) : std::nullopt;
+}
+
+// The kernel of a pointwise op says how many operands it has. Of these, as many as possible are
+// tensors, and the rest are numbers.
 std::vector<SampleCall> pointwise_calls(std::string_view op, const OpKernel& kernel,
                                         int mesh_ndim) {
-  const OpRule named{.op = op};
   std::vector<SampleCall> calls;
-  for (std::size_t tensors = std::min<std::size_t>(kernel.operands, 3); tensors > 0; --tensors) {
+  std::size_t tensors = std::min<std::size_t>(kernel.operands, 3);
+  for (; tensors > 0 && calls.empty(); --tensors) {
     for (const std::string_view operands : kOperands[tensors - 1]) {
       for (const double number : {2.0, -1.5}) {
-        SampleCall sample = read_sample({op, operands}, mesh_ndim);
-        std::vector<TensorArg>& inputs = sample.call.inputs;
-        const Shape common = shape_of(sample.call, op);
-        const bool whole = kernel.result == OpKernel::Result::kInteger;
-        for (TensorArg& input : inputs) {
-          if (whole) input.tensors[0].meta.dtype = DType::kI32;
-          if (named.is_foreach()) input.is_list = true;
-        }
-        if (kernel.result == OpKernel::Result::kAsSecond) {
-          inputs[0].tensors[0].meta.dtype = DType::kB8;
-        }
-        if (kernel.name == "masked_fill") inputs.back().tensors[0].meta.dtype = DType::kB8;
-        if (named.is_in_place() && inputs[0].tensors[0].meta.shape != common) continue;
-        if (out_tensors_of(op) > 0) {
-          TensorArg out = inputs[0];
-          out.tensors[0].meta.shape = common;
-          if (kernel.result == OpKernel::Result::kTruth) {
-            out.tensors[0].meta.dtype = DType::kB8;
-          }
-          if (kernel.result == OpKernel::Result::kDouble) {
-            out.tensors[0].meta.dtype = DType::kF64;
-          }
-          inputs.push_back(out);
-          sample.values.emplace_back();
-        }
-        if (kernel.result == OpKernel::Result::kTruth) {
-          for (SampleCall::Values& values : sample.values) values.kind = SampleValues::kFew;
-        }
-        for (std::size_t i = tensors; i < kernel.operands; ++i) {
-          double each = number + 2.5 * static_cast<double>(i - tensors);
-          if (kernel.result == OpKernel::Result::kTruth) each = number > 0.0 ? 1.0 : 0.0;
-          sample.call.args.push_back(whole ? std::abs(std::round(each)) : each);
-        }
-        if (!is_taken(sample.call)) continue;
-        calls.push_back(std::move(sample));
+        std::optional<SampleCall> call = pointwise_call(op, kernel, operands, number, mesh_ndim);
+        if (!call) continue;
+        calls.push_back(std::move(*call));
         if (tensors == kernel.operands) break;  // no number to vary
       }
     }
-    if (!calls.empty()) break;
   }
   return calls;
 }

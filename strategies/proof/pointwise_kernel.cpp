@@ -102,12 +102,7 @@ void for_each_broadcast(std::span<const HostTensor> tensors, const Shape& common
   std::vector<Shape> strides;
   for (const HostTensor& tensor : tensors) {
     values.push_back(as_doubles(tensor));
-    Shape own = row_major_strides(tensor.shape());
-    for (std::size_t d = 0; d < own.size(); ++d) {
-      if (tensor.shape()[d] == 1) own[d] = 0;
-    }
-    own.insert(own.begin(), common.size() - own.size(), 0);
-    strides.push_back(own);
+    strides.push_back(broadcast_strides(tensor.shape(), common.size()));
   }
   std::vector<double> elements(tensors.size());
   for_each_element(common, [&](const Shape& index, std::int64_t i) {

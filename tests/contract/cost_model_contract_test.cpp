@@ -1,7 +1,7 @@
-// What every registered model must keep, or list as an exemption with its reason. An exemption that
-// is not needed any more fails too. A new model is tested by being registered.
+// The contracts that every registered model must keep, or list as an exemption with its reason. An
+// exemption that is not needed any more fails too. A new model is tested once it is registered.
 //
-// Each contract is asked on a grid and on random queries; CostModelContractSlow asks a million.
+// Each contract is checked on a grid and on random queries, a million of them in CostModelContractSlow.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -30,7 +30,7 @@ constexpr std::array kCollectives = {Collective::kAllGather,     Collective::kAl
                                      Collective::kBroadcast,     Collective::kScatter,
                                      Collective::kSendRecv,      Collective::kLocal};
 
-// A model with everything it needs, and how it is called in a message.
+// A model with everything it needs, and its name for messages.
 struct Instance {
   std::string name;
   ModelChoice choice;
@@ -38,7 +38,7 @@ struct Instance {
   std::unique_ptr<CostModel> model;
 };
 
-// Prices of a table that rise with bytes and ranks and have a cheap all_reduce, or fall and have a
+// A table of prices that rise with bytes and ranks and have a cheap all_reduce, or that fall and have a
 // dear one.
 json table_rows(bool rising) {
   json rows = json::array();
@@ -81,7 +81,7 @@ json rows_of(const ModelEntry& entry, bool rising) {
   return entry.fits_curves ? curve_rows(rising) : table_rows(rising);
 }
 
-// Parameters named for a bandwidth, doubled; the topology's links too.
+// Doubles the parameters that are named for a bandwidth, and the bandwidths of the topology's links.
 json doubled_params(const ModelEntry& entry) {
   json params = json::object();
   for (const ParamSpec& spec : entry.params) {
@@ -133,7 +133,7 @@ std::vector<Instance> instances(const ModelEntry& entry) {
   return all;
 }
 
-// Spans of real mesh dims, one rank included.
+// The spans of the dims of some meshes, among them groups of one rank.
 std::vector<GroupSpan> spans(const Topology& topology) {
   std::vector<GroupSpan> all;
   for (const char* text : {"1x4", "2x4", "4x8", "16x8", "2x2x2", "3x5", "8x16", "64"}) {
@@ -143,7 +143,7 @@ std::vector<GroupSpan> spans(const Topology& topology) {
   return all;
 }
 
-// On both sides of a power of two too, where tables of corrections jump.
+// Sizes in bytes, some on both sides of a power of two, where tables of corrections jump.
 const std::vector<double> kBytes = {0,       1,       100.5, 1e3, 65536, 1048576,
                                     4194303, 4194304, 3e7,   1e9, 1e12,  1e15};
 
@@ -153,7 +153,7 @@ std::string describe(const Instance& i, Collective kind, double bytes, const Gro
          std::to_string(group.hosts) + " hosts";
 }
 
-// A violation, or nothing.
+// What violates a contract, or nothing.
 using Violation = std::optional<std::string>;
 using Query = std::function<Violation(Collective, double, const GroupSpan&)>;
 
@@ -170,7 +170,7 @@ Violation for_each_query(const Instance& i, const Query& check) {
   return std::nullopt;
 }
 
-// Sums in another order.
+// Whether a is larger than b by more than sums in another order can differ.
 bool exceeds(double a, double b) { return a > b * (1 + 1e-12) + 1e-12; }
 
 Violation finite_and_non_negative(const Instance& i) {
@@ -220,7 +220,7 @@ Violation parts_sum_to_total(const Instance& i) {
 }
 
 Violation equal_inputs_equal_price(const Instance& i) {
-  // From another instance of the model, asked in another order.
+  // Another instance of the model, which is asked in another order, must answer the same.
   const auto twin = make_collective_model(i.choice, i.topology);
   static_cast<void>(twin->price({Collective::kAllReduce, 77, {.ranks = 3}}));
   return for_each_query(i, [&](Collective kind, double bytes, const GroupSpan& g) -> Violation {
@@ -288,8 +288,8 @@ struct Draw {
   GroupSpan group;
 };
 
-// Groups of the dims of random meshes of up to 1024 ranks: parts of hosts, strided ones, groups
-// that hosts do not divide.
+// Groups of the dims of random meshes of up to 1024 ranks, among them parts of hosts, strided groups and
+// groups that hosts do not divide.
 std::vector<GroupSpan> random_spans(const Topology& topology, int meshes, Random& random) {
   std::vector<GroupSpan> all;
   for (int i = 0; i < meshes; ++i) {
@@ -311,7 +311,7 @@ std::vector<GroupSpan> random_spans(const Topology& topology, int meshes, Random
   return all;
 }
 
-// An instance, its twin of twice the bandwidth, and groups to ask about.
+// A model, the same with twice the bandwidth, and groups to ask about.
 struct RandomSubject {
   Instance slow;
   Instance fast;
@@ -377,7 +377,7 @@ bool random_one_part(const RandomSubject& s, const Draw& d) {
 struct Contract {
   std::string_view name;
   Violation (*check)(const Instance&);
-  bool (*keeps)(const RandomSubject&, const Draw&) = nullptr;  // of one random query
+  bool (*keeps)(const RandomSubject&, const Draw&) = nullptr;  // on one random query
 };
 
 struct RandomCount {
@@ -469,7 +469,7 @@ INSTANTIATE_TEST_SUITE_P(AllModels, CostModelContract, testing::ValuesIn(model_c
 
 class CostModelContractSlow : public testing::TestWithParam<ModelContract> {};
 
-TEST_P(CostModelContractSlow, AMillionRandomQueries) {
+TEST_P(CostModelContractSlow, IsKeptOnAMillionRandomQueries) {
   const auto& [entry, contract] = GetParam();
   const RandomCount count =
       ask_at_random(*entry, *contract, testing_support::random_cases(1000000));
@@ -496,8 +496,7 @@ INSTANTIATE_TEST_SUITE_P(AllModels, CostModelContractSlow, testing::ValuesIn(ran
                                   std::string(test.param.contract->name);
                          });
 
-// -- Kernels
-// -------------------------------------------------------------------------------------------
+// -- Kernels ---------------------------------------------------------------------------------------
 
 class ComputeModelContract : public testing::TestWithParam<const ModelEntry*> {
  protected:

@@ -1,5 +1,5 @@
-// Plans, run on virtual ranks: what a stack plans moves the right bytes, what it calls impossible
-// can't be run.
+// Plans are run on virtual ranks: those that a stack makes move the right bytes, and those that it calls
+// impossible can't be run.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -23,7 +23,7 @@ namespace {
 
 using namespace testing_support;
 
-// Merges as DTensor does, without its two faults: those have tests of their own.
+// Merges steps as DTensor does, but without its two faults, which have tests of their own.
 constexpr const char* kMended = R"({"merge_checks_all_gather": true})";
 
 // All flattened meshes that a user could have registered.
@@ -91,7 +91,7 @@ bool divides_factors(const Plan& plan) {
   });
 }
 
-// One plan. Apart from the above, "impossible" and "can't be run" must be one thing.
+// Checks one plan. Apart from the faults above, a plan is impossible exactly when it can't be run.
 void check_plan(const Executor& executor, const Plan& plan, const DataOptions& data, bool exact,
                 Tally& tally) {
   const std::string what = plan.meta.text() + " " + plan.from.text() + " to " + plan.to.text() +
@@ -113,7 +113,7 @@ void check_plan(const Executor& executor, const Plan& plan, const DataOptions& d
       break;
     }
   }
-  // What shapes alone say, for any number of ranks.
+  // The bytes that shapes alone say, which works for any number of ranks, must be those of the run.
   Layout before = plan.start;
   for (std::size_t i = 0; i < plan.steps.size(); ++i) {
     EXPECT_EQ(bytes_moved(plan.steps[i], before, plan.meta, executor.mesh()),
@@ -136,7 +136,7 @@ struct Scope {
   }
 };
 
-// Every ordered pair of layouts, every `stride`-th of them.
+// Checks every `stride`-th of all ordered pairs of layouts.
 Tally check_all_pairs(const Scope& scope, const std::vector<std::int64_t>& extents, int stride) {
   const DeviceMesh mesh = with_flattened(DeviceMesh::parse(scope.mesh));
   const Topology topology = topology_with(8);
@@ -205,7 +205,7 @@ const auto kCube =
 INSTANTIATE_TEST_SUITE_P(Execution, ThreeMeshDims, kCube);
 INSTANTIATE_TEST_SUITE_P(Execution, ThreeMeshDimsSlow, kCube);
 
-// One rank that stands for all, beside all of them: the same times.
+// A run of one rank that stands for all must take as long as the run of all ranks.
 void check_folding(const DeviceMesh& mesh, const Topology& topology, const Plan& plan,
                    const Slowdown& slowdown) {
   Schedule schedule;
@@ -222,7 +222,7 @@ void check_folding(const DeviceMesh& mesh, const Topology& topology, const Plan&
   }
 }
 
-// Norms instead of sums: all partials of a layout become NP(2).
+// Makes all partials of a layout norms, NP(2).
 Layout with_norms(Layout layout) {
   for (Placement& p : layout.placements) {
     if (p.is_partial()) p = Placement::parse("NP(2)");
@@ -235,8 +235,8 @@ bool averages(const Layout& layout) {
                    Placement::partial(ReduceOp::kAvg)) != layout.placements.end();
 }
 
-// A mesh with names, its flattened meshes, and sometimes only some of its dims: groups that are not
-// contiguous in the world's ranks.
+// A mesh with names, its flattened meshes, and sometimes only some of its dims, so that the ranks of groups
+// do not follow one another.
 DeviceMesh named_mesh(Random& random, const DeviceMesh& plain) {
   std::vector<std::string> names;
   std::vector<std::int64_t> sizes;
@@ -253,7 +253,8 @@ DeviceMesh named_mesh(Random& random, const DeviceMesh& plain) {
   return with_flattened(kept.empty() ? whole : whole.slice(kept));
 }
 
-// Any mesh, dtype, shard order, reduction order; sometimes flattened meshes, slices and norms.
+// A case of any mesh, dtype, shard order and reduction order, sometimes with flattened meshes, slices and
+// norms.
 void check_random_plans(int count, std::uint64_t salt) {
   Random random(salt);
   SHARDLAB_TRACE_SEED();
@@ -277,8 +278,9 @@ void check_random_plans(int count, std::uint64_t salt) {
     const LayoutKinds kinds{.strided = random.percent(20)};
     Layout from = random_layout(random, mesh, meta.ndim(), kinds);
     const Layout to = random_layout(random, mesh, meta.ndim(), kinds);
-    if (meta.dtype == DType::kB8 && (averages(from) || averages(to))) continue;  // no such thing
-    // Squares of f16 soon pass 65504.
+    if (meta.dtype == DType::kB8 && (averages(from) || averages(to)))
+      continue;  // truth values have no average
+    // Squares soon pass 65504, the largest number of f16.
     const bool norms =
         is_floating_point(meta.dtype) && meta.dtype != DType::kF16 && random.percent(5);
     if (norms) from = with_norms(from);
@@ -324,8 +326,8 @@ TEST(FaultsThatExecutionShows, TheGreedyPlannerDividesTheFactorsOfAProduct) {
   }
 }
 
-// pytorch/pytorch#194457: nested chunks of 5 rows on 2x2 are 2, 1, 1, 1; the flattened mesh expects
-// 2, 2, 1, 0.
+// pytorch/pytorch#194457: the nested chunks of 5 rows on a mesh 2x2 are 2, 1, 1 and 1 rows, but the
+// flattened mesh expects 2, 2, 1 and 0.
 TEST(FaultsThatExecutionShows, AMergedGatherOfUnevenShardsLosesARow) {
   const DeviceMesh mesh = with_flattened(DeviceMesh::parse("a=2,b=2"));
   const Topology topology = topology_with(8);
@@ -350,8 +352,8 @@ TEST(FaultsThatExecutionShows, AMergedGatherOfUnevenShardsLosesARow) {
   EXPECT_TRUE(executor.run(mended.on(mesh).plan(meta, from, to), kept).verified);
 }
 
-// Rows 10 over 3 ranks are 4, 4, 2: 2x2 flat chunks of 4 rows are those of nested shards, of 2 rows
-// they are not.
+// 10 rows over 3 ranks are 4, 4 and 2 rows. On a mesh 2x2, the flat chunks of 4 rows are those of nested
+// shards, but the flat chunks of 2 rows are not.
 TEST(FaultsThatExecutionShows, AMergeLooksAtTheShardsOfAllRanks) {
   const DeviceMesh mesh = with_flattened(DeviceMesh::parse("a=3,b=2,c=2"));
   const Topology topology = topology_with(8);
@@ -368,8 +370,8 @@ TEST(FaultsThatExecutionShows, AMergeLooksAtTheShardsOfAllRanks) {
   }
 }
 
-// pytorch/pytorch#171913: mesh (8,5,1), 8 devices a host. The groups of mesh dim 1 straddle hosts in
-// different places, so a reduction of each domain first rounds differently from group to group.
+// pytorch/pytorch#171913, on a mesh (8,5,1) with 8 devices per host: the groups of mesh dim 1 cross from
+// host to host at different ranks, so reducing within each host first rounds differently in each group.
 TEST(FaultsThatExecutionShows, ReductionsOneByOneLeaveReplicasThatDiffer) {
   const DeviceMesh mesh = with_flattened(DeviceMesh::parse("a=8,b=5,c=1"));
   const Topology topology = topology_with(8);

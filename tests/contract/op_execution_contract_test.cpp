@@ -1,5 +1,5 @@
-// What a stack selects for an op computes the op, on virtual ranks: every op that has a rule and a
-// reference kernel, on sample calls in many layouts.
+// The layouts that a stack selects for an op compute the op on virtual ranks. This is checked for every op
+// that has a rule and a reference kernel, on sample calls in many layouts.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -22,7 +22,7 @@ namespace {
 
 using namespace testing_support;
 
-// Of PyTorch 2.13.0's rules, kept by the set dtensor-2.13; and of AutoParallel's.
+// Faults of PyTorch 2.13.0's rules, which the set dtensor-2.13 keeps, and of AutoParallel's.
 struct KnownFault {
   std::string_view op;
   std::string_view what;
@@ -62,11 +62,11 @@ bool has_fault(std::string_view op) {
 
 struct Tally {
   int executed = 0;
-  int wrong = 0;  // by a known fault
+  int wrong = 0;  // because of a known fault
 };
 
-// Indices, and numbers that must be positive, are as the sample has them; indices all different along
-// the last dim where there are as many.
+// Draws indices, and numbers that must be positive, as the sample asks for them. Indices differ along the
+// last dim where there are enough.
 DistributedTensor distributed(const Executor& executor, const TensorMeta& meta,
                               const Layout& layout, const SampleCall::Values& values,
                               std::uint64_t seed) {
@@ -90,7 +90,7 @@ void check_call(StackEvaluator& evaluator, const DeviceMesh& mesh, const SampleC
   try {
     choice = evaluator.select(call, mesh).choice;
   } catch (const InputError&) {
-    return;  // not a call of this op, or an in-place op that would have to move
+    return;  // no call of this op, or an in-place op that would have to move its tensor
   }
   std::vector<DistributedTensor> tensors;
   const auto specs = call.tensors();
@@ -110,11 +110,12 @@ void check_call(StackEvaluator& evaluator, const DeviceMesh& mesh, const SampleC
   // A fault of PyTorch 2.13.0's rules: they keep a shard of a reduced dim although some rank has no
   // rows of it, and its kernel refuses to find a maximum there.
   const bool empty = done.mismatch.find("of an empty tensor has no result") != std::string::npos;
-  // Another: they take a shard of a flattened dim for one of the first part that it is split into.
+  // Another fault: the rules take a shard of a flattened dim for a shard of the first dim that it is split
+  // into.
   const bool misfit = done.mismatch.find("elements can't be seen as one of") != std::string::npos;
   if ((empty || misfit) && evaluator.stack().rules != kShardlab) return;
   ++tally.executed;
-  // Wholes are held in double precision here, whose bytes are others.
+  // This test holds whole tensors in double precision, which have other bytes.
   if (call.op == "aten.view.dtype") return;
   if (!done.verified && evaluator.stack().rules != kShardlab && has_fault(call.op)) {
     ++tally.wrong;

@@ -1,8 +1,8 @@
-// Calls that make no sense: every op's sample calls, changed at random. Each is answered or refused
-// as bad input, at once; nothing else is thrown, no bug is reported, no memory runs out.
+// Calls that make no sense, made from every op's sample calls by changes at random. Each is answered, or
+// refused as bad input, at once: nothing else is thrown, and memory never runs out.
 //
-// Run under address and undefined behaviour sanitizers by scripts/check.sh --full. With
-// SHARDLAB_TEST_TRACE set, every call is printed before it is asked about.
+// scripts/check.sh --full runs this test under the address and undefined behaviour sanitizers. With
+// SHARDLAB_TEST_TRACE set, every call is printed before it is made.
 #include <gtest/gtest.h>
 
 #include <cstdio>
@@ -30,11 +30,12 @@ namespace {
 using namespace testing_support;
 using nlohmann::json;
 
-constexpr int kParts = 8;  // test cases that share the ops
+constexpr int kParts = 8;  // test cases among which the ops are divided
 #ifdef SHARDLAB_SANITIZED
 constexpr double kMostSeconds = 20.0;
 #else
-constexpr double kMostSeconds = 4.0;  // of the processor: about a second, on a busy machine
+constexpr double kMostSeconds =
+    4.0;  // of processor time: a call takes about a second on a busy machine
 #endif
 
 // -- Garbage ---------------------------------------------------------------------------------------
@@ -53,7 +54,7 @@ std::int64_t any_extent(Random& random) {
   return random.pick(kExtents);
 }
 
-// A legal layout; now and then with strided shards, any partials and any shard order.
+// A legal layout, now and then with strided shards, any partials and any shard order.
 Layout any_layout(Random& random, const DeviceMesh& mesh, const TensorMeta& meta) {
   if (random.percent(30)) return Layout::replicated(mesh.ndim());
   if (meta.ndim() > 0) {
@@ -256,7 +257,7 @@ bool is_small(const OpCall& call) {
 
 class GarbageCalls : public testing::TestWithParam<int> {
  protected:
-  // Whether there was an answer.
+  // Whether the call was answered.
   static bool ask(const OpCall& call, const std::string& what,
                   const std::function<void()>& question) {
     static const bool traced = std::getenv("SHARDLAB_TEST_TRACE") != nullptr;
@@ -315,7 +316,7 @@ class GarbageCalls : public testing::TestWithParam<int> {
   void run_kernel(const OpCall& call, Random& random) {
     if (find_op_kernel(call.op) == nullptr || !is_small(call)) return;
     for (const TensorMeta& meta : accepted_) {
-      if (meta.bytes() > 1 << 20U) return;  // no element in, but many out: a factory in disguise
+      if (meta.bytes() > 1 << 20U) return;  // makes many elements out of few, as factories do
     }
     const auto memory = HostMemory::make(std::int64_t{64} << 20U);
     std::vector<HostTensor> inputs;
@@ -382,7 +383,8 @@ class GarbageCalls : public testing::TestWithParam<int> {
         ask_rules(call, mesh, ops[i]);
         if (!is_accepted_) continue;
         ask_stacks(call, mesh);
-        if (OpRule{.op = ops[i]}.is_foreach()) continue;  // computed one element at a time
+        if (OpRule{.op = ops[i]}.is_foreach())
+          continue;  // these are run for one element of their lists at a time
         run_kernel(call, random);
         execute(call, mesh, random);
       }
@@ -392,8 +394,8 @@ class GarbageCalls : public testing::TestWithParam<int> {
   const Topology topology_ = topology_with(4);
   StackEvaluator as_is_{stack_with("dtensor-2.13"), topology_};
   StackEvaluator own_{stack_with("shardlab"), topology_};
-  std::vector<TensorMeta> accepted_;  // outputs that the last rule foresees
-  bool is_accepted_ = false;          // by some rule
+  std::vector<TensorMeta> accepted_;  // the outputs that the last rule foresees
+  bool is_accepted_ = false;          // whether some rule takes the call
   int ran_ = 0;
   int executed_ = 0;
 };

@@ -1,4 +1,4 @@
-// What every rule of every rule set must keep, on sample calls in many layouts. An op without a
+// The contracts of every rule of every rule set, checked on sample calls in many layouts. An op without a
 // sample fails.
 #include <gtest/gtest.h>
 
@@ -27,13 +27,13 @@ struct RuleAndCall {
   const OpRule* rule;
   OpCall call;
   std::vector<TensorMeta> outputs;
-  Rows filled;  // of rules with rows
+  Rows filled;  // empty where the rule has no rows
 
   [[nodiscard]] std::string text() const { return call.text(); }
 };
 
-// Empty where a rule that follows its inputs refuses them, as a view does that would have to move
-// them.
+// Empty where a rule that follows its inputs refuses them, as the rule of a view does where the view would
+// have to move its input.
 std::optional<Expansion> expanded(const RuleAndCall& one, const DeviceMesh& mesh) {
   if (one.rule->rows != nullptr) return expand(*one.rule, one.call, mesh);
   try {
@@ -69,7 +69,7 @@ bool returns_nothing(const RuleAndCall& one) {
   return one.rule->is_in_place() && one.rule->is_foreach() && one.outputs.empty();
 }
 
-TEST_P(OpRuleContract, OneRuleAnOp) {
+TEST_P(OpRuleContract, EveryOpHasOneRule) {
   std::set<std::string_view> seen;
   for (const OpRule* rule : rules()) EXPECT_TRUE(seen.insert(rule->op).second) << rule->op;
   EXPECT_GE(seen.size(), 30U);
@@ -163,7 +163,7 @@ TEST_P(OpRuleContract, AnInPlaceOpWritesWhereItReads) {
   for (const RuleAndCall& one : rules_and_calls()) {
     if (!one.rule->is_in_place() || one.rule->is_out_variant()) continue;
     if (returns_nothing(one)) continue;
-    if (one.rule->rows == nullptr) continue;  // a view in place: squeeze_ drops dims
+    if (one.rule->rows == nullptr) continue;  // squeeze_ is a view in place, and drops dims
     EXPECT_EQ(one.outputs[0].shape, one.call.tensors()[0]->meta.shape) << one.text();
     const DeviceMesh mesh = DeviceMesh::parse("2");
     const Expansion e = expand(*one.rule, one.call, mesh);
@@ -178,7 +178,7 @@ TEST_P(OpRuleContract, AnInPlaceOpWritesWhereItReads) {
 TEST_P(OpRuleContract, AnOutVariantWritesIntoItsLastTensor) {
   for (const RuleAndCall& one : rules_and_calls()) {
     if (!one.rule->is_out_variant()) continue;
-    // Faults of PyTorch 2.13.0: tensors to write to by another name than `out` are replicated.
+    // A fault of PyTorch 2.13.0: it replicates tensors to write to that have another name than `out`.
     if (GetParam() == Release::k2_13 && !one.rule->op.ends_with("out")) continue;
     if (GetParam() == Release::k2_13 && one.outputs.size() > 1) continue;
     for (const Row& row : one.filled) EXPECT_EQ(row.front(), row.back()) << one.text();
@@ -202,7 +202,8 @@ TEST_P(OpRuleContract, CandidatesNeverMixPartialsAndNeverShardToNothing) {
       for (std::size_t i = 0; i < e.inputs(); ++i) {
         const Placements placements = e.input(c, i);
         EXPECT_FALSE(has_mixed_partials(placements)) << one.text();
-        if (one.rule->rows == nullptr) continue;  // a layout that is followed may be uneven
+        if (one.rule->rows == nullptr)
+          continue;  // a rule that follows its inputs keeps uneven shards
         const bool kept = placements == tensors[i]->layout.placements;
         EXPECT_TRUE(is_shardable(tensors[i]->meta.shape, placements, mesh) ||
                     (one.rule->allow_uneven && kept))
@@ -214,7 +215,7 @@ TEST_P(OpRuleContract, CandidatesNeverMixPartialsAndNeverShardToNothing) {
 
 // A legal call always has a candidate, unless an op that writes to a tensor, or shows it, would have
 // to move it.
-TEST_P(OpRuleContract, ThereIsACandidate) {
+TEST_P(OpRuleContract, EveryLegalCallHasACandidate) {
   const DeviceMesh mesh = DeviceMesh::parse("2x2");
   for (const RuleAndCall& one : rules_and_calls(2)) {
     if (one.rule->is_in_place() || one.rule->is_out_variant()) continue;

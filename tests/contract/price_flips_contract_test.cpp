@@ -1,5 +1,5 @@
-// The factor that flips a choice, against prices at many factors: up to it the choice stays the
-// cheapest, right after it another candidate is cheaper.
+// The factor that flips a choice agrees with prices at many factors: up to it the choice stays the
+// cheapest, and right after it another candidate is cheaper.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -19,12 +19,12 @@ using namespace testing_support;
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-// Prices under scaled parameters, by an evaluator of their own.
+// Prices under scaled parameters, which have an evaluator of their own.
 class ScaledPrices {
  public:
   explicit ScaledPrices(const Stack& stack) : evaluator_(stack, topology_with(4)) {}
 
-  // How much dearer than the cheapest candidate the choice is at a factor, relatively.
+  // How much dearer than the cheapest candidate the choice is at a factor, relative to that candidate.
   double excess(const OpCall& call, const DeviceMesh& mesh, const std::string& choice,
                 std::string_view parameter, double factor) {
     CostFactors factors;
@@ -98,7 +98,7 @@ void check_question(const Stack& stack, const OpCall& call, const DeviceMesh& me
         std::exp(std::log(flip->factor) * (1.0 + 1e-4) + (flip->factor < 1.0 ? -1e-6 : 1e-6));
     const double before =
         std::exp(std::log(flip->factor) * (1.0 + 1e-4) + (flip->factor < 1.0 ? 1e-6 : -1e-6));
-    // A flip at 1 is a tie: one of the two sides shows it.
+    // A flip at 1 is a tie, which one of the two sides shows.
     const double excess =
         std::max(prices.excess(call, mesh, choice, parameter, beyond),
                  flip->factor == 1.0 ? prices.excess(call, mesh, choice, parameter, before) : 0.0);
@@ -130,8 +130,8 @@ TEST(PriceFlips, TheChoiceIsTheCheapestUpToTheFlipAndNoFurther) {
   EXPECT_GT(found.steady, random_cases(600) / 4);
 }
 
-// With cheap collectives and dear copies a path over a partial can be the cheapest, but only where one
-// of its own ends has that partial: not because another target that is priced beside it has.
+// With cheap collectives and dear copies, a path over a partial can be the cheapest. But it may be taken
+// only where one of its own ends has that partial, not because another target has that is priced beside it.
 TEST(PriceFlips, PricesOfManyLayoutsAreThoseOfOneAtATime) {
   StackEvaluator evaluator(stack_with("alpha-beta"), topology_with(4));
   evaluator.set_factors({.latency = 0.3});

@@ -1,5 +1,5 @@
-// Plans run: LLaMA3-8B's graph, forward and backward, with short extents on 8 virtual ranks, under the plans
-// that the solver finds and under random ones, equals the unsharded run.
+// LLaMA3-8B's graph, forward and backward, with short extents, is run on 8 virtual ranks under the plans that
+// the solver finds and under random ones. Each run equals the unsharded one.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -28,8 +28,8 @@ Placements layout_of(std::string_view text, const DeviceMesh& mesh) {
 
 std::string name_of(MatmulForm form) { return form == MatmulForm::kEinsum ? "Einsum" : "Native"; }
 
-// Which layouts the program is held to; `product` of weights whose outputs are divided among the ranks,
-// `sum` of those whose inputs are.
+// The layouts that the program is held to. `product` is that of weights whose outputs are divided among the
+// ranks, `sum` that of weights whose inputs are.
 struct Recipe {
   const char* name;
   const char* mesh;
@@ -136,7 +136,7 @@ ProblemOptions options_of(const Recipe& recipe, const Program& program, const De
 
 Executor executor_on(const DeviceMesh& mesh) { return {mesh, topology_with(8), {}}; }
 
-// What the program returns: found once reduced, expected.
+// What the program returns: the values that were found, once they are reduced, and those expected.
 struct Returned {
   std::vector<double> found;
   std::vector<double> expected;
@@ -163,7 +163,7 @@ PlanRun run_plan(const Program& program, const DeviceMesh& mesh, const std::vect
   return result;
 }
 
-// Logits and gradients, found and expected; and replicas agree.
+// Expects logits and gradients to be right, and replicas to agree.
 void expect_returned(const PlanRun& run) {
   EXPECT_TRUE(run.done.replicas_bitwise_equal);
   EXPECT_EQ(run.returned.size(), 13U);  // logits, and a gradient for each of 12 parameters
@@ -198,7 +198,7 @@ int moves_that_communicate(const ProgramExecution& done) {
 
 class LlamaPlans : public testing::TestWithParam<std::tuple<MatmulForm, Recipe>> {};
 
-// The optimum of the short extents themselves.
+// Runs the optimum of the program with short extents.
 TEST_P(LlamaPlans, OfTheThinProgramAreRight) {
   const auto& [form, recipe] = GetParam();
   const DeviceMesh mesh = DeviceMesh::parse(recipe.mesh);
@@ -210,7 +210,8 @@ TEST_P(LlamaPlans, OfTheThinProgramAreRight) {
   EXPECT_EQ(result.done.bytes_moved > 0, *recipe.inputs != '\0');
 }
 
-// The optimum of the model, which communicates wherever it pays at full width, on its thin twin.
+// Runs the optimum of the whole model, which communicates wherever that pays at full width, on the program
+// with short extents.
 TEST_P(LlamaPlans, OfTheWholeModelAreRightOnItsThinTwin) {
   const auto& [form, recipe] = GetParam();
   const DeviceMesh mesh = DeviceMesh::parse(recipe.mesh);
@@ -249,7 +250,7 @@ INSTANTIATE_TEST_SUITE_P(All, LlamaPlans,
                            return name_of(std::get<0>(test.param)) + std::get<1>(test.param).name;
                          });
 
-// Data that rounds everywhere: the same plans are right to 1e-10 still.
+// The same plans are still right to 1e-10 on data that rounds everywhere.
 TEST(LlamaPlan, IsRightOnNumbersThatRound) {
   const DeviceMesh mesh = DeviceMesh::parse("2x4");
   const Program program = thin_llama(MatmulForm::kEinsum);
@@ -260,7 +261,7 @@ TEST(LlamaPlan, IsRightOnNumbersThatRound) {
   expect_right(result);
 }
 
-// What comes before the first root, quotient or exponential is exact: whole numbers of quarters.
+// All values before the first root, quotient or exponential are multiples of a quarter, and so exact.
 TEST(LlamaPlan, IsExactWhereTheOpsAllowIt) {
   const DeviceMesh mesh = DeviceMesh::parse("2x4");
   const Program program = thin_llama(MatmulForm::kEinsum);
@@ -285,7 +286,8 @@ TEST(LlamaPlan, IsExactWhereTheOpsAllowIt) {
 
 // -- Random plans -------------------------------------------------------------------------------------
 
-// A partial becomes nothing but itself, whole, or shards; nothing else becomes a partial.
+// Whether a layout can become another: a partial stays as it is or becomes a replica or shards, and nothing
+// else becomes a partial.
 bool can_become(const Placements& from, const Placements& to) {
   for (std::size_t m = 0; m < from.size(); ++m) {
     if (to[m].is_partial() && to[m] != from[m]) return false;
@@ -293,7 +295,7 @@ bool can_become(const Placements& from, const Placements& to) {
   return true;
 }
 
-// For every node any of its strategies that can be reached from where its producers leave their values.
+// Chooses, for every node, any of its strategies that can be reached from the layouts of its producers.
 std::vector<NodePlacements> random_placements(const Program& program, const DeviceMesh& mesh,
                                               Random& random, const StrategyOptions& o) {
   const ProgramStrategies strategies = enumerate_strategies(program, mesh, o);
@@ -367,7 +369,7 @@ INSTANTIATE_TEST_SUITE_P(All, RandomPlans,
 INSTANTIATE_TEST_SUITE_P(All, RandomPlansSlow,
                          testing::Combine(kForms, testing::ValuesIn(kRandomCases)), random_name);
 
-// Other graphs: layer norms, and experts that choose their tokens.
+// Other graphs have layer norms, and experts that choose their tokens.
 class OtherPrograms : public testing::TestWithParam<const char*> {};
 
 TEST_P(OtherPrograms, RandomPlansAreRight) {
@@ -380,7 +382,7 @@ TEST_P(OtherPrograms, RandomPlansAreRight) {
   for (const char* text : {"8", "2x4", "2x2x2"}) {
     const DeviceMesh mesh = DeviceMesh::parse(text);
     const Executor executor = executor_on(mesh);
-    // No word twice: of tokens that are alike rounding decides which an expert takes.
+    // No word occurs twice: where tokens are equal, rounding decides which of them an expert takes.
     ProgramRunOptions run = {.data = {.seed = 2}};
     for (std::size_t n = 0; n < program.nodes.size(); ++n) {
       if (program.nodes[n].kind != NodeKind::kInput) continue;
@@ -406,9 +408,9 @@ INSTANTIATE_TEST_SUITE_P(All, OtherPrograms, testing::Values("gpt2-xl", "moe-1.3
                            return name.substr(0, name.find('-'));
                          });
 
-// Of uneven shards AutoParallel's rules accept what is wrong, in two ops: a mean of a dim whose shards
-// differ in length is the average of the shards' means; and a view of a dim that two mesh dims shard, where
-// the chunks of the parts (of 9 heads, say) are not the chunks of the whole.
+// AutoParallel's rules are wrong for uneven shards in two ops. They take the mean of a dim for the average of
+// its shards' means, although the shards differ in length. And they let a view split a dim that two mesh
+// dims shard, although the chunks of the parts (of 9 heads, say) are not the chunks of the whole.
 TEST(RandomPlan, OfUnevenShardsIsWrongWhereTheRulesAre) {
   SHARDLAB_TRACE_SEED();
   std::map<std::string, int> wrong;
@@ -426,7 +428,7 @@ TEST(RandomPlan, OfUnevenShardsIsWrongWhereTheRulesAre) {
       for (std::uint64_t seed = 0; seed < 3; ++seed) {
         const PlanRun result = random_run(program, mesh, kAutoParallel, seed);
         for (const std::size_t n : result.done.wrong) {
-          // The op, not the way to it; and of replicas none differs from the others.
+          // The op is wrong, not the redistributions before it, and its replicas agree.
           EXPECT_FALSE(result.done.nodes[n].op.verified) << result.done.mismatch;
           ++wrong[program.nodes[n].op];
         }
@@ -440,7 +442,7 @@ TEST(RandomPlan, OfUnevenShardsIsWrongWhereTheRulesAre) {
 
 // -- The checks bite -------------------------------------------------------------------------------------
 
-// A redistribution that is left out, its result claimed, is seen at its reader and nowhere else.
+// A redistribution that is skipped, although its result is claimed, is seen at its reader and nowhere else.
 class SkippedMoves : public testing::TestWithParam<const char*> {};
 
 TEST_P(SkippedMoves, AreSeenWhereTheyAre) {
@@ -480,7 +482,7 @@ TEST_P(SkippedMoves, AreSeenWhereTheyAre) {
 INSTANTIATE_TEST_SUITE_P(Meshes, SkippedMoves, testing::Values("8", "2x4"),
                          [](const auto& test) { return "On" + std::string(test.param); });
 
-// The judge itself: what the program calls gradients are the derivatives of <logits, tangent>.
+// Checks the judge itself: the program's gradients are the derivatives of <logits, tangent>.
 TEST(UnshardedLlama, GradientsAreDerivatives) {
   const Program program = thin_llama(MatmulForm::kNative);
   const DeviceMesh mesh = DeviceMesh::parse("1");
@@ -519,7 +521,7 @@ TEST(UnshardedLlama, GradientsAreDerivatives) {
     if (program.nodes[parameter].kind != NodeKind::kParameter) continue;
     const HostTensor original = given.at(parameter);
     const std::vector<double>& derivative = wanted.at(pair.second);
-    // Where the gradient is largest, and somewhere.
+    // One element where the gradient is largest, and some other.
     const auto largest =
         std::max_element(derivative.begin(), derivative.end(),
                          [](double a, double b) { return std::abs(a) < std::abs(b); });

@@ -1,5 +1,5 @@
-// Every op with a reference kernel: the rules of the set shardlab compute it, on two and on three
-// virtual ranks.
+// The rules of the set shardlab compute their op on two and on three virtual ranks, for every op that has a
+// reference kernel.
 #include <gtest/gtest.h>
 
 #include <cctype>
@@ -38,7 +38,7 @@ TEST_P(ProvedOp, HasNoUnsoundRowAndLacksNone) {
   }
 }
 
-TEST(ProvedOps, AreMost) {
+TEST(ProvedOps, AreMostOfAllOps) {
   std::set<std::string_view> ops;
   for (const OpRule* rule : provable_rules()) ops.insert(rule->op);
   EXPECT_GE(ops.size(), 900U);

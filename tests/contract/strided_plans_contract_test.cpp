@@ -1,5 +1,5 @@
-// Plans whose shards may be strided (solve --strided), run on virtual ranks: for each strided layout that a
-// node can have, the optimum that has it equals the unsharded run.
+// Plans whose shards may be strided (solve --strided), run on virtual ranks. For each strided layout that a
+// node can have, the run of the best plan with this layout equals the unsharded run.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -25,7 +25,7 @@ nlohmann::json list(Ts... values) {
 }
 TensorMeta f32(Shape shape) { return meta_of(DType::kF32, std::move(shape)); }
 
-// x [n, n, 24], as a matrix, times w; and w's gradient, a product over the flattened dims.
+// The product of x [n, n, 24], as a matrix, with w, and the gradient of w, a product over the flattened dims.
 Program layer(std::int64_t n) {
   ProgramBuilder b("layer", "");
   const Value x = b.source(NodeKind::kInput, f32({n, n, 24}));
@@ -40,7 +40,7 @@ Program layer(std::int64_t n) {
   return with_aliases(std::move(b).build());
 }
 
-// x [n, n, 2 n] by heads, a batch of n n products.
+// x [n, n, 2 n] by heads: a batch of n * n products.
 Program heads(std::int64_t n) {
   ProgramBuilder b("heads", "");
   const Value x = b.source(NodeKind::kInput, f32({n, n, 2 * n}));
@@ -53,7 +53,7 @@ Program heads(std::int64_t n) {
   return with_aliases(std::move(b).build());
 }
 
-// What may read a product that is a strided shard. Assumes an even n.
+// Ops that may read a product that is a strided shard. Assumes an even n.
 Program readers(std::int64_t n) {
   ProgramBuilder b("readers", "");
   const Value x = b.source(NodeKind::kInput, f32({n, n, 24}));
@@ -120,7 +120,8 @@ class StridedPlans : public testing::TestWithParam<StridedCase> {
         const std::vector<NodePlan> plans = plan_program(
             program, placements_of(strategies, solution.assignment), evaluator.on(mesh));
         const ProgramExecution done = execute_program(executor, program, plans);
-        // AutoParallel's prices have changes of partials that no collective makes: refused, and said.
+        // AutoParallel's prices allow changes of partials that no collective makes. A plan with one is
+        // refused with this reason.
         std::vector<std::size_t> refused;
         for (std::size_t i = 0; i < plans.size(); ++i) {
           const bool any = std::any_of(plans[i].moves.begin(), plans[i].moves.end(),
@@ -142,7 +143,7 @@ TEST_P(StridedPlans, OfHeadsAreRight) { expect_right(heads(GetParam().even), 1);
 TEST_P(StridedPlans, OfUnevenHeadsAreRight) { expect_right(heads(5), 1); }
 TEST_P(StridedPlans, OfReadersAreRight) { expect_right(readers(GetParam().even), 1); }
 
-// One layout in 23 on three mesh dims, and all of them.
+// On three mesh dims, one layout in 23 is tried here, and all of them in the slow test.
 class ThreeMeshDimsOfStridedPlans : public StridedPlans {};
 TEST_P(ThreeMeshDimsOfStridedPlans, AreRight) { expect_right(layer(GetParam().even), 23); }
 class StridedPlansSlow : public StridedPlans {};

@@ -1,5 +1,4 @@
-// The stack dtensor-2.13 against committed answers of PyTorch 2.13.0
-// (scripts/gen_golden_dtensor.py).
+// The stack dtensor-2.13 gives the committed answers of PyTorch 2.13.0 (scripts/gen_golden_dtensor.py).
 #include "tests/support/dtensor_golden.h"
 
 #include <gtest/gtest.h>
@@ -32,7 +31,7 @@ TEST(DTensorGolden, PlansEqualPyTorchStepForStepAndMergedLikewise) {
 }
 
 TEST(DTensorGolden, StrategySetsAndChoicesEqualPyTorch) {
-  // Of all families at once, and of single ones.
+  // Counted over all families, and for single ones.
   GoldenReport all;
   for (const auto& entry :
        std::filesystem::directory_iterator(SHARDLAB_SOURCE_DIR "/tests/differential/golden")) {

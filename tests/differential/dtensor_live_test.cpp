@@ -1,5 +1,5 @@
-// The stack dtensor-2.13 against a PyTorch 2.13.0 that runs now: thousands of fresh random questions
-// a run, with a printed seed. Skipped where PyTorch is not installed (scripts/setup --with-oracle
+// The stack dtensor-2.13 answers as a PyTorch 2.13.0 that runs beside it: thousands of new random questions
+// in each run, with a printed seed. Skipped where PyTorch is not installed (scripts/setup --with-oracle
 // installs it).
 #include <gtest/gtest.h>
 
@@ -17,7 +17,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The interpreter that has PyTorch; empty when there is none.
+// The Python interpreter that has PyTorch, or nothing.
 std::string oracle_python() {
   if (const char* given = std::getenv("SHARDLAB_ORACLE_PYTHON"); given != nullptr) return given;
   const fs::path installed = fs::path(SHARDLAB_SOURCE_DIR) / "build" / "oracle" / "bin" / "python";
@@ -35,7 +35,7 @@ std::uint64_t fresh_seed() {
 struct LiveQuestions {
   std::string kind;
   int count;
-  std::string family = {};  // of selections
+  std::string family = {};  // which family of ops selections are about
 };
 void PrintTo(const LiveQuestions& questions, std::ostream* out) {
   *out << questions.kind << " " << questions.family;

@@ -1,5 +1,5 @@
-// The exact solver against toulbar2, an exact solver of its own (Debian package toulbar2), on
-// networks too large to try everything.
+// The exact solver agrees with toulbar2, another exact solver (Debian package toulbar2), on networks that
+// are too large to try everything.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -20,7 +20,7 @@ using testing_support::ProcessResult;
 using testing_support::Random;
 using testing_support::TemporaryFolder;
 
-// Where it is, or nothing.
+// The path of toulbar2, or nothing.
 std::filesystem::path toulbar2() {
   const char* folders = std::getenv("PATH");
   std::istringstream list(folders == nullptr ? "" : folders);
@@ -32,7 +32,8 @@ std::filesystem::path toulbar2() {
 }
 bool has_toulbar2() { return !toulbar2().empty(); }
 
-// What toulbar2 proves, infinite: no solution. Fails the test when it says neither.
+// The optimum that toulbar2 proves, infinite where it proves that there is no solution. Fails the test
+// when it proves neither.
 double toulbar2_optimum(const CostNetwork& network) {
   const TemporaryFolder folder;
   const auto path = folder.write("p.cfn", write_cfn(network, "p"));
@@ -82,7 +83,7 @@ CostNetwork grid(Random& random, int rows, int columns, int values) {
   return network;
 }
 
-// Grown by putting an edge beside, or a node into, an edge that is there.
+// A series-parallel network: it grows by putting an edge beside an edge, or a node into one.
 CostNetwork series_parallel(Random& random, int nodes, int values) {
   CostNetwork network;
   std::vector<std::string> names;

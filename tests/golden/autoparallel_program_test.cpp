@@ -1,6 +1,6 @@
-// LLaMA3-8B from the program alone against AutoParallel's own instances: nodes, strategies row by row,
-// kernels, edges, bans and the price of its optimum; from a committed sample, and from the whole files
-// where they are there.
+// The problem that we make of LLaMA3-8B's program equals AutoParallel's own instances: nodes, strategies
+// row by row, kernels, edges, bans and the price of the optimum. The instances are a committed sample and,
+// where they are there, the whole files.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -41,7 +41,7 @@ ProblemOptions golden_options() {
   return options;
 }
 
-// A program with all that is made of it.
+// A program, with its strategies and prices.
 struct Instance {
   explicit Instance(Program made)
       : program(std::move(made)),
@@ -75,7 +75,7 @@ struct Instance {
   }
 };
 
-// "" when a cost is what the golden communication says it is.
+// How a cost differs from that of the golden communication, or nothing.
 std::string difference(const Instance& instance, std::size_t edge, std::size_t row,
                        std::size_t column, const json& golden) {
   const double found = instance.cost(edge, row, column);
@@ -140,7 +140,7 @@ TEST_P(ApProgramSample, EveryDepthHasItsNodesEdgesAndOps) {
   }
 }
 
-TEST_P(ApProgramSample, StrategiesAndTheirKernels) {
+TEST_P(ApProgramSample, HasTheGoldenStrategiesAndKernels) {
   const Instance instance(llama(GetParam(), 2));
   std::size_t points = 0;
   for (const json& list : form()["lists"]) {
@@ -160,7 +160,7 @@ TEST_P(ApProgramSample, StrategiesAndTheirKernels) {
   EXPECT_GT(points, 500U);
 }
 
-TEST_P(ApProgramSample, EdgesAndTheirBans) {
+TEST_P(ApProgramSample, HasTheGoldenEdgesAndBans) {
   const Instance instance(llama(GetParam(), 2));
   std::size_t points = 0;
   for (const json& table : form()["edges"]) {
@@ -182,8 +182,9 @@ TEST_P(ApProgramSample, TheGoldenPlanHasItsPrice) {
                  form()["depths"]["2"]["optimum"]);
 }
 
-// Lists with their kernels, tables of communication with their bans: as AutoParallel counts them.
-TEST_P(ApProgramSample, AsManyDistinctListsAndTablesWhateverTheDepth) {
+// Counts lists together with their kernels, and tables of communication with their bans, as AutoParallel
+// does.
+TEST_P(ApProgramSample, HasAsManyDistinctListsAndTablesAtEveryDepth) {
   for (const std::int64_t layers : {1, 2, 32}) {
     const Instance instance(llama(GetParam(), layers));
     std::set<std::vector<std::string>> lists;
@@ -192,7 +193,7 @@ TEST_P(ApProgramSample, AsManyDistinctListsAndTablesWhateverTheDepth) {
       std::vector<std::string> rows;
       for (std::size_t row = 0; row < own.rows; ++row) {
         std::string text = instance.strategies.row_text(own, row);
-        // A source is its own input there.
+        // In AutoParallel's instances a source is its own input.
         if (own.inputs() == 0) text += "<-" + text;
         rows.push_back(
             text + " " +

@@ -1,7 +1,8 @@
-// AutoParallel's cost models against its own golden values, to 1e-12 relative: collectives, the parts
-// behind them, edges of a graph, kernels. Source: meta-pytorch/autoparallel at a54c252; what the files
-// hold is in their headers. A sample of each file is in tests/golden/autoparallel (thinned by
-// scripts/thin_autoparallel_golden.py); the whole files are read where they are.
+// Our copies of AutoParallel's cost models return its golden values, to 1e-12 relative: for collectives
+// and what their prices are made of, for the edges of a graph, and for kernels. Source:
+// meta-pytorch/autoparallel at a54c252; the header of each file says what it holds. A sample of each is in
+// tests/golden/autoparallel (thinned by scripts/thin_autoparallel_golden.py). The whole files are read
+// where they are.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -97,7 +98,7 @@ ap_nccl::Config nccl_config(const json& config, double channels) {
           .net_latency = config["net_latency"]};
 }
 
-// What the config means where it says nothing.
+// What AutoParallel assumes where its config says nothing.
 double channels_of(const json& config) {
   if (!config["num_channels"].is_null()) return config["num_channels"];
   return config["arch"] == "AMPERE" ? 12 : 16;
@@ -107,7 +108,7 @@ GroupSpan span_of(const json& mesh, int dim) {
   return DeviceMesh::make(mesh.get<std::vector<std::int64_t>>()).span(dim, topology_with(8));
 }
 
-TEST_P(ApGolden, Collectives) {
+TEST_P(ApGolden, CollectivesHaveTheGoldenPrices) {
   const json file = read("nccl");
   const std::array kinds = {Collective::kAllGather, Collective::kReduceScatter,
                             Collective::kAllReduce, Collective::kAllToAll};
@@ -133,7 +134,7 @@ TEST_P(ApGolden, Collectives) {
   tally.finish(GetParam() ? 21432 : 2000);
 }
 
-TEST_P(ApGolden, MeshDims) {
+TEST_P(ApGolden, MeshDimsMakeTheGoldenGroups) {
   const json file = read("nccl");
   Tally tally;
   for (const json& row : file["topologies"]) {
@@ -152,7 +153,7 @@ TEST_P(ApGolden, MeshDims) {
   tally.finish(434 * 6);
 }
 
-TEST_P(ApGolden, AlgorithmsAndProtocols) {
+TEST_P(ApGolden, AlgorithmsAndProtocolsHaveTheGoldenTimes) {
   const json file = read("nccl");
   Tally tally;
   for (const json& row : file["internals"]) {
@@ -184,7 +185,7 @@ TEST_P(ApGolden, AlgorithmsAndProtocols) {
   tally.finish(GetParam() ? 972 * 8 : 150 * 8);
 }
 
-TEST_P(ApGolden, SizeCorrections) {
+TEST_P(ApGolden, SizeCorrectionsAreTheGoldenOnes) {
   const json file = read("nccl");
   const std::map<std::string, ap_nccl::SizeTable> tables = {
       {"ring_correction", ap_nccl::ring_correction(1)},
@@ -206,7 +207,7 @@ TEST_P(ApGolden, SizeCorrections) {
   tally.finish(120 + 8 * 24);
 }
 
-// As Layout::parse, but any mix of partials.
+// Parses a layout like Layout::parse, but takes any mix of partials.
 Layout layout_of(const std::string& text) {
   Placements placements;
   for (std::size_t begin = 0; begin < text.size();) {
@@ -225,11 +226,11 @@ DType dtype_of(const std::string& name) {
                                                       {"float32", DType::kF32},
                                                       {"int64", DType::kI64},
                                                       {"complex64", DType::kF64},
-                                                      {"uint64", DType::kI64}};  // by their size
+                                                      {"uint64", DType::kI64}};  // of the same size
   return kNames.at(name);
 }
 
-TEST_P(ApGolden, Edges) {
+TEST_P(ApGolden, EdgesHaveTheGoldenPrices) {
   const json file = read("redistribute");
   struct Priced {
     std::unique_ptr<CostModel> collectives;
@@ -262,7 +263,7 @@ TEST_P(ApGolden, Edges) {
   tally.finish(GetParam() ? 12111 : 1400);
 }
 
-TEST_P(ApGolden, MemoryTimes) {
+TEST_P(ApGolden, MemoryTimesAreTheGoldenOnes) {
   const json file = read("redistribute");
   Tally tally;
   for (const json& row : file["read_write"]) {
@@ -275,7 +276,7 @@ TEST_P(ApGolden, MemoryTimes) {
   tally.finish(36);
 }
 
-// Rules that AutoParallel's operators have here, where another name is meant.
+// The names that our rules have for AutoParallel's operators, where they differ.
 std::string op_of(const std::string& name) {
   const bool casts =
       name == "prims.convert_element_type.default" || name == "autoparallel.dtype_cast.default";
@@ -291,7 +292,7 @@ const OpRule& rule_of(const std::string& op) {
   throw std::runtime_error("no rule of " + op);
 }
 
-TEST_P(ApGolden, Kernels) {
+TEST_P(ApGolden, KernelsHaveTheGoldenTimes) {
   const json file = read("compute");
   std::map<std::string, std::unique_ptr<ComputeModel>> models;
   for (const char* device : {"H100", "A100", "B200"}) {
@@ -335,10 +336,10 @@ TEST_P(ApGolden, Kernels) {
   tally.finish(5 * (GetParam() ? 832 : 200));
 }
 
-TEST_P(ApGolden, Views) {
+TEST_P(ApGolden, ViewsCostNothing) {
   const json file = read("compute");
   const auto model = compute_model("ap_roofline", topology_with(8));
-  // No op of a graph here: part of a tuple, and views of complex numbers.
+  // Our graphs have no ops for these: a part of a tuple, and views of complex numbers.
   const std::set<std::string> absent = {"<built-in function getitem>", "aten._conj.default",
                                         "aten.view_as_complex.default",
                                         "aten.view_as_real.default"};

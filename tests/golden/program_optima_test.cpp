@@ -1,6 +1,6 @@
-// The optima of AutoParallel's LLaMA3-8B instances, to 1e-9 relative, with proofs. Source:
-// meta-pytorch/autoparallel at a54c252; the 1-layer instances are in tests/golden/autoparallel (thinned by
-// scripts/thin_autoparallel_program.py), those of 2 and 32 layers in tests/golden/whole.
+// The exact solver finds, and proves, the optima of AutoParallel's LLaMA3-8B instances, to 1e-9 relative.
+// Source: meta-pytorch/autoparallel at a54c252. The instances of 1 layer are in tests/golden/autoparallel
+// (thinned by scripts/thin_autoparallel_program.py); those of 2 and 32 layers in tests/golden/whole.
 #include <gtest/gtest.h>
 
 #include <tuple>
@@ -109,7 +109,7 @@ TEST(OtherOptima, AreThoseOfTheGoldenInstances) {
   }
 }
 
-// The hull of cost over the parameters' kept parts, in 1/64 of a parameter.
+// The convex hull of cost over the parts of the parameters that ranks keep, in 1/64 of a parameter.
 TEST(ParameterBudget, HasTheHullOfTheTwoLayerInstance) {
   const AutoParallelInstance whole = whole_golden("einsum");
   struct Row {

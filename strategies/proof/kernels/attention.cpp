@@ -1,7 +1,9 @@
-// Scaled-dot-product attention and its gradient: softmax(scale * q k^T + bias) v, row by row. The
-// fused ops differ in what else they return: sums [batch, heads, rows] (efficient: rows in whole 32s;
-// cudnn: one more dim), states of random numbers (zeros: there is no dropout; as many as the outputs'
-// shapes say), the probabilities. Sums are f32, of f64 (which no fused op takes) f64.
+// Scaled-dot-product attention and its gradient: softmax(scale * q k^T + bias) v, row by row.
+//
+// The fused ops differ in what else they return. Sums have the shape [batch, heads, rows]; the
+// efficient op rounds rows up to a multiple of 32, and cudnn adds a dim. They are f32, or f64 for f64
+// inputs, which no fused op takes. The states of random numbers are zeros, since there is no dropout,
+// and as many as the outputs' shapes ask for. Probabilities come last, where they are asked for.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -29,19 +31,17 @@ struct Block {
   std::vector<double> values;
 
   static Block zeros(const Shape& shape) {
-    std::int64_t elements = 1;
-    for (const std::int64_t extent : shape) elements *= extent;
-    return {shape, std::vector<double>(static_cast<std::size_t>(elements), 0.0)};
+    return {shape, std::vector<double>(to_index(elements_of(shape)), 0.0)};
   }
   static Block of(const HostTensor& tensor) { return {tensor.shape(), as_doubles(tensor)}; }
-  // Dims of extent 1 repeat.
+  // A dim of extent 1 has its one row at every index.
   double& at(std::int64_t b, std::int64_t h, std::int64_t row, std::int64_t column) {
-    std::int64_t place = 0;
+    std::int64_t flat = 0;
     const std::int64_t index[] = {b, h, row, column};
     for (std::size_t d = 0; d < shape.size(); ++d) {
-      place = place * shape[d] + (shape[d] == 1 ? 0 : index[d]);
+      flat = flat * shape[d] + (shape[d] == 1 ? 0 : index[d]);
     }
-    return values[to_index(place)];
+    return values[to_index(flat)];
   }
 };
 
@@ -61,7 +61,7 @@ struct Scores {
         q[3] != k[3] || (kind_of(local.call) == Kind::kFlash && q[3] != v[3])) {
       throw InputError(local.call.op + ": queries, keys and values that do not fit");
     }
-    // The depth of the whole: a rank's own must be the same.
+    // A rank's depth is the whole depth, since no layout may cut it.
     scale = std::isnan(scale_arg) ? 1.0 / std::sqrt(static_cast<double>(q[3])) : scale_arg;
     if (bias_tensor != nullptr) {
       bias = Block::of(*bias_tensor);
@@ -72,11 +72,7 @@ struct Scores {
       }
       if (!fits) throw InputError(local.call.op + ": a bias that does not fit the scores");
     }
-    std::int64_t scores = 1;
-    for (const std::int64_t extent : {q[0], q[1], q[2], k[2]}) {
-      scores = extent == 0 ? 0 : saturating_product(scores, extent);
-    }
-    expect_room(local.call.op, scores, local.memory);
+    expect_room(local.call.op, elements_of({q[0], q[1], q[2], k[2]}), local.memory);
   }
 
   [[nodiscard]] std::int64_t keys() const { return key.shape[2]; }
@@ -132,7 +128,7 @@ LocalResult run_forward(const LocalCall& local, const OpKernel&) {
   Shape sums_shape = {q[0], q[1], q[2]};
   if (kind == Kind::kEfficient) sums_shape[2] = with_sums ? (q[2] + 31) / 32 * 32 : 0;
   if (kind == Kind::kCudnn) sums_shape.push_back(1);
-  // Sums that are not computed are as large as their layout has it.
+  // Sums that are not computed have the shape that their layout asks for.
   if (!with_sums && !local.output_shapes.empty()) sums_shape = local.output_shapes[1];
   Block sums = Block::zeros(sums_shape);
   Block mask = Block::zeros({0});
@@ -156,11 +152,11 @@ LocalResult run_forward(const LocalCall& local, const OpKernel&) {
     for (double& score : own) total += score = std::exp(score - most);
     for (std::size_t column = 0; column < own.size(); ++column) {
       const double share = own[column] / total;
-      const auto at = static_cast<std::int64_t>(column);
+      const auto key = static_cast<std::int64_t>(column);
       for (std::int64_t d = 0; d < out.shape[3]; ++d) {
-        out.at(b, h, row, d) += share * scores.value.at(b, h, at, d);
+        out.at(b, h, row, d) += share * scores.value.at(b, h, key, d);
       }
-      if (with_mask && at < mask.shape[3]) mask.at(b, h, row, at) = share;
+      if (with_mask && key < mask.shape[3]) mask.at(b, h, row, key) = share;
     }
     if (with_sums) sums.at(b, h, row, 0) = most + std::log(total);
   });
@@ -198,7 +194,7 @@ LocalResult run_backward(const LocalCall& local, const OpKernel&) {
       (efficient ? sums.shape[2] != (q[2] + 31) / 32 * 32 : sums.shape[2] != q[2])) {
     throw InputError(local.call.op + ": gradient, output and logsumexp of the output's shape");
   }
-  // The states of random numbers, and offsets, are whole on every rank.
+  // Every rank must hold the states of random numbers, and the offsets, as a whole.
   for (std::size_t i = out_at + 2; i < local.call.inputs.size(); ++i) {
     const HostTensor* state = local.tensor(i);
     if (state == nullptr || state == bias) continue;

@@ -1,6 +1,7 @@
 // Kernels of complex numbers that are held as pairs of real ones, in a last dim of two (wide_program.h).
-// No op of PyTorch is called so.
+// The ops are ours: PyTorch has none of these names.
 #include "costmodel/base/error.h"
+#include "costmodel/base/index.h"
 #include "strategies/proof/op_kernel.h"
 
 namespace shardlab {
@@ -22,18 +23,13 @@ LocalResult run_conjugate(const LocalCall& local, const OpKernel&) {
   return {{from_doubles(local.memory, input.dtype(), input.shape(), values)}, {}};
 }
 
-// Strides by which a dim of the result walks through an operand: 0 where it repeats.
-Shape broadcast_strides(const LocalCall& local, const Shape& operand, const Shape& result) {
-  const Shape own = row_major_strides(operand);
-  Shape strides(result.size(), 0);
+void expect_broadcast(const LocalCall& local, const Shape& operand, const Shape& result) {
   const std::size_t added = result.size() - operand.size();
   for (std::size_t d = 0; d < operand.size(); ++d) {
     if (operand[d] != 1 && operand[d] != result[added + d]) {
       throw InputError(local.call.op + ": operands that do not broadcast");
     }
-    if (operand[d] != 1) strides[added + d] = own[d];
   }
-  return strides;
 }
 
 // (a + bi) (c + di), broadcast over all dims but the pair's.
@@ -50,15 +46,17 @@ LocalResult run_product(const LocalCall& local, const OpKernel&) {
   }
   const std::vector<double> x = as_doubles(local.inputs[0]);
   const std::vector<double> y = as_doubles(local.inputs[1]);
-  const Shape x_strides = broadcast_strides(local, a, shape);
-  const Shape y_strides = broadcast_strides(local, b, shape);
+  expect_broadcast(local, a, shape);
+  expect_broadcast(local, b, shape);
+  const Shape x_strides = broadcast_strides(a, shape.size());
+  const Shape y_strides = broadcast_strides(b, shape.size());
   std::vector<double> out = filled(local, shape);
   Shape pairs = shape;
   pairs.back() = 1;
-  for_each_element(pairs, [&](const Shape& index, std::int64_t place) {
-    const auto i = static_cast<std::size_t>(flat_index(index, x_strides));
-    const auto j = static_cast<std::size_t>(flat_index(index, y_strides));
-    const auto to = static_cast<std::size_t>(2 * place);
+  for_each_element(pairs, [&](const Shape& index, std::int64_t pair) {
+    const std::size_t i = to_index(flat_index(index, x_strides));
+    const std::size_t j = to_index(flat_index(index, y_strides));
+    const std::size_t to = to_index(2 * pair);
     out[to] = x[i] * y[j] - x[i + 1] * y[j + 1];
     out[to + 1] = x[i] * y[j + 1] + x[i + 1] * y[j];
   });

@@ -1,6 +1,7 @@
-// Kernels of convolutions, forward and backward, in 1 to 3 spatial dims. Every pair of elements that
-// a window brings together is visited: the small side is what slides (the output; the input of a
-// transposed convolution), the big side is slid over.
+// Kernels of convolutions, forward and backward, in 1 to 3 spatial dims. They visit every pair of
+// elements that a window brings together. The window has one position for each spatial element of the
+// small side, which is the output or, in a transposed convolution, the input; it covers elements of
+// the big side.
 #include <algorithm>
 #include <cmath>
 
@@ -29,29 +30,29 @@ void expect_one_dtype(const LocalCall& local) {
   }
 }
 
-// Calls visit(small, big, weight), indices of elements.
+// Calls visit(small, big, weight) with the flat indices of the elements that meet.
 template <class Visit>
 void for_each_pair(const ConvolutionWindow& window, const Shape& small, const Shape& big,
                    const Shape& weight, Visit&& visit) {
-  const std::int64_t places = product_of(small, 2);
+  const std::int64_t positions = product_of(small, 2);
   const std::int64_t reach = product_of(weight, 2);
   const std::int64_t extent = product_of(big, 2);
   const std::int64_t in_group = weight[0] / window.groups;
-  for (std::int64_t place = 0; place < places; ++place) {
+  for (std::int64_t position = 0; position < positions; ++position) {
     for (std::int64_t k = 0; k < reach; ++k) {
-      std::int64_t at = 0;
+      std::int64_t covered = 0;  // in the big side
       std::int64_t stride = 1;
-      std::int64_t place_left = place;
+      std::int64_t position_left = position;
       std::int64_t k_left = k;
       bool inside = true;
       for (std::size_t d = small.size(); inside && d-- > 2;) {
         const Window& w = window.windows[d - 2];
         const std::int64_t x =
-            place_left % small[d] * w.stride - w.padding + k_left % weight[d] * w.dilation;
+            position_left % small[d] * w.stride - w.padding + k_left % weight[d] * w.dilation;
         inside = x >= 0 && x < big[d];
-        at += x * stride;
+        covered += x * stride;
         stride *= big[d];
-        place_left /= small[d];
+        position_left /= small[d];
         k_left /= weight[d];
       }
       if (!inside) continue;
@@ -59,8 +60,8 @@ void for_each_pair(const ConvolutionWindow& window, const Shape& small, const Sh
         for (std::int64_t o = 0; o < weight[0]; ++o) {
           for (std::int64_t c = 0; c < weight[1]; ++c) {
             const std::int64_t channel = o / in_group * weight[1] + c;
-            visit(static_cast<std::size_t>((n * small[1] + o) * places + place),
-                  static_cast<std::size_t>((n * big[1] + channel) * extent + at),
+            visit(static_cast<std::size_t>((n * small[1] + o) * positions + position),
+                  static_cast<std::size_t>((n * big[1] + channel) * extent + covered),
                   static_cast<std::size_t>((o * weight[1] + c) * reach + k));
           }
         }
@@ -95,13 +96,13 @@ LocalResult run_convolution(const LocalCall& local, const OpKernel&) {
   }
   if (bias != nullptr) {
     const std::vector<double> added = as_doubles(*bias);
-    const auto places = static_cast<std::size_t>(product_of(shape, 2));
-    for (std::size_t i = 0; i < y.size(); ++i) y[i] += added[i / places % added.size()];
+    const auto positions = static_cast<std::size_t>(product_of(shape, 2));
+    for (std::size_t i = 0; i < y.size(); ++i) y[i] += added[i / positions % added.size()];
   }
   return {{from_doubles(local.memory, input.dtype(), shape, y)}, {}};
 }
 
-// --args: extents of the bias, those of the forward op, which gradients are asked for.
+// --args: the extents of the bias, the arguments of the forward op, and which gradients are asked for.
 LocalResult run_backward(const LocalCall& local, const OpKernel&) {
   expect_inputs(local, 3, 3);
   expect_one_dtype(local);
@@ -136,8 +137,8 @@ LocalResult run_backward(const LocalCall& local, const OpKernel&) {
   } else {
     for_each_pair(window, gradient.shape(), input.shape(), weight.shape(), visit);
   }
-  const auto places = static_cast<std::size_t>(product_of(gradient.shape(), 2));
-  for (std::size_t i = 0; i < g.size(); ++i) of_bias[i / places % of_bias.size()] += g[i];
+  const auto positions = static_cast<std::size_t>(product_of(gradient.shape(), 2));
+  for (std::size_t i = 0; i < g.size(); ++i) of_bias[i / positions % of_bias.size()] += g[i];
   LocalResult result;
   const auto add = [&](bool asked, const Shape& shape, const std::vector<double>& values) {
     if (!asked) return;

@@ -8,12 +8,7 @@
 namespace shardlab {
 namespace {
 
-const HostTensor& first_of(const LocalCall& local) {
-  if (local.inputs.empty()) throw InputError(local.call.op + ": takes at least one tensor");
-  return local.inputs[0];
-}
-
-// The dtype at this place of --args, or the fallback.
+// The dtype that argument i of --args names, or the fallback.
 DType dtype_at(const LocalCall& local, std::size_t i, DType fallback) {
   const std::string name = local.call.text_arg(i, "");
   const std::optional<DType> dtype = name.empty() ? fallback : dtype_from_name(name);
@@ -22,35 +17,29 @@ DType dtype_at(const LocalCall& local, std::size_t i, DType fallback) {
                    "\"; valid: " + std::string(kDTypeNames));
 }
 
-LocalResult run_same(const LocalCall& local, const OpKernel&) { return {{first_of(local)}, {}}; }
+LocalResult run_same(const LocalCall& local, const OpKernel&) { return {{first_input(local)}, {}}; }
 
 HostTensor constant(const LocalCall& local, DType dtype, const Shape& shape, double value) {
-  std::int64_t elements = 1;
-  for (const std::int64_t extent : shape) {
-    elements = extent == 0 ? 0 : saturating_product(elements, extent);
-  }
-  expect_room(local.call.op, elements, local.memory);
-  const std::vector<double> values(static_cast<std::size_t>(elements), value);
-  return from_doubles(local.memory, dtype, shape, values);
+  return from_doubles(local.memory, dtype, shape, filled(local, shape, value));
 }
 
-// A tensor like the input, of one number: kValue, or where that is not finite the first argument.
+// Which number fills a new tensor: the one among the arguments, or `value`.
 struct Likeness {
   bool from_args = false;
   double value = 0.0;
 };
 template <Likeness kOf>
 LocalResult run_like(const LocalCall& local, const OpKernel&) {
-  const HostTensor& input = first_of(local);
+  const HostTensor& input = first_input(local);
   const DType dtype = dtype_at(local, kOf.from_args ? 1 : 0, input.dtype());
   const double value = kOf.from_args ? local.call.number_arg(0, 0.0) : kOf.value;
   return {{constant(local, dtype, input.shape(), value)}, {}};
 }
 
-// A new tensor of the shape that --args begin with, on a rank as the output's layout has it.
+// A new tensor of the shape that --args begin with or, on a rank, that the output's layout asks for.
 template <Likeness kOf, std::size_t kDTypeArg>
 LocalResult run_new(const LocalCall& local, const OpKernel&) {
-  const HostTensor& input = first_of(local);
+  const HostTensor& input = first_input(local);
   const auto given = local.call.integers_arg(0);
   if (!given || given->size() > kMaxTensorDims ||
       std::any_of(given->begin(), given->end(), [](std::int64_t extent) { return extent < 0; })) {
@@ -62,8 +51,8 @@ LocalResult run_new(const LocalCall& local, const OpKernel&) {
   return {{constant(local, dtype_at(local, kDTypeArg, input.dtype()), shape, value)}, {}};
 }
 
-// Made of nothing: of the shape that --args begin with, on a rank as the output's layout has it; then
-// the number.
+// Takes no tensors. --args: the shape, in whose stead a rank takes the one that the output's layout asks
+// for, and the number.
 LocalResult run_full(const LocalCall& local, const OpKernel&) {
   expect_inputs(local, 0, 0);
   Shape shape;
@@ -87,7 +76,7 @@ LocalResult run_scalar_tensor(const LocalCall& local, const OpKernel&) {
   expect_inputs(local, 0, 0);
   return {{constant(local, DType::kF32, {}, local.call.number_arg(0, 0.0))}, {}};
 }
-// From the first of --args up to the second, in steps of the third. Whole on every rank.
+// The numbers from the first of --args up to the second, in steps of the third. Every rank has all.
 LocalResult run_arange(const LocalCall& local, const OpKernel&) {
   expect_inputs(local, 0, 0);
   const std::int64_t start = local.call.integer_arg(0, 0);
@@ -104,7 +93,7 @@ LocalResult run_arange(const LocalCall& local, const OpKernel&) {
 }
 
 LocalResult run_fill(const LocalCall& local, const OpKernel&) {
-  const HostTensor& input = first_of(local);
+  const HostTensor& input = first_input(local);
   expect_inputs(local, 1, 2);
   double value = local.call.number_arg(0, 0.0);
   if (local.inputs.size() == 2) {
@@ -115,7 +104,7 @@ LocalResult run_fill(const LocalCall& local, const OpKernel&) {
 }
 
 LocalResult run_cast(const LocalCall& local, const OpKernel&) {
-  const HostTensor& input = first_of(local);
+  const HostTensor& input = first_input(local);
   const DType dtype = dtype_at(local, 0, input.dtype());
   return {{from_doubles(local.memory, dtype, input.shape(), as_doubles(input))}, {}};
 }
@@ -134,7 +123,7 @@ LocalResult run_same_size(const LocalCall& local, const OpKernel&) {
 
 // The bytes of the last dim read as another dtype.
 LocalResult run_retype(const LocalCall& local, const OpKernel&) {
-  const HostTensor& input = first_of(local);
+  const HostTensor& input = first_input(local);
   const DType dtype = dtype_at(local, 0, input.dtype());
   Shape shape = input.shape();
   if (itemsize(dtype) != itemsize(input.dtype())) {

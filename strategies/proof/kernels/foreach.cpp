@@ -1,4 +1,5 @@
-// Kernels of one element of the fused optimizers and of the check that comes before them.
+// Kernels of the fused optimizers, and of the check that comes before them, for one element of their
+// lists.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -27,8 +28,8 @@ LocalResult run_unscale(const LocalCall& local, const OpKernel&) {
           {}};
 }
 
-// Adam: the numbers are lr (a tensor of tensor_lr), beta1, beta2, weight decay, eps, amsgrad,
-// maximize. AdamW decays the parameter itself, Adam by way of the gradient.
+// --args: lr (which tensor_lr takes as a tensor), beta1, beta2, weight decay, eps, amsgrad, maximize.
+// AdamW decays the parameter itself, Adam does so by way of the gradient.
 // Source: Kingma and Ba 2015; Loshchilov and Hutter 2019; PyTorch, torch.optim.Adam.
 template <bool kDecoupled>
 LocalResult run_adam(const LocalCall& local, const OpKernel&) {

@@ -1,6 +1,6 @@
 // Kernels that look up and write by index: gather, scatter, index, embedding. Where a rank has only
-// some of the rows that indices name, a lookup finds those and masks the rest. Of writes to one
-// place the last counts. Semantics: PyTorch 2.13.0, torch.<op>.
+// some of the rows that indices name, a lookup finds those and masks the rest. Where several writes
+// meet in one element, the last counts. Semantics: PyTorch 2.13.0, torch.<op>.
 #include "costmodel/base/index.h"
 
 #include <algorithm>
@@ -15,13 +15,7 @@
 namespace shardlab {
 namespace {
 
-// The tensors without `out`.
-void expect_operands(const LocalCall& local, std::size_t count) {
-  const std::size_t all = count + (local.call.op.ends_with("out") ? 1 : 0);
-  expect_inputs(local, all, all);
-}
-
-// The numbers in an index tensor, as they are.
+// The numbers in an index tensor, unchecked.
 std::vector<std::int64_t> indices_in(const LocalCall& local, const HostTensor& index) {
   if (is_floating_point(index.dtype()) || index.dtype() == DType::kB8) {
     throw InputError(local.call.op + ": indices of " + std::string(to_string(index.dtype())) +
@@ -40,41 +34,38 @@ std::int64_t row_in(const LocalCall& local, std::int64_t index, std::int64_t ext
                    std::to_string(extent - 1));
 }
 
-void expect_same_dtype(const LocalCall& local, const HostTensor& a, const HostTensor& b) {
-  if (a.dtype() != b.dtype()) throw InputError(local.call.op + ": takes tensors of one dtype");
-}
-
-// Where a rank has the rows of one dim of its first tensor, by their global index; -1 where it has
-// not.
+// Finds the rows of one dim that a rank has of its first tensor, by their global index.
 class RowsHere {
  public:
   RowsHere(const LocalCall& local, int dim) : op_(local.call.op) {
     const std::int64_t total = local.call.tensors()[0]->meta.shape[to_index(dim)];
     const std::int64_t here = local.inputs[0].extent(dim);
     expect_room(op_, total, local.memory);
-    place_.assign(to_index(total), -1);
+    local_index_.assign(to_index(total), -1);
     for (std::int64_t i = 0; i < here; ++i) {
       const std::int64_t row =
           local.input_rows.empty() ? i : local.input_rows[0][to_index(dim)].at(to_index(i));
-      if (row < total) place_[to_index(row)] = i;
+      if (row < total) local_index_[to_index(row)] = i;
     }
   }
-  // -1 of a row of another rank. Throws InputError for one that no rank has.
+  // The local index of a row, or -1 where another rank has it. Throws InputError for a row that no rank
+  // has.
   [[nodiscard]] std::int64_t operator[](std::int64_t row) const {
-    if (row < 0 || row >= std::ssize(place_)) {
+    if (row < 0 || row >= std::ssize(local_index_)) {
       throw InputError(std::string(op_) + ": index " + std::to_string(row) + "; valid: 0 to " +
-                       std::to_string(std::ssize(place_) - 1));
+                       std::to_string(std::ssize(local_index_) - 1));
     }
-    return place_[to_index(row)];
+    return local_index_[to_index(row)];
   }
 
  private:
   std::string_view op_;
-  std::vector<std::int64_t> place_;
+  std::vector<std::int64_t> local_index_;
 };
 
-// embedding(weight [V, ...], indices): rows of the weight. Of a row-sharded weight each rank looks
-// up what it has: lookups of others give row 0 and are masked, as DTensor's mask partial does.
+// embedding(weight [V, ...], indices): rows of the weight. Where the rows are sharded, each rank looks
+// up those that it has. A lookup of another row returns row 0 and is masked, as DTensor's mask partial
+// does.
 LocalResult run_embedding(const LocalCall& local, const OpKernel&) {
   expect_operands(local, 2);
   const HostTensor& weight = local.inputs[0];
@@ -100,7 +91,7 @@ LocalResult run_embedding(const LocalCall& local, const OpKernel&) {
 }
 
 // embedding_dense_backward(grad, indices, rows, padding_idx, scale_grad_by_freq): gradients add up
-// in the rows that were looked up; a scaled one is divided by how often its row was.
+// in the rows that were looked up. Scaled gradients are divided by how often their row was looked up.
 LocalResult run_embedding_backward(const LocalCall& local, const OpKernel&) {
   expect_operands(local, 2);
   const HostTensor& grad = local.inputs[0];
@@ -129,7 +120,7 @@ LocalResult run_embedding_backward(const LocalCall& local, const OpKernel&) {
   return {{from_doubles(local.memory, grad.dtype(), {rows, columns}, out)}, {}};
 }
 
-// gather(self, dim, index): of each element of the index, the element of self in that row.
+// gather(self, dim, index): by element of the index, the element of self in the row that it names.
 LocalResult run_gather(const LocalCall& local, const OpKernel&) {
   expect_operands(local, 2);
   const HostTensor& self = local.inputs[0];
@@ -146,11 +137,11 @@ LocalResult run_gather(const LocalCall& local, const OpKernel&) {
   const Shape strides = row_major_strides(self.shape());
   HostTensor mask = HostTensor::make(local.memory, DType::kB8, index.shape());
   std::vector<double> out = filled(local, index.shape());
-  for_each_element(index.shape(), [&](Shape place, std::int64_t i) {
+  for_each_element(index.shape(), [&](Shape source, std::int64_t i) {
     const std::int64_t found = here[wanted[to_index(i)]];
     set_element(mask, i, found >= 0 ? 0.0 : 1.0);
-    place[to_index(dim)] = std::max<std::int64_t>(found, 0);
-    if (self.elements() > 0) out[to_index(i)] = values[to_index(flat_index(place, strides))];
+    source[to_index(dim)] = std::max<std::int64_t>(found, 0);
+    if (self.elements() > 0) out[to_index(i)] = values[to_index(flat_index(source, strides))];
   });
   return {{from_doubles(local.memory, self.dtype(), index.shape(), out)}, mask};
 }
@@ -177,16 +168,16 @@ LocalResult run_scatter(const LocalCall& local, const OpKernel&) {
   const double value = has_source ? 0.0 : local.call.number_arg(1, 0.0);
   const Shape strides = row_major_strides(self.shape());
   const Shape source_strides = has_source ? row_major_strides(source->shape()) : Shape();
-  for_each_element(index.shape(), [&](Shape place, std::int64_t i) {
-    const double x = has_source ? values[to_index(flat_index(place, source_strides))] : value;
-    place[to_index(dim)] = row_in(local, wanted[to_index(i)], self.extent(dim));
-    double& target = out[to_index(flat_index(place, strides))];
+  for_each_element(index.shape(), [&](Shape element, std::int64_t i) {
+    const double x = has_source ? values[to_index(flat_index(element, source_strides))] : value;
+    element[to_index(dim)] = row_in(local, wanted[to_index(i)], self.extent(dim));
+    double& target = out[to_index(flat_index(element, strides))];
     target = kAdds ? target + x : x;
   });
   return {{from_doubles(local.memory, self.dtype(), self.shape(), out)}, {}};
 }
 
-// The rows that an index of at most one dim names, of `dim` of the first tensor.
+// The rows of dim `dim` of the first tensor that an index of at most one dim names.
 std::vector<std::int64_t> rows_named(const LocalCall& local, int dim, bool from_end) {
   if (local.inputs[1].ndim() > 1) {
     throw InputError(local.call.op + ": takes an index of at most one dim");
@@ -250,7 +241,7 @@ LocalResult run_index_reduce(const LocalCall& local, const OpKernel&) {
                       : name == "amax" ? -kInfinity
                                        : kInfinity;
   const bool with_self = local.call.boolean_arg(2, true);
-  std::vector<double> terms = filled(local, {self.extent(dim)}, 0.0);  // by row, without self
+  std::vector<double> terms = filled(local, {self.extent(dim)}, 0.0);  // by row, not counting self
   for (const std::int64_t row : rows) terms[to_index(row)] += 1.0;
   std::vector<double> out = as_doubles(self);
   for_each_element(self.shape(), [&](const Shape& index, std::int64_t i) {
@@ -258,9 +249,9 @@ LocalResult run_index_reduce(const LocalCall& local, const OpKernel&) {
   });
   const std::vector<double> values = as_doubles(source);
   const Shape strides = row_major_strides(self.shape());
-  for_each_element(source.shape(), [&](Shape place, std::int64_t i) {
-    place[to_index(dim)] = rows[to_index(place[to_index(dim)])];
-    double& target = out[to_index(flat_index(place, strides))];
+  for_each_element(source.shape(), [&](Shape element, std::int64_t i) {
+    element[to_index(dim)] = rows[to_index(element[to_index(dim)])];
+    double& target = out[to_index(flat_index(element, strides))];
     const double x = values[to_index(i)];
     const double least = std::isnan(x) || std::isnan(target) ? x + target : std::min(x, target);
     const double most = std::isnan(x) || std::isnan(target) ? x + target : std::max(x, target);
@@ -273,7 +264,7 @@ LocalResult run_index_reduce(const LocalCall& local, const OpKernel&) {
   return {{from_doubles(local.memory, self.dtype(), self.shape(), out)}, {}};
 }
 
-// What the indices of index and index_put name: of an element of their result, the place in self.
+// What the index tensors of index and index_put name: for each element of their result, one of self.
 class Indexed {
  public:
   explicit Indexed(const LocalCall& local) : self_(local.inputs[0]) {
@@ -298,28 +289,20 @@ class Indexed {
   }
 
   [[nodiscard]] const Shape& shape() const { return dims_.result; }
-  [[nodiscard]] std::int64_t place(const Shape& index, const Shape& self_strides) const {
-    std::int64_t there = 0;
+  // The flat index in self of an element of the result.
+  [[nodiscard]] std::int64_t source_of(const Shape& index, const Shape& self_strides) const {
+    std::int64_t source = 0;
     for (const int d : dims_.kept) {
-      there += index[to_index(dims_.result_dim(d))] * self_strides[to_index(d)];
+      source += index[to_index(dims_.result_dim(d))] * self_strides[to_index(d)];
     }
     for (std::size_t i = 0; i < rows_.size(); ++i) {
-      std::int64_t here = 0;
+      std::int64_t element = 0;
       for (std::size_t b = 0; b < dims_.broadcast.size(); ++b) {
-        here += index[to_index(dims_.insert) + b] * strides_[i][b];
+        element += index[to_index(dims_.insert) + b] * strides_[i][b];
       }
-      there += rows_[i][to_index(here)] * self_strides[to_index(dims_.dims[i])];
+      source += rows_[i][to_index(element)] * self_strides[to_index(dims_.dims[i])];
     }
-    return there;
-  }
-  // Strides of a tensor seen in more dims: 0 where it is missing or broadcast.
-  static Shape broadcast_strides(const Shape& shape, std::size_t ndim) {
-    Shape strides = row_major_strides(shape);
-    for (std::size_t d = 0; d < shape.size(); ++d) {
-      if (shape[d] == 1) strides[d] = 0;
-    }
-    strides.insert(strides.begin(), ndim - shape.size(), 0);
-    return strides;
+    return source;
   }
 
  private:
@@ -337,7 +320,7 @@ LocalResult run_index(const LocalCall& local, const OpKernel&) {
   const std::vector<double> values = as_doubles(self);
   std::vector<double> out = filled(local, indexed.shape());
   for_each_element(indexed.shape(), [&](const Shape& index, std::int64_t i) {
-    out[to_index(i)] = values[to_index(indexed.place(index, strides))];
+    out[to_index(i)] = values[to_index(indexed.source_of(index, strides))];
   });
   return {{from_doubles(local.memory, self.dtype(), indexed.shape(), out)}, {}};
 }
@@ -359,12 +342,12 @@ LocalResult run_index_put(const LocalCall& local, const OpKernel&) {
   }
   if (!fits) throw InputError(local.call.op + ": the values do not broadcast to what is indexed");
   const Shape strides = row_major_strides(self.shape());
-  const Shape value_strides = Indexed::broadcast_strides(given->shape(), shape.size());
+  const Shape value_strides = broadcast_strides(given->shape(), shape.size());
   const bool adds = local.call.boolean_arg(0, false);
   const std::vector<double> values = as_doubles(*given);
   std::vector<double> out = as_doubles(self);
   for_each_element(shape, [&](const Shape& index, std::int64_t) {
-    double& target = out[to_index(indexed.place(index, strides))];
+    double& target = out[to_index(indexed.source_of(index, strides))];
     const double x = values[to_index(flat_index(index, value_strides))];
     target = adds ? target + x : x;
   });

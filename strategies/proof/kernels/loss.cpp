@@ -1,5 +1,5 @@
-// Negative log likelihood, of scores [N,C], [C] or [N,C,H,W], and its backward. --args: the reduction
-// (0 none, 1 the mean, weighted, 2 the sum) and the ignored target.
+// Negative log likelihood of scores [N,C], [C] or [N,C,H,W], and its backward. --args: the reduction
+// (0 none, 1 the weighted mean, 2 the sum) and the target that is ignored.
 #include <algorithm>
 
 #include "costmodel/base/error.h"
@@ -9,12 +9,11 @@
 namespace shardlab {
 namespace {
 
-// Every target with the place of its score.
 struct Targets {
-  std::vector<std::size_t> scores;  // by target
-  std::vector<double> weights;      // 0 of ignored ones
-  std::vector<bool> ignored;
-  double total = 0.0;
+  std::vector<std::size_t> scores;  // by target, the flat index of its score
+  std::vector<double> weights;      // by target, 0 where it is ignored
+  std::vector<bool> ignored;        // by target
+  double total = 0.0;               // of the weights
 };
 
 std::int64_t reduction_of(const LocalCall& local) {
@@ -54,9 +53,8 @@ Targets targets_of(const LocalCall& local, const HostTensor& scores, const HostT
       throw InputError(local.call.op + ": a target out of range");
     }
     const std::int64_t c = targets.ignored.back() ? 0 : static_cast<std::int64_t>(found[i]);
-    const auto at = static_cast<std::int64_t>(i);
-    targets.scores.push_back(
-        static_cast<std::size_t>((at / inner * classes + c) * inner + at % inner));
+    const auto flat = static_cast<std::int64_t>(i);
+    targets.scores.push_back(to_index((flat / inner * classes + c) * inner + flat % inner));
     targets.weights.push_back(targets.ignored.back() ? 0.0 : weights[to_index(c)]);
     targets.total += targets.weights.back();
   }

@@ -1,5 +1,5 @@
-// Matrix products: any einsum equation of one or two inputs, as one batched product; products of
-// scaled matrices and of groups of matrices.
+// Matrix products: any einsum equation of one or two inputs, computed as one batched product, and the
+// products of scaled matrices and of groups of matrices.
 #include <algorithm>
 #include <array>
 
@@ -12,39 +12,27 @@
 namespace shardlab {
 namespace {
 
-// Letters and their extents.
+// Letters of an equation, with the extents of their dims.
 struct Letters {
   std::string text;
   Shape extents;
-  [[nodiscard]] std::int64_t product() const {
-    std::int64_t product = 1;
-    for (const std::int64_t extent : extents) {
-      product = extent == 0 ? 0 : saturating_product(product, extent);
-    }
-    return product;
-  }
+  [[nodiscard]] std::int64_t product() const { return elements_of(extents); }
 };
 
-// The input's elements in row-major order of these letters; a letter that the input lacks repeats
-// them.
+// The input's elements in row-major order of these letters. They repeat along letters that the input
+// lacks.
 std::vector<double> arranged(const std::vector<double>& values, const std::string& own,
                              const Shape& shape, const Letters& letters) {
   const Shape strides = row_major_strides(shape);
   Shape step(letters.text.size(), 0);
   for (std::size_t i = 0; i < step.size(); ++i) {
-    const std::size_t at = own.find(letters.text[i]);
-    if (at != std::string::npos) step[i] = strides[at];
+    const std::size_t dim = own.find(letters.text[i]);
+    if (dim != std::string::npos) step[i] = strides[dim];
   }
-  std::vector<double> out(static_cast<std::size_t>(letters.product()));
-  for (std::size_t i = 0; i < out.size(); ++i) {
-    auto rest = static_cast<std::int64_t>(i);
-    std::int64_t place = 0;
-    for (std::size_t d = step.size(); d-- > 0;) {
-      place += rest % letters.extents[d] * step[d];
-      rest /= letters.extents[d];
-    }
-    out[i] = values[to_index(place)];
-  }
+  std::vector<double> out(to_index(letters.product()));
+  for_each_element(letters.extents, [&](const Shape& index, std::int64_t i) {
+    out[to_index(i)] = values[to_index(flat_index(index, step))];
+  });
   return out;
 }
 
@@ -61,8 +49,8 @@ Product multiply(const EinsumEquation& equation, std::span<const HostTensor> inp
   const std::string& a = equation.inputs()[0];
   const std::string b = inputs.size() == 2 ? equation.inputs()[1] : std::string();
   const auto extent = [&](char letter) {
-    const std::size_t at = a.find(letter);
-    return at != std::string::npos ? shapes[0][at] : shapes[1][b.find(letter)];
+    const std::size_t dim = a.find(letter);
+    return dim != std::string::npos ? shapes[0][dim] : shapes[1][b.find(letter)];
   };
   Letters batch;
   Letters rows;
@@ -120,10 +108,9 @@ struct Text {
   }
 };
 
-// The tensors without `out`.
+// The tensors that the op reads.
 std::span<const HostTensor> operands(const LocalCall& local, std::size_t count) {
-  const std::size_t more = local.call.op.ends_with("out") ? 1 : 0;
-  expect_inputs(local, count + more, count + more);
+  expect_operands(local, count);
   return local.inputs.first(count);
 }
 
@@ -139,7 +126,7 @@ LocalResult run_product(const LocalCall& local, const OpKernel&) {
   return result_of(local, inputs[0].dtype(), product);
 }
 
-// The bias is broadcast and added. --args: what the bias and the product are multiplied by.
+// Adds the bias, broadcast. --args: the factors of the bias and of the product.
 template <Text kEquation>
 LocalResult run_biased_product(const LocalCall& local, const OpKernel&) {
   const auto inputs = operands(local, 3);
@@ -155,26 +142,19 @@ LocalResult run_biased_product(const LocalCall& local, const OpKernel&) {
   }
   if (!broadcasts) throw InputError(local.call.op + ": the bias does not broadcast to the product");
   const std::vector<double> values = as_doubles(bias);
-  const Shape strides = row_major_strides(bias.shape());
-  for (std::size_t i = 0; i < product.values.size(); ++i) {
-    auto rest = static_cast<std::int64_t>(i);
-    std::int64_t place = 0;
-    for (std::size_t d = product.shape.size(); d-- > 0;) {
-      const std::int64_t at = rest % product.shape[d];
-      rest /= product.shape[d];
-      const std::size_t missing = product.shape.size() - bias.shape().size();
-      if (d < missing || bias.shape()[d - missing] == 1) continue;
-      place += at * strides[d - missing];
-    }
-    double& value = product.values[i];
-    value = alpha * value + (beta == 0.0 ? 0.0 : beta * values[to_index(place)]);
-  }
+  const Shape strides = broadcast_strides(bias.shape(), product.shape.size());
+  for_each_element(product.shape, [&](const Shape& index, std::int64_t i) {
+    double& value = product.values[to_index(i)];
+    // A bias times zero is left out: it may be infinite.
+    const double added = beta == 0.0 ? 0.0 : beta * values[to_index(flat_index(index, strides))];
+    value = alpha * value + added;
+  });
   return result_of(local, bias.dtype(), product);
 }
 
 // -- _scaled_mm -------------------------------------------------------------------------------------
 
-// Which rows of the whole the rank has of a dim.
+// Which rows of the whole tensor's dim the rank has.
 std::vector<std::int64_t> rows_of_dim(const LocalCall& local, std::size_t input, int dim) {
   const auto d = static_cast<std::size_t>(dim);
   if (!local.input_rows.empty()) {
@@ -186,8 +166,9 @@ std::vector<std::int64_t> rows_of_dim(const LocalCall& local, std::size_t input,
   return rows;
 }
 
-// The matrix times its scales: one number, or of each block. Scales of one dim stand in tiles of 128
-// rows and 4 blocks: 32 rows of 4 groups of 4 blocks.
+// The matrix times its scales, which are one number or one per block of elements. Scales of two dims
+// stand in the order of the blocks. Scales of one dim stand in tiles, each of 128 rows and 4 blocks:
+// its element [r % 32, r / 32, c] is the scale of row r and block c.
 std::vector<double> scaled_matrix(const LocalCall& local, std::size_t input) {
   const HostTensor& data = local.inputs[input];
   const HostTensor& scale = local.inputs[input + 2];
@@ -208,30 +189,30 @@ std::vector<double> scaled_matrix(const LocalCall& local, std::size_t input) {
   }
   const std::int64_t columns = data.extent(1);
   if (scale.ndim() == 2) {
-    // The scale of each local row: by block of the whole.
-    std::array<std::vector<std::int64_t>, 2> place;
-    for (const int d : {0, 1}) {
-      const auto at = static_cast<std::size_t>(d);
-      if (whole_scale[at] == 0) refuse("scales without elements");
-      const std::int64_t block = (whole[at] + whole_scale[at] - 1) / whole_scale[at];
-      const std::vector<std::int64_t> own = rows_of_dim(local, input + 2, d);
-      for (const std::int64_t row : rows_of_dim(local, input, d)) {
+    // By dim and local row, the row of the scales: blocks are those of the whole.
+    std::array<std::vector<std::int64_t>, 2> scale_rows;
+    for (const int dim : {0, 1}) {
+      const std::size_t d = to_index(dim);
+      if (whole_scale[d] == 0) refuse("scales without elements");
+      const std::int64_t block = (whole[d] + whole_scale[d] - 1) / whole_scale[d];
+      const std::vector<std::int64_t> own = rows_of_dim(local, input + 2, dim);
+      for (const std::int64_t row : rows_of_dim(local, input, dim)) {
         const auto found = std::find(own.begin(), own.end(), row / block);
         if (found == own.end()) refuse("a rank lacks the scale of its elements");
-        place[at].push_back(found - own.begin());
+        scale_rows[d].push_back(found - own.begin());
       }
-      std::vector<std::int64_t> used = place[at];
+      std::vector<std::int64_t> used = scale_rows[d];
       used.erase(std::unique(used.begin(), used.end()), used.end());
       if (used.size() != own.size()) refuse("a rank has scales of elements that it lacks");
     }
     for (std::size_t i = 0; i < values.size(); ++i) {
       const auto row = static_cast<std::size_t>(static_cast<std::int64_t>(i) / columns);
       const auto column = static_cast<std::size_t>(static_cast<std::int64_t>(i) % columns);
-      values[i] *= scales[to_index(place[0][row] * scale.extent(1) + place[1][column])];
+      values[i] *= scales[to_index(scale_rows[0][row] * scale.extent(1) + scale_rows[1][column])];
     }
     return values;
   }
-  // Tiles of what the rank has.
+  // The tiles are those of the rank's part, not of the whole.
   const int contracted = input == 0 ? 1 : 0;
   const std::int64_t block = scale.dtype() == DType::kF8E4M3 ? 8 : 32;
   const std::int64_t depth = (data.extent(contracted) + block - 1) / block;
@@ -239,10 +220,10 @@ std::vector<double> scaled_matrix(const LocalCall& local, std::size_t input) {
   const std::int64_t tiles_down = (data.extent(1 - contracted) + 127) / 128;
   if (std::ssize(scales) != tiles_across * tiles_down * 512) refuse("scales in whole tiles");
   for (std::size_t i = 0; i < values.size(); ++i) {
-    const std::int64_t at[] = {static_cast<std::int64_t>(i) / columns,
-                               static_cast<std::int64_t>(i) % columns};
-    const std::int64_t row = at[1 - contracted];
-    const std::int64_t column = at[contracted] / block;
+    const std::int64_t index[] = {static_cast<std::int64_t>(i) / columns,
+                                  static_cast<std::int64_t>(i) % columns};
+    const std::int64_t row = index[1 - contracted];
+    const std::int64_t column = index[contracted] / block;
     const std::int64_t tile = row / 128 * tiles_across + column / 4;
     values[i] *= scales[to_index(tile * 512 + row % 32 * 16 + row % 128 / 32 * 4 + column % 4)];
   }
@@ -267,7 +248,7 @@ LocalResult run_scaled_product(const LocalCall& local, const OpKernel&) {
 
 // -- _grouped_mm ------------------------------------------------------------------------------------
 
-// The part of a tensor that one group multiplies: one of a stack, or rows of `dim`.
+// The part of a tensor that one group multiplies: one matrix of a stack, or some rows of `dim`.
 HostTensor part_of(const LocalCall& local, const HostTensor& tensor, int dim, std::int64_t group,
                    std::int64_t begin, std::int64_t end) {
   if (tensor.ndim() == 3) {
@@ -301,7 +282,7 @@ LocalResult run_grouped_product(const LocalCall& local, const OpKernel&) {
   if ((lone && std::ssize(ends) != groups) || (b.ndim() == 3 && b.extent(0) != groups)) {
     refuse("as many offsets and matrices as groups");
   }
-  // Which dim of a lone matrix, and of the output, the offsets cut.
+  // Which dim of a lone matrix the offsets cut; -1 for a stack.
   const bool stacked = a.ndim() == b.ndim();
   const int cut_a = a.ndim() == 3 ? -1 : b.ndim() == 3 ? 0 : 1;
   const int cut_b = b.ndim() == 3 ? -1 : a.ndim() == 3 ? 1 : 0;
@@ -310,12 +291,7 @@ LocalResult run_grouped_product(const LocalCall& local, const OpKernel&) {
   Product product;
   product.shape = {rows, columns};
   if (stacked) product.shape.insert(product.shape.begin(), groups);
-  std::int64_t elements = 1;
-  for (const std::int64_t extent : product.shape) {
-    elements = extent == 0 ? 0 : saturating_product(elements, extent);
-  }
-  expect_room(local.call.op, elements, local.memory);
-  product.values.assign(static_cast<std::size_t>(elements), 0.0);
+  product.values = filled(local, product.shape);
   const std::int64_t most = cut_a == 0 ? rows : cut_b == 1 ? columns : a.shape().back();
   std::int64_t begin = 0;
   for (std::int64_t g = 0; g < groups; ++g) {
@@ -333,9 +309,9 @@ LocalResult run_grouped_product(const LocalCall& local, const OpKernel&) {
     const std::int64_t first_column = cut_b == 1 ? begin : 0;
     for (std::int64_t r = 0; r < part.shape[0]; ++r) {
       for (std::int64_t c = 0; c < part.shape[1]; ++c) {
-        const std::int64_t place =
+        const std::int64_t flat =
             ((stacked ? g * rows : 0) + first_row + r) * columns + first_column + c;
-        product.values[to_index(place)] = part.values[to_index(r * part.shape[1] + c)];
+        product.values[to_index(flat)] = part.values[to_index(r * part.shape[1] + c)];
       }
     }
     begin = end;
@@ -343,7 +319,7 @@ LocalResult run_grouped_product(const LocalCall& local, const OpKernel&) {
   return result_of(local, a.dtype(), product);
 }
 
-// --args: the equation.
+// einsum(equation, inputs)
 LocalResult run_einsum(const LocalCall& local, const OpKernel&) {
   if (local.call.args.empty() || !local.call.args[0].is_string()) {
     throw InputError(local.call.op + ": --args must begin with the equation");

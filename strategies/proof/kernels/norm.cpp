@@ -1,4 +1,4 @@
-// Layer, rms, batch and group norms and their backwards.
+// Layer, rms, batch and group norms, and their backwards.
 #include <cmath>
 
 #include "costmodel/base/error.h"
@@ -10,7 +10,8 @@ namespace {
 
 using Kind = NormArgs::Kind;
 
-const HostTensor* at(const LocalCall& local, int position) {
+// The tensor argument at this position, null where the op has none there or it is not given.
+const HostTensor* optional_tensor(const LocalCall& local, int position) {
   return position < 0 ? nullptr : local.tensor(static_cast<std::size_t>(position));
 }
 
@@ -19,19 +20,19 @@ void expect_shape(const LocalCall& local, const HostTensor* tensor, const Shape&
   throw InputError(local.call.op + ": shapes of a rank do not fit one another");
 }
 
-// Which elements are normalised together, and where each has its weight.
+// Which elements are normalised together.
 struct Groups {
-  Shape statistics;                 // of the result
-  Shape affine;                     // of weight and bias
+  Shape statistics;                 // the shape of the means
+  Shape affine;                     // the shape of weight and bias
   std::vector<std::size_t> group;   // by element
-  std::vector<std::size_t> weight;  // by element
-  std::vector<double> sizes;        // by group
+  std::vector<std::size_t> weight;  // by element, the flat index of its weight
+  std::vector<double> sizes;        // by group, in elements
 };
 
 Groups groups_of(const LocalCall& local, const NormArgs& args, const HostTensor& input) {
   Groups groups;
   const Shape& shape = input.shape();
-  std::int64_t inner = 1;  // elements that follow one another in a channel
+  std::int64_t inner = 1;  // how many elements stand side by side in a row or channel
   if (args.kind == Kind::kLayer || args.kind == Kind::kRms) {
     const int axis = normalized_axis(local.call);
     groups.statistics.assign(shape.begin(), shape.begin() + axis);
@@ -63,7 +64,7 @@ Groups groups_of(const LocalCall& local, const NormArgs& args, const HostTensor&
   expect_room(local.call.op, saturating_product(std::max<std::int64_t>(input.elements(), 1), 8),
               local.memory);
   for (std::int64_t i = 0; i < input.elements(); ++i) {
-    const std::int64_t outer = i / inner;  // rows, or samples times channels
+    const std::int64_t outer = i / inner;  // the row, or the channel counted through all samples
     std::int64_t group = outer;
     std::int64_t weight = i % inner;
     if (args.kind == Kind::kBatch || args.kind == Kind::kGroup) {
@@ -79,7 +80,7 @@ Groups groups_of(const LocalCall& local, const NormArgs& args, const HostTensor&
   return groups;
 }
 
-// The default of an rms norm is of the call's dtype, whatever holds the values here.
+// An rms norm's default depends on the dtype of the call, which may differ from the tensor's here.
 double epsilon(const LocalCall& local, const NormArgs& args) {
   const DType dtype = local.call.required_tensor(static_cast<std::size_t>(args.input)).meta.dtype;
   const double fallback = args.kind == Kind::kRms ? 2.0 * unit_roundoff(dtype) : 1e-5;
@@ -88,7 +89,7 @@ double epsilon(const LocalCall& local, const NormArgs& args) {
 }
 
 struct Statistics {
-  std::vector<double> mean;  // zeros of an rms norm
+  std::vector<double> mean;  // by group; an rms norm has zeros
   std::vector<double> rstd;
 };
 
@@ -99,10 +100,10 @@ std::vector<double> averages(const Groups& groups, const std::vector<double>& va
   return sums;
 }
 
-// A batch norm that does not train takes the running ones.
+// A batch norm that does not train takes the running statistics.
 Statistics running(const LocalCall& local, const NormArgs& args) {
-  const HostTensor* mean = at(local, args.running_mean);
-  const HostTensor* var = at(local, args.running_var);
+  const HostTensor* mean = optional_tensor(local, args.running_mean);
+  const HostTensor* var = optional_tensor(local, args.running_var);
   if (mean == nullptr || var == nullptr) {
     throw InputError(local.call.op + ": takes running statistics when it does not train");
   }
@@ -142,9 +143,7 @@ const HostTensor& checked_input(const LocalCall& local, const NormArgs& args) {
 
 std::vector<double> values_or(const HostTensor* tensor, const Groups& groups, double fallback) {
   if (tensor != nullptr) return as_doubles(*tensor);
-  std::int64_t elements = 1;
-  for (const std::int64_t extent : groups.affine) elements *= extent;
-  return std::vector<double>(static_cast<std::size_t>(elements), fallback);
+  return std::vector<double>(static_cast<std::size_t>(elements_of(groups.affine)), fallback);
 }
 
 LocalResult run_norm(const LocalCall& local, const OpKernel&) {
@@ -152,17 +151,17 @@ LocalResult run_norm(const LocalCall& local, const OpKernel&) {
   const HostTensor& input = checked_input(local, args);
   const Groups groups = groups_of(local, args, input);
   for (const int position : {args.weight, args.bias}) {
-    expect_shape(local, at(local, position), groups.affine);
+    expect_shape(local, optional_tensor(local, position), groups.affine);
   }
   for (const int position : {args.running_mean, args.running_var}) {
-    expect_shape(local, at(local, position), groups.affine);
+    expect_shape(local, optional_tensor(local, position), groups.affine);
   }
   const std::vector<double> x = as_doubles(input);
   const double eps = epsilon(local, args);
   const Statistics statistics =
       trains(local, args) ? measured(groups, args, x, eps) : running(local, args);
-  const std::vector<double> weight = values_or(at(local, args.weight), groups, 1.0);
-  const std::vector<double> bias = values_or(at(local, args.bias), groups, 0.0);
+  const std::vector<double> weight = values_or(optional_tensor(local, args.weight), groups, 1.0);
+  const std::vector<double> bias = values_or(optional_tensor(local, args.bias), groups, 0.0);
   std::vector<double> out(x.size());
   for (std::size_t i = 0; i < x.size(); ++i) {
     const std::size_t g = groups.group[i];
@@ -181,8 +180,9 @@ LocalResult run_norm(const LocalCall& local, const OpKernel&) {
   return result;
 }
 
-// With n = (x - mean) rstd and h = g weight, where the statistics depend on the input:
-// rstd (h - mean(h) - n mean(h n)); an rms norm lacks mean(h). Else rstd h.
+// The gradient of the input, for g that of the output, n = (x - mean) rstd and h = g weight, is
+// rstd (h - mean(h) - n mean(h n)). The second term is missing in an rms norm, and both means are
+// missing where the statistics do not depend on the input.
 LocalResult run_backward(const LocalCall& local, const OpKernel&) {
   const NormArgs& args = norm_args(local.call.op);
   const HostTensor& input = checked_input(local, args);
@@ -190,10 +190,10 @@ LocalResult run_backward(const LocalCall& local, const OpKernel&) {
   const HostTensor& gradient = local.required_tensor(static_cast<std::size_t>(args.gradient));
   expect_shape(local, &gradient, input.shape());
   for (const int position : {args.weight, args.bias, args.running_mean, args.running_var}) {
-    expect_shape(local, at(local, position), groups.affine);
+    expect_shape(local, optional_tensor(local, position), groups.affine);
   }
   for (const int position : {args.mean, args.rstd}) {
-    expect_shape(local, at(local, position), groups.statistics);
+    expect_shape(local, optional_tensor(local, position), groups.statistics);
   }
   const bool depends = trains(local, args);
   Statistics statistics;
@@ -207,7 +207,7 @@ LocalResult run_backward(const LocalCall& local, const OpKernel&) {
   }
   const std::vector<double> x = as_doubles(input);
   const std::vector<double> g = as_doubles(gradient);
-  const std::vector<double> weight = values_or(at(local, args.weight), groups, 1.0);
+  const std::vector<double> weight = values_or(optional_tensor(local, args.weight), groups, 1.0);
   std::vector<double> normal(x.size());
   std::vector<double> h(x.size());
   std::vector<double> products(x.size());
@@ -232,8 +232,8 @@ LocalResult run_backward(const LocalCall& local, const OpKernel&) {
   }
   const std::vector<bool> mask = output_mask(local.call);
   const bool always = args.kind == Kind::kBatch;
-  const HostTensor* affine = at(local, args.weight);
-  const HostTensor* bias = at(local, args.bias);
+  const HostTensor* affine = optional_tensor(local, args.weight);
+  const HostTensor* bias = optional_tensor(local, args.bias);
   const DType dtype = affine != nullptr ? affine->dtype() : input.dtype();
   LocalResult out;
   if (mask[0]) {

@@ -1,5 +1,5 @@
-// Kernels that cut tensors, write into parts of them or put their elements elsewhere: slices,
-// diagonals, paddings. Semantics: PyTorch 2.13.0, torch.<op>.
+// Kernels that cut tensors, write into parts of them or move their elements: slices, diagonals,
+// paddings. Semantics: PyTorch 2.13.0, torch.<op>.
 #include <algorithm>
 
 #include "costmodel/base/error.h"
@@ -10,38 +10,32 @@
 namespace shardlab {
 namespace {
 
-// The tensors without `out`.
-void expect_operands(const LocalCall& local, std::size_t count) {
-  const std::size_t all = count + (local.call.op.ends_with("out") ? 1 : 0);
-  expect_inputs(local, all, all);
-}
-
 const HostTensor& only_input(const LocalCall& local) {
   expect_operands(local, 1);
   return local.inputs[0];
 }
 
-// The tensor of `shape` whose elements `place` finds in another: the place there of an index here,
-// or -1 for `fill`.
-template <class Place>
-HostTensor moved(const LocalCall& local, const HostTensor& from, const Shape& shape, Place&& place,
-                 double fill = 0.0) {
+// The tensor of `shape` whose elements are those of another: source_of(index) is the flat index there,
+// or -1 where the element is `fill`.
+template <class SourceOf>
+HostTensor moved(const LocalCall& local, const HostTensor& from, const Shape& shape,
+                 SourceOf&& source_of, double fill = 0.0) {
   std::vector<double> out = filled(local, shape, fill);
   const std::vector<double> values = as_doubles(from);
-  for_each_element(shape, [&](const Shape& index, std::int64_t here) {
-    const std::int64_t there = place(index);
-    if (there >= 0) out[to_index(here)] = values[to_index(there)];
+  for_each_element(shape, [&](const Shape& index, std::int64_t i) {
+    const std::int64_t source = source_of(index);
+    if (source >= 0) out[to_index(i)] = values[to_index(source)];
   });
   return from_doubles(local.memory, from.dtype(), shape, out);
 }
 
-// `base`, of `shape`, with the elements of `source` written where `place` says.
-template <class Place>
+// `base`, of `shape`, in which each element of `source` is written to the flat index target_of(index).
+template <class TargetOf>
 HostTensor written(const LocalCall& local, std::vector<double> base, const Shape& shape,
-                   const HostTensor& source, Place&& place) {
+                   const HostTensor& source, TargetOf&& target_of) {
   const std::vector<double> values = as_doubles(source);
-  for_each_element(source.shape(), [&](const Shape& index, std::int64_t here) {
-    base[to_index(place(index))] = values[to_index(here)];
+  for_each_element(source.shape(), [&](const Shape& index, std::int64_t i) {
+    base[to_index(target_of(index))] = values[to_index(i)];
   });
   return from_doubles(local.memory, source.dtype(), shape, base);
 }
@@ -51,11 +45,7 @@ void expect_shape(const LocalCall& local, const HostTensor& tensor, const Shape&
   throw InputError(local.call.op + ": a source or gradient has not the shape of what it is for");
 }
 
-void expect_same_dtype(const LocalCall& local, const HostTensor& a, const HostTensor& b) {
-  if (a.dtype() != b.dtype()) throw InputError(local.call.op + ": takes tensors of one dtype");
-}
-
-// The shape that an op's own arguments give its output; on a rank, what the layout makes of it.
+// The shape that an op's arguments give its output or, on a rank, that the layout makes of it.
 Shape given_shape(const LocalCall& local, std::size_t arg) {
   return local.output_shapes.empty() ? required_shape(local.call, arg) : local.output_shapes[0];
 }
@@ -181,24 +171,24 @@ LocalResult run_slice_scatter(const LocalCall& local, const OpKernel&) {
   return with_slice(local, as_doubles(self), self.shape(), dim, 1, local.inputs[1]);
 }
 
-// Where element `index` of the diagonal's tensor stands in the tensor that has the diagonal.
-std::int64_t place_on_diagonal(const Diagonal& diagonal, const Shape& index, const Shape& strides) {
-  std::int64_t place = 0;
+// The flat index of a diagonal's element in the tensor that has the diagonal.
+std::int64_t flat_on_diagonal(const Diagonal& diagonal, const Shape& index, const Shape& strides) {
+  std::int64_t flat = 0;
   for (int d = 0; d < static_cast<int>(strides.size()); ++d) {
     const int own = diagonal.dim_without(d);
     std::int64_t row = own >= 0 ? index[to_index(own)] : index.back();
     if (d == diagonal.first) row += std::max<std::int64_t>(0, -diagonal.offset);
     if (d == diagonal.second) row += std::max<std::int64_t>(0, diagonal.offset);
-    place += row * strides[to_index(d)];
+    flat += row * strides[to_index(d)];
   }
-  return place;
+  return flat;
 }
 
 LocalResult take_diagonal(const LocalCall& local, const Diagonal& diagonal) {
   const HostTensor& input = local.inputs[0];
   const Shape strides = row_major_strides(input.shape());
   return {{moved(local, input, diagonal_shape(diagonal, input.shape()),
-                 [&](const Shape& index) { return place_on_diagonal(diagonal, index, strides); })},
+                 [&](const Shape& index) { return flat_on_diagonal(diagonal, index, strides); })},
           {}};
 }
 
@@ -206,10 +196,9 @@ LocalResult put_diagonal(const LocalCall& local, const Diagonal& diagonal, std::
                          const Shape& shape, const HostTensor& source) {
   expect_shape(local, source, diagonal_shape(diagonal, shape));
   const Shape strides = row_major_strides(shape);
-  return {
-      {written(local, std::move(base), shape, source,
-               [&](const Shape& index) { return place_on_diagonal(diagonal, index, strides); })},
-      {}};
+  return {{written(local, std::move(base), shape, source,
+                   [&](const Shape& index) { return flat_on_diagonal(diagonal, index, strides); })},
+          {}};
 }
 
 LocalResult run_diagonal(const LocalCall& local, const OpKernel&) {
@@ -260,19 +249,19 @@ LocalResult run_pad(const LocalCall& local, const OpKernel&) {
   Shape shape = input.shape();
   for (std::size_t d = 0; d < shape.size(); ++d) shape[d] += paddings[d].before + paddings[d].after;
   const Shape strides = row_major_strides(input.shape());
-  const auto place = [&](const Shape& index) {
-    std::int64_t there = 0;
+  const auto source_of = [&](const Shape& index) {
+    std::int64_t source = 0;
     for (std::size_t d = 0; d < index.size(); ++d) {
       const std::int64_t row = index[d] - paddings[d].before;
       if (row < 0 || row >= input.shape()[d]) return std::int64_t{-1};
-      there += row * strides[d];
+      source += row * strides[d];
     }
-    return there;
+    return source;
   };
-  return {{moved(local, input, shape, place, local.call.number_arg(1, 0.0))}, {}};
+  return {{moved(local, input, shape, source_of, local.call.number_arg(1, 0.0))}, {}};
 }
 
-// n to the left of 0, around the end.
+// The row that a shift brings to this one, counted around the end.
 std::int64_t around(std::int64_t row, std::int64_t shift, std::int64_t extent) {
   return ((row - shift) % extent + extent) % extent;
 }
@@ -312,7 +301,8 @@ LocalResult run_flip(const LocalCall& local, const OpKernel&) {
           {}};
 }
 
-// How many boundaries are below each element; `right`: at most it. Of ascending ones, its bucket.
+// How many boundaries are below each element (`right`: below or equal to it), which is the number of
+// its bucket where the boundaries ascend.
 LocalResult run_bucketize(const LocalCall& local, const OpKernel&) {
   expect_operands(local, 2);
   const HostTensor& input = local.inputs[0];

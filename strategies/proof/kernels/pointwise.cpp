@@ -42,13 +42,13 @@ std::int64_t whole(double x) {
   if (!(std::abs(x) <= 0x1p53)) throw InputError("whole numbers up to 2^53");
   return static_cast<std::int64_t>(x);
 }
-// x * 2 ** n and x / 2 ** n of integers.
+// The integer x * 2 ** n, rounded down where n is negative.
 double shifted(double x, double n) {
   constexpr double kMost = 4096.0;  // past any exponent
   return std::floor(
       std::ldexp(x, std::isnan(n) ? 0 : static_cast<int>(std::clamp(n, -kMost, kMost))));
 }
-// With the sign of b, as Python has it.
+// The remainder with the sign of b, as in Python.
 double remainder_of(double a, double b) {
   const double r = std::fmod(a, b);
   return r != 0.0 && (r < 0.0) != (b < 0.0) ? r + b : r;
@@ -79,7 +79,7 @@ double gelu_by_tanh(double x) {
   return 0.5 * x *
          (1.0 + std::tanh(std::sqrt(2.0 / std::numbers::pi) * (x + 0.044715 * x * x * x)));
 }
-// The approximation is the only argument that is no number.
+// The one argument names the approximation, so it is kept from the numbers.
 LocalResult run_gelu(const LocalCall& local, const OpKernel& kernel) {
   const bool by_tanh = local.call.text_arg(0, "none") == "tanh";
   OpCall plain = local.call;
@@ -105,28 +105,28 @@ LocalResult run_nextafter(const LocalCall& local, const OpKernel& kernel) {
   }
 }
 
-// Two tensors are the values and a lower limit, unless that is left out.
+// A second tensor is the lower limit or, where that is left out, the upper one.
 LocalResult run_clamp(const LocalCall& local, const OpKernel& kernel) {
   const bool above = local.call.inputs.size() > 2 && local.call.inputs[1].is_absent();
   if (!above) return run_pointwise(local, kernel, kernel.element);
   return run_pointwise(local, kernel, [](Operands x) { return limited(x[0], kAbsent, x[1]); });
 }
 
-// Of truth values it is the other one, of integers -x - 1.
+// Turns a truth value into the other one, and an integer x into -x - 1.
 LocalResult run_bitwise_not(const LocalCall& local, const OpKernel& kernel) {
   if (local.inputs.empty()) throw InputError(local.call.op + ": takes 1 tensor, found none");
   if (local.inputs[0].dtype() != DType::kB8) return run_pointwise(local, kernel, kernel.element);
   return run_pointwise(local, kernel, [](Operands x) { return 1.0 - x[0]; });
 }
 
-// The largest number of f32 stands for infinity where no other is given.
+// Replaces infinity, by the largest number of f32 where no other is given.
 double finite(double x, double high, double low) {
   constexpr double kMost = std::numeric_limits<float>::max();
   if (!std::isinf(x)) return x;
   return x > 0.0 ? number_or(high, kMost) : number_or(low, -kMost);
 }
 
-// Mantissa in [1/2, 1) and exponent.
+// The mantissa, in [1/2, 1), and the exponent.
 LocalResult run_frexp(const LocalCall& local, const OpKernel&) {
   expect_inputs(local, 1, 3);
   const HostTensor& input = local.inputs[0];

@@ -71,7 +71,7 @@ PoolWindows windows_of(const LocalCall& local, const Planes& in, bool dilates) {
   return windows;
 }
 
-// Calls visit(place in the plane) for the elements of the window at (row, column).
+// Calls visit(i) with the flat index in the plane of each element of the window at (row, column).
 template <class Visit>
 void for_each_in_window(const PoolWindows& w, const Planes& in, std::int64_t row,
                         std::int64_t column, Visit&& visit) {
@@ -85,7 +85,7 @@ void for_each_in_window(const PoolWindows& w, const Planes& in, std::int64_t row
   }
 }
 
-// The first maximum, as PyTorch finds it; a NaN is greater than any number.
+// The first maximum, as PyTorch finds it. NaN is greater than any number, and the last NaN is taken.
 LocalResult run_max_pool(const LocalCall& local, const OpKernel&) {
   expect_inputs(local, 1, 1);
   const HostTensor& image = local.inputs[0];
@@ -94,25 +94,25 @@ LocalResult run_max_pool(const LocalCall& local, const OpKernel&) {
   const Shape shape = resized(image, w.out_rows, w.out_columns);
   const std::vector<double> from = as_doubles(image);
   std::vector<double> values;
-  std::vector<double> places;
+  std::vector<double> indices;
   for (std::int64_t p = 0; p < in.count; ++p) {
     for (std::int64_t out = 0; out < w.out_rows * w.out_columns; ++out) {
       double best = -std::numeric_limits<double>::infinity();
-      std::int64_t place = -1;
-      for_each_in_window(w, in, out / w.out_columns, out % w.out_columns, [&](std::int64_t at) {
-        const double value = from[to_index(p * in.rows * in.columns + at)];
-        if (place < 0 || value > best || std::isnan(value)) {
+      std::int64_t best_index = -1;
+      for_each_in_window(w, in, out / w.out_columns, out % w.out_columns, [&](std::int64_t i) {
+        const double value = from[to_index(p * in.rows * in.columns + i)];
+        if (best_index < 0 || value > best || std::isnan(value)) {
           best = value;
-          place = at;
+          best_index = i;
         }
       });
-      if (place < 0) throw InputError(local.call.op + ": a window that holds no element");
+      if (best_index < 0) throw InputError(local.call.op + ": a window that holds no element");
       values.push_back(best);
-      places.push_back(static_cast<double>(place));
+      indices.push_back(static_cast<double>(best_index));
     }
   }
   return {{from_doubles(local.memory, image.dtype(), shape, values),
-           from_doubles(local.memory, DType::kI64, shape, places)},
+           from_doubles(local.memory, DType::kI64, shape, indices)},
           {}};
 }
 
@@ -131,13 +131,13 @@ LocalResult run_avg_pool(const LocalCall& local, const OpKernel&) {
       const std::int64_t column = out % w.out_columns;
       double sum = 0.0;
       double count = 0.0;
-      for_each_in_window(w, in, row, column, [&](std::int64_t at) {
-        sum += from[to_index(p * in.rows * in.columns + at)];
+      for_each_in_window(w, in, row, column, [&](std::int64_t i) {
+        sum += from[to_index(p * in.rows * in.columns + i)];
         count += 1.0;
       });
-      if (counts_padding) {  // what lies in the padding, but not past it
-        const auto covered = [](const Window& window, std::int64_t place, std::int64_t extent) {
-          const std::int64_t begin = place * window.stride - window.padding;
+      if (counts_padding) {  // elements in the padding count, those past it do not
+        const auto covered = [](const Window& window, std::int64_t position, std::int64_t extent) {
+          const std::int64_t begin = position * window.stride - window.padding;
           const std::int64_t end = std::min(begin + window.kernel, extent + window.padding);
           return static_cast<double>(end - begin);
         };
@@ -151,7 +151,7 @@ LocalResult run_avg_pool(const LocalCall& local, const OpKernel&) {
           {}};
 }
 
-// The spatial extents that --args begin with; on a rank, those of the output's layout.
+// The spatial extents that --args begin with or, on a rank, that the output's layout asks for.
 std::vector<std::int64_t> extents_of(const LocalCall& local, const HostTensor& image) {
   std::vector<std::int64_t> extents = by_spatial_dim(local.call, {0, kSpatial, {}, 1});
   if (!local.output_shapes.empty()) {
@@ -164,7 +164,8 @@ std::vector<std::int64_t> extents_of(const LocalCall& local, const HostTensor& i
   return extents;
 }
 
-// Each output is the average of the rows [begin, end) and columns [begin, end) that it stands for.
+// Each output is the average over rows [begin, end) and columns [begin, end): span(i, count, extent) is
+// the range that the i-th of `count` outputs covers of `extent` rows or columns.
 template <class Span>
 LocalResult averaged(const LocalCall& local, Span&& span) {
   expect_inputs(local, 1, 1);
@@ -174,11 +175,7 @@ LocalResult averaged(const LocalCall& local, Span&& span) {
   if (in.rows * in.columns == 0 && extents[0] * extents[1] > 0) {
     throw InputError(local.call.op + ": an image without elements");
   }
-  std::int64_t elements = in.count;
-  for (const std::int64_t extent : extents) {
-    elements = extent == 0 ? 0 : saturating_product(elements, extent);
-  }
-  expect_room(local.call.op, elements, local.memory);
+  expect_room(local.call.op, elements_of({in.count, extents[0], extents[1]}), local.memory);
   const std::vector<double> from = as_doubles(image);
   std::vector<double> values;
   for (std::int64_t p = 0; p < in.count; ++p) {
@@ -204,8 +201,8 @@ LocalResult averaged(const LocalCall& local, Span&& span) {
 using Range = std::pair<std::int64_t, std::int64_t>;
 
 LocalResult run_adaptive(const LocalCall& local, const OpKernel&) {
-  return averaged(local, [](std::int64_t place, std::int64_t places, std::int64_t extent) {
-    return Range(place * extent / places, ((place + 1) * extent + places - 1) / places);
+  return averaged(local, [](std::int64_t i, std::int64_t count, std::int64_t extent) {
+    return Range(i * extent / count, ((i + 1) * extent + count - 1) / count);
   });
 }
 
@@ -213,13 +210,13 @@ LocalResult run_nearest(const LocalCall& local, const OpKernel&) {
   for (std::size_t i = 1; i < local.call.args.size(); ++i) {
     if (!local.call.args[i].is_null()) throw InputError(local.call.op + ": no kernel with scales");
   }
-  return averaged(local, [](std::int64_t place, std::int64_t places, std::int64_t extent) {
-    const std::int64_t nearest = place * extent / places;
+  return averaged(local, [](std::int64_t i, std::int64_t count, std::int64_t extent) {
+    const std::int64_t nearest = i * extent / count;
     return Range(nearest, nearest + 1);
   });
 }
 
-// Between the two nearest rows (columns), by distance.
+// Mixes the two nearest rows, and the two nearest columns, by their distance.
 LocalResult run_bilinear(const LocalCall& local, const OpKernel&) {
   expect_inputs(local, 1, 1);
   for (std::size_t i = 2; i < local.call.args.size(); ++i) {
@@ -238,17 +235,17 @@ LocalResult run_bilinear(const LocalCall& local, const OpKernel&) {
     std::int64_t second;
     double of_second;
   };
-  const auto mix = [&](std::int64_t place, std::int64_t places, std::int64_t extent) {
+  const auto mix = [&](std::int64_t i, std::int64_t count, std::int64_t extent) {
     const auto from = static_cast<double>(extent);
-    const auto to = static_cast<double>(places);
-    double at = 0.0;
+    const auto to = static_cast<double>(count);
+    double source = 0.0;
     if (!align_corners) {
-      at = std::max(0.0, (static_cast<double>(place) + 0.5) * from / to - 0.5);
-    } else if (places > 1) {
-      at = static_cast<double>(place) * (from - 1.0) / (to - 1.0);
+      source = std::max(0.0, (static_cast<double>(i) + 0.5) * from / to - 0.5);
+    } else if (count > 1) {
+      source = static_cast<double>(i) * (from - 1.0) / (to - 1.0);
     }
-    const std::int64_t first = std::min(static_cast<std::int64_t>(at), extent - 1);
-    return Mix{first, std::min(first + 1, extent - 1), at - static_cast<double>(first)};
+    const std::int64_t first = std::min(static_cast<std::int64_t>(source), extent - 1);
+    return Mix{first, std::min(first + 1, extent - 1), source - static_cast<double>(first)};
   };
   const std::vector<double> from = as_doubles(image);
   std::vector<double> values;

@@ -1,4 +1,5 @@
-// Kernels that draw numbers, each by its place among all: the same whatever the layout.
+// Kernels that draw numbers. Each is drawn by the element's index in the whole tensor, so that the
+// numbers are the same in every layout.
 #include <algorithm>
 #include <cmath>
 #include <numbers>
@@ -14,38 +15,16 @@ namespace {
 
 constexpr std::uint64_t kSeed = 0;
 
-// The places of an input's local elements in the whole tensor.
-std::vector<std::uint64_t> places_of(const LocalCall& local, std::size_t input) {
-  const HostTensor& tensor = local.inputs[input];
-  const Shape& global = local.call.tensors()[input]->meta.shape;
-  const bool known = local.input_rows.size() > input;
-  std::vector<std::uint64_t> places(static_cast<std::size_t>(tensor.elements()));
-  for (std::size_t i = 0; i < places.size(); ++i) {
-    auto rest = static_cast<std::int64_t>(i);
-    std::int64_t place = 0;
-    std::int64_t stride = 1;
-    for (std::size_t d = global.size(); d-- > 0;) {
-      const std::int64_t row = rest % tensor.shape()[d];
-      rest /= tensor.shape()[d];
-      place +=
-          stride * (known ? local.input_rows[input][d].at(static_cast<std::size_t>(row)) : row);
-      stride *= global[d];
-    }
-    places[i] = static_cast<std::uint64_t>(place);
-  }
-  return places;
+// A number in (0, 1) that f32 holds exactly.
+double uniform(std::uint64_t index, std::uint64_t draw) {
+  return (static_cast<double>(counter_hash(kSeed, index, draw) >> 42U) + 0.5) * 0x1p-22;
+}
+double standard_normal(std::uint64_t index) {
+  return std::sqrt(-2.0 * std::log(uniform(index, 1))) *
+         std::cos(2.0 * std::numbers::pi * uniform(index, 2));
 }
 
-// In (0, 1), exact in f32.
-double uniform_at(std::uint64_t place, std::uint64_t draw) {
-  return (static_cast<double>(counter_hash(kSeed, place, draw) >> 42U) + 0.5) * 0x1p-22;
-}
-double normal_at(std::uint64_t place) {
-  return std::sqrt(-2.0 * std::log(uniform_at(place, 1))) *
-         std::cos(2.0 * std::numbers::pi * uniform_at(place, 2));
-}
-
-const HostTensor& first_of(const LocalCall& local) {
+const HostTensor& drawn_input(const LocalCall& local) {
   if (local.inputs.empty() || local.inputs.size() != local.call.tensors().size() ||
       local.inputs[0].ndim() != local.call.tensors()[0]->meta.ndim()) {
     throw InputError(local.call.op + ": takes at least one tensor");
@@ -57,61 +36,61 @@ double number(const LocalCall& local, std::size_t i, double fallback) {
   return local.call.number_arg(i, fallback);
 }
 
-// One number an element, from its place, its value and the numbers among the arguments.
+// Draws one number per element, from its index, its value and the numbers among the arguments.
 template <double (*kDraw)(const LocalCall&, std::uint64_t, double)>
 LocalResult run_drawn(const LocalCall& local, const OpKernel&) {
-  const HostTensor& input = first_of(local);
+  const HostTensor& input = drawn_input(local);
   std::vector<double> values = as_doubles(input);
-  const std::vector<std::uint64_t> places = places_of(local, 0);
-  for (std::size_t i = 0; i < values.size(); ++i) values[i] = kDraw(local, places[i], values[i]);
+  const std::vector<std::uint64_t> indices = global_indices(local, 0);
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = kDraw(local, indices[i], values[i]);
   const DType dtype =
       out_tensors_of(local.call.op) > 0 ? local.inputs.back().dtype() : input.dtype();
   return {{from_doubles(local.memory, dtype, input.shape(), values)}, {}};
 }
 
-double draw_bernoulli(const LocalCall& local, std::uint64_t place, double chance) {
-  // Only the out= form and the in-place form have the chance as a number.
+double draw_bernoulli(const LocalCall& local, std::uint64_t index, double chance) {
+  // Only the out= and the in-place form take the chance as a number.
   if (local.call.op.find(".float") != std::string::npos) chance = number(local, 0, 0.5);
-  return uniform_at(place, 1) < chance ? 1.0 : 0.0;
+  return uniform(index, 1) < chance ? 1.0 : 0.0;
 }
-double draw_exponential(const LocalCall& local, std::uint64_t place, double) {
-  return -std::log(uniform_at(place, 1)) / number(local, 0, 1.0);
+double draw_exponential(const LocalCall& local, std::uint64_t index, double) {
+  return -std::log(uniform(index, 1)) / number(local, 0, 1.0);
 }
-double draw_geometric(const LocalCall& local, std::uint64_t place, double) {
-  return std::ceil(std::log(uniform_at(place, 1)) / std::log1p(-number(local, 0, 0.5)));
+double draw_geometric(const LocalCall& local, std::uint64_t index, double) {
+  return std::ceil(std::log(uniform(index, 1)) / std::log1p(-number(local, 0, 0.5)));
 }
-double draw_log_normal(const LocalCall& local, std::uint64_t place, double) {
-  return std::exp(number(local, 0, 1.0) + number(local, 1, 2.0) * normal_at(place));
+double draw_log_normal(const LocalCall& local, std::uint64_t index, double) {
+  return std::exp(number(local, 0, 1.0) + number(local, 1, 2.0) * standard_normal(index));
 }
-double draw_normal(const LocalCall& local, std::uint64_t place, double) {
-  return number(local, 0, 0.0) + number(local, 1, 1.0) * normal_at(place);
+double draw_normal(const LocalCall& local, std::uint64_t index, double) {
+  return number(local, 0, 0.0) + number(local, 1, 1.0) * standard_normal(index);
 }
-double draw_standard_normal(const LocalCall&, std::uint64_t place, double) {
-  return normal_at(place);
+double draw_standard_normal(const LocalCall&, std::uint64_t index, double) {
+  return standard_normal(index);
 }
-double draw_uniform(const LocalCall& local, std::uint64_t place, double) {
+double draw_uniform(const LocalCall& local, std::uint64_t index, double) {
   const double from = number(local, 0, 0.0);
-  return from + (number(local, 1, 1.0) - from) * uniform_at(place, 1);
+  return from + (number(local, 1, 1.0) - from) * uniform(index, 1);
 }
-double draw_integer(const LocalCall& local, std::uint64_t place, double) {
+double draw_integer(const LocalCall& local, std::uint64_t index, double) {
   const bool has_low = local.call.op.find(".low") != std::string::npos;
   const double low = has_low ? number(local, 0, 0.0) : 0.0;
   const double high = number(local, has_low ? 1 : 0, 1.0);
   if (!(high > low)) throw InputError(local.call.op + ": an empty range of integers");
-  return low + std::floor((high - low) * uniform_at(place, 1));
+  return low + std::floor((high - low) * uniform(index, 1));
 }
 
-// What is kept is scaled up; the mask says what is kept.
+// Scales up the elements that are kept, and returns the mask of them.
 LocalResult run_dropout(const LocalCall& local, const OpKernel&) {
-  const HostTensor& input = first_of(local);
+  const HostTensor& input = drawn_input(local);
   const double chance = number(local, 0, 0.5);
   if (!(chance >= 0.0 && chance < 1.0)) throw InputError(local.call.op + ": p from 0 to 1");
   const bool trains = local.call.boolean_arg(1, true);
   std::vector<double> values = as_doubles(input);
   std::vector<double> mask(values.size(), 1.0);
-  const std::vector<std::uint64_t> places = places_of(local, 0);
+  const std::vector<std::uint64_t> indices = global_indices(local, 0);
   for (std::size_t i = 0; trains && i < values.size(); ++i) {
-    mask[i] = uniform_at(places[i], 1) < chance ? 0.0 : 1.0;
+    mask[i] = uniform(indices[i], 1) < chance ? 0.0 : 1.0;
     values[i] *= mask[i] / (1.0 - chance);
   }
   return {{from_doubles(local.memory, input.dtype(), input.shape(), values),
@@ -119,9 +98,9 @@ LocalResult run_dropout(const LocalCall& local, const OpKernel&) {
           {}};
 }
 
-// Of the weights of each row, as many samples with replacement. A weight below 0 counts as 0.
+// Draws samples with replacement by the weights of each row. A weight below 0 counts as 0.
 LocalResult run_multinomial(const LocalCall& local, const OpKernel&) {
-  const HostTensor& input = first_of(local);
+  const HostTensor& input = drawn_input(local);
   const std::int64_t samples = local.call.integer_arg(0, 0);
   if (input.ndim() < 1 || input.ndim() > 2 || samples < 1 || samples > (1 << 20) ||
       !local.call.boolean_arg(1, false)) {
@@ -129,7 +108,7 @@ LocalResult run_multinomial(const LocalCall& local, const OpKernel&) {
   }
   std::vector<double> weights = as_doubles(input);
   for (double& weight : weights) weight = weight > 0.0 ? weight : 0.0;
-  const std::vector<std::uint64_t> places = places_of(local, 0);
+  const std::vector<std::uint64_t> indices = global_indices(local, 0);
   const auto categories = static_cast<std::size_t>(input.extent(input.ndim() - 1));
   const auto count = static_cast<std::size_t>(samples);
   if (categories == 0) throw InputError(local.call.op + ": rows without weights");
@@ -138,7 +117,7 @@ LocalResult run_multinomial(const LocalCall& local, const OpKernel&) {
     const auto row = std::span(weights).subspan(begin, categories);
     const double total = std::accumulate(row.begin(), row.end(), 0.0);
     for (std::size_t s = 0; s < count; ++s) {
-      double left = uniform_at(places[begin], 1 + s) * total;
+      double left = uniform(indices[begin], 1 + s) * total;
       std::size_t category = 0;
       while (category + 1 < categories && left >= row[category]) left -= row[category++];
       drawn.push_back(static_cast<double>(category));
@@ -149,9 +128,9 @@ LocalResult run_multinomial(const LocalCall& local, const OpKernel&) {
   return {{from_doubles(local.memory, DType::kI64, shape, drawn)}, {}};
 }
 
-// Slopes between lower and upper where the input is negative; the noise is what was multiplied with.
+// Multiplies negative elements by slopes between lower and upper. The noise is the slope of each element.
 LocalResult run_noisy(const LocalCall& local, const OpKernel&) {
-  const HostTensor& input = first_of(local);
+  const HostTensor& input = drawn_input(local);
   expect_inputs(local, 2, 2);
   if (local.inputs[1].shape() != input.shape()) {
     throw InputError(local.call.op + ": noise has the shape of the input");
@@ -161,10 +140,10 @@ LocalResult run_noisy(const LocalCall& local, const OpKernel&) {
   const bool trains = local.call.boolean_arg(2, false);
   std::vector<double> values = as_doubles(input);
   std::vector<double> noise = as_doubles(local.inputs[1]);
-  const std::vector<std::uint64_t> places = places_of(local, 0);
+  const std::vector<std::uint64_t> indices = global_indices(local, 0);
   for (std::size_t i = 0; i < values.size(); ++i) {
     double slope = (lower + upper) / 2.0;
-    if (trains) slope = lower + (upper - lower) * uniform_at(places[i], 1);
+    if (trains) slope = lower + (upper - lower) * uniform(indices[i], 1);
     if (values[i] > 0.0) slope = 1.0;
     if (trains) noise[i] = slope;
     values[i] *= slope;

@@ -1,4 +1,4 @@
-// Reductions: of whole tensors or of some dims, with and without the places of what they find.
+// Reductions of whole tensors or of some dims, with and without the indices of what they find.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -38,22 +38,17 @@ Folds folds_of(const LocalCall& local) {
   flat.keepdim = true;
   const Shape kept = flat.output_shape(input.shape());
   const Shape strides = row_major_strides(kept);
-  std::int64_t count = 1;
-  for (const std::int64_t extent : kept) {
-    count = extent == 0 ? 0 : saturating_product(count, extent);
-  }
+  const std::int64_t count = elements_of(kept);
   expect_room(local.call.op, saturating_product(count, 4), local.memory);
   folds.elements.resize(static_cast<std::size_t>(count));
   const std::vector<double> values = as_doubles(input);
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    auto rest = static_cast<std::int64_t>(i);
-    std::int64_t place = 0;
-    for (std::size_t d = kept.size(); d-- > 0;) {
-      if (!dims.reduced[d]) place += rest % input.shape()[d] * strides[d];
-      rest /= input.shape()[d];
+  for_each_element(input.shape(), [&](const Shape& index, std::int64_t i) {
+    std::int64_t output = 0;
+    for (std::size_t d = 0; d < kept.size(); ++d) {
+      if (!dims.reduced[d]) output += index[d] * strides[d];
     }
-    folds.elements[to_index(place)].push_back(values[i]);
-  }
+    folds.elements[to_index(output)].push_back(values[to_index(i)]);
+  });
   return folds;
 }
 
@@ -61,7 +56,7 @@ Folds folds_of(const LocalCall& local) {
   throw InputError(local.call.op + " of an empty tensor has no result");
 }
 
-enum class Result : std::uint8_t { kAsInput, kAccumulated, kTruth, kFloating, kPlace };
+enum class Result : std::uint8_t { kAsInput, kAccumulated, kTruth, kFloating, kIndex };
 
 DType result_dtype(const LocalCall& local, Result result) {
   const DType in = local.inputs[0].dtype();
@@ -73,7 +68,7 @@ DType result_dtype(const LocalCall& local, Result result) {
       return accumulated_dtype(local.call, position, in);
     case Result::kTruth:
       return in == DType::kU8 ? in : DType::kB8;
-    case Result::kPlace:
+    case Result::kIndex:
       return DType::kI64;
     case Result::kFloating:
       break;
@@ -86,7 +81,7 @@ DType result_dtype(const LocalCall& local, Result result) {
 
 using Fold = double (*)(std::span<const double>, const LocalCall&);
 
-// What of nothing? NaN here means that PyTorch refuses it.
+// Folds the elements of each output into one number. kRefusesNothing: PyTorch refuses to fold no elements.
 template <Fold kFold, Result kResult, bool kRefusesNothing = false>
 LocalResult run_fold(const LocalCall& local, const OpKernel&) {
   expect_inputs(local, 1, 3);
@@ -120,21 +115,20 @@ double product(Elements x, const LocalCall&) {
   for (const double v : x) total *= v;
   return total;
 }
-// NaN is above and below all numbers, as in PyTorch.
+// NaN is the largest number and, in the order of is_greater_or_nan, the smallest, as in PyTorch.
 bool is_less(double a, double b) { return a < b || (std::isnan(b) && !std::isnan(a)); }
-// The order in which the smallest, or NaN, is the last.
 bool is_greater_or_nan(double a, double b) { return a > b || (std::isnan(b) && !std::isnan(a)); }
-std::ptrdiff_t place_of_largest(Elements x) {
+std::ptrdiff_t index_of_largest(Elements x) {
   return std::max_element(x.begin(), x.end(), is_less) - x.begin();
 }
-std::ptrdiff_t place_of_smallest(Elements x) {
+std::ptrdiff_t index_of_smallest(Elements x) {
   return std::max_element(x.begin(), x.end(), is_greater_or_nan) - x.begin();
 }
-double at(Elements x, std::ptrdiff_t place) { return x[to_index(place)]; }
-double largest(Elements x, const LocalCall&) { return at(x, place_of_largest(x)); }
-double smallest(Elements x, const LocalCall&) { return at(x, place_of_smallest(x)); }
-double argmax(Elements x, const LocalCall&) { return static_cast<double>(place_of_largest(x)); }
-double argmin(Elements x, const LocalCall&) { return static_cast<double>(place_of_smallest(x)); }
+double element(Elements x, std::ptrdiff_t index) { return x[to_index(index)]; }
+double largest(Elements x, const LocalCall&) { return element(x, index_of_largest(x)); }
+double smallest(Elements x, const LocalCall&) { return element(x, index_of_smallest(x)); }
+double argmax(Elements x, const LocalCall&) { return static_cast<double>(index_of_largest(x)); }
+double argmin(Elements x, const LocalCall&) { return static_cast<double>(index_of_smallest(x)); }
 double all(Elements x, const LocalCall&) {
   return std::all_of(x.begin(), x.end(), [](double v) { return v != 0.0; }) ? 1.0 : 0.0;
 }
@@ -149,7 +143,7 @@ double logsumexp(Elements x, const LocalCall& local) {
   for (const double v : x) total += std::exp(v - most);
   return most + std::log(total);
 }
-// The second of --args is what to take from the number of elements; 1 where it is absent.
+// The second of --args, 1 where it is absent, is taken from the number of elements.
 double variance(Elements x, const LocalCall& local) {
   const double middle = mean(x, local);
   double total = 0.0;
@@ -175,34 +169,35 @@ double norm(Elements x, const LocalCall& local) {
   return order > 0 ? largest(magnitudes, local) : smallest(magnitudes, local);
 }
 
-// Places in ascending order of their values, NaN last, equal ones in their own order.
-std::vector<std::ptrdiff_t> places_by_value(Elements x) {
-  std::vector<std::ptrdiff_t> places(x.size());
-  for (std::size_t i = 0; i < places.size(); ++i) places[i] = static_cast<std::ptrdiff_t>(i);
-  std::stable_sort(places.begin(), places.end(),
-                   [&](std::ptrdiff_t a, std::ptrdiff_t b) { return is_less(at(x, a), at(x, b)); });
-  return places;
+// Indices in ascending order of their values: NaN last, equal values in the order of their indices.
+std::vector<std::ptrdiff_t> indices_by_value(Elements x) {
+  std::vector<std::ptrdiff_t> indices(x.size());
+  for (std::size_t i = 0; i < indices.size(); ++i) indices[i] = static_cast<std::ptrdiff_t>(i);
+  std::stable_sort(indices.begin(), indices.end(), [&](std::ptrdiff_t a, std::ptrdiff_t b) {
+    return is_less(element(x, a), element(x, b));
+  });
+  return indices;
 }
-// The lower of the two in the middle; any NaN is the median.
-std::ptrdiff_t place_of_median(Elements x, const LocalCall&) {
-  const auto places = places_by_value(x);
-  if (std::isnan(at(x, places.back()))) return place_of_largest(x);
-  return places[(places.size() - 1) / 2];
+// The lower of the two in the middle, or NaN where there is one.
+std::ptrdiff_t index_of_median(Elements x, const LocalCall&) {
+  const auto indices = indices_by_value(x);
+  if (std::isnan(element(x, indices.back()))) return index_of_largest(x);
+  return indices[(indices.size() - 1) / 2];
 }
-std::ptrdiff_t place_of_nanmedian(Elements x, const LocalCall&) {
-  const auto places = places_by_value(x);
+std::ptrdiff_t index_of_nanmedian(Elements x, const LocalCall&) {
+  const auto indices = indices_by_value(x);
   const auto numbers = static_cast<std::size_t>(
       std::count_if(x.begin(), x.end(), [](double v) { return !std::isnan(v); }));
-  return numbers == 0 ? places.front() : places[(numbers - 1) / 2];
+  return numbers == 0 ? indices.front() : indices[(numbers - 1) / 2];
 }
 double median(Elements x, const LocalCall& local) {
-  return x.empty() ? kNothing : at(x, place_of_median(x, local));
+  return x.empty() ? kNothing : element(x, index_of_median(x, local));
 }
 double nanmedian(Elements x, const LocalCall& local) {
-  return x.empty() ? kNothing : at(x, place_of_nanmedian(x, local));
+  return x.empty() ? kNothing : element(x, index_of_nanmedian(x, local));
 }
-// The smallest of the most frequent values, where it was last.
-std::ptrdiff_t place_of_mode(Elements x, const LocalCall&) {
+// The last index of the most frequent value, or of the smallest one of these.
+std::ptrdiff_t index_of_mode(Elements x, const LocalCall&) {
   std::map<double, std::pair<int, std::ptrdiff_t>> seen;
   for (std::size_t i = 0; i < x.size(); ++i) {
     auto& [count, last] = seen[x[i]];
@@ -214,32 +209,32 @@ std::ptrdiff_t place_of_mode(Elements x, const LocalCall&) {
   });
   return most->second.second;
 }
-// The first of --args is k, from 1.
-std::ptrdiff_t place_of_kth(Elements x, const LocalCall& local) {
+// The first of --args is k, counted from 1.
+std::ptrdiff_t index_of_kth(Elements x, const LocalCall& local) {
   const std::int64_t k = local.call.integer_arg(0, 0);
   if (k < 1 || k > std::ssize(x)) {
     throw InputError(local.call.op + ": k " + std::to_string(k) + " of " +
                      std::to_string(x.size()) + " elements");
   }
-  return places_by_value(x)[to_index(k - 1)];
+  return indices_by_value(x)[to_index(k - 1)];
 }
-std::ptrdiff_t first_largest(Elements x, const LocalCall&) { return place_of_largest(x); }
-std::ptrdiff_t first_smallest(Elements x, const LocalCall&) { return place_of_smallest(x); }
+std::ptrdiff_t first_largest(Elements x, const LocalCall&) { return index_of_largest(x); }
+std::ptrdiff_t first_smallest(Elements x, const LocalCall&) { return index_of_smallest(x); }
 
-// Values and their places along the one dim that is reduced.
-template <std::ptrdiff_t (*kPlace)(Elements, const LocalCall&)>
+// Finds values, with their indices along the one dim that is reduced.
+template <std::ptrdiff_t (*kIndex)(Elements, const LocalCall&)>
 LocalResult run_indexed(const LocalCall& local, const OpKernel&) {
   const Folds folds = folds_of(local);
   std::vector<double> values;
-  std::vector<double> places;
+  std::vector<double> indices;
   for (const std::vector<double>& elements : folds.elements) {
     if (elements.empty()) fail_empty(local);
-    const std::ptrdiff_t place = kPlace(elements, local);
-    values.push_back(at(elements, place));
-    places.push_back(static_cast<double>(place));
+    const std::ptrdiff_t index = kIndex(elements, local);
+    values.push_back(element(elements, index));
+    indices.push_back(static_cast<double>(index));
   }
   return {{from_doubles(local.memory, local.inputs[0].dtype(), folds.output, values),
-           from_doubles(local.memory, DType::kI64, folds.output, places)},
+           from_doubles(local.memory, DType::kI64, folds.output, indices)},
           {}};
 }
 
@@ -259,7 +254,7 @@ LocalResult run_var_mean(const LocalCall& local, const OpKernel&) {
           {}};
 }
 
-// --args: bins, min, max; equal bounds are the data's own. The last bin has its upper bound.
+// --args: bins, min, max. Equal bounds stand for those of the data. The last bin holds its upper bound.
 LocalResult run_histc(const LocalCall& local, const OpKernel&) {
   expect_inputs(local, 1, 1);
   expect_floating(local);
@@ -294,10 +289,10 @@ constexpr OpKernel kKernels[] = {
     {.name = "amin", .run = run_fold<smallest, Result::kAsInput, true>},
     {.name = "any", .run = run_fold<any, Result::kTruth>},
     {.name = "any.dims", .run = run_fold<any, Result::kTruth>},
-    {.name = "argmax", .run = run_fold<argmax, Result::kPlace, true>},
-    {.name = "argmin", .run = run_fold<argmin, Result::kPlace, true>},
+    {.name = "argmax", .run = run_fold<argmax, Result::kIndex, true>},
+    {.name = "argmin", .run = run_fold<argmin, Result::kIndex, true>},
     {.name = "histc", .run = run_histc},
-    {.name = "kthvalue", .run = run_indexed<place_of_kth>},
+    {.name = "kthvalue", .run = run_indexed<index_of_kth>},
     {.name = "linalg__powsum", .run = run_fold<power_sum, Result::kFloating>},
     {.name = "linalg_vector_norm", .run = run_fold<norm, Result::kFloating>},
     {.name = "logsumexp", .run = run_fold<logsumexp, Result::kFloating>},
@@ -305,12 +300,12 @@ constexpr OpKernel kKernels[] = {
     {.name = "max.dim", .run = run_indexed<first_largest>},
     {.name = "mean", .run = run_fold<mean, Result::kFloating>},
     {.name = "median", .run = run_fold<median, Result::kAsInput>},
-    {.name = "median.dim", .run = run_indexed<place_of_median>},
+    {.name = "median.dim", .run = run_indexed<index_of_median>},
     {.name = "min", .run = run_fold<smallest, Result::kAsInput, true>},
     {.name = "min.dim", .run = run_indexed<first_smallest>},
-    {.name = "mode", .run = run_indexed<place_of_mode>},
+    {.name = "mode", .run = run_indexed<index_of_mode>},
     {.name = "nanmedian", .run = run_fold<nanmedian, Result::kAsInput>},
-    {.name = "nanmedian.dim", .run = run_indexed<place_of_nanmedian>},
+    {.name = "nanmedian.dim", .run = run_indexed<index_of_nanmedian>},
     {.name = "nansum", .run = run_fold<nansum, Result::kAccumulated>},
     {.name = "norm", .run = run_fold<norm, Result::kFloating>},
     {.name = "powsum", .run = run_fold<power_sum, Result::kFloating>},

@@ -12,7 +12,7 @@
 namespace shardlab {
 namespace {
 
-// NaN is above and below all numbers, as in PyTorch.
+// NaN is the largest number, as in PyTorch.
 bool is_less(double a, double b) { return a < b || (std::isnan(b) && !std::isnan(a)); }
 
 using Step = double (*)(double before, double value);
@@ -33,39 +33,39 @@ LocalResult run_scan(const LocalCall& local, const OpKernel&) {
   std::vector<double> values = as_doubles(input);
   for (const std::size_t first : lanes.firsts) {
     for (std::int64_t i = 1; i < lanes.extent; ++i) {
-      double& value = values[lanes.at(first, i)];
-      value = kStep(values[lanes.at(first, i - 1)], value);
+      double& value = values[lanes.flat_index(first, i)];
+      value = kStep(values[lanes.flat_index(first, i - 1)], value);
     }
   }
   const DType dtype = kWidens ? accumulated_dtype(local.call, 1, input.dtype()) : input.dtype();
   return {{from_doubles(local.memory, dtype, input.shape(), values)}, {}};
 }
 
-// Of equal extremes the last one is named.
+// Running extremes, with the index of the last element that is equal to the extreme.
 template <bool kLargest>
 LocalResult run_extremes(const LocalCall& local, const OpKernel&) {
   expect_inputs(local, 1, 1);
   const HostTensor& input = local.inputs[0];
   const Lanes lanes(input.shape(), dim_arg(local.call, 0, input.ndim()));
   std::vector<double> values = as_doubles(input);
-  std::vector<double> places(values.size(), 0.0);
+  std::vector<double> indices(values.size(), 0.0);
   for (const std::size_t first : lanes.firsts) {
     for (std::int64_t i = 1; i < lanes.extent; ++i) {
-      const std::size_t at = lanes.at(first, i);
-      const std::size_t before = lanes.at(first, i - 1);
-      const bool keeps = std::isnan(values[before]) ? !std::isnan(values[at])
-                                                    : (kLargest ? values[before] > values[at]
-                                                                : values[before] < values[at]);
-      places[at] = keeps ? places[before] : static_cast<double>(i);
-      if (keeps) values[at] = values[before];
+      const std::size_t now = lanes.flat_index(first, i);
+      const std::size_t before = lanes.flat_index(first, i - 1);
+      const bool keeps = std::isnan(values[before]) ? !std::isnan(values[now])
+                                                    : (kLargest ? values[before] > values[now]
+                                                                : values[before] < values[now]);
+      indices[now] = keeps ? indices[before] : static_cast<double>(i);
+      if (keeps) values[now] = values[before];
     }
   }
   return {{from_doubles(local.memory, input.dtype(), input.shape(), values),
-           from_doubles(local.memory, DType::kI64, input.shape(), places)},
+           from_doubles(local.memory, DType::kI64, input.shape(), indices)},
           {}};
 }
 
-// The first `count` of each lane in order; equal ones in their own order.
+// The first `count` elements of each lane in order. Equal elements keep theirs.
 LocalResult sorted(const LocalCall& local, int dim, bool descending, std::int64_t count) {
   const HostTensor& input = local.inputs[0];
   const Lanes lanes(input.shape(), dim);
@@ -78,22 +78,24 @@ LocalResult sorted(const LocalCall& local, int dim, bool descending, std::int64_
   const Lanes kept(shape, dim);
   const std::vector<double> from = as_doubles(input);
   std::vector<double> values(kept.firsts.size() * static_cast<std::size_t>(count));
-  std::vector<double> places(values.size());
+  std::vector<double> indices(values.size());
   for (std::size_t lane = 0; lane < kept.firsts.size(); ++lane) {
     std::vector<std::int64_t> order(static_cast<std::size_t>(lanes.extent));
     for (std::size_t i = 0; i < order.size(); ++i) order[i] = static_cast<std::int64_t>(i);
-    const auto value = [&](std::int64_t i) { return from[lanes.at(lanes.firsts[lane], i)]; };
+    const auto value = [&](std::int64_t i) {
+      return from[lanes.flat_index(lanes.firsts[lane], i)];
+    };
     std::stable_sort(order.begin(), order.end(), [&](std::int64_t a, std::int64_t b) {
       return descending ? is_less(value(b), value(a)) : is_less(value(a), value(b));
     });
     for (std::int64_t i = 0; i < count; ++i) {
-      const std::int64_t place = order[to_index(i)];
-      values[kept.at(kept.firsts[lane], i)] = value(place);
-      places[kept.at(kept.firsts[lane], i)] = static_cast<double>(place);
+      const std::int64_t index = order[to_index(i)];
+      values[kept.flat_index(kept.firsts[lane], i)] = value(index);
+      indices[kept.flat_index(kept.firsts[lane], i)] = static_cast<double>(index);
     }
   }
   return {{from_doubles(local.memory, input.dtype(), shape, values),
-           from_doubles(local.memory, DType::kI64, shape, places)},
+           from_doubles(local.memory, DType::kI64, shape, indices)},
           {}};
 }
 

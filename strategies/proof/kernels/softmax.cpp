@@ -37,22 +37,22 @@ LocalResult run_softmax(const LocalCall& local, const OpKernel&) {
   const Lanes lanes(input.shape(), dim_arg(local.call, 0, input.ndim(), -1));
   std::vector<double> values = as_doubles(input);
   for (const std::size_t first : lanes.firsts) {
-    const auto at = [&](std::int64_t i) -> double& { return values[lanes.at(first, i)]; };
-    double most = at(0);
-    for (std::int64_t i = 1; i < lanes.extent; ++i) most = std::max(most, at(i));
+    const auto lane = [&](std::int64_t i) -> double& { return values[lanes.flat_index(first, i)]; };
+    double most = lane(0);
+    for (std::int64_t i = 1; i < lanes.extent; ++i) most = std::max(most, lane(i));
     double total = 0.0;
-    for (std::int64_t i = 0; i < lanes.extent; ++i) total += std::exp(at(i) - most);
+    for (std::int64_t i = 0; i < lanes.extent; ++i) total += std::exp(lane(i) - most);
     for (std::int64_t i = 0; i < lanes.extent; ++i) {
-      at(i) =
-          kKind == Softmax::kLog ? at(i) - most - std::log(total) : std::exp(at(i) - most) / total;
-      // The safe one makes zeros of a row that is all minus infinity.
-      if (kKind == Softmax::kSafe && most == -kInfinity) at(i) = 0.0;
+      lane(i) = kKind == Softmax::kLog ? lane(i) - most - std::log(total)
+                                       : std::exp(lane(i) - most) / total;
+      // The safe softmax makes zeros of a row that is minus infinity throughout.
+      if (kKind == Softmax::kSafe && most == -kInfinity) lane(i) = 0.0;
     }
   }
   return {{from_doubles(local.memory, softmax_dtype(local, kKind), input.shape(), values)}, {}};
 }
 
-// (gradient g of the output, output y): y (g - sum(g y)); of the logarithm g - exp(y) sum(g).
+// For the gradient g of the output y, y (g - sum(g y)) or, for the logarithm, g - exp(y) sum(g).
 template <Softmax kKind>
 LocalResult run_backward(const LocalCall& local, const OpKernel&) {
   expect_inputs(local, 2, 2);
@@ -69,12 +69,12 @@ LocalResult run_backward(const LocalCall& local, const OpKernel&) {
   for (const std::size_t first : lanes.firsts) {
     double total = 0.0;
     for (std::int64_t i = 0; i < lanes.extent; ++i) {
-      const std::size_t at = lanes.at(first, i);
-      total += kLog ? g[at] : g[at] * y[at];
+      const std::size_t flat = lanes.flat_index(first, i);
+      total += kLog ? g[flat] : g[flat] * y[flat];
     }
     for (std::int64_t i = 0; i < lanes.extent; ++i) {
-      const std::size_t at = lanes.at(first, i);
-      result[at] = kLog ? g[at] - std::exp(y[at]) * total : y[at] * (g[at] - total);
+      const std::size_t flat = lanes.flat_index(first, i);
+      result[flat] = kLog ? g[flat] - std::exp(y[flat]) * total : y[flat] * (g[flat] - total);
     }
   }
   const DType dtype = dtype_arg(local.call, 1).value_or(gradient.dtype());

@@ -1,4 +1,4 @@
-// Kernels of joins and casts, and of numbers drawn by their place.
+// Kernels that join and cast tensors, and one that draws numbers by their index in the whole tensor.
 #include <algorithm>
 
 #include "costmodel/base/error.h"
@@ -10,12 +10,7 @@
 namespace shardlab {
 namespace {
 
-const HostTensor& first_of(const LocalCall& local) {
-  if (local.inputs.empty()) throw InputError(local.call.op + ": takes at least one tensor");
-  return local.inputs[0];
-}
-
-// One after the other along `dim`.
+// The parts, one after the other along `dim`.
 HostTensor joined(const LocalCall& local, int dim, const std::vector<HostTensor>& parts) {
   Shape shape = parts[0].shape();
   std::int64_t& rows = shape[to_index(dim)];
@@ -41,14 +36,14 @@ HostTensor joined(const LocalCall& local, int dim, const std::vector<HostTensor>
 }
 
 LocalResult run_cat(const LocalCall& local, const OpKernel&) {
-  const HostTensor& first = first_of(local);
+  const HostTensor& first = first_input(local);
   const int dim = normalize_dim(local.call.integer_arg(0, 0), first.ndim(), local.call.op);
   if (first.ndim() == 0) throw InputError(local.call.op + ": tensors of at least one dim");
   return {{joined(local, dim, {local.inputs.begin(), local.inputs.end()})}, {}};
 }
 
 LocalResult run_stack(const LocalCall& local, const OpKernel&) {
-  const HostTensor& first = first_of(local);
+  const HostTensor& first = first_input(local);
   const int dim = normalize_dim(local.call.integer_arg(0, 0), first.ndim() + 1, local.call.op);
   if (first.ndim() == kMaxTensorDims) throw InputError(local.call.op + ": too many dims");
   std::vector<HostTensor> parts;
@@ -63,32 +58,21 @@ LocalResult run_stack(const LocalCall& local, const OpKernel&) {
   return {{joined(local, dim, parts)}, {}};
 }
 
-// Numbers in (0, 1) by their global index, the same whatever the layout. --args: the seed.
+// Numbers in (0, 1) by their index in the whole tensor, so the same in every layout. --args: the seed.
 LocalResult run_rand_like(const LocalCall& local, const OpKernel&) {
-  const HostTensor& input = first_of(local);
+  const HostTensor& input = first_input(local);
   const auto seed = static_cast<std::uint64_t>(local.call.integer_arg(0, 0));
-  const Shape& global = local.call.tensors()[0]->meta.shape;
-  std::vector<double> values(static_cast<std::size_t>(input.elements()));
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    auto rest = static_cast<std::int64_t>(i);
-    std::int64_t place = 0;
-    std::int64_t stride = 1;
-    for (std::size_t d = global.size(); d-- > 0;) {
-      const std::int64_t row = rest % input.shape()[d];
-      rest /= input.shape()[d];
-      const bool known = !local.input_rows.empty();
-      place += stride * (known ? local.input_rows[0][d][to_index(row)] : row);
-      stride *= global[d];
-    }
-    const std::uint64_t hash = counter_hash(seed, static_cast<std::uint64_t>(place), 1);
-    values[i] = (static_cast<double>(hash >> 42U) + 0.5) * 0x1p-22;  // exact in f32
+  std::vector<double> values;
+  for (const std::uint64_t index : global_indices(local, 0)) {
+    const std::uint64_t hash = counter_hash(seed, index, 1);
+    values.push_back((static_cast<double>(hash >> 42U) + 0.5) * 0x1p-22);  // exact in f32
   }
   return {{from_doubles(local.memory, input.dtype(), input.shape(), values)}, {}};
 }
 
-// To another dtype: the first of --args.
+// Casts to the dtype that --args begin with.
 LocalResult run_to_copy(const LocalCall& local, const OpKernel&) {
-  const HostTensor& input = first_of(local);
+  const HostTensor& input = first_input(local);
   const std::string name = local.call.args.empty() || !local.call.args[0].is_string()
                                ? ""
                                : local.call.args[0].get<std::string>();

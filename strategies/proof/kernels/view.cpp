@@ -1,4 +1,4 @@
-// Kernels of views: on one rank, the local elements in the local shape.
+// Kernels of views, which show a rank's elements in the shape of its part of the result.
 #include <algorithm>
 
 #include "costmodel/base/error.h"
@@ -27,8 +27,8 @@ void expect_global_rank(const LocalCall& local) {
   }
 }
 
-// Elements of a shape. Throws InputError: an extent or a product past 2^53.
-std::int64_t elements_of(const LocalCall& local, const Shape& shape) {
+// The number of a shape's elements. Throws InputError for an extent or a product past 2^53.
+std::int64_t checked_elements(const LocalCall& local, const Shape& shape) {
   std::int64_t elements = 1;
   std::int64_t capacity = 1;
   for (const std::int64_t extent : shape) {
@@ -45,7 +45,7 @@ std::int64_t elements_of(const LocalCall& local, const Shape& shape) {
 
 LocalResult shown_as(const LocalCall& local, const Shape& shape) {
   const HostTensor& input = only_input(local);
-  const std::int64_t elements = elements_of(local, shape);
+  const std::int64_t elements = checked_elements(local, shape);
   if (elements != input.elements()) {
     throw InputError(local.call.op + ": a tensor of " + std::to_string(input.elements()) +
                      " elements can't be seen as one of " + std::to_string(elements));
@@ -61,56 +61,54 @@ std::vector<std::int64_t> integers(const LocalCall& local) {
   return *found;
 }
 
-// The elements in row-major order, in the shape that --args begin with; on a rank, in the shape that
-// the output's layout gives it.
+// The elements in row-major order, in the shape that --args begin with or, on a rank, that the output's
+// layout asks for.
 LocalResult run_view(const LocalCall& local, const OpKernel&) {
   const HostTensor& input = only_input(local);
   if (!local.output_shapes.empty()) return shown_as(local, local.output_shapes[0]);
   const std::vector<std::int64_t> extents = integers(local);
   Shape shape(extents.begin(), extents.end());
-  // One -1 stands for what the others leave.
+  // One extent may be -1: as many as the others leave.
   const auto open = std::find(shape.begin(), shape.end(), -1);
   if (open != shape.end()) {
     *open = 1;
-    const std::int64_t others = elements_of(local, shape);
+    const std::int64_t others = checked_elements(local, shape);
     *open = others == 0 ? 0 : input.elements() / others;
   }
   return shown_as(local, shape);
 }
 
-// Each element of the result is one of the input's: `place` tells where a row of an output dim comes
-// from, as (input dim or -1, row).
-template <class Place>
-LocalResult gathered(const LocalCall& local, const Shape& shape, Place&& place) {
+// Where a row of an output dim comes from: a row of an input dim, or of none (-1).
+struct Source {
+  int dim;
+  std::int64_t row;
+};
+
+// Each element of the result is one of the input: source_of(output dim, row) tells which.
+template <class SourceOf>
+LocalResult gathered(const LocalCall& local, const Shape& shape, SourceOf&& source_of) {
   const HostTensor& input = only_input(local);
-  const std::int64_t elements = elements_of(local, shape);
+  const std::int64_t elements = checked_elements(local, shape);
   expect_room(local.call.op, elements + input.elements(), local.memory);
   const std::vector<double> from = as_doubles(input);
   const Shape strides = row_major_strides(input.shape());
   std::vector<double> to(static_cast<std::size_t>(elements));
-  for (std::size_t i = 0; i < to.size(); ++i) {
-    auto rest = static_cast<std::int64_t>(i);
-    std::int64_t source = 0;
-    for (std::size_t d = shape.size(); d-- > 0;) {
-      const auto [dim, row] = place(static_cast<int>(d), rest % shape[d]);
-      rest /= shape[d];
-      if (dim >= 0) source += row * strides[to_index(dim)];
+  for_each_element(shape, [&](const Shape& index, std::int64_t i) {
+    std::int64_t flat = 0;
+    for (std::size_t d = 0; d < shape.size(); ++d) {
+      const Source source = source_of(static_cast<int>(d), index[d]);
+      if (source.dim >= 0) flat += source.row * strides[to_index(source.dim)];
     }
-    to[i] = from[to_index(source)];
-  }
+    to[to_index(i)] = from[to_index(flat)];
+  });
   return {{from_doubles(local.memory, input.dtype(), shape, to)}, {}};
 }
-
-struct Place {
-  int dim;
-  std::int64_t row;
-};
 
 LocalResult permuted(const LocalCall& local, const std::vector<int>& dims) {
   Shape shape;
   for (const int d : dims) shape.push_back(only_input(local).extent(d));
   return gathered(local, shape, [&](int d, std::int64_t row) {
-    return Place{dims[to_index(d)], row};
+    return Source{dims[to_index(d)], row};
   });
 }
 
@@ -159,7 +157,7 @@ LocalResult run_unsqueeze(const LocalCall& local, const OpKernel&) {
   return shown_as(local, shape);
 }
 
-// The dims whose extent in the whole tensor is 1: a shard of extent 1 stays a dim.
+// Drops the dims whose extent in the whole tensor is 1. A dim that only a rank has one row of stays.
 LocalResult run_squeeze(const LocalCall& local, const OpKernel&) {
   expect_global_rank(local);
   const HostTensor& input = local.inputs[0];
@@ -177,7 +175,7 @@ LocalResult run_squeeze(const LocalCall& local, const OpKernel&) {
   return shown_as(local, shape);
 }
 
-// Copies of what has one row; on a rank, as many as the output's layout gives it.
+// Repeats dims of one row, as often as --args or, on a rank, the output's layout asks for.
 LocalResult run_expand(const LocalCall& local, const OpKernel&) {
   expect_global_rank(local);
   const HostTensor& input = local.inputs[0];
@@ -204,7 +202,7 @@ LocalResult run_expand(const LocalCall& local, const OpKernel&) {
   }
   return gathered(local, shape, [&](int out, std::int64_t row) {
     const int d = out - added;
-    return Place{d, d >= 0 && input.extent(d) != 1 ? row : 0};
+    return Source{d, d >= 0 && input.extent(d) != 1 ? row : 0};
   });
 }
 
@@ -225,7 +223,7 @@ LocalResult run_repeat(const LocalCall& local, const OpKernel&) {
   }
   return gathered(local, shape, [&](int out, std::int64_t row) {
     const int d = out - added;
-    return Place{d, d >= 0 ? row % input.extent(d) : 0};
+    return Source{d, d >= 0 ? row % input.extent(d) : 0};
   });
 }
 

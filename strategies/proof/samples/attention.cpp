@@ -1,4 +1,4 @@
-// Attention: batch, heads, rows, depth.
+// Samples of attention. Shapes are [batch, heads, rows, depth].
 #include "strategies/proof/op_sample.h"
 
 namespace shardlab {

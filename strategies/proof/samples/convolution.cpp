@@ -1,5 +1,5 @@
-// Convolutions: --args are stride, padding, dilation, transposed, output padding, groups; backward,
-// the bias' extents come before and the mask of the gradients behind.
+// Samples of convolutions. --args: stride, padding, dilation, transposed, output padding, groups. The
+// backward op has the extents of the bias before these, and the mask of the gradients behind them.
 #include "strategies/proof/op_sample.h"
 
 namespace shardlab {

@@ -1,4 +1,5 @@
-// Ops that are sharded through their decomposition. Losses: none, mean, sum.
+// Samples of ops that are sharded through their decomposition. The argument of losses is their
+// reduction: 0 (none), 1 (mean) or 2 (sum).
 #include "strategies/proof/op_sample.h"
 
 namespace shardlab {

@@ -1,4 +1,4 @@
-// Lookups in tables.
+// Samples of lookups in tables.
 #include "strategies/proof/op_sample.h"
 
 namespace shardlab {

@@ -1,4 +1,4 @@
-// Samples of ops on lists: one element, as the rules are asked about.
+// Samples of ops on lists. The lists have one element, since rules are about one.
 #include "strategies/proof/op_sample.h"
 
 namespace shardlab {

@@ -1,4 +1,5 @@
-// Linear algebra. Matrices of one element are positive-definite where the element is positive.
+// Samples of linear algebra. Cholesky factors are taken of matrices of one positive element, which are
+// positive-definite.
 #include "strategies/proof/op_sample.h"
 
 namespace shardlab {

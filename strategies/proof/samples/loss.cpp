@@ -1,4 +1,4 @@
-// Negative log likelihood.
+// Samples of the negative log likelihood.
 #include "strategies/proof/op_sample.h"
 
 namespace shardlab {

@@ -1,4 +1,4 @@
-// Matrix products.
+// Samples of matrix products.
 #include "strategies/proof/op_sample.h"
 
 namespace shardlab {

@@ -1,4 +1,4 @@
-// Layer, rms, batch and group norms and their backwards.
+// Samples of layer, rms, batch and group norms, and of their backwards.
 #include "strategies/proof/op_sample.h"
 
 namespace shardlab {

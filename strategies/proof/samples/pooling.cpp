@@ -1,4 +1,5 @@
-// Pooling and upsampling: windows that overlap and that lie apart, with and without a batch.
+// Samples of pooling and upsampling, with windows that overlap and windows that lie apart, with and
+// without a batch.
 #include "strategies/proof/op_sample.h"
 
 namespace shardlab {

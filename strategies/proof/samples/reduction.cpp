@@ -1,4 +1,4 @@
-// Reductions.
+// Samples of reductions.
 #include "strategies/proof/op_sample.h"
 
 namespace shardlab {

@@ -1,4 +1,4 @@
-// Scans and sorts.
+// Samples of scans and sorts.
 #include "strategies/proof/op_sample.h"
 
 namespace shardlab {

@@ -1,4 +1,4 @@
-// Softmax and its backward.
+// Samples of softmax and its backward.
 #include "strategies/proof/op_sample.h"
 
 namespace shardlab {

@@ -1,4 +1,4 @@
-// Joins, parts, and elements in other places.
+// Samples of ops that join, cut and reorder tensors.
 #include "strategies/proof/op_sample.h"
 
 namespace shardlab {

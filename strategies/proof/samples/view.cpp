@@ -1,4 +1,4 @@
-// Views: dims taken apart and put together, exchanged, dropped, added and repeated.
+// Samples of views, which split, merge, exchange, drop, add and repeat dims.
 #include "strategies/proof/op_sample.h"
 
 namespace shardlab {

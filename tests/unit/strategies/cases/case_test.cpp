@@ -58,8 +58,7 @@ CaseReport report_of(const std::string& checks,
   return parse_case(case_json(checks)).run(shipped_sources(), stack);
 }
 
-// -- What a case file must not say
-// -------------------------------------------------------------------
+// -- What a case file must not say -----------------------------------------------------------------
 
 struct BadFile {
   const char* name;
@@ -122,7 +121,7 @@ INSTANTIATE_TEST_SUITE_P(
 struct BadCheck {
   const char* name;
   const char* checks;
-  const char* message;  // behind "R99.json:/checks"
+  const char* message;  // after "R99.json:/checks"
 };
 void PrintTo(const BadCheck& c, std::ostream* out) { *out << c.name; }
 class CaseCheck : public testing::TestWithParam<BadCheck> {};
@@ -316,10 +315,9 @@ TEST(Case, IsNamedByItsNumberOrItsWholeId) {
   EXPECT_EQ(one.setup_text(), "mesh 2, h100 with 1 device a host, f32[4,8]");
 }
 
-// -- Digits and matches
-// ------------------------------------------------------------------------------
+// -- Digits and matches ----------------------------------------------------------------------------
 
-TEST(Digits, SeventeenIsTheSameDouble) {
+TEST(Digits, SeventeenAskForTheSameDouble) {
   const double price = 22.81853570377591;
   EXPECT_TRUE(case_checks::matches(Match::kEqual, price, price, 17));
   EXPECT_FALSE(case_checks::matches(
@@ -327,7 +325,7 @@ TEST(Digits, SeventeenIsTheSameDouble) {
   EXPECT_TRUE(case_checks::matches(Match::kEqual, json(3), json(3.0), 17));
 }
 
-TEST(Digits, FewerComparesWhatIsPrinted) {
+TEST(Digits, FewerCompareWhatIsPrinted) {
   const double price = 22.81853570377591;
   EXPECT_TRUE(case_checks::matches(Match::kEqual, 22.82, price, 2));
   EXPECT_FALSE(case_checks::matches(Match::kEqual, 22.81, price, 2));
@@ -337,7 +335,7 @@ TEST(Digits, FewerComparesWhatIsPrinted) {
   EXPECT_TRUE(case_checks::matches(Match::kEqual, json::array({1, 2.05}), json({1, 2.049}), 2));
 }
 
-TEST(Match, ArraysElementByElementObjectsByTheExpectedKeys) {
+TEST(Match, ComparesArraysByElementAndObjectsByTheExpectedKeys) {
   EXPECT_FALSE(case_checks::matches(Match::kEqual, json({1, 2}), json({1, 2, 3}), 17));
   EXPECT_FALSE(case_checks::matches(Match::kEqual, json({1, 2}), json({2, 1}), 17));
   EXPECT_TRUE(case_checks::matches(Match::kEqual, {{"a", 1}}, {{"a", 1}, {"b", 2}}, 17));
@@ -346,7 +344,7 @@ TEST(Match, ArraysElementByElementObjectsByTheExpectedKeys) {
   EXPECT_FALSE(case_checks::matches(Match::kEqual, nullptr, 0, 17));
 }
 
-TEST(Match, TextsContainAndListsIncludeOrLack) {
+TEST(Match, FindsPartsOfTextsAndElementsOfLists) {
   EXPECT_TRUE(case_checks::matches(Match::kContains, "shard", "a shard can't", 17));
   EXPECT_FALSE(case_checks::matches(Match::kContains, "", "a shard can't", 17));
   EXPECT_TRUE(case_checks::matches(Match::kContains, "", "", 17));
@@ -357,13 +355,12 @@ TEST(Match, TextsContainAndListsIncludeOrLack) {
   EXPECT_FALSE(case_checks::matches(Match::kLacks, {"d", "a"}, {"a", "b", "c"}, 17));
 }
 
-// -- Every kind of check passes, and fails
-// -----------------------------------------------------------
+// -- Every kind of check passes, and fails ---------------------------------------------------------
 
 struct KindCase {
   const char* name;
-  const char* check;  // with right expectations
-  const char* wrong;  // other expectations, as a merge patch of "expect"
+  const char* check;  // with what is right
+  const char* wrong;  // a merge patch of "expect" that makes it wrong
 };
 void PrintTo(const KindCase& c, std::ostream* out) { *out << c.name; }
 class CheckKind : public testing::TestWithParam<KindCase> {};
@@ -378,7 +375,7 @@ TEST_P(CheckKind, PassesWithTheRightAnswer) {
   }
 }
 
-TEST_P(CheckKind, FailsWithAWrongOne) {
+TEST_P(CheckKind, FailsWithAWrongAnswer) {
   json check = json::parse(GetParam().check);
   if (check.contains("error")) {
     check["error"] = "something else";
@@ -640,22 +637,21 @@ TEST(Relation, FailsWhereItDoesNotHold) {
   EXPECT_EQ(to_string(report.status), "fail");
 }
 
-TEST(Relation, CanExpectNotToHold) {
+TEST(Relation, CanBeExpectedNotToHold) {
   const CaseReport report =
       report_of("[" + std::string(kPrices) +
                 R"j({"relation": ["reduce", "<", "gather"], "expect": {"holds": false}}])j");
   EXPECT_EQ(to_string(report.status), "pass");
 }
 
-// -- Running
-// -----------------------------------------------------------------------------------------
+// -- Running ---------------------------------------------------------------------------------------
 
 constexpr const char* kPinnedAndFree = R"j([
     {"plan": {"from": "S(0)", "to": "S(1)", "stack": "dtensor-v3"},
      "expect": {"price_us": 10.301544641981327}},
     {"plan": {"from": "S(0)", "to": "S(1)"}, "expect": {"price_us": 10.301544641981327}}])j";
 
-TEST(Case, AnotherStackReplacesTheSetupsOnly) {
+TEST(Case, AnotherStackReplacesOnlyTheStackOfTheSetup) {
   const CaseReport as_written = report_of(kPinnedAndFree);
   EXPECT_EQ(to_string(as_written.status), "pass");
   const CaseReport replaced = report_of(kPinnedAndFree, "dtensor-v4");
@@ -717,7 +713,7 @@ TEST(Case, ALargeElementHidesNoWrongOneBesideIt) {
   for (const auto& check : report.checks) EXPECT_TRUE(check.ok) << check.what() << check.got;
 }
 
-TEST(Case, WhatHasTheWrongShapeIsNotMovedOn) {
+TEST(Case, AnOutputOfTheWrongShapeIsNotRedistributed) {
   const CaseReport report = report_of(
       R"j([{"execute": {"op": "aten.embedding.default", "placements": "MP|S(1),R", "to": "R",
                         "inputs": ["f32[5,2]", {"tensor": "i64[2]", "values": [0, 2]}]},
@@ -747,8 +743,7 @@ TEST(Case, ShowsWhatItsSelectionsAndPlansSaw) {
   EXPECT_EQ(report.plans[0].price_us, std::numeric_limits<double>::infinity());
 }
 
-// -- The corpus
-// --------------------------------------------------------------------------------------
+// -- The corpus ------------------------------------------------------------------------------------
 
 std::vector<std::string> shipped_cases() {
   std::vector<std::string> names;

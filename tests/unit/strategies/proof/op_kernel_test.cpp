@@ -1,5 +1,5 @@
-// Reference kernels where they could differ from PyTorch: NaN, infinity, empty dims, absent and left
-// over arguments. Expected values are PyTorch 2.13.0's.
+// Reference kernels where they could differ from PyTorch: at NaN and infinity, on empty dims, and with
+// arguments that are absent or too many. Expected values are PyTorch 2.13.0's.
 #include "strategies/proof/op_kernel.h"
 
 #include <gtest/gtest.h>
@@ -28,7 +28,7 @@ struct KernelCase {
 void PrintTo(const KernelCase& c, std::ostream* out) { *out << c.name; }
 class OpKernelValue : public testing::TestWithParam<KernelCase> {};
 
-TEST_P(OpKernelValue, IsPyTorchs) {
+TEST_P(OpKernelValue, IsWhatPyTorchReturns) {
   expect_values(kernel_values(GetParam().op, GetParam().inputs, GetParam().args).front(),
                 GetParam().expected, 1e-15);
 }
@@ -82,7 +82,8 @@ INSTANTIATE_TEST_SUITE_P(
                    {{"f64[2,1]", {1, 2}}, {"f64[3]", {1, 2, 3}}},
                    "[]",
                    {0, -1, -2, 1, 0, -1}},
-        KernelCase{"NumberFirst", "aten.rsub.Scalar", {{"f64[2]", {1, 2}}}, "[10]", {9, 8}},
+        KernelCase{
+            "RsubTakesItsNumberFirst", "aten.rsub.Scalar", {{"f64[2]", {1, 2}}}, "[10]", {9, 8}},
         KernelCase{"Addmm",
                    "aten.addmm.default",
                    {{"f64[2]", {10, 20}}, {"f64[2,2]", {1, 2, 3, 4}}, {"f64[2,2]", {1, 0, 0, 1}}},

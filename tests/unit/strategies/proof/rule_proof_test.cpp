@@ -1,4 +1,4 @@
-// The proof itself: on ops whose right combinations are known, and on rules that are wrong on purpose.
+// Proofs of ops whose right combinations are known, and of rules that are wrong on purpose.
 #include "strategies/proof/rule_proof.h"
 
 #include <gmock/gmock.h>
@@ -20,7 +20,7 @@ std::vector<std::string> rows_of(const std::vector<RuleFinding>& findings) {
   return rows;
 }
 
-// A rule of an op with other rows.
+// The rule of an op, with other rows.
 template <class MakeRows>
 OpRule with_rows(std::string_view op, MakeRows rows) {
   OpRule rule = find_op_rule(op, kShardlab);
@@ -49,7 +49,7 @@ TEST(RuleProof, AWrongRowIsUnsoundWithAWitness) {
   EXPECT_EQ(proof.unsound[0].mesh, 2);
 }
 
-TEST(RuleProof, WhatIsNoRowIsMissing) {
+TEST(RuleProof, ACombinationThatIsRightAndNoRowIsMissing) {
   const OpRule rule = with_rows("aten.mm.default", [](const OpCall&, const OpRule&) {
     return Rows{{rows::kSum, RowEntry::any_shard(1), RowEntry::any_shard(0)},
                 {rows::kSum, rows::kSum, rows::kR},
@@ -62,7 +62,7 @@ TEST(RuleProof, WhatIsNoRowIsMissing) {
   EXPECT_THAT(rows_of(proof.missing), ElementsAre("S(0) | S(0), R", "S(1) | R, S(1)"));
 }
 
-TEST(RuleProof, AnExcuseMakesItAKnownOmission) {
+TEST(RuleProof, AnExcuseTurnsAMissingRowIntoAKnownOmission) {
   OpRule rule = with_rows("aten.mm.default", [](const OpCall&, const OpRule&) {
     return Rows{{rows::kSum, RowEntry::any_shard(1), RowEntry::any_shard(0)},
                 {RowEntry::any_shard(0), RowEntry::any_shard(0), rows::kR},
@@ -79,8 +79,8 @@ TEST(RuleProof, AnExcuseMakesItAKnownOmission) {
   }
 }
 
-// An average of local averages is right where every rank has as many rows, which a filter sees to.
-TEST(RuleProof, FiltersCount) {
+// The average of local averages is right where all ranks have as many rows, which the rule's filter ensures.
+TEST(RuleProof, AFilterCanMakeARowSound) {
   OpRule rule = with_rows("aten.mean.default", [](const OpCall&, const OpRule&) {
     return Rows{{rows::kAvg, RowEntry::any_shard(0)}};
   });

@@ -1,4 +1,4 @@
-// Kernels of complex numbers as pairs.
+// Kernels of complex numbers, which are held as pairs.
 #include <gtest/gtest.h>
 
 #include "tests/support/kernel_values.h"
@@ -12,7 +12,7 @@ using testing_support::KernelCall;
 using testing_support::KernelCase;
 
 class PairKernel : public testing::TestWithParam<KernelCase> {};
-TEST_P(PairKernel, IsComplexArithmetic) { expect_outputs(GetParam()); }
+TEST_P(PairKernel, ComputesComplexNumbers) { expect_outputs(GetParam()); }
 
 INSTANTIATE_TEST_SUITE_P(All, PairKernel,
                          testing::Values(
@@ -36,7 +36,7 @@ INSTANTIATE_TEST_SUITE_P(All, PairKernel,
                          [](const auto& test) { return test.param.name; });
 
 class PairKernelErrors : public testing::TestWithParam<KernelCall> {};
-TEST_P(PairKernelErrors, AreSaid) { expect_refused(GetParam()); }
+TEST_P(PairKernelErrors, SayWhatTheOpTakes) { expect_refused(GetParam()); }
 
 INSTANTIATE_TEST_SUITE_P(All, PairKernelErrors,
                          testing::Values(KernelCall{"NoPairs",

@@ -14,7 +14,7 @@ using testing_support::Operand;
 
 class ConvolutionKernel : public testing::TestWithParam<KernelCase> {};
 
-TEST_P(ConvolutionKernel, IsPyTorchs) { expect_outputs(GetParam()); }
+TEST_P(ConvolutionKernel, ReturnsWhatPyTorchDoes) { expect_outputs(GetParam()); }
 
 INSTANTIATE_TEST_SUITE_P(
     All, ConvolutionKernel,
@@ -82,7 +82,7 @@ INSTANTIATE_TEST_SUITE_P(
             {{-2, 8, 10, 5, 1, 1}, {-8, -11, -7, 10, 10, -7, 5, -1}, {-4, 0, 10, 7}}}),
     [](const auto& test) { return test.param.name; });
 
-TEST(ConvolutionKernelErrors, TensorsThatDoNotGoTogether) {
+TEST(ConvolutionKernelErrors, NameTensorsThatDoNotGoTogether) {
   const Operand input{"f64[1,2,3]", {1, 2, 3, 4, 5, 6}};
   EXPECT_THROW(
       static_cast<void>(kernel_values("aten.convolution.default", {input, {"f64[1,1,2]", {1, 2}}})),

@@ -1,4 +1,4 @@
-// Kernels of what is made of nothing. Expected values are PyTorch 2.13.0's.
+// Kernels of factories, which take no tensors. Expected values are PyTorch 2.13.0's.
 #include <gtest/gtest.h>
 
 #include "tests/support/kernel_values.h"
@@ -11,7 +11,7 @@ using testing_support::expect_refused;
 using testing_support::KernelCase;
 
 class FactoryKernel : public testing::TestWithParam<KernelCase> {};
-TEST_P(FactoryKernel, IsPyTorchs) { expect_outputs(GetParam()); }
+TEST_P(FactoryKernel, ReturnsWhatPyTorchDoes) { expect_outputs(GetParam()); }
 
 INSTANTIATE_TEST_SUITE_P(
     All, FactoryKernel,
@@ -21,7 +21,7 @@ INSTANTIATE_TEST_SUITE_P(
                     KernelCase{"Range", "aten.arange.start_step", {}, "[1, 8, 3]", {{1, 4, 7}}}),
     [](const auto& test) { return test.param.name; });
 
-TEST(FactoryKernelErrors, AreSaid) {
+TEST(FactoryKernelErrors, SayWhatTheOpTakes) {
   expect_refused(
       {"Shape", "aten.full.default", {}, "[[-1], 3]", "--args must begin with the shape"});
   expect_refused({"Step", "aten.arange.start_step", {}, "[0, 4, 0]", "a step from 1"});

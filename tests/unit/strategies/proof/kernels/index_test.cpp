@@ -1,4 +1,4 @@
-// Kernels that look up and write by index: expected values are PyTorch 2.13.0's.
+// Kernels that look up and write by index. Expected values are PyTorch 2.13.0's.
 #include <gtest/gtest.h>
 
 #include "tests/support/kernel_values.h"
@@ -13,7 +13,7 @@ using testing_support::kNoneInList;
 
 class IndexKernel : public testing::TestWithParam<KernelCall> {};
 
-TEST_P(IndexKernel, IsPyTorchs) { expect_first_output(GetParam()); }
+TEST_P(IndexKernel, ReturnsWhatPyTorchDoes) { expect_first_output(GetParam()); }
 
 INSTANTIATE_TEST_SUITE_P(
     All, IndexKernel,
@@ -63,7 +63,7 @@ INSTANTIATE_TEST_SUITE_P(
                                R"([1, 7])",
                                "f64[2,3]",
                                {1, 2, 7, 4, 5, 7}},
-                    KernelCall{"IndexApartGoesFirst",
+                    KernelCall{"IndicesThatStandApartGoFirst",
                                "aten.index.Tensor",
                                {{"f64[2,3,2]", {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}},
                                 {"i64[3]", {1, 0, 1}, true},
@@ -72,7 +72,7 @@ INSTANTIATE_TEST_SUITE_P(
                                R"([])",
                                "f64[3,3]",
                                {7, 9, 11, 2, 4, 6, 8, 10, 12}},
-                    KernelCall{"IndexTogetherStays",
+                    KernelCall{"IndicesThatStandTogetherStay",
                                "aten.index.Tensor",
                                {{"f64[2,3,2]", {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}},
                                 kNoneInList,

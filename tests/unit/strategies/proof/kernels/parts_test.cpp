@@ -1,4 +1,4 @@
-// Kernels that cut and move: expected values are PyTorch 2.13.0's.
+// Kernels that cut tensors and move elements. Expected values are PyTorch 2.13.0's.
 #include <gtest/gtest.h>
 
 #include "tests/support/kernel_values.h"
@@ -13,7 +13,7 @@ using testing_support::kNan;
 
 class PartsKernel : public testing::TestWithParam<KernelCall> {};
 
-TEST_P(PartsKernel, IsPyTorchs) { expect_first_output(GetParam()); }
+TEST_P(PartsKernel, ReturnsWhatPyTorchDoes) { expect_first_output(GetParam()); }
 
 INSTANTIATE_TEST_SUITE_P(
     All, PartsKernel,

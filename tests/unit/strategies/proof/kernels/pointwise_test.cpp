@@ -1,5 +1,5 @@
-// Pointwise kernels against PyTorch 2.13.0 in double precision, among them arguments at the edges of
-// their domains.
+// Pointwise kernels, also at the edges of their domains. Expected values are PyTorch 2.13.0's in double
+// precision.
 #include <gtest/gtest.h>
 
 #include <cctype>

@@ -1,5 +1,5 @@
-// Kernels of reductions, scans, losses and norms, every output of them: expected values are PyTorch
-// 2.13.0's on its CPU (of a batch norm that does not train, the statistics of its GPU kernels).
+// Kernels of reductions, scans, losses and norms, with all of their outputs. Expected values are those of
+// PyTorch 2.13.0 on its CPU; a batch norm that does not train has the statistics of its GPU kernels.
 #include <gtest/gtest.h>
 
 #include "costmodel/base/error.h"
@@ -19,7 +19,7 @@ using testing_support::Operand;
 
 class ReductionKernel : public testing::TestWithParam<KernelCase> {};
 
-TEST_P(ReductionKernel, IsPyTorchs) { expect_outputs(GetParam(), 1e-13); }
+TEST_P(ReductionKernel, ReturnsWhatPyTorchDoes) { expect_outputs(GetParam(), 1e-13); }
 
 INSTANTIATE_TEST_SUITE_P(
     All, ReductionKernel,
@@ -41,7 +41,7 @@ INSTANTIATE_TEST_SUITE_P(
                    {{"f64[5]", {2, 1, 1, 2, 3}}},
                    R"([])",
                    {{1}, {2}}},
-        KernelCase{"KthCountsNanLast",
+        KernelCase{"KthvalueCountsNanLast",
                    "aten.kthvalue.default",
                    {{"f64[3]", {3, kNan, 1}}},
                    R"([3])",
@@ -196,7 +196,7 @@ INSTANTIATE_TEST_SUITE_P(
                      -4.444414815030136e-06},
                     {0.9999950000374997, -0.9999977777851852},
                     {3, -1}}},
-        KernelCase{"BatchNormApplies",
+        KernelCase{"BatchNormAppliesTheRunningStatistics",
                    "aten.native_batch_norm.default",
                    {{"f64[2,2]", {1, 2, 3, 5}},
                     {"f64[2]", {2, 3}},
@@ -207,7 +207,7 @@ INSTANTIATE_TEST_SUITE_P(
                    {{1, -1, 2.9999975000046875, 1.9999983333347222},
                     {1, 2},
                     {0.49999937500117186, 0.33333314814830245}}},
-        KernelCase{"BatchNormBackwardOfTheRunning",
+        KernelCase{"BatchNormBackwardOfTheRunningStatistics",
                    "aten.native_batch_norm_backward.default",
                    {{"f64[2,2]", {1, 0, 2, -1}},
                     {"f64[2,2]", {1, 2, 3, 5}},
@@ -241,17 +241,17 @@ INSTANTIATE_TEST_SUITE_P(
                    {{"f64[1,2]", {1, 2}}, {"f64[1,2]", {-1, -0.5}}},
                    R"([1, "f64"])",
                    {{-0.103638323514327, 0.18040802086209973}}},
-        KernelCase{"NllOfEach",
+        KernelCase{"NllLossOfEachTarget",
                    "aten.nll_loss_forward.default",
                    {{"f64[2,2]", {1, 2, 3, 5}}, {"i64[2]", {1, -100}}, {"f64[2]", {2, 3}}},
                    R"([0, -100])",
                    {{-6, 0}, {0}}},
-        KernelCase{"NllOfOne",
+        KernelCase{"NllLossOfOneTarget",
                    "aten.nll_loss_forward.default",
                    {{"f64[2]", {1, 2}}, {"i64[]", {1}}, {"f64[2]", {2, 3}}},
                    R"([1, -100])",
                    {{-2}, {3}}},
-        KernelCase{"NllBackwardOfAMean",
+        KernelCase{"NllLossBackwardOfTheMean",
                    "aten.nll_loss_backward.default",
                    {{"f64[]", {2}},
                     {"f64[2,2]", {1, 2, 3, 5}},

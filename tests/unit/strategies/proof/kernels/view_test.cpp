@@ -14,7 +14,7 @@ using testing_support::Operand;
 
 class ViewKernel : public testing::TestWithParam<KernelCase> {};
 
-TEST_P(ViewKernel, IsPyTorchs) { expect_outputs(GetParam()); }
+TEST_P(ViewKernel, ReturnsWhatPyTorchDoes) { expect_outputs(GetParam()); }
 
 INSTANTIATE_TEST_SUITE_P(All, ViewKernel,
                          testing::Values(KernelCase{"Permuted",
@@ -51,7 +51,7 @@ INSTANTIATE_TEST_SUITE_P(All, ViewKernel,
                                                       0, 1, 2, 0, 1, 2, 3, 4, 5, 3, 4, 5}}}),
                          [](const auto& test) { return test.param.name; });
 
-TEST(ViewKernelErrors, ShapesThatDoNotFit) {
+TEST(ViewKernelErrors, NameShapesThatDoNotFit) {
   const Operand input{"f64[2,3]", {1, 2, 3, 4, 5, 6}};
   for (const auto& [op, args] :
        {std::pair("aten.view.default", "[[4]]"), std::pair("aten.view.default", "[[-1, 4]]"),

@@ -1,0 +1,54 @@
+// Judges one output of an op on virtual ranks: do the ranks' results stand for the whole in a
+// placement?
+//
+//   OutputJudge judge(mesh, whole, results, 0);
+//   judge.verdict(Placement::shard(0))      // "" when they do; "rank 1, element 3: found ..." if not
+//
+// An element is right within (n + 2) u M: n ranks, u the dtype's unit roundoff, M the magnitude of
+// what is summed. A sum of truth values (b8) is their disjunction, as PyTorch's and NCCL's collectives
+// have it.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "sim/mesh.h"
+#include "sim/placement.h"
+#include "sim/tensor_spec.h"
+#include "strategies/proof/op_kernel.h"
+#include "strategies/proof/proof_data.h"
+
+namespace shardlab {
+
+struct WholeOutput {
+  TensorMeta meta;
+  Doubles values;  // row-major
+};
+
+// Keeps references to the mesh and the whole output, which must outlive it.
+class OutputJudge {
+ public:
+  // `results`: by rank. `output`: which of their outputs is judged.
+  OutputJudge(const DeviceMesh& mesh, const WholeOutput& expected,
+              std::span<const LocalResult> results, std::size_t output);
+
+  // The first thing that is wrong in this placement, or nothing.
+  [[nodiscard]] std::string verdict(const Placement& p) const;
+
+ private:
+  [[nodiscard]] std::string wrong_shape(std::size_t rank, const Shape& wanted) const;
+  [[nodiscard]] std::string reduced_verdict(const Placement& p) const;
+  // What element `i` reduces to; adds the magnitudes of its contributions to `magnitude`.
+  [[nodiscard]] double reduced(const Placement& p, std::size_t i, double& magnitude) const;
+  [[nodiscard]] double joined(ReduceOp op, double a, double b) const;
+  [[nodiscard]] bool is_close(double found, double want, double magnitude) const;
+
+  const DeviceMesh& mesh_;
+  const WholeOutput& expected_;
+  std::vector<Shape> shapes_;    // by rank
+  std::vector<Doubles> locals_;  // by rank
+  std::vector<Doubles> masks_;   // by rank, of those that have one
+};
+
+}  // namespace shardlab

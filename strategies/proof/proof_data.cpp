@@ -1,0 +1,170 @@
+#include "strategies/proof/proof_data.h"
+
+#include <algorithm>
+#include <array>
+
+#include "costmodel/base/index.h"
+#include "sim/counter_hash.h"
+#include "sim/fake_group.h"
+#include "sim/partial_values.h"
+#include "sim/tensor_kernels.h"
+#include "strategies/proof/op_kernel.h"
+
+namespace shardlab {
+namespace {
+
+// A pseudo-random number for each index of a tensor.
+class Draws {
+ public:
+  explicit Draws(std::uint64_t seed) : seed_(seed) {}
+  [[nodiscard]] std::uint64_t operator()(std::size_t i) const {
+    return counter_hash(seed_, static_cast<std::uint64_t>(i), 0x5eed);
+  }
+  // The numbers from 0 to size - 1 in random order, drawn from index `first` on.
+  [[nodiscard]] Doubles shuffled(std::size_t size, std::size_t first) const {
+    Doubles order(size);
+    for (std::size_t i = 0; i < size; ++i) order[i] = static_cast<double>(i);
+    for (std::size_t i = size; i > 1; --i) std::swap(order[i - 1], order[(*this)(first + i) % i]);
+    return order;
+  }
+
+ private:
+  std::uint64_t seed_;
+};
+
+// The numbers 0, 1, 2... around 0, each once, in random order.
+Doubles distinct_values(std::size_t count, const Draws& draws) {
+  Doubles out = draws.shuffled(count, 0);
+  const std::size_t middle = count / 2;
+  for (double& x : out) x -= static_cast<double>(middle);
+  return out;
+}
+
+// Numbers below the limit that differ along the last dim.
+Doubles unique_values(std::size_t count, const Shape& shape, std::int64_t limit,
+                      const Draws& draws) {
+  Doubles out(count);
+  const auto run = static_cast<std::size_t>(shape.empty() ? 1 : shape.back());
+  for (std::size_t begin = 0; run > 0 && begin < count; begin += run) {
+    const Doubles order = draws.shuffled(static_cast<std::size_t>(limit), begin);
+    for (std::size_t i = 0; i < run; ++i) out[begin + i] = order[i % order.size()];
+  }
+  return out;
+}
+
+// A value of the other kinds, each of which is drawn alone.
+double value_of(std::uint64_t h, const SampleCall::Values& values, DType dtype) {
+  if (values.kind == SampleValues::kBelow) {
+    return static_cast<double>(h %
+                               static_cast<std::uint64_t>(std::max<std::int64_t>(values.limit, 1)));
+  }
+  if (dtype == DType::kB8) return static_cast<double>(h & 1U);
+  if (values.kind == SampleValues::kPositive || dtype == DType::kU8) {
+    return static_cast<double>(h % 8) + 1.0;
+  }
+  if (values.kind == SampleValues::kUnit) return (static_cast<double>(h % 127) - 63.0) / 64.0;
+  if (values.kind == SampleValues::kFew) return static_cast<double>(h % 3) - 1.0;
+  if (is_floating_point(dtype)) {
+    return (static_cast<double>(h % 24) + 1.0) * ((h >> 32U & 1U) != 0 ? 0.25 : -0.25);
+  }
+  return static_cast<double>(h % 13) - 6.0;
+}
+
+// The contribution of a rank that is not the holder. It is below the value (max) or above it (min), or it
+// is a part or factor, which is taken from the rest that the holder contributes.
+double drawn_contribution(ReduceOp op, DType dtype, bool few, double value, std::uint64_t h,
+                          double& rest) {
+  const bool truth = dtype == DType::kB8;
+  const double unit = is_floating_point(dtype) && !few ? 0.25 : 1.0;
+  const double size = (static_cast<double>(h % (few ? 2 : 27)) + 1.0) * unit;
+  switch (op) {
+    case ReduceOp::kMax:
+      return truth ? std::min(value, static_cast<double>(h & 1U)) : value - size;
+    case ReduceOp::kMin:
+      return truth ? std::max(value, static_cast<double>(h & 1U)) : value + size;
+    case ReduceOp::kProduct: {
+      constexpr std::array<double, 4> kFactors = {2.0, -1.0, 0.5, -2.0};
+      const double factor = is_floating_point(dtype) ? kFactors[h % 4] : (h & 1U) != 0 ? -1.0 : 1.0;
+      rest /= factor;
+      return factor;
+    }
+    default: {
+      const double part = (h >> 32U & 1U) != 0 ? size : -size;
+      rest -= part;
+      return part;
+    }
+  }
+}
+
+// The contributions of each rank. For each element one rank, the holder, contributes what makes the
+// reduction of all ranks come out exactly.
+std::vector<Doubles> contributions_to(const Doubles& values, bool few, ReduceOp op, DType dtype,
+                                      std::size_t ranks, std::uint64_t seed) {
+  std::vector<Doubles> parts(ranks, values);
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const auto hash = [&](std::size_t r) {
+      return counter_hash(seed, static_cast<std::uint64_t>(i), 0xc0de + r);
+    };
+    const std::size_t holder = hash(ranks) % ranks;
+    double rest = op == ReduceOp::kAvg ? values[i] * static_cast<double>(ranks) : values[i];
+    for (std::size_t r = 0; r < ranks; ++r) {
+      if (r != holder) parts[r][i] = drawn_contribution(op, dtype, few, values[i], hash(r), rest);
+    }
+    const bool shares = op == ReduceOp::kSum || op == ReduceOp::kAvg || op == ReduceOp::kProduct;
+    parts[holder][i] = shares ? rest : values[i];
+  }
+  return parts;
+}
+
+HostTensor rows_taken(HostMemory& memory, HostTensor tensor, const RowLists& rows) {
+  for (int d = 0; d < tensor.ndim(); ++d) {
+    const auto& wanted = rows[to_index(d)];
+    if (std::ssize(wanted) != tensor.extent(d)) tensor = select_rows(memory, tensor, d, wanted);
+  }
+  return tensor;
+}
+
+}  // namespace
+
+Doubles draw_values(const TensorMeta& meta, const SampleCall::Values& values, std::uint64_t seed) {
+  const auto count = static_cast<std::size_t>(elements_of(meta.shape));
+  const Draws draws(seed);
+  if (values.kind == SampleValues::kDistinct) return distinct_values(count, draws);
+  if (values.kind == SampleValues::kUnique) {
+    return unique_values(count, meta.shape, values.limit, draws);
+  }
+  Doubles out(count);
+  for (std::size_t i = 0; i < count; ++i) out[i] = value_of(draws(i), values, meta.dtype);
+  return out;
+}
+
+bool has_contributions(ReduceOp op, DType dtype) {
+  return reduces(op, dtype) &&
+         (dtype != DType::kB8 || op == ReduceOp::kMax || op == ReduceOp::kMin);
+}
+
+DistributedValues distribute(HostMemory& memory, const TensorMeta& meta, const Doubles& values,
+                             bool few, const Placement& p, const DeviceMesh& mesh,
+                             std::uint64_t seed) {
+  DistributedValues result;
+  const auto ranks = static_cast<std::size_t>(mesh.size());
+  const Layout layout(Placements(1, p));
+  for (std::size_t r = 0; r < ranks; ++r) {
+    const Coordinate coordinate(1, static_cast<std::int64_t>(r));
+    result.rows.push_back(rows_of(meta, layout, mesh, coordinate));
+  }
+  if (p.kind() == Placement::Kind::kPartial) {
+    for (const Doubles& part :
+         contributions_to(values, few, p.reduce_op(), meta.dtype, ranks, seed)) {
+      result.locals.push_back(from_doubles(memory, meta.dtype, meta.shape, part));
+    }
+    return result;
+  }
+  const HostTensor whole = from_doubles(memory, meta.dtype, meta.shape, values);
+  for (const RowLists& rows : result.rows) {
+    result.locals.push_back(rows_taken(memory, whole, rows));
+  }
+  return result;
+}
+
+}  // namespace shardlab

@@ -1,0 +1,41 @@
+// Made-up values for proofs: those of a whole tensor, and what ranks hold of it in one placement.
+//
+//   Doubles whole = draw_values(meta, sample.values[0], seed);
+//   DistributedValues parts = distribute(memory, meta, whole, few, p, mesh, seed);
+//   parts.locals[rank]
+//
+// Values and contributions are small multiples of 1/4, so that shards, sums, averages and products of
+// them stand for the whole exactly. The same seed gives the same values.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "sim/host_tensor.h"
+#include "sim/mesh.h"
+#include "sim/tensor_spec.h"
+#include "strategies/proof/op_sample.h"
+
+namespace shardlab {
+
+using Doubles = std::vector<double>;
+
+// The values of one tensor of a sample call, row-major.
+[[nodiscard]] Doubles draw_values(const TensorMeta& meta, const SampleCall::Values& values,
+                                  std::uint64_t seed);
+
+// Whether proofs make up contributions of this reduction to tensors of the dtype. Truth values have only
+// maxima and minima, since a sum of them is their disjunction.
+[[nodiscard]] bool has_contributions(ReduceOp op, DType dtype);
+
+struct DistributedValues {
+  std::vector<HostTensor> locals;  // by rank
+  std::vector<RowLists> rows;      // by rank: which rows of the whole it holds
+};
+// `few`: the values are -1, 0 and 1, and so contributions are as small, to be equal to each other
+// often. A mask partial holds all values, of which the kernel masks those of other ranks' rows.
+[[nodiscard]] DistributedValues distribute(HostMemory& memory, const TensorMeta& meta,
+                                           const Doubles& values, bool few, const Placement& p,
+                                           const DeviceMesh& mesh, std::uint64_t seed);
+
+}  // namespace shardlab

@@ -1,0 +1,59 @@
+// What an op's rule says of one sample call: the combinations of input placements that are worth
+// trying, and the outputs that the rule lists for each.
+//
+//   RuleCombinations rule_of_call(rule, execution);
+//   rule_of_call.for_each([&](const Combination& inputs) { rule_of_call.listed(inputs); });
+//
+// What the rule lists is what expand() keeps for inputs that already have these placements, so filters
+// and follow rules count too.
+#pragma once
+
+#include <functional>
+#include <set>
+#include <vector>
+
+#include "strategies/proof/sample_execution.h"
+#include "strategies/rules/expansion.h"
+#include "strategies/rules/op_rule.h"
+
+namespace shardlab {
+
+// Keeps references to the rule and the execution, which must outlive it.
+class RuleCombinations {
+ public:
+  RuleCombinations(const OpRule& rule, const SampleExecution& execution);
+
+  // All combinations of placements or, of a call with too many (rule_proof.h), those near a row.
+  void for_each(const std::function<void(const Combination&)>& visit);
+
+  // The outputs of the rows that the rule lists for inputs in these placements.
+  [[nodiscard]] std::vector<Combination> listed(const Combination& inputs);
+
+  // Whether a shard leaves a rank without rows.
+  [[nodiscard]] bool has_empty_shard(const Combination& inputs, const Combination& outputs) const;
+  // Whether the rule lists these outputs for an input in P(avg), P(max) or P(min) that is R here: a
+  // replicated tensor is each of these as it stands.
+  [[nodiscard]] bool is_implied(const Combination& inputs, const Combination& outputs);
+  // Whether the tensors that the op writes to keep their placements.
+  [[nodiscard]] bool may_write(const Combination& inputs, const Combination& outputs) const;
+
+ private:
+  // Mask partials are tried only where a row of the rule has them.
+  void add_mask_partials();
+  [[nodiscard]] std::size_t count() const;
+  // Leaves partials of inputs out until there are few enough combinations; whether there are.
+  bool fit_combinations();
+  // The listed rows, and what differs from one of them in one or two tensors.
+  [[nodiscard]] std::set<Combination> near_rows();
+  // Visits what the rule proposes for inputs in these placements.
+  void for_each_candidate(
+      const Combination& inputs,
+      const std::function<void(const Expansion& expansion, std::size_t candidate)>& visit);
+
+  const OpRule& rule_;
+  const SampleExecution& execution_;
+  OpCall call_;  // its layouts change from expansion to expansion
+  std::vector<std::vector<Placement>> placements_;  // by tensor: those that are tried
+};
+
+}  // namespace shardlab

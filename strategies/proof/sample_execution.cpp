@@ -1,0 +1,199 @@
+#include "strategies/proof/sample_execution.h"
+
+#include <algorithm>
+#include <array>
+
+#include "costmodel/base/error.h"
+#include "costmodel/base/text.h"
+#include "sim/partial_values.h"
+
+namespace shardlab {
+namespace {
+
+constexpr std::int64_t kMemoryBytes = std::int64_t{1} << 30U;
+constexpr std::int64_t kShownElements = 48;  // of all ranks together
+constexpr std::size_t kLeastElements = 96;   // of an output, over all data sets
+constexpr std::array<ReduceOp, 5> kReductions = {ReduceOp::kSum, ReduceOp::kAvg, ReduceOp::kMax,
+                                                 ReduceOp::kMin, ReduceOp::kProduct};
+
+std::string numbers_text(const Doubles& values) {
+  std::string text = "[";
+  for (const double x : values) text += (text.size() > 1 ? "," : "") + format_double(x);
+  return text + "]";
+}
+
+}  // namespace
+
+std::vector<Placement> all_placements(const TensorMeta& meta) {
+  std::vector<Placement> all = {Placement::replicate()};
+  for (int d = 0; d < meta.ndim(); ++d) all.push_back(Placement::shard(d));
+  for (const ReduceOp op : kReductions) {
+    if (has_contributions(op, meta.dtype)) all.push_back(Placement::partial(op));
+  }
+  return all;
+}
+
+SampleExecution::SampleExecution(const SampleCall& sample, std::int64_t ranks, int data_sets)
+    : sample_(sample),
+      kernel_(*find_op_kernel(sample.call.op)),
+      mesh_(DeviceMesh::parse(std::to_string(ranks))),
+      memory_(HostMemory::make(kMemoryBytes)) {
+  for (const TensorSpec* tensor : sample_.call.tensors()) metas_.push_back(tensor->meta);
+  std::size_t elements = 0;  // of the smallest output, over all data sets
+  for (int set = 0; set < data_sets || elements < kLeastElements; ++set) {
+    add_data_set(static_cast<std::uint64_t>(set) * 7919 + 17);
+    std::size_t least = kLeastElements;
+    for (const WholeOutput& output : data_sets_.back().expected) {
+      least = std::min(least, output.values.size());
+    }
+    elements += std::max<std::size_t>(least, 1);
+  }
+}
+
+void SampleExecution::add_data_set(std::uint64_t seed) {
+  DataSet& set = data_sets_.emplace_back();
+  set.seed = seed;
+  set.distributed.resize(metas_.size());
+  std::vector<HostTensor> wholes;
+  for (std::size_t t = 0; t < metas_.size(); ++t) {
+    set.values.push_back(draw_values(metas_[t], sample_.values[t], seed + 101 * t));
+    wholes.push_back(from_doubles(*memory_, metas_[t].dtype, metas_[t].shape, set.values.back()));
+  }
+  const LocalResult result =
+      run_op_kernel({.call = sample_.call, .memory = *memory_, .inputs = wholes});
+  for (const HostTensor& output : result.outputs) {
+    set.expected.push_back(
+        {{.dtype = output.dtype(), .shape = output.shape(), .strides = {}}, as_doubles(output)});
+  }
+}
+
+std::int64_t SampleExecution::elements() const {
+  std::int64_t elements = 0;
+  for (const TensorMeta& meta : metas_) elements += elements_of(meta.shape);
+  return elements;
+}
+
+std::string SampleExecution::text() const {
+  std::string text = call().op + "(";
+  std::size_t next = 0;
+  for (const TensorArg& arg : call().inputs) {
+    text += text.ends_with('(') ? "" : ", ";
+    if (arg.is_absent()) text += "none";
+    if (arg.is_list) text += "[";
+    for (std::size_t i = 0; i < arg.tensors.size(); ++i) {
+      text += (i > 0 ? "; " : "") + metas_[next++].text();
+    }
+    if (arg.is_list) text += "]";
+  }
+  for (const nlohmann::json& arg : call().args) text += ", " + arg.dump();
+  return text + ")";
+}
+
+std::vector<std::vector<Placement>> SampleExecution::right_outputs(const Combination& inputs) {
+  std::vector<std::vector<Placement>> right;
+  for (const WholeOutput& output : outputs()) right.push_back(all_placements(output.meta));
+  for (std::size_t set = 0; set < data_sets_.size(); ++set) {
+    for (std::size_t o = 0; o < right.size(); ++o) {
+      std::erase_if(right[o],
+                    [&](const Placement& p) { return !verdict(set, inputs, o, p).empty(); });
+      if (right[o].empty()) return right;
+    }
+  }
+  return right;
+}
+
+std::string SampleExecution::fault(const Combination& inputs, const Combination& outputs) {
+  const std::size_t expected = data_sets_[0].expected.size();
+  if (outputs.size() != expected) {
+    return "the kernel has " + std::to_string(expected) + " outputs, the rule " +
+           std::to_string(outputs.size());
+  }
+  for (std::size_t set = 0; set < data_sets_.size(); ++set) {
+    for (std::size_t o = 0; o < outputs.size(); ++o) {
+      const std::string found = verdict(set, inputs, o, outputs[o]);
+      if (found.empty()) continue;
+      return (outputs.size() > 1 ? "output " + std::to_string(o) + ", " : "") + found +
+             locals_text(set, inputs);
+    }
+  }
+  return "";
+}
+
+const DistributedValues& SampleExecution::distributed(std::size_t set, std::size_t tensor,
+                                                      const Placement& p) {
+  DataSet& data = data_sets_[set];
+  const auto found = data.distributed[tensor].find(p);
+  if (found != data.distributed[tensor].end()) return found->second;
+  const bool few = sample_.values[tensor].kind == SampleValues::kFew;
+  return data.distributed[tensor]
+      .emplace(p, distribute(*memory_, metas_[tensor], data.values[tensor], few, p, mesh_,
+                             data.seed + 31 * tensor))
+      .first->second;
+}
+
+const RankResults& SampleExecution::run(std::size_t set, const Combination& inputs,
+                                        const Placement& output) {
+  const std::optional<Placement> shown =
+      kernel_.needs_output_shapes ? std::optional(output) : std::nullopt;
+  if (last_ && last_->set == set && last_->inputs == inputs && last_->output == shown) {
+    return last_->results;
+  }
+  last_.emplace(LastRun{set, inputs, shown, {}});
+  RankResults& results = last_->results;
+  const auto ranks = static_cast<std::size_t>(mesh_.size());
+  for (std::size_t r = 0; r < ranks && results.failure.empty(); ++r) {
+    std::vector<HostTensor> locals;
+    std::vector<RowLists> rows;
+    for (std::size_t t = 0; t < inputs.size(); ++t) {
+      const DistributedValues& tensor = distributed(set, t, inputs[t]);
+      locals.push_back(tensor.locals[r]);
+      rows.push_back(tensor.rows[r]);
+    }
+    std::vector<Shape> shapes;
+    if (shown) {
+      const Layout layout(Placements(1, *shown));
+      const Coordinate coordinate(1, static_cast<std::int64_t>(r));
+      for (const WholeOutput& expected : data_sets_[set].expected) {
+        shapes.push_back(local_shape(expected.meta.shape, layout, mesh_, coordinate));
+      }
+    }
+    try {
+      results.by_rank.push_back(run_op_kernel({.call = sample_.call,
+                                               .memory = *memory_,
+                                               .inputs = locals,
+                                               .input_rows = rows,
+                                               .output_shapes = shapes}));
+    } catch (const InputError& error) {
+      results.failure = "rank " + std::to_string(r) + ": " + error.what();
+    }
+  }
+  return results;
+}
+
+std::string SampleExecution::verdict(std::size_t set, const Combination& inputs, std::size_t output,
+                                     const Placement& p) {
+  const WholeOutput& expected = data_sets_[set].expected[output];
+  if (p.is_shard_like() && p.dim() >= expected.meta.ndim()) return "a shard of a missing dim";
+  const RankResults& results = run(set, inputs, p);
+  if (!results.failure.empty()) return results.failure;
+  for (const LocalResult& result : results.by_rank) {
+    if (result.outputs.size() != data_sets_[set].expected.size()) {
+      return "another number of outputs";
+    }
+  }
+  return OutputJudge(mesh_, expected, results.by_rank, output).verdict(p);
+}
+
+std::string SampleExecution::locals_text(std::size_t set, const Combination& inputs) {
+  if (elements() * mesh_.size() > kShownElements) return "";
+  std::string text = " (";
+  for (std::size_t t = 0; t < inputs.size(); ++t) {
+    text += (t > 0 ? "; " : "") + std::string("input ") + std::to_string(t) + ":";
+    for (const HostTensor& local : distributed(set, t, inputs[t]).locals) {
+      text += " " + numbers_text(as_doubles(local));
+    }
+  }
+  return text + ")";
+}
+
+}  // namespace shardlab

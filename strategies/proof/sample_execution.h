@@ -1,0 +1,88 @@
+// One sample call on a mesh of one dim, executed with its tensors in any placements:
+//
+//   SampleExecution execution(sample, 2, 6);           // 2 ranks, at least 6 data sets
+//   execution.fault({inputs}, {outputs})               // "" when the op is computed in these placements
+//   execution.right_outputs({inputs})                  // by output: all placements that are right
+//
+// Every data set has made-up shards and contributions (proof_data.h), on which the reference kernel is
+// run rank by rank; what it returns is judged (output_judge.h) by the kernel's result on the whole
+// tensors. Placements are right when they are right for all data sets.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "sim/mesh.h"
+#include "sim/placement.h"
+#include "strategies/proof/op_execution.h"
+#include "strategies/proof/op_kernel.h"
+#include "strategies/proof/op_sample.h"
+#include "strategies/proof/output_judge.h"
+#include "strategies/proof/proof_data.h"
+
+namespace shardlab {
+
+// A placement for each input, or for each output.
+using Combination = std::vector<Placement>;
+
+// R, S(d) of every dim and the partials that can be made up for the tensor.
+[[nodiscard]] std::vector<Placement> all_placements(const TensorMeta& meta);
+
+class SampleExecution {
+ public:
+  // Small outputs get more data sets, so that they are not right by coincidence. Throws InputError
+  // where the kernel refuses the call. Assumes that the op has a kernel.
+  SampleExecution(const SampleCall& sample, std::int64_t ranks, int data_sets);
+
+  [[nodiscard]] const OpCall& call() const { return sample_.call; }
+  [[nodiscard]] const DeviceMesh& mesh() const { return mesh_; }
+  [[nodiscard]] std::span<const TensorMeta> inputs() const { return metas_; }
+  [[nodiscard]] std::span<const WholeOutput> outputs() const { return data_sets_[0].expected; }
+  [[nodiscard]] std::int64_t elements() const;  // of all inputs
+  [[nodiscard]] std::string text() const;       // the call, without layouts
+
+  // By output, the placements in which it is right. Where one output is right in none, the other outputs
+  // may have placements left that are not.
+  [[nodiscard]] std::vector<std::vector<Placement>> right_outputs(const Combination& inputs);
+  // The first failure of any output and data set, or nothing.
+  [[nodiscard]] std::string fault(const Combination& inputs, const Combination& outputs);
+
+ private:
+  struct DataSet {
+    std::vector<Doubles> values;  // by tensor
+    std::vector<WholeOutput> expected;
+    std::vector<std::map<Placement, DistributedValues>> distributed;  // by tensor
+    std::uint64_t seed;
+  };
+  struct LastRun {
+    std::size_t set;
+    Combination inputs;
+    std::optional<Placement> output;
+    RankResults results;
+  };
+
+  void add_data_set(std::uint64_t seed);
+  const DistributedValues& distributed(std::size_t set, std::size_t tensor, const Placement& p);
+  // The kernel on every rank. A kernel that must know its outputs' local shapes gets those of this
+  // placement of output 0.
+  const RankResults& run(std::size_t set, const Combination& inputs, const Placement& output);
+  std::string verdict(std::size_t set, const Combination& inputs, std::size_t output,
+                      const Placement& p);
+  // What the ranks hold of each input, for calls that are small enough to be shown.
+  std::string locals_text(std::size_t set, const Combination& inputs);
+
+  SampleCall sample_;
+  const OpKernel& kernel_;
+  DeviceMesh mesh_;
+  std::shared_ptr<HostMemory> memory_;
+  std::vector<TensorMeta> metas_;  // by tensor
+  std::vector<DataSet> data_sets_;
+  std::optional<LastRun> last_;
+};
+
+}  // namespace shardlab
