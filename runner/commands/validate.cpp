@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "costmodel/base/fields_json.h"
 #include "costmodel/base/text.h"
 #include "costmodel/measurements/nccl_log.h"
 #include "runner/base/stop_watch.h"
@@ -77,17 +78,13 @@ Validation validate(const ValidateArguments& arguments, const Session& session) 
   return out;
 }
 
-nlohmann::json number_or_null(const std::optional<double>& value) {
-  return value ? nlohmann::json(*value) : nlohmann::json(nullptr);
-}
-
 nlohmann::json summary_json(const ErrorSummary& summary) {
   return {{"points", summary.points},
           {"unpriced", summary.unpriced},
-          {"median_ape_percent", number_or_null(summary.median_ape_percent)},
-          {"p90_ape_percent", number_or_null(summary.p90_ape_percent)},
-          {"mean_ape_percent", number_or_null(summary.mean_ape_percent)},
-          {"bias_percent", number_or_null(summary.bias_percent)}};
+          {"median_ape_percent", json_of(summary.median_ape_percent)},
+          {"p90_ape_percent", json_of(summary.p90_ape_percent)},
+          {"mean_ape_percent", json_of(summary.mean_ape_percent)},
+          {"bias_percent", json_of(summary.bias_percent)}};
 }
 
 nlohmann::json groups_json(const Groups& groups) {
@@ -334,8 +331,8 @@ nlohmann::json tables_json(const std::vector<CheckedTable>& tables) {
                        {"protocol", to_string(check.cell.protocol)},
                        {"nccl_latency_us", check.cell.latency_us},
                        {"nccl_gb_per_s", check.cell.gb_per_s},
-                       {"latency_us", number_or_null(check.latency_us)},
-                       {"gb_per_s", number_or_null(check.gb_per_s)}});
+                       {"latency_us", json_of(check.latency_us)},
+                       {"gb_per_s", json_of(check.gb_per_s)}});
     }
     out.push_back({{"file", table.file},
                    {"nccl_version", text_or_null(table.nccl_version)},
