@@ -24,7 +24,7 @@ bool is_bad(const std::optional<double>& number) { return number && !std::isfini
 
 std::optional<std::string> contradiction_in(const StackAnswer& answer) {
   if (is_bad(answer.price_us) || is_bad(answer.reference_us) || is_bad(answer.margin_us) ||
-      is_bad(answer.kendall_tau)) {
+      is_bad(answer.kendall_tau) || is_bad(answer.reference_kernel_us)) {
     return "a number that is not finite; write null and a reason";
   }
   if (!answer.price_us && answer.impossible.empty()) {

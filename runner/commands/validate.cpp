@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "costmodel/base/fields_json.h"
 #include "costmodel/base/text.h"
 #include "costmodel/measurements/nccl_log.h"
 #include "runner/base/optional_values.h"

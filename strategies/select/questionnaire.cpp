@@ -202,6 +202,7 @@ Answer Questionnaire::select_answer(StackEvaluator& stack, const Expansion& expa
       reason = "input " + std::to_string(i) + ": " + std::string(price.impossible);
     }
   }
+  if (answer.price_us) answer.impossible.clear();
   answer.reference_kernel_us =
       reference_->compute_us(rule, call, mesh, decision.choice.inputs, decision.choice.outputs);
   judged += *answer.reference_kernel_us;

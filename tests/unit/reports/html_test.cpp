@@ -29,7 +29,7 @@ std::size_t count(const std::string& text, const std::string& word) {
   return found;
 }
 
-// A record whose every text tries to break out of where it stands.
+// A record in which every text tries to break out of the place where it is written.
 ComparisonRecord hostile_record() {
   const std::string evil =
       "</script><script>alert('x')</script><!--<img src=x onerror=alert(1)>\"'&";
@@ -80,7 +80,7 @@ TEST(Html, CarriesChartJsWithItsLicence) {
 
 TEST(Html, TextFromARecordCannotLeaveItsPlace) {
   const std::string page = page_of(hostile_record());
-  // One script of data, one of Chart.js, one of the page; no more than in a friendly report.
+  // There are three scripts, as in a friendly report: the data, Chart.js and the page's own.
   EXPECT_EQ(count(page, "<script"), count(page_of(small_record()), "<script"));
   EXPECT_EQ(count(page, "</script"), 3U);
   EXPECT_EQ(count(page, "<img"), 0U);
@@ -159,7 +159,7 @@ void expect_below_limit(std::size_t candidates) {
   EXPECT_LT(page.size(), kHtmlLimit);
   const json browser = data_of(page)["browsers"][0];
   EXPECT_GT(browser["rows"].size(), 12000U);
-  // Either not every flip has a row here, or not every row opens, and the page says so.
+  // Some flips have no row here, or some rows do not open, and the page says so.
   const bool is_cut = browser["rows"].size() < browser["total"].get<std::size_t>();
   EXPECT_EQ(page.find("<p class=\"cut\">This page holds ") != std::string::npos, is_cut);
   EXPECT_NE(page.find(" can be opened here; what would stand under the others is in report.json."),

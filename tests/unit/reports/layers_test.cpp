@@ -1,4 +1,4 @@
-// Layers are where ops repeat.
+// Layers are found where ops repeat.
 #include "reports/layers.h"
 
 #include <gtest/gtest.h>
@@ -8,7 +8,7 @@
 namespace shardlab::reports {
 namespace {
 
-// One letter an op.
+// The ops, with one letter for each.
 Layers layers_in(const std::string& ops) {
   std::vector<std::string> words;
   for (const char op : ops) words.emplace_back(1, op);
@@ -41,7 +41,7 @@ TEST(Layers, AreNoneWhereNothingRepeats) {
 }
 
 TEST(Layers, CoverTheMost) {
-  // Two of six beat two of four.
+  // A sequence of six ops that comes twice covers more than one of four.
   const Layers layers = layers_in("abcdabcdxuvwxyzuvwxyz");
   EXPECT_EQ(layers.length, 6U);
   EXPECT_EQ(layers.repeats, 2U);

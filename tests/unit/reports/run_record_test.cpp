@@ -1,5 +1,5 @@
-// Records of every kind: what they hold reads back, their sections keep the contract of sections,
-// and errors are worked out as they are defined.
+// Records of every kind read back as they were written, their sections keep the contract of sections,
+// and errors are computed as they are defined.
 #include "reports/run_record.h"
 
 #include <gtest/gtest.h>
@@ -328,7 +328,8 @@ const Table* last_table(const RenderedReport& report) {
   return table;
 }
 
-// Forward a layer of four ops takes 4 x 2 us and half of it to communicate, backward twice that.
+// In the forward pass a layer of four ops takes 4 x 2 us and half of that to communicate; in the
+// backward pass it takes twice as long.
 TEST(RunRecord, APlanIsToldByLayer) {
   const RenderedReport report = rendered<SolutionRecord>(records()[6]);
   const Table* table = last_table(report);
@@ -374,7 +375,7 @@ TEST(RunRecord, NamedLayersComeBeforeRepeats) {
   EXPECT_EQ(row(2), std::pair(std::string("after the layers"), std::pair(10.0, 4.0)));
 }
 
-// Without layers there is no chart, nor a word about them.
+// Without layers there is neither a chart nor a sentence about them.
 TEST(RunRecord, LayersThatThePassesDisagreeAboutAreNotShown) {
   json named = solution_result();
   named["assignment"][1]["layer"] = 0;

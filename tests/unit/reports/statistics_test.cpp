@@ -17,12 +17,12 @@ namespace {
 
 using Values = std::vector<double>;
 
-// A whole number below `limit`.
+// Draws a whole number below `limit`.
 double draw(std::mt19937& rng, std::uint32_t limit) {
   return static_cast<double>(static_cast<std::uint32_t>(rng()) % limit);
 }
 
-// The definition, pair by pair: slow and obvious.
+// Computes tau by its definition, pair by pair, which is slow and obvious.
 std::optional<double> quadratic_tau_b(const Values& left, const Values& right) {
   double concordant = 0;
   double discordant = 0;

@@ -73,8 +73,9 @@ TEST(AnswerDetail, DamageIsNamedByItsPointer) {
   EXPECT_EQ(error_after([](json& value) { value["steps"][0]["parts_us"]["latency"] = "6"; }),
             "run.json:/questions/3/answers/1/detail/steps/0/parts_us/latency: found \"6\"; "
             "valid: a number");
-  EXPECT_EQ(error_after([](json& value) { value["flips_first"]["by"] = 1; }),
-            "run.json:/questions/3/answers/1/detail/flips_first/by: unknown key; valid: parameter, "
+  EXPECT_EQ(error_after([](json& value) { value["flips_first"]["unheard_of"] = 1; }),
+            "run.json:/questions/3/answers/1/detail/flips_first/unheard_of: unknown key; valid: "
+            "parameter, "
             "factor, to");
 }
 

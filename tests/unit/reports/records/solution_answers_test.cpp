@@ -1,5 +1,5 @@
-// What a record of `solve` holds beside the plan: read back, told by a section each, refused where it
-// is damaged.
+// What a record of `solve` holds beside the plan reads back, has a section for each part, and is refused
+// where it is damaged.
 #include "reports/records/solution_answers.h"
 
 #include <gtest/gtest.h>
@@ -21,7 +21,7 @@ json changes(const char* what, const char* from, const char* to) {
   return json::array({{{what, "w"}, {from, "RR"}, {to, "S(0)R"}}});
 }
 
-// Of a plan of 100 us: each part as `solve` writes it.
+// Every part, as `solve` writes it for a plan of 100 us.
 json all_answers() {
   const json breakdown = {{"compute", 90.0}, {"communication", 30.0}, {"transition", 5.0}};
   const json one_choice = {{"node", "n1"},           {"to_node", "n1"},
