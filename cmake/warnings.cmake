@@ -9,7 +9,7 @@ function(shardlab_add_warnings target)
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
     # False alarms on `"text" + std::string`, which -fPIC and precompiled headers bring out:
     # https://gcc.gnu.org/bugzilla/show_bug.cgi?id=105651 and 105329
-    target_compile_options(${target} INTERFACE -Wno-restrict -Wno-stringop-overflow)
+    target_compile_options(${target} INTERFACE -Wno-restrict -Wno-stringop-overflow -Wno-array-bounds)
     if(SHARDLAB_SANITIZE)
       # Instrumentation hides the initialisation: "-fsanitize=... may result in false positives", GCC manual.
       target_compile_options(${target} INTERFACE -Wno-maybe-uninitialized)

@@ -6,15 +6,15 @@
     scripts/bench_pytorch.py --write-questions     # draw tests/bench/questions.json anew; needs no torch
 
 PyTorch runs on a fake process group: one process, no data, no GPU. Every answer is found with all of
-PyTorch's caches cleared (clearing is not timed); only what belongs to the mesh stays warm. Timed are
+PyTorch's caches cleared (clearing is not timed); only what belongs to the mesh stays warm. These are
+timed:
 
 graph    _gen_transform_infos_non_cached with the min-cost planner forced
 greedy   the same with PyTorch's default planner; only pairs that it plans greedily
 an op    ShardingPropagator.propagate_op_sharding_non_cached: strategies, their costs, the choice
 
-For a mesh, a time is the median over its pairs (or the one call of an op) of each one's median over
-repetitions. Every question is asked at least once; it is repeated until --seconds are used up, at most
---repetitions times.
+Each pair, and each call of an op, is asked again and again until --seconds are used up, at least once and
+at most --repetitions times; its time is the median. The time of a mesh is the median over its pairs.
 """
 
 import argparse
@@ -38,7 +38,7 @@ PAIRS = 32
 
 
 def text_of(layout):
-    """S(0)[1]S(0)[0]R: order indices only where the order is not the default one."""
+    """The text of a layout, such as S(0)[1]S(0)[0]R; indices are shown only where the order is not the default one."""
     texts = list(layout.placements)
     for mesh_dims in (layout.order or {}).values():
         if mesh_dims != sorted(mesh_dims):
@@ -87,7 +87,7 @@ def draw_questions(seed):
 
 
 def questions_text(questions):
-    """JSON with one pair a line."""
+    """JSON with one pair per line."""
     text = json.dumps(questions, indent=1)
     for mesh in questions["meshes"]:
         for pair in mesh["pairs"]:
@@ -128,7 +128,7 @@ def tensor_of(text):
 
 
 def time_plans(oracle, clock, mesh, graph):
-    """The median of each pair's time; without `graph` only of the pairs that are planned greedily."""
+    """The median of the pairs' times; without `graph`, of only those pairs that are planned greedily."""
     times = []
     for pair in mesh["pairs"]:
         source, target = map(layout_of, pair)

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Two types of one name and namespace in one program: undefined behaviour that links without a word.
+"""Finds two types with the same name and namespace in one program, which is undefined behaviour that no linker reports.
 
     scripts/check_types.py [--root DIR]
 
-Prints "file:line: NAME is defined in FILE too" per type that a second file defines outside anonymous
-namespaces and functions, exits 1 when there is one. Not a C++ parser: it blanks comments and literals and
-counts braces. Each folder of tests is a program of its own, with tests/support and the libraries.
+Prints "file:line: NAME is defined in FILE too" for each type that a second file defines outside anonymous
+namespaces and functions, and exits 1 if there is one. This is no C++ parser: it blanks comments and literals
+and counts braces. Each folder of tests is a program of its own, together with tests/support and the libraries.
 """
 
 import argparse
@@ -20,7 +20,7 @@ TOKEN = re.compile(
     r"""
       (?<!using\s)\bnamespace\b\s*(?P<namespace>[\w:]*)\s*\{
     | \b(?:struct|class|union|enum(?:\s+(?:class|struct))?)\s+(?:\[\[[^\]]*\]\]\s*)?
-      (?P<type>\w+(?:::\w+)*)\s*(?:<[^;{}()]*>\s*)?(?:final\b\s*)?(?::(?!:)[^;{}()]*)?(?P<open>\{)
+      (?P<type>\w+(?:::\w+)*)\s*(?P<arguments><[^;{}()]*>)?\s*(?:final\b\s*)?(?::(?!:)[^;{}()]*)?(?P<open>\{)
     | \{ | \}
     """,
     re.VERBOSE,
@@ -31,7 +31,7 @@ def types_of(source: str) -> list[tuple[str, int]]:
     """The full names of the types that a source defines for the whole program, with their lines."""
     text = check_layers.blank_text(source)
     found = []
-    namespaces: list[str] = []  # those that are open; "" is anonymous
+    namespaces: list[str] = []  # the namespaces that are open here; "" is an anonymous one
     depth = 0
     for match in TOKEN.finditer(text):
         if match["namespace"] is not None:
@@ -45,13 +45,14 @@ def types_of(source: str) -> list[tuple[str, int]]:
         else:
             if match["type"] is not None and depth == len(namespaces) and "" not in namespaces:
                 line = text.count("\n", 0, match.start("type")) + 1
-                found.append(("::".join([*namespaces, match["type"]]), line))
+                name = match["type"] + "".join((match["arguments"] or "").split())  # a specialisation is its own type
+                found.append(("::".join([*namespaces, name]), line))
             depth += 1
     return found
 
 
 def program_of(path: str) -> str:
-    """The program that a file is of; "" of libraries, which are in all."""
+    """The program that a file belongs to; "" for a file of the libraries, which belong to all programs."""
     parts = path.split("/")
     if parts[0] != "tests" or parts[1] == "support":
         return ""

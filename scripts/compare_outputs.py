@@ -11,13 +11,14 @@ the files that it wrote. `compare` runs them again, with another build or after 
 short diffs, and exits 1 when there are any. It can also compare two recordings without running anything.
 
 Before two outputs are compared, everything that two builds may not have in common is replaced by a name in braces:
-the commit, the compiler and the build type in records and reports, the folder that the command ran in ({scratch}),
-the folder of the shipped configurations ({configs}) and this repository ({root}).
+the commit, the compiler and the build type in records and reports, the digest of a sweep (it covers the commit), the
+folder that the command ran in ({scratch}), the folder of the shipped configurations ({configs}) and this repository
+({root}).
 
 The list has one command line per line, quoted as in a shell, without the name of the program. `&&` separates
-commands that run one after the other in the same folder, and `> NAME` at the end of a command puts what it prints into
-a file there. Each line runs in an empty folder that holds the fixtures
-which the line names. Fixtures are lines of the list too:
+commands that run one after the other in the same folder, and `> NAME` at the end of a command puts what it prints
+into a file there. Each line runs in an empty folder that holds the fixtures which the line names. Fixtures are lines
+of the list too:
 
     @file NAME TEXT          a file with this text; escapes such as \\n and \\xff are understood
     @patch NAME FILE JSON    a JSON file, changed by a JSON merge patch (RFC 7386: null removes a key)
@@ -53,6 +54,7 @@ CLIPPED = 160  # columns of a line of a diff
 # What describes the build, in JSON records, in Markdown, in HTML and in prose.
 BUILD = [
     (re.compile(r'("(commit|compiler|build_type)":\s*)"[^"]*"'), r'\1"{\2}"'),
+    (re.compile(r'("(digest)":\s*)"[0-9a-f]{16}"'), r'\1"{\2}"'),  # of a sweep; it covers the commit
     (re.compile(r"(\| (commit|compiler|build type) \| )[^|]*( \|)"), r"\1{\2}\3"),
     (re.compile(r"(<t[dh][^>]*>(commit|compiler|build type)</t[dh]><td[^>]*>)[^<]*"), r"\1{\2}"),
     (re.compile(r"(at commit (?:`|<code>))[^`<]*"), r"\1{commit}"),

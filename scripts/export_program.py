@@ -6,12 +6,12 @@
 
 The factory takes no arguments and returns (module, positional inputs). The joint forward and
 backward graph comes from aot_export_joint_with_descriptors on fake tensors, so nothing is computed
-and no GPU is needed; an alias is put before the first reader of every tensor that has several, and
-one behind every value that the graph returns, as AutoParallel does. Without --factory a transformer
+and no GPU is needed. As AutoParallel does, it puts an alias before the first reader of every tensor that
+has several readers, and one behind every value that the graph returns. Without --factory a transformer
 block is exported (an embedding, RMS norms, causal attention, a gated feed-forward layer).
 
 Needs PyTorch 2.13 (scripts/setup --with-oracle). Source of the graph's form: PyTorch 2.13.0,
-torch/_functorch/aot_autograd.py; the aliases: AutoParallel at a54c252.
+torch/_functorch/aot_autograd.py. Source of the aliases: AutoParallel at a54c252.
 """
 
 import argparse
@@ -41,7 +41,7 @@ DTYPES = {
     torch.uint64: "u64",
     torch.complex64: "c64",
 }
-# Ops that stay whole, beside those without a decomposition (autoparallel.md 1.1).
+# These ops stay whole, and so do ops that have no decomposition (docs/autoparallel.md, "The graph").
 WHOLE = (
     "embedding_dense_backward",
     "_softmax",
@@ -70,7 +70,7 @@ class Block(nn.Module):
         self.head = nn.Linear(width, vocabulary, bias=False)
 
     def attention(self, x):
-        """Causal, written out, so that the graph has products and a softmax."""
+        """Causal attention, written out so that the graph has products and a softmax."""
         batch, rows, width = x.shape
         shape = (batch, rows, self.heads, width // self.heads)
         q, k, v = (part.reshape(shape).transpose(1, 2) for part in self.qkv(x).chunk(3, dim=-1))
@@ -80,7 +80,7 @@ class Block(nn.Module):
         return self.projection((weights @ v).transpose(1, 2).reshape(batch, rows, width))
 
     def forward(self, tokens):
-        """Logits of every position."""
+        """The logits of every position."""
         x = self.embedding(tokens)
         x = x + self.attention(self.attention_norm(x))
         h = self.ffn_norm(x)
@@ -94,13 +94,13 @@ def make_block():
 
 
 def decompositions():
-    """The core table, less what stays whole."""
+    """The core table without the ops that stay whole."""
     table = core_aten_decompositions()
     return {op: how for op, how in table.items() if op.overloadpacket.__name__ not in WHOLE}
 
 
 def meta_json(value):
-    """dtype, shape and stride of a fake tensor."""
+    """The dtype, shape and stride of a fake tensor."""
     if value.dtype not in DTYPES:
         raise SystemExit(f"no dtype of shardlab for {value.dtype}")
     return {
@@ -111,12 +111,12 @@ def meta_json(value):
 
 
 def is_tensors(value):
-    """A non-empty list of graph values."""
+    """Whether this is a list of values of the graph, and not empty."""
     return isinstance(value, (list, tuple)) and any(isinstance(each, torch.fx.Node) for each in value)
 
 
 def plain(value):
-    """An argument that is no tensor, as JSON; what says where a tensor lies says nothing here."""
+    """An argument that is no tensor, as JSON. Devices and memory layouts become null: they mean nothing to a program."""
     if isinstance(value, torch.dtype):
         return DTYPES[value]
     if isinstance(value, (torch.device, torch.layout, torch.memory_format)):
@@ -132,8 +132,8 @@ class Exporter:
     def __init__(self, graph):
         self.graph = graph
         self.nodes = []
-        self.names = {}  # of a graph's node: what its readers read now
-        self.parts = {}  # of a node with several outputs: positions of its tensors
+        self.names = {}  # node of the graph -> the name under which its readers read it
+        self.parts = {}  # node with several outputs -> which of them are tensors
         self.count = 0
 
     def reference(self, node):
@@ -183,7 +183,7 @@ class Exporter:
         self.names[node] = node.name
 
     def add_part(self, node, phase):
-        """One output of several."""
+        """A node that shows one of several outputs."""
         of, index = node.args
         output = self.parts[of].index(index)
         source = self.names[of] + (f":{output}" if output else "")
@@ -207,7 +207,7 @@ class Exporter:
         self.names[node] = node.name
 
     def run(self):
-        """Nodes and pairs."""
+        """The nodes and the pairs."""
         nodes = list(self.graph.nodes)
         output = nodes[-1]
         backward, pairs = set(), []

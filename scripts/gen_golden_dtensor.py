@@ -8,30 +8,30 @@ so an answer never depends on the questions before it.
     scripts/gen_golden_dtensor.py --kind costs --count 6000 --out tests/differential/golden
     scripts/gen_golden_dtensor.py --kind plans --count 50 --random --rank any     # fresh, to stdout
 
-The golden files (the `arguments` key of a file repeats its own line, seed included) come from
+These lines made the golden files (each file repeats its line, with the seed, under the key `arguments`):
 
     --kind costs --count 6000 --devices-per-host 1,1,1,1,8 --out DIR
     --kind plans --count 2400 --devices-per-host 1,1,1,1,8 --rank any --out DIR
     --kind selections --count 2000 --devices-per-host 1,1,1,1,8 --out DIR
     --kind selections --family F --count N --devices-per-host 1,1,1,1,8 --out DIR
 
-the last one for each family F, a module of golden_ops, with its own N:
+The last line stands for one line for each family F, which is a module of golden_ops, with an N of its own:
 
     linalg 250   pooling 300   embedding 400   index, tensor 700   reduction 800   matmul 1000
     view 1200    pointwise 1500    every other one 500
 
-and, for *_opaque_strided, the first two with --strided opaque and --count 400, 300. An op that is
-added to a family changes what is drawn for it and for all at once: both files are written anew. A file
-is {"schema", "kind", "torch", "arguments", "date", "cases": [one a line]}; null is infinity. Equal
-arguments and --date give equal bytes.
+The files *_opaque_strided come from the first two lines with --strided opaque and --count 400 and 300. An op
+that is added to a family changes what is drawn for the family and for the file of all ops, so both are
+written anew. A file is {"schema", "kind", "torch", "arguments", "date", "cases": [one per line]}; null stands
+for infinity. Equal arguments and --date give equal bytes.
 
 costs       mesh, devices_per_host, tensor, from, to, greedy_us, graph_us. `greedy_us` is the cost with
             PyTorch's defaults (which take the graph planner where a shard order is not the default or
-            a shard is strided), `graph_us` with the min-cost planner forced. Where PyTorch raises,
-            `greedy_error` or `graph_error` stands instead.
-plans       as costs, with `rank` (logical shapes depend on it), `greedy` and `graph` as lists of
-            [mesh_dim, from, to, logical_shape], `graph_path` (the text of the graph plan), `graph_us`.
-            Merge cases name their mesh dims and have `flatten`: the dims that were flattened before.
+            a shard is strided), `graph_us` the cost with the min-cost planner forced. If PyTorch raises,
+            `greedy_error` or `graph_error` stands in its place.
+plans       the same as for costs; also `rank` (logical shapes depend on it), `greedy` and `graph`, which are
+            lists of [mesh_dim, from, to, logical_shape], `graph_path` (the text of the graph plan), and
+            `graph_us`. Merge cases name their mesh dims, and `flatten` lists the dims that were flattened before.
             `merged` and `graph_merged` are the steps after merging; a merged step is
             [[mesh_dims], from, to, logical_shape, avg_scale or null]. `warnings` are the reasons why
             runs were not merged: no_flattened_mesh, uneven_tensor_shape, non_ascending_mesh_dims.
@@ -41,10 +41,10 @@ selections  op, mesh, devices_per_host, inputs, args, candidates (how many), dig
             costs, joined with "\\n", in PyTorch's order. A foreach op has `children`, one such object
             for each list element. `"order": "unspecified"` marks questions where PyTorch's order
             follows a hash set (shards of more than one kind among the inputs, and decomposed ops):
-            digest and list are over the sorted lines then, and `chosen` is null on a tie.
+            digest and list are then over the sorted lines, and `chosen` is null if there is a tie.
 
-With --strided opaque a `_S(d,f)` is no encoding of a shard order but a placement of its own, as the
-view ops produce it; the default reads it as an encoding, as DTensorSpec does.
+With --strided opaque, `_S(d,f)` is a placement of its own, as the view ops produce it. By default it encodes a
+shard order, which is how DTensorSpec reads it.
 """
 
 import argparse
@@ -76,7 +76,7 @@ DTYPES = {"f64": "float64", "f32": "float32", "f16": "float16", "bf16": "bfloat1
 
 
 def require_torch(any_version=False):
-    """Imports torch; where it is missing or another version, says so in one line and exits with 4."""
+    """Imports torch. If it is missing or has another version, says so in one line and exits with 4."""
     try:
         import torch
         import torch.distributed.tensor  # noqa: F401
@@ -91,7 +91,7 @@ def require_torch(any_version=False):
     return torch
 
 
-# ---- Text forms (of DTensor's own objects, so that other scripts can use them) --------------------
+# ---- Text forms of DTensor's own objects; other scripts use them too - --------------------
 
 
 def mesh_text(shape, names=None):
@@ -112,7 +112,7 @@ def mask_text(match):
 
 
 def layout_text(spec):
-    """S(0)RP(sum); with order indices only where the shard order is not the default one."""
+    """A layout such as S(0)RP(sum); order indices are shown only where the shard order is not the default one."""
     order = spec.shard_order
     shown = None if order is None or spec.is_default_device_order(order) else order
     text = spec.format_shard_order_str(spec.placements, shown).replace(" ", "")
@@ -133,7 +133,7 @@ def input_text(value):
 
 
 class Layout:
-    """Placements as texts, one a mesh dim, and the shard order where it is not the default."""
+    """A layout: one text per mesh dim, and the shard order if it is not the default."""
 
     def __init__(self, placements, order=None):
         self.placements = tuple(placements)
@@ -153,7 +153,7 @@ class Questions:
         return self.rng.choice(MESHES if self.rng.random() < 0.88 else rare)
 
     def tensor(self, max_rank=4):
-        """Some are large: the transfer term must matter as well as the latency term."""
+        """A shape. Some are large, so that the transfer term matters as well as the latency term."""
         rng = self.rng
         rank = rng.choice([r for r in (1, 2, 2, 2, 3, 3, 4) if r <= max_rank])
         big = [64, 100, 128, 1000, 4096]
@@ -162,7 +162,7 @@ class Questions:
 
     def layout(self, mesh, rank, weights=(30, 45, 25)):
         rng = self.rng
-        families = [["sum"], ["avg"], ["max"], ["min"], ["sum", "avg"]]  # what may stand together
+        families = [["sum"], ["avg"], ["max"], ["min"], ["sum", "avg"]]  # partials that may stand together
         family = rng.choices(families, [50, 15, 13, 12, 10])[0]
         kinds = rng.choices("RSP", weights if rank else (weights[0] + 1, 0, weights[2]), k=len(mesh))
         placements = ["R" if kind == "R" else f"P({rng.choice(family)})" if kind == "P"
@@ -187,7 +187,7 @@ class Questions:
 
     @staticmethod
     def _strided(mesh, placements, order):
-        """The encoding of a shard order in split factors."""
+        """The split factors that encode a shard order."""
         result = list(placements)
         for dim, mesh_dims in order.items():
             for position, mesh_dim in enumerate(mesh_dims):
@@ -347,7 +347,7 @@ class Oracle:
 
     def merge(self, steps, source, target):
         """The steps after merging, and the reasons of PyTorch's warnings in order."""
-        module, reasons = self.redistribute, {}  # one warning for equal mesh, dims and reason
+        module, reasons = self.redistribute, {}  # PyTorch warns once for each mesh, dims and reason
 
         def record(mesh, mesh_dims, sources, targets, count, collective, reason):
             reasons[mesh_dims, reason] = reason
@@ -494,7 +494,7 @@ def fnv1a(text):
 
 
 def verdict_of(spec):
-    """The layout of a truth value about whole tensors: DTensor takes the `and` of what shards say."""
+    """The layout of a truth value about whole tensors: DTensor takes the `and` of what the shards say."""
     from torch.distributed.tensor._dtensor_spec import DTensorSpec
     from torch.distributed.tensor.placement_types import Partial
 
@@ -503,8 +503,9 @@ def verdict_of(spec):
 
 
 def outputs_of(candidate, outputs, masked_off=()):
-    """One spec stands for every output, which `outputs` counts; "bool" is one that is no tensor.
-    `masked_off`: those that `output_mask` leaves out, although some rules give them layouts."""
+    """The specs of all outputs. Where DTensor has one spec for all of them, `outputs` says how many there are; "bool"
+    stands for an output that is no tensor. `masked_off` are the outputs that `output_mask` leaves out, although some
+    rules give them layouts."""
     if outputs == "bool":
         return [layout_text(verdict_of(candidate.output_specs))]
     specs = candidate.output_specs
@@ -513,8 +514,8 @@ def outputs_of(candidate, outputs, masked_off=()):
 
 
 def inputs_of(candidate, inputs, positional=1):
-    """A candidate without inputs is followed by the positional ones, as the propagator reads it; an
-    `out` tensor that a candidate does not name stays."""
+    """The layouts that a candidate wants of the inputs, as the propagator reads it. If the candidate names no inputs,
+    they are those of the positional arguments; an `out` tensor that it does not name stays as it is."""
     specs = candidate.input_specs
     specs = [candidate.output_specs] * positional if specs is None else specs
     texts = [layout_text(s) for s in specs if s is not None]
@@ -522,7 +523,7 @@ def inputs_of(candidate, inputs, positional=1):
 
 
 def costs_of(candidate, sources):
-    """Of each input; of a candidate without prices, those of the layouts that it asks for."""
+    """The price of each input; if the candidate has none, what the layouts that it asks for cost."""
     from torch.distributed.tensor._collective_utils import redistribute_cost
 
     if candidate.redistribute_cost is None:
@@ -604,7 +605,7 @@ def overload_named(torch, op):
 
 
 def order_is_specified(oracle, overload, specs):
-    """Whether the order of PyTorch's candidates does not follow a hash set."""
+    """Whether PyTorch lists the candidates in an order that does not come from a hash set."""
     by_rows = overload in oracle.propagator.op_single_dim_strategy_funcs
     decomposed = not by_rows and overload not in oracle.propagator.op_strategy_funcs
     kinds = {getattr(p, "split_factor", 1) for s in specs for p in s.placements if hasattr(p, "dim")}
@@ -612,7 +613,7 @@ def order_is_specified(oracle, overload, specs):
 
 
 def describe_children(strategy, inputs, specified, sources):
-    """Of an op on lists of tensors: the answer of each element."""
+    """The answers for the elements of an op on lists of tensors."""
     lists, children = [value for value in inputs if value], []
     for index, child in enumerate(strategy.children):
         own = [layout_text(v[index] if isinstance(v, list) else v) for v in lists]
@@ -621,7 +622,7 @@ def describe_children(strategy, inputs, specified, sources):
 
 
 def ask_selection(oracle, op, inputs, args):
-    """`inputs`: a DTensorSpec, a list of them (None among them), or None for each tensor argument."""
+    """One case. `inputs` has, for each tensor argument, a DTensorSpec, a list of them (with None among them), or None."""
     from torch.distributed.tensor._op_schema import OpSchema, TupleStrategy
 
     overload, propagator = overload_named(oracle.torch, op), oracle.propagator
@@ -652,9 +653,9 @@ def ask_selection(oracle, op, inputs, args):
 
 
 def ask_opaque(oracle, op, inputs, args):
-    """Of an op that reads strided shards as placements of their own, as views make them. Where the
-    input moves the question is asked again with strided shards that encode a shard order: moving those
-    has no price, as moving strided shards has none in shardlab's dtensor-2.13."""
+    """One case of an op that reads strided shards as placements of their own, as views make them. If the input moves,
+    the question is asked again with strided shards that encode a shard order. PyTorch has no price for moving those,
+    just as shardlab's dtensor-2.13 has none for moving strided shards."""
     from torch.distributed.tensor._dtensor_spec import DTensorSpec
 
     if not any("_S" in input_text(value) for value in inputs):
@@ -669,7 +670,7 @@ def ask_opaque(oracle, op, inputs, args):
 
 
 def keeps_an_order(answer):
-    """Whether PyTorch takes an input in a shard order of its own: our candidates are placements."""
+    """Whether PyTorch wants an input in a shard order of its own. Candidates of shardlab are placements alone."""
     chosen = answer.get("chosen") or {"inputs": []}
     return any("[" in layout for layout in chosen["inputs"])
 
@@ -707,7 +708,7 @@ def make_selection_cases(oracle, arguments):
         reads_opaque = name in opaque and rng.random() < 0.5
         questions.opaque_strided = arguments.strided == "opaque" or reads_opaque
         questions.special = 0.4 if reads_opaque else special
-        # A strategy that leaves `out` alone keeps its shard order too.
+        # A strategy that leaves `out` as it is keeps its shard order too.
         default_order = name in in_default_order or op.endswith("out")
         inputs = [draw_spec(oracle, questions, mesh, t, dtype, default_order) for t in tensors]
         if name in opaque:
@@ -724,7 +725,7 @@ def make_selection_cases(oracle, arguments):
 
 
 def parts(cases):
-    """The cases as lines, cut where a file would grow too large."""
+    """The cases as lines, in several files if one would grow too large."""
     lines, size = [], 0
     for case in cases:
         line = json.dumps(case, separators=(",", ":"), allow_nan=False)

@@ -3,10 +3,10 @@
 
     scripts/import_nccl_tests.py FOLDER [--out configs/measurements]
 
-FOLDER holds one log a file (*.txt), each with `# key: value` lines for what the tool does not print
-(source, hardware, scale, NCCL version, health). A log becomes <name>.json: figures only, one row a
-line, its health judged by the rules of configs/measurements/README.md. Prints what was refused;
-exits 1 when a log can't be read. Running it again writes the same bytes.
+Each file *.txt in FOLDER is one log, with `# key: value` lines for what the tool does not print (source,
+hardware, scale, NCCL version, health). A log becomes <name>.json, which holds its figures, one row per line,
+and its health by the rules of configs/measurements/README.md. The script prints which logs were refused, and
+exits 1 if one can't be read. Running it again writes the same bytes.
 """
 
 import argparse
@@ -30,7 +30,7 @@ def main() -> int:
     arguments.out.mkdir(parents=True, exist_ok=True)
     failed = 0
     for log in logs:
-        # An absolute path: a name alone could be that of a shipped set.
+        # The path is absolute, because a bare name could be that of a shipped set.
         done = subprocess.run(
             [BINARY, "describe", "measurement", str(log.resolve())], capture_output=True, text=True, check=False
         )

@@ -5,7 +5,7 @@
 
 Needs Chromium, its driver and python3-selenium (scripts/setup installs them). gallery.json names, for each
 picture, the command whose report it shows and a digest of that report's Markdown (all but the section on
-versions) and of the page's style and script: tests/browser/gallery_test.py compares them with today's.
+versions) and of the page's style and script. tests/browser/gallery_test.py compares them with today's.
 """
 
 import argparse
@@ -23,14 +23,14 @@ sys.path.insert(0, str(ROOT / "tests" / "browser"))
 
 import pages  # noqa: E402  pylint: disable=wrong-import-position
 
-# What scripts/demo runs.
+# The command that scripts/demo runs.
 DEMO = ["compare", "--baseline", "dtensor-v3", "--candidate", "dtensor-v3-rp", "--candidate", "dtensor-v4",
         "--candidate", "dtensor-v-compute", "--suite", "ops-small", "--suite", "llama3-8b-tp",
         "--suite", "llama3-8b-fsdp-tp"]
 OPEN_FIRST = "document.querySelector('#flips tr.row .opener').click()"
 
-# picture -> command, colours, the element it begins at, what to do before, and its height. All are 1280 wide but those
-# of a narrow window.
+# picture -> command, colours, the element at its upper edge, what to do before it is taken, and its height. All are
+# 1280 pixels wide except those of a narrow window.
 PICTURES = {
     "compare": {"command": DEMO, "scheme": "light", "from": "body", "height": 900},
     "compare-flips": {"command": DEMO, "scheme": "light", "from": "#flips", "do": OPEN_FIRST, "height": 1000},
@@ -48,19 +48,19 @@ PICTURES = {
 
 
 def digest_of(folder: pathlib.Path) -> str:
-    """Of what a report says, whatever built it."""
+    """The digest of what a report says, whichever build wrote it."""
     text = (folder / "report.md").read_text(encoding="utf-8").split("\n## Configuration and versions")[0]
     return hashlib.sha256(text.encode()).hexdigest()
 
 
 def digest_of_page() -> str:
-    """Of how a report looks."""
+    """The digest of how a report looks."""
     page = b"".join((ROOT / "reports" / "writers" / name).read_bytes() for name in ("page.css", "page.js"))
     return hashlib.sha256(page).hexdigest()
 
 
 def reports(folder: pathlib.Path) -> dict[str, pathlib.Path]:
-    """The report behind each picture, each command run once."""
+    """The report behind each picture. Each command is run once."""
     made: dict[tuple[str, ...], pathlib.Path] = {}
     for picture in PICTURES.values():
         command = tuple(picture["command"])
@@ -73,7 +73,7 @@ def reports(folder: pathlib.Path) -> dict[str, pathlib.Path]:
 
 
 def notes(made: dict[str, pathlib.Path]) -> dict:
-    """What gallery.json holds."""
+    """The content of gallery.json."""
     return {"page_sha256": digest_of_page(),
             "pictures": {f"{name}.png": {"command": "shardlab " + " ".join(PICTURES[name]["command"]),
                                          "report_sha256": digest_of(made[name])} for name in PICTURES}}

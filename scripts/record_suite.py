@@ -2,22 +2,22 @@
 """Record the questions that a real PyTorch DTensor program asks of its cost model, as a suite.
 
 The program runs forward and backward on a fake process group with meta tensors: one process, no
-memory, no GPU. Two kinds of questions are kept, equal ones once, with how often they occurred:
+memory, no GPU. Two kinds of questions are kept; equal questions are kept once, with how often they occurred:
 
     select  an operation on DTensors (those that shardlab has rules for; the others are counted
             under `skipped`)
-    plan    a redistribution, explicit ones and those that DTensor makes for an operation's inputs
+    plan    a redistribution, whether the program asks for it or DTensor makes it for an operation's inputs
 
     scripts/record_suite.py llama3-8b-tp --out configs/suites/llama3-8b-tp.json
     scripts/record_suite.py llama3-8b-fsdp-tp --batch 8,16 --seqlen 2048,8192 --out suite.json
     scripts/record_suite.py --script train.py:step --mesh dp=4,tp=8 --out suite.json
 
-A script of yours is a Python file with a function that takes a DeviceMesh (default: `run`); everything it does on
-DTensors is recorded, ops that shardlab has no rules for (`shardlab list ops`) are counted under `skipped`, and each
-question names the line that asked first. Nothing of the fake process group holds data: give tensors the device
-"meta", or let them be small.
+A script of your own is a Python file with a function that takes a DeviceMesh (default: `run`). Everything that it
+does on DTensors is recorded. Ops that shardlab has no rules for (see `shardlab list ops`) are counted under `skipped`.
+Each question names the line that asked it first. The fake process group moves no data, so give tensors the device
+"meta", or keep them small.
 
-Programs (LLaMA3-8B shapes, one transformer block, final norm, output layer and loss, bf16):
+These programs can be named (shapes of LLaMA3-8B in bf16: one transformer block, final norm, output layer and loss):
 
 llama3-8b-tp       mesh 8 (tp): tensor parallel with sequence parallel, the placements that
                    parallelize_module gives with ColwiseParallel and RowwiseParallel.
@@ -29,8 +29,8 @@ llama3-8b-tp-only  mesh 8 (tp): tensor parallel alone, activations replicated be
 moe-ep             mesh 8 (ep): a layer of 64 experts, each rank has 8; tokens reach them by a dense one-hot
                    dispatch as in GShard (Lepikhin et al., 2020), which is two products and a reduce-scatter.
 
-The `_S` of the attention's bmm come from views (batch and heads flattened): PyTorch takes these for
-placements of their own, not for an encoded shard order; a suite cannot say that.
+The `_S` placements of the attention's bmm come from views that flatten batch and heads. PyTorch takes them for
+placements of their own and not for an encoded shard order; a suite has no way to say that.
 """
 
 import argparse
@@ -49,8 +49,8 @@ from gen_golden_dtensor import (
     DTYPES, TORCH_VERSION, Oracle, input_text, layout_text, mesh_text, require_torch, tensor_text)
 
 DIM, FFN, HEADS, KV_HEADS, HEAD_DIM, VOCABULARY = 4096, 14336, 32, 8, 128, 128256
-# Ops whose choice is worth a question: products, pointwise ops, reductions and joins. Views and
-# look-ups have one answer.
+# Products, pointwise ops, reductions and joins have a choice that is worth a question. Views and look-ups have
+# one answer only.
 KEPT_OPS = {
     f"aten.{name}" if "." in name else f"aten.{name}.default"
     for name in (
@@ -64,11 +64,11 @@ SCHEMA = "shardlab/suite/1"
 
 
 class NoJson(Exception):
-    """An argument that a suite can't say."""
+    """Raised for an argument that a suite has no form for."""
 
 
 def plain(value):
-    """An argument that is no tensor, as a suite has it."""
+    """An argument that is no tensor, in the form that a suite has for it."""
     if isinstance(value, float) and not math.isfinite(value):
         raise NoJson("an argument that is not finite")
     if value is None or isinstance(value, (bool, int, float, str)):
@@ -83,7 +83,7 @@ def plain(value):
 
 
 def positional(function, args, kwargs):
-    """All arguments in the order of the op's schema, as far as one is given that is not its default."""
+    """The arguments in the order of the op's schema, up to the last one that differs from its default."""
     schema = function._schema.arguments
     values, given = list(args), len(args)
     for argument in schema[len(args):]:
@@ -101,7 +101,7 @@ class Recorder:
         self.questions = {}  # text of the question -> [question, count]
         self.skipped = Counter()
         self.kept_ops = kept_ops
-        self.script = script  # its lines are named
+        self.script = script  # questions name its lines
         self.where = {}
 
     def count(self, question):
@@ -220,7 +220,7 @@ class Llama:
         return tensor.detach().requires_grad_(requires_grad)
 
     def parameter(self, shape, tp):
-        """As fully_shard leaves it: dim 0 on dp, strided where tp has sharded it before."""
+        """A parameter as fully_shard leaves it: dim 0 is sharded on dp, strided if tp has sharded it before."""
         from torch.distributed.tensor.placement_types import _StridedShard
 
         placements = [tp]
@@ -295,7 +295,7 @@ class LlamaWithoutSequenceParallel(Llama):
 
 
 class Experts(Llama):
-    """A layer of experts, forward and backward: EXPERTS of FFN, each token sent to CHOSEN, on mesh dim ep."""
+    """A layer of EXPERTS experts of width FFN on mesh dim ep, forward and backward; each token goes to CHOSEN of them."""
 
     EXPERTS, CHOSEN, EXPERT_FFN = 64, 8, 2048
 
@@ -310,10 +310,10 @@ class Experts(Llama):
     def run(self):
         torch, whole, split = self.torch, [self.whole], [self.shard(0)]
         tokens = self.batch * self.seqlen
-        slots = tokens * self.CHOSEN // self.EXPERTS  # of each expert
+        slots = tokens * self.CHOSEN // self.EXPERTS  # of one expert
         x = self.tensor((tokens, DIM), split, requires_grad=True)
         weights = torch.softmax(torch.mm(x, self.router).float(), -1).to(x.dtype)
-        # Which token an expert's slot takes: made by topk, which has no gradient.
+        # Which token each slot of an expert takes. It comes from topk, which has no gradient.
         taken = self.tensor((self.EXPERTS * slots, tokens), split)
         inside = torch.mm(taken, x.redistribute(self.mesh, whole)).view(self.EXPERTS, slots, DIM)
         hidden = torch.nn.functional.silu(torch.bmm(inside, self.gate)) * torch.bmm(inside, self.up)
@@ -338,7 +338,7 @@ PROGRAMS = {  # name: program, mesh shape, names of its dims, default batch size
 
 
 def suite_text(name, source, recorder):
-    """JSON with one question a line."""
+    """JSON with one question per line."""
     head = {"schema": SCHEMA, "name": name, "source": source}
     lines = []
     for number, (text, (question, count)) in enumerate(recorder.questions.items(), 1):
@@ -361,7 +361,7 @@ def known_ops():
 
 
 def read_script(text):
-    """Path and function of FILE.py[:FUNCTION]."""
+    """The path and the function in FILE.py[:FUNCTION]."""
     file, _, function = text.partition(":")
     path, function = Path(file).resolve(), function or "run"
     if not path.is_file():
@@ -380,7 +380,7 @@ def read_script(text):
 
 
 def read_mesh(text):
-    """Sizes and names of "dp=8,tp=8" or "8x8"."""
+    """The sizes and names of a mesh such as "dp=8,tp=8" or "8x8"."""
     try:
         if "=" in text:
             pairs = [part.split("=") for part in text.split(",")]
@@ -395,7 +395,7 @@ def read_mesh(text):
 
 
 def record_script(arguments, torch):
-    """Name, source and recorder of a script of the user's."""
+    """The name, source and recorder of a script that the user wrote."""
     path, function = read_script(arguments.script)
     mesh = arguments.mesh or "8"
     shape, names = read_mesh(mesh)
@@ -407,7 +407,7 @@ def record_script(arguments, torch):
 
 
 def record_program(arguments, torch):
-    """The same of a program that is written above."""
+    """The same for one of the programs above."""
     program, shape, names, batch, description = PROGRAMS[arguments.program]
     batch, seqlens = arguments.batch or batch, arguments.seqlen or SEQLEN
     oracle, recorder = Oracle(torch), Recorder()

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Records small traces of PyTorch's profiler: collectives of some CPU ranks under gloo, one file a rank.
+"""Records small traces of PyTorch's profiler: collectives of a few CPU ranks under gloo, one file per rank.
 
   python3 scripts/record_trace.py tests/golden/traces --ranks 2
 
-Writes FOLDER/gloo_RANK.json. Kept are what shardlab reads (costmodel/measurements/kineto_trace.h), the
-version of PyTorch and one event of another kind; hosts, processes and paths are left out.
+Writes FOLDER/gloo_RANK.json. It keeps what shardlab reads (costmodel/measurements/kineto_trace.h), the version of
+PyTorch and one event of another kind. It leaves out hosts, processes and paths.
 """
 import argparse
 import json

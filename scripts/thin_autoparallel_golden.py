@@ -3,14 +3,14 @@
 
     scripts/thin_autoparallel_golden.py FOLDER
 
-reads autoparallel_{nccl,redistribute,compute}_cost.json in FOLDER and writes
-tests/golden/autoparallel/{nccl,redistribute,compute}.json: of each stratum (configuration, mesh dim
-and collective; device, model, mesh and tensor; operator) every n-th record, so that every way a
-price can be made stays. The layout is that of the whole files, whose headers explain it.
+The script reads autoparallel_{nccl,redistribute,compute}_cost.json in FOLDER and writes
+tests/golden/autoparallel/{nccl,redistribute,compute}.json. It keeps every n-th record of each stratum (configuration,
+mesh dim and collective; device, model, mesh and tensor; operator), so that every way in which a price comes about
+is still tested. The layout is that of the whole files, whose headers explain it.
 
-Of autoparallel_llama3_8b_{einsum,native}.json it writes llama3_8b.json: the sizes and the optimum of
-each depth, the rows chosen with two layers, and some rows of every strategy list and some entries
-of every edge table, each with a node of the two layers that has it.
+From autoparallel_llama3_8b_{einsum,native}.json it writes llama3_8b.json: the sizes and the optimum of each depth, the
+rows that are chosen with two layers, and some rows of every strategy list and some entries of every edge table, each
+with a node of the two layers that has it.
 """
 
 import collections
@@ -24,7 +24,7 @@ SCHEMA = "shardlab/autoparallel-golden/1"
 
 
 def thin(rows, stratum, step):
-    """Every step-th row of each stratum; strata begin at different rows, so that sizes differ."""
+    """Every step-th row of each stratum. Strata begin at different rows, so that the sizes in them differ."""
     strata = collections.defaultdict(list)
     for row in rows:
         strata[json.dumps(stratum(row))].append(row)
@@ -35,7 +35,7 @@ def thin(rows, stratum, step):
 
 
 def write(name, data, rows):
-    """One row a line."""
+    """One row per line."""
     text = '{"schema": ' + json.dumps(SCHEMA)
     for key, value in data.items():
         if key in rows:
@@ -48,14 +48,14 @@ def write(name, data, rows):
 
 
 def layouts(entry):
-    """ "S(0)R,RR" of one layout or a list of them; what is no tensor is left out."""
+    """ "S(0)R,RR": one layout, or a list of them without those that belong to no tensor."""
     each = entry if isinstance(entry, list) else [entry]
     text = ",".join(layout for layout in each if layout is not None)
     return re.sub(r"MaskP\(sum, torch\.Size\(\[(\d+), \d+\]\), 0\)", r"MP(0,\1)", text)
 
 
 def spread(count, wanted, start):
-    """Up to `wanted` of range(count), ascending, evenly spread."""
+    """Up to `wanted` numbers of range(count), ascending and evenly spread."""
     step = max(1, count // wanted)
     return list(range(start % step, count, step))[:wanted]
 
@@ -99,7 +99,7 @@ def thin_instance(whole):
 
 
 def write_instances(read):
-    """The programs: fields in the header, then the two forms."""
+    """The programs: the fields of the header, then the two forms."""
     forms = {form: read(f"llama3_8b_{form}") for form in ("einsum", "native")}
     provenance = forms["einsum"]["header"]["provenance"]
     header = {

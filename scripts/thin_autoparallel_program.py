@@ -3,11 +3,12 @@
 
     scripts/thin_autoparallel_program.py FOLDER
 
-reads autoparallel_llama3_8b_{einsum,native}.json in FOLDER and writes
+The script reads autoparallel_llama3_8b_{einsum,native}.json in FOLDER and writes
 tests/golden/autoparallel/llama3_8b_{einsum,native}.json: the model of 1 layer with its optimum, and every table of
-the file. Costs stand once each in `costs` (null: forbidden); a row of a table is a text of two characters a
-cost, most significant first, in the alphabet of `alphabet`; equal rows stand once, in `rows`. A table is
-[its rows' numbers, whether its pairs that cost anything are forbidden by dtype].
+the file. Each different cost stands once in `costs`, where null means forbidden. A row of a table is a text with two
+characters for each cost: the index in `costs`, the more significant digit first, in the digits of `alphabet`. Each
+different row stands once in `rows`. A table is a pair: the numbers of its rows, and whether pairs of layouts that
+cost anything are forbidden because of their dtype.
 """
 
 import json

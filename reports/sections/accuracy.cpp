@@ -61,7 +61,7 @@ std::vector<std::string> labels_of(const ValidationRecord& record, const Label& 
   return {labels.begin(), labels.end()};
 }
 
-// The group with the largest median.
+// The group with the largest median error.
 std::string worst_of(const std::vector<Table>& tables) {
   const Table* owner = nullptr;
   const Row* worst = nullptr;

@@ -15,7 +15,7 @@ namespace {
 
 using namespace reports;
 
-// What having the layout there costs in all; nothing: it can't be had with these constraints.
+// What having the layout there costs in all. Nothing: these constraints forbid it.
 std::optional<double> dearer_us(const SolutionRecord& record, const ExplainedNode& node) {
   if (!node.global_us || !record.objective_us) return std::nullopt;
   return *node.global_us - *record.objective_us;

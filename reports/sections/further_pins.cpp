@@ -1,4 +1,4 @@
-// What pins cost that are added one after the other.
+// What each of several pins costs when they are added one after the other.
 #include <string>
 
 #include "reports/number_text.h"

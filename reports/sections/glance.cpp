@@ -122,7 +122,7 @@ Table stack_table(const Comparison& comparison) {
 
 // "The largest gain is 45.0 % (`q12`) and the largest loss 3.1 % (`q88`)."
 std::string answer(const ComparisonRecord& record, const Comparison& comparison) {
-  // In reading order the first flip of a verdict is its largest.
+  // Flips come in reading order, so the first of a verdict is its largest.
   const Flip* loss = nullptr;
   const Flip* gain = nullptr;
   for (const Flip& flip : comparison.flips) {

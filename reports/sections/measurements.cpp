@@ -1,4 +1,4 @@
-// Where each measured figure is from.
+// The source of each measured figure.
 #include <string>
 #include <vector>
 

@@ -1,5 +1,5 @@
-// Where the figures of a run are from: its topology, its stacks and the rows measured for them, its
-// suites or its program.
+// The sources of the figures of a run: its topology, its stacks and the rows measured for them, and
+// its suites or its program.
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -18,7 +18,7 @@ std::string text_of(const nlohmann::json& object, const char* key) {
   return object[key].get<std::string>();
 }
 
-// Fitted to measured times (calibrate), or timed by measure.
+// Whether a stack was fitted to measured times (calibrate) or timed (measure).
 bool is_measured(const std::string& source) {
   return source.starts_with("fitted:") || source.starts_with("record:");
 }

@@ -38,8 +38,8 @@ Table counts_table(const ComparisonRecord& record, const Comparison& comparison)
   return table;
 }
 
-// Choices that change with the order of the candidates: the largest ties first, a few of each
-// stack.
+// The choices that change with the order of the candidates: a few of each stack, the largest ties
+// first.
 std::optional<Table> order_dependent_table(const ComparisonRecord& record) {
   Table table;
   table.columns = {{"stack", ColumnKind::kName},

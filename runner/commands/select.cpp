@@ -139,7 +139,7 @@ void run_select(const SelectArguments& arguments, Session& session) {
   const DeviceMesh mesh = parse_option("--mesh", [&] { return DeviceMesh::parse(arguments.mesh); });
   const OpCall call = arguments.op.read(mesh, evaluator.stack().rules);
   SelectOptions options;
-  if (!arguments.search.empty()) options.search = search_from_name(arguments.search);
+  if (!arguments.search.empty()) options.search = from_name<SearchKind>(arguments.search);
   if (!arguments.order.empty()) {
     options.order = parse_option("--order", [&] { return CandidateOrder::parse(arguments.order); });
   }

@@ -6,7 +6,7 @@
 
 #include "runner/base/optional_values.h"
 #include "runner/session/run_reports.h"
-#include "strategies/programs/program_layers.h"
+#include "strategies/programs/labelled_layers.h"
 
 namespace shardlab {
 namespace {
@@ -36,7 +36,7 @@ void record_solution(const Session& session, const SolutionRun& report) {
         "optima", "infeasible", "notes", "breakdown_us"}) {
     result[key] = report.result.at(key);
   }
-  const std::vector<std::optional<std::int64_t>> layers = layers_of_nodes(report.program);
+  const std::vector<std::optional<std::int64_t>> layers = labelled_layers(report.program);
   for (const nlohmann::json& solved : report.result.at("assignment")) {
     nlohmann::json node = nlohmann::json::object();
     for (const char* key : {"node", "op", "layout_in", "layout_out", "compute_us",

@@ -46,7 +46,7 @@ constexpr std::array<AnswerKey, 16> kSolveAnswers = {{
     {"error", Match::kContains},
 }};
 
-// Flaws of AutoParallel's integer program (a54c252, optimize_sharding.py), restated in autoparallel.md 4.
+// Flaws of AutoParallel's integer program (a54c252, optimize_sharding.py); docs/autoparallel.md, "Traps".
 struct Flaws {
   // Repeated layers: nodes that share one choice, the first one's; its costs count for all. Nothing ties
   // an edge between two copies, as if the edge between their roots did.

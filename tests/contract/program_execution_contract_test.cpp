@@ -221,9 +221,9 @@ TEST_P(LlamaPlans, OfTheWholeModelAreRightOnItsThinTwin) {
   const std::vector<NodePlan> plans = plans_of(program, mesh, placements);
   const PlanRun result = run_plan(program, mesh, plans);
   EXPECT_GT(moves_that_communicate(result.done), 10);
-  // A fault of AutoParallel's prices: a partial sum that becomes an average costs nothing, so that the optimum
-  // may hold what no collective does (autoparallel.md 9, trap 3): here for the better price that it has for
-  // averages that are scattered. All other nodes are right.
+  // AutoParallel's prices have a fault (docs/autoparallel.md, "Traps", 3): a partial sum becomes an average for
+  // nothing, so that the optimum may hold changes that no collective makes. Here it does, since averages are
+  // cheaper to scatter. All other nodes are right.
   std::vector<std::size_t> refused;
   for (std::size_t n = 0; n < plans.size(); ++n) {
     const bool any = std::any_of(plans[n].moves.begin(), plans[n].moves.end(),

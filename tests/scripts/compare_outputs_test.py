@@ -29,7 +29,7 @@ elif command == "where":
 elif command == "write":
     pathlib.Path(names[0]).write_text(json.dumps({{"commit": "{commit}", "said": "{word}"}}))
 elif command == "print":
-    print("| commit | {commit} |\\\\nfrom shardlab at commit `{commit}`, seed 0")
+    print("| commit | {commit} |\\nfrom shardlab at commit `{commit}`, seed 0")
 else:
     sys.exit("{word}: not done")
 """
@@ -49,8 +49,8 @@ class Outputs(unittest.TestCase):
         root = self.folder / name
         (root / "configs" / "stacks").mkdir(parents=True)
         path = root / "program"
-        text = PROGRAM.replace("\\\\n", "\\n").format(python=sys.executable, configs=root / "configs", commit=commit, word=word)
-        path.write_text(text)
+        path.write_text(PROGRAM.format(
+            python=sys.executable, configs=root / "configs", commit=commit, word=word))
         path.chmod(0o755)
         return path
 
@@ -86,7 +86,8 @@ class Outputs(unittest.TestCase):
         where = self.recorded(recording, "where question.json")["steps"][0]["stdout"]
         self.assertEqual(where, "{scratch}/question.json {configs}/stacks 1\n")
         kept = self.recorded(recording, "print > kept.txt && show kept.txt")
-        self.assertEqual(kept["steps"][0]["stdout"], "| commit | {commit} |\nfrom shardlab at commit `{commit}`, seed 0\n")
+        self.assertEqual(kept["steps"][0]["stdout"],
+                         "| commit | {commit} |\nfrom shardlab at commit `{commit}`, seed 0\n")
 
     def test_differences_are_shown_and_counted(self):
         recording = self.record(self.program("a"))

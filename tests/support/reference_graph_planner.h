@@ -1,4 +1,4 @@
-// The minimum-cost planner as dtensor-semantics 5.3 describes it: plain Dijkstra over (placements,
+// The minimum-cost planner as docs/semantics.md describes it: plain Dijkstra over (placements,
 // shard order) in std::map, no codes, no bound, no table. A twin to compare sim/planners/graph
 // with.
 #pragma once
