@@ -1,6 +1,5 @@
 // shardlab: runs a command (runner/command_line.cpp has their table), and is the one place where
-// errors
-// become exit codes.
+// errors become exit codes.
 #if defined(__linux__)
 #include <malloc.h>
 #endif

@@ -1,5 +1,5 @@
-// What a command line got wrong, in our own words: CLI11's messages name neither the valid values nor
-// the nearest word.
+// What a command line got wrong, in our own words: CLI11's messages name neither the valid values
+// nor the nearest word.
 #pragma once
 
 #include <span>

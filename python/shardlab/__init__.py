@@ -42,7 +42,7 @@ Config = str | os.PathLike | Mapping[str, Any]  # a shipped name, a path, or the
 
 
 class _Words:
-    """The words of a command; files for what is given as content live as long as it."""
+    """The words of a command. What is given as content becomes a file that lives as long as this object."""
 
     def __init__(self, *words: str):
         self.words = list(words)
@@ -87,7 +87,7 @@ class _Words:
 
 
 def _listed(name: str, values: Any) -> list[Any]:
-    """A list of what may be given alone."""
+    """The values as a list; a single value may stand without one."""
     if isinstance(values, (str, os.PathLike, Mapping)):
         return [values]
     try:
@@ -107,7 +107,7 @@ def _assignments(set: Mapping[str, Any] | None) -> list[str]:
 
 
 def run(*words: str) -> Json:
-    """Any command by its words, e.g. run("ties", "--suite", "ops-small"); its JSON document.
+    """Runs any command by its words, e.g. run("ties", "--suite", "ops-small"), and returns its JSON document.
 
     A gate that says no (exit code 1 of the program) is not an error here: the document says it.
     """
@@ -137,7 +137,7 @@ def plan(src: Layout, dst: Layout, *, mesh: str | None = None, tensor: str | Non
 def price(src: Layout, dst: Layout, *, mesh: str | None = None, tensor: str | None = None,
           stack: Config = "dtensor-2.13", topology: Config | None = None,
           set: Mapping[str, Any] | None = None) -> float:
-    """What a redistribution costs in microseconds; infinity: impossible. Asked often: Pricer."""
+    """What a redistribution costs in microseconds; infinity where it is impossible. To ask often, make a Pricer."""
     return Pricer(stack, topology, set).price(src, dst, mesh=mesh, tensor=tensor)
 
 
@@ -155,12 +155,12 @@ class Pricer:
         return self._pricer.stack
 
     def price(self, src: Layout, dst: Layout, *, mesh: str | None = None, tensor: str | None = None) -> float:
-        """Microseconds of a redistribution; infinity: impossible."""
+        """What a redistribution costs in microseconds; infinity where it is impossible."""
         mesh, tensor, src, dst = spec_texts(src, dst, mesh, tensor)
         return self._pricer.price(mesh, tensor, src, dst)
 
     def collective(self, collective: str, full_bytes: float, *, mesh: str, mesh_dim: int = 0) -> dict[str, float]:
-        """Microseconds of one collective over a mesh dim. full_bytes: of the whole array, as nccl-tests counts."""
+        """Microseconds of one collective over a mesh dim; full_bytes are those of the whole array, as nccl-tests counts."""
         total, latency, transfer, compute, straggler = self._pricer.collective(collective, full_bytes, mesh, mesh_dim)
         return {"total_us": total, "latency_us": latency, "transfer_us": transfer, "compute_us": compute,
                 "straggler_us": straggler}
@@ -171,7 +171,7 @@ def select(op: str, inputs: Sequence[str], *, mesh: str, args: Sequence[Any] = (
            set: Mapping[str, Any] | None = None) -> Json:
     """The candidates of one op, their prices and the choice.
 
-    inputs: a text a tensor, "f32[16,16] S(0)"; a tensor list is "[f32[8,8] R; f32[8,8] S(0)]". args: the
+    inputs: one text per tensor, "f32[16,16] S(0)"; a tensor list is "[f32[8,8] R; f32[8,8] S(0)]". args: the
     positional arguments that are not tensors. Keys: candidates, selected, ties, margin_us, flips_with_order.
     """
     with _Words("select", "--op", op, "--mesh", mesh) as words:
@@ -230,7 +230,7 @@ def calibrate(files: Sequence[str | os.PathLike], *, topology: Config | None = N
 
 def validate(files: Sequence[str | os.PathLike], *, stack: Config, topology: Config | None = None,
              rows: bool = False) -> Json:
-    """Predicted against measured times. Keys: points, median_ape_percent, p90_ape_percent, by, worst."""
+    """Compares predicted with measured times. Keys: points, median_ape_percent, p90_ape_percent, by, worst."""
     with _Words("validate", *map(os.fspath, _listed("files", files))) as words:
         return words.add("--stack", words.file(stack)).add("--rows", rows).common(topology, None).run()
 
@@ -249,7 +249,7 @@ def compare(*, baseline: Config, candidates: Sequence[Config], suite: Config, re
 
 
 def names(kind: str) -> list[str]:
-    """A registry: stacks, models, topologies, ops, suites, regressions, programs, recipes,
+    """The names in a registry: stacks, models, topologies, ops, suites, regressions, programs, recipes,
     measurements."""
     return run("list", kind)[kind]
 
@@ -265,7 +265,7 @@ def stack(name: str | os.PathLike) -> Json:
 
 
 def topology(name: str | os.PathLike) -> Json:
-    """A topology: devices a host, link levels, what a device computes and holds."""
+    """A topology: devices per host, link levels, what a device computes and holds."""
     return describe("topology", name)
 
 

@@ -73,8 +73,7 @@ std::vector<Item> measurement_items(const ConfigStore& store) {
   return items;
 }
 
-// -- describe
-// ----------------------------------------------------------------------------------------------------------
+// -- describe -------------------------------------------------------------------------------------
 
 nlohmann::json model_json(const ModelEntry& entry) {
   nlohmann::json params = nlohmann::json::array();

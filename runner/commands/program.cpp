@@ -36,12 +36,11 @@ void expect_tensors_within_bounds(const Program& program) {
 void run_program(const ProgramArguments& arguments, Session& session) {
   session.expect_no_sets("program");
   const BuiltInProgram& program = *find_built_in_program(arguments.name);
-  const ProgramOptions options{
-      .layers = arguments.layers.value_or(program.layers),
-      .batch = arguments.batch,
-      .seqlen = arguments.seqlen.value_or(program.seqlen),
-      .matmul = arguments.matmul == "native" ? MatmulForm::kNative : MatmulForm::kEinsum,
-      .sizes = arguments.sizes};
+  const ProgramOptions options{.layers = arguments.layers.value_or(program.layers),
+                               .batch = arguments.batch,
+                               .seqlen = arguments.seqlen.value_or(program.seqlen),
+                               .matmul = *from_name<MatmulForm>(arguments.matmul),
+                               .sizes = arguments.sizes};
   const Program made = program.make(options);
   expect_tensors_within_bounds(made);
   const std::string text = made.text();
@@ -74,7 +73,7 @@ void add_program_command(const Command& root, Session& session) {
       .option("--matmul", arguments->matmul,
               "products of activations and weights: einsum on [batch, rows, width], or native, "
               "on matrices as PyTorch traces them")
-      .check(one_of({"einsum", "native"}))
+      .check(one_of<MatmulForm>())
       .show_default();
   ProgramSizes& sizes = arguments->sizes;
   const std::vector<std::tuple<std::string, std::optional<std::int64_t>*, std::string>> widths = {

@@ -193,7 +193,7 @@ void add_select_command(const Command& root, Session& session) {
   command.option("--mesh", arguments->mesh, "8x8, or dp=8,tp=8").required();
   command.option("--stack", arguments->stack, "shipped name or path").show_default();
   command.option("--search", arguments->search, "the search to use instead of the stack's")
-      .check(one_of({"full", "dijkstra", "exact"}));
+      .check(one_of<SearchKind>());
   command.option("--order", arguments->order,
                  "order of the candidates: listed, reversed or shuffled:SEED");
   add_topology_option(command, session);

@@ -1,12 +1,11 @@
 // The layouts of a program's nodes as a file tells them: what `shardlab solve --format json`
-// prints, or a
-// solution that AutoParallel saves as JSON.
+// prints, or a solution that AutoParallel saves as JSON.
 //
 //   for (const SavedNode& node : read_saved_plan(parse_json(text, file), {file, ""})) ...
 //
 // Source of the second format: meta-pytorch/autoparallel at a54c252 (get_json): `mesh` with
-// `shape`, `nodes` with
-// `name`, `placement` ("S(0)R", of tuples "(S(0)R, None, RR)") and `inputs` with `dst_placement`.
+// `shape`, `nodes` with `name`, `placement` ("S(0)R", of tuples "(S(0)R, None, RR)") and `inputs`
+// with `dst_placement`.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>

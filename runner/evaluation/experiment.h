@@ -7,10 +7,8 @@
 //    "reference": "alpha-beta", "seed": 7}
 //
 // Names are shipped ones, or paths relative to the file. A stack may be written out, upon a base.
-// `reference`
-// judges the choices (default: alpha-beta). `seed` makes generated suites draw other questions;
-// without it they
-// draw their own.
+// `reference` judges the choices (default: alpha-beta). `seed` makes generated suites draw other
+// questions; without it they draw their own.
 #pragma once
 
 #include <cstdint>

@@ -4,10 +4,8 @@
 //
 // The content decides: shardlab/measurements/1, the JSON of nccl-tests (-J), a trace of PyTorch's
 // profiler (kineto_trace.h) or of Chakra (chakra_trace.h: as protocol buffers, also where the name
-// ends
-// in .et, or as JSON), else the text of nccl-tests. What a file does not say about its health is
-// judged
-// (costmodel/measurements/health.h).
+// ends in .et, or as JSON), else the text of nccl-tests. What a file does not say about its health
+// is judged (costmodel/measurements/health.h).
 //
 // Traces that stand one after the other are one run as long as they are of one kind and world size,
 // and each names a rank of its own; a run may have several sets (collective_trace.h).

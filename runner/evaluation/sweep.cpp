@@ -30,8 +30,7 @@ namespace {
 namespace fs = std::filesystem;
 
 // Rows that go to a part at a time. Status: assumed; enough that neighbours share cached prices,
-// few enough
-// that parts end together.
+// few enough that parts end together.
 constexpr std::size_t kBlock = 64;
 constexpr int kMostParts = 9999;
 

@@ -69,8 +69,7 @@ inline constexpr std::string_view kSizeBands[] = {"<1MB", "1-64MB", ">=64MB"};
 [[nodiscard]] std::string scale_of(const MeasurementSet& set);
 
 // A GPU's name up to its first parenthesis, and the fabric: the first word that states it and the
-// GB/s
-// of a host (health.h): "H100-SXM5-80GB, InfiniBand, 400 GB/s a host".
+// GB/s of a host (health.h): "H100-SXM5-80GB, InfiniBand, 400 GB/s a host".
 [[nodiscard]] std::string measurement_family(const MeasurementSet& set);
 
 // The hardware of a set: `named`, or where that is empty the shipped topology of the set's GPU

@@ -4,8 +4,7 @@
 //
 // The processes are this program again, with these arguments, told their rank by the environment
 // (runner/launch/place.h). Rank 0 writes to our stdout; its stderr is passed on line by line, that
-// of
-// the others when they fail. When one fails, or the time limit passes, all others are ended: by
+// of the others when they fail. When one fails, or the time limit passes, all others are ended: by
 // SIGTERM, then SIGKILL. Should this process die, the kernel ends them (PR_SET_PDEATHSIG).
 #pragma once
 

@@ -7,8 +7,7 @@
 //
 // Collective calls: every process makes the same ones in the same order. A process that leaves ends
 // them with an EnvironmentError that names it; so does the time limit. Connections that do not
-// speak
-// the protocol (a port scanner's, say) are dropped.
+// speak the protocol (a port scanner's, say) are dropped.
 #pragma once
 
 #include <cstdint>

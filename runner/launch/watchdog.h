@@ -5,8 +5,8 @@
 //   watchdog.step("all_reduce of 64 KiB");   // progress, and what comes now
 //
 // A collective among ranks one of which has gone waits for ever, deep inside a library: only
-// another
-// thread can tell, and only ending the process helps. `trouble` is called from that thread, once.
+// another thread can tell, and only ending the process helps. `trouble` is called from that thread,
+// once.
 #pragma once
 
 #include <condition_variable>

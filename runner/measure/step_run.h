@@ -7,8 +7,8 @@
 //
 // Shards are padded to the longest of their group, as PyTorch pads them. What needs no bytes from
 // others (a chunk of a replicated tensor, a partition) is done by the fake group's own functions,
-// and
-// so is putting received shards in their places; what moves and what is reduced is the backend's.
+// and so is putting received shards in their places; what moves and what is reduced is the
+// backend's.
 #pragma once
 
 #include <map>

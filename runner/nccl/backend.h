@@ -9,8 +9,7 @@
 //   world->time_us({Collective::kAllReduce, DType::kF32, ReduceOp::kSum, count}, buffers, 20)
 //
 // A process holds one or several ranks of the world, with a device each (or all one device). What
-// is
-// asked of several ranks is asked of all that this process holds, in order; every process of the
+// is asked of several ranks is asked of all that this process holds, in order; every process of the
 // world makes the same calls.
 //
 // Throws EnvironmentError: the call that failed, its code, what to do.

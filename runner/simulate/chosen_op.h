@@ -1,6 +1,5 @@
 // One op as a stack runs it: its choice, and what brings each input into it. What `simulate` makes
-// of an
-// op, and of each op of a program that has no plan.
+// of an op, and of each op of a program that has no plan.
 #pragma once
 
 #include <string>

@@ -130,8 +130,7 @@ ProgramRunPlan choose_all(const SimulateProgramArguments& arguments, const Progr
   return plan;
 }
 
-// -- As a file has it
-// -------------------------------------------------------------------------------
+// -- As a file has it -----------------------------------------------------------------------------
 
 std::vector<NodePlacements> read_placements(const std::string& file, const Program& program,
                                             const DeviceMesh& mesh) {

@@ -1,7 +1,6 @@
 // A run on the fake process group, as `simulate` shows it: steps as they are added, what their data
 // came to, their times, and both as JSON and text. A redistribution is one plan; an op is a plan
-// for
-// each input and a kernel; a program is many ops.
+// for each input and a kernel; a program is many ops.
 #pragma once
 
 #include <cstdint>

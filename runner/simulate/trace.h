@@ -1,13 +1,14 @@
 // A timeline as a Chrome trace, for ui.perfetto.dev and chrome://tracing.
 //
-// One process a host, one thread a rank and stream. A kernel is a slice; where a collective's member
-// waits for the others, a slice "wait" lies in it. Flow arrows tie the members of a collective, in
-// the order of their ranks. A counter per host shows the bytes in flight: the buffers of the shown
-// ranks' running collectives. Format: "Trace Event Format" (Google, 2016), JSON object form; ts and
-// dur are microseconds. A collective's args are those of PyTorch's profiler, so that the trace reads
-// as one (costmodel/measurements/kineto_trace.h).
+// One process a host, one thread a rank and stream. A kernel is a slice; where a collective's
+// member waits for the others, a slice "wait" lies in it. Flow arrows tie the members of a
+// collective, in the order of their ranks. A counter per host shows the bytes in flight: the
+// buffers of the shown ranks' running collectives. Format: "Trace Event Format" (Google, 2016),
+// JSON object form; ts and dur are microseconds. A collective's args are those of PyTorch's
+// profiler, so that the trace reads as one (costmodel/measurements/kineto_trace.h).
 //
-// The same as Chakra execution traces, one a rank: chakra_traces (costmodel/measurements/chakra_trace.h).
+// The same as Chakra execution traces, one a rank: chakra_traces
+// (costmodel/measurements/chakra_trace.h).
 #pragma once
 
 #include <iosfwd>

@@ -1,5 +1,5 @@
-// What a solved program costs step by step, as its moves run. A stack may price a move as a whole: then its
-// objective is another sum.
+// What a solved program costs step by step, as its moves run. A stack may price a move as a whole:
+// then its objective is another sum.
 //
 //   const ExecutedPlan executed = executed_plan(solved, evaluator.on(mesh));
 //   executed.us, executed.unexecutable
@@ -14,8 +14,8 @@
 namespace shardlab {
 
 struct ExecutedPlan {
-  // Kernels, and the steps of all moves (merged ones once). Transitions are no steps. None where a move
-  // can't run.
+  // Kernels, and the steps of all moves (merged ones once). Transitions are no steps. None where a
+  // move can't run.
   std::optional<double> us;
   std::string unexecutable;  // the first such move, and why
 };

@@ -13,8 +13,7 @@
 namespace shardlab {
 namespace {
 
-// -- Why not another layout
-// -------------------------------------------------------------------------
+// -- Why not another layout -----------------------------------------------------------------------
 
 // A node that can give its output the layout that was asked for.
 struct Available {
@@ -166,8 +165,7 @@ std::string diff_text(const ProgramSolution& solved, const Diff& diff) {
   return out + table.text();
 }
 
-// -- A walk that never looks ahead
-// -------------------------------------------------------------------
+// -- A walk that never looks ahead ----------------------------------------------------------------
 
 struct Greedy {
   GreedyWalk walk;

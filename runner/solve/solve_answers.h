@@ -15,13 +15,11 @@ namespace shardlab {
 [[nodiscard]] SolveAnswer explain_answer(const ProgramSolution& solved, const std::string& layout,
                                          ExactSolver& solver, const Session& session);
 // The plan in the file (saved_plan.h), priced here. Throws ConfigError where it is not the
-// program's or was made
-// for another mesh.
+// program's or was made for another mesh.
 [[nodiscard]] SolveAnswer diff_answer(const ProgramSolution& solved, const DeviceMesh& mesh,
                                       const std::string& file);
 // The greedy walk (strategies/solvers/greedy_walk.h) from the sources' layouts in the optimum, and
-// the choices that it
-// regrets most.
+// the choices that it regrets most.
 [[nodiscard]] SolveAnswer greedy_answer(const ProgramSolution& solved, ExactSolver& solver);
 
 }  // namespace shardlab

@@ -1,6 +1,6 @@
 // `shardlab solve-network FILE`, and `shardlab solve --problem FILE`: the cheapest assignment of a
-// cost-function network, with its proof. A network has variables, their values and costs; nothing of
-// programs, meshes or layouts.
+// cost-function network, with its proof. A network has variables, their values and costs; nothing
+// of programs, meshes or layouts.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,5 @@
-// `shardlab solve PROGRAM --sensitivity`: how far a stack's parameters may move before the plan changes.
+// `shardlab solve PROGRAM --sensitivity`: how far a stack's parameters may move before the plan
+// changes.
 #pragma once
 
 #include "runner/solve/solution.h"

@@ -1,6 +1,5 @@
 // `shardlab solve PROGRAM --then NAME=LAYOUT ...`: pins one after the other, each solved from where
-// the one before
-// ended.
+// the one before ended.
 #pragma once
 
 #include <string>
@@ -18,8 +17,7 @@ struct ThenPin {
 };
 
 // Each pin holds from then on; the first that can't hold names what it contradicts, and those
-// behind it are not
-// tried. Throws InputError: no such node, a layout that it can't have.
+// behind it are not tried. Throws InputError: no such node, a layout that it can't have.
 [[nodiscard]] SolveAnswer then_answer(const ProgramSolution& solved,
                                       const std::vector<ThenPin>& pins, ExactSolver& solver,
                                       const Session& session);

@@ -460,7 +460,7 @@ TEST(BadFile, AFileThatCanNotBeReadIsNotTakenForAnEmptyOne) {
             "shardlab: /proc/self/mem: can't be read: Input/output error; valid: a file\n");
 }
 
-// Whichever command looks for it.
+// The message is the same whichever command looks for the file.
 TEST(BadFile, AFileThatIsNotThere) {
   const TemporaryFolder folder;
   const std::string reason = "gone.json: can't be read: No such file or directory; valid: a file\n";

@@ -107,7 +107,7 @@ TEST(CalibrateCommand, AFileNamedTwiceIsRefused) {
       EXPECT_EQ(twice.err,
                 "shardlab: measurement set \"" + std::string(again) + "\" is named twice\n");
     }
-    // Another file may say the same.
+    // The same row in another file is not refused.
     EXPECT_EQ(run_shardlab({command, "log.txt", "copy.txt"}, folder.path()).exit_code, 0);
   }
   EXPECT_EQ(run_shardlab({"validate", "h100_1x8_all_reduce_dgxc", "h100_1x8_all_reduce_dgxc"}).err,

@@ -141,7 +141,7 @@ TEST(PlanCommand, WorksFromAnyFolder) {
 
 // -- select --------------------------------------------------------------------------------------
 
-// R03, https://github.com/pytorch/pytorch/pull/172282, with a matrix product.
+// Case R03 with a matrix product: https://github.com/pytorch/pytorch/pull/172282
 json r03(const std::string& stack) {
   return json_of({"select", "--op", "aten.mm.default", "--mesh", "4", "--inputs", "f32[8,8] P(max)",
                   "f32[8,8] R", "--set", "devices_per_host=1", "--stack", stack});
@@ -238,7 +238,8 @@ TEST(SimulateCommand, HasTheKeysOfItsContract) {
   EXPECT_EQ(document["verified"], true);
   EXPECT_EQ(document["max_abs_error"], 0.0);
   EXPECT_EQ(document["steps"].size(), 3U);
-  // All-gather among 8 of 8: each rank of 64 lacks 7/8 of an eighth of 256 KiB.
+  // An all-gather among 8 ranks in each of 8 groups: each of the 64 ranks lacks 7/8 of an eighth of
+  // 256 KiB.
   EXPECT_EQ(document["steps"][0]["bytes_moved"], 64 * 7 * 256 * 256 * 4 / 64);
   // Each of the three steps is rounded to a picosecond.
   EXPECT_NEAR(document["time_us"]["max"].get<double>(), document["price_us"].get<double>(), 1.5e-6);
@@ -270,7 +271,7 @@ TEST(SimulateCommand, ASlowedRunSaysWhenEachStepIsDone) {
   EXPECT_NE(text.out.find("price us  done at us"), std::string::npos) << text.out;
   const double end = run["time_us"]["p50"];
   EXPECT_EQ(run["steps"].back()["end_us"]["p50"], end);
-  // The last step's column, and the line below the table.
+  // The time stands in the last step's column, and in the line below the table.
   const std::string shown = text.out.substr(text.out.find("done after ") + 11);
   const std::string number = shown.substr(0, shown.find(' '));
   EXPECT_NE(text.out.find(" " + number + "\n"), std::string::npos) << text.out;
@@ -281,7 +282,7 @@ TEST(SimulateCommand, FoldsAMillionRanks) {
                                  "--from", "S(0)S(1)", "--to", "S(1)S(0)", "--data", "off"});
   EXPECT_EQ(document["ranks"], 1048576);
   EXPECT_EQ(document["simulated_ranks"], 1);
-  // All-gather among 1024 of 1024: rows of 8 at 32 KiB each.
+  // An all-gather among 1024 ranks in each of 1024 groups: rows of 8 elements at 32 KiB each.
   EXPECT_EQ(document["steps"][0]["bytes_moved"], std::int64_t{1023} * 1024 * 8 * 8192 * 4);
 }
 
@@ -317,7 +318,7 @@ TEST(SimulateCommand, RunsAnOp) {
   EXPECT_LE(document["time_us"]["max"].get<double>(), priced + 1e-5);
 }
 
-// Rank 2 of 3 has no rows of 4, and no kernel finds a maximum among none.
+// Rank 2 of 3 holds none of 4 rows, and no kernel finds a maximum among no elements.
 TEST(SimulateCommand, AnOpThatFailsOnARankIsAGate) {
   const Words words = {"simulate", "--mesh",      "3",       "--op",        "aten.amax.default",
                        "--inputs", "f32[4] S(0)", "--stack", "dtensor-2.13"};
@@ -385,8 +386,8 @@ TEST(SimulateCommand, TracesAMeshOfAnySize) {
   EXPECT_EQ(result.exit_code, 0) << result.err;
 }
 
-// The greedy planner of v0 exchanges an outer shard under an inner one: what shards lack is zeros,
-// the same in every run.
+// The greedy planner of v0 moves an outer shard under an inner one. What shards then lack is filled
+// with zeros, so that every run prints the same.
 TEST(SimulateCommand, WrongShardsAreTheSameInEveryRun) {
   const Words words = {"simulate", "--mesh", "3x4",      "--tensor", "f32[1,7]",   "--from",
                        "_S(1,2)R", "--to",   "S(0)S(1)", "--stack",  "dtensor-v0", "--no-timing"};

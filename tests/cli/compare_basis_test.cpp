@@ -12,8 +12,8 @@ namespace {
 using nlohmann::json;
 using Words = std::vector<std::string>;
 
-// All-gathers among the 8 GPUs of one host, from 1 MiB to 16 MiB: a + S / b with a = 20 us and
-// b = 300 GB/s.
+// All-gathers among the 8 GPUs of one host, from 1 MiB to 16 MiB. They take a + S / b with a = 20
+// us and b = 300 GB/s.
 json rows() {
   json rows = json::array();
   for (const double bytes : {1048576.0, 2097152.0, 4194304.0, 8388608.0, 16777216.0}) {

@@ -1,5 +1,5 @@
-// Help: every command of the table (runner/commands/commands.h) explains itself, with an example that
-// works.
+// Help: every command of the table (runner/commands/commands.h) explains itself, with an example
+// that works.
 #include <gtest/gtest.h>
 
 #include <filesystem>

@@ -25,14 +25,14 @@ using Words = std::vector<std::string>;
 using Variables = std::vector<std::pair<std::string, std::string>>;
 namespace fs = std::filesystem;
 
-// Variables of launchers that tests may run under.
+// Variables that a launcher may have set where the tests run.
 inline Variables bare_environment() {
   return {{"SHARDLAB_CONFIGS", ""},     {"RANK", ""},         {"WORLD_SIZE", ""},
           {"OMPI_COMM_WORLD_RANK", ""}, {"SLURM_PROCID", ""}, {"MASTER_ADDR", ""},
           {"MASTER_PORT", ""}};
 }
 
-// A launch of this program, with these variables beside none of a launcher's.
+// Runs this program with these variables, and without those of the launcher above.
 inline ProcessResult run_measure_of(Words command, const Words& options, const Variables& variables,
                                     const fs::path& folder) {
   command.insert(command.end(), options.begin(), options.end());
@@ -51,7 +51,7 @@ inline std::string all_text(const fs::path& path) {
   return out.str();
 }
 
-// Processes whose command line holds this word.
+// The processes whose command line contains this word.
 inline std::vector<pid_t> processes_with(const std::string& word) {
   std::vector<pid_t> found;
   std::error_code ignored;
@@ -65,7 +65,8 @@ inline std::vector<pid_t> processes_with(const std::string& word) {
   return found;
 }
 
-// The process of this rank in a launch that has this word on its command line; 0 when there is none.
+// The process of this rank in a launch that has this word on its command line; 0 when there is
+// none.
 inline pid_t process_of_rank(const std::string& word, int rank) {
   const std::string variable = "SHARDLAB_RANK=" + std::to_string(rank);
   for (const pid_t pid : processes_with(word)) {
@@ -75,7 +76,7 @@ inline pid_t process_of_rank(const std::string& word, int rank) {
   return 0;
 }
 
-// Has the launch got so far that ranks talk to each other?
+// Whether the launch has got so far that its ranks talk to each other.
 inline bool is_underway(pid_t pid) {
   int sockets = 0;
   std::error_code ignored;

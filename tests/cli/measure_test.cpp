@@ -1,6 +1,6 @@
-// shardlab measure as a user runs it, on the CPU stand-in: what comes out, and what becomes of ranks
-// that die, hang, do not come or cannot meet. Every launch must end within its limit and leave no
-// process behind.
+// shardlab measure as a user runs it, on the CPU stand-in: what comes out, and what becomes of
+// ranks that die, hang, do not come or cannot meet. Every launch must end within its limit and
+// leave no process behind.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -120,7 +120,7 @@ TEST(MeasureCommand, RunsUnderMpirun) {
   std::erase_if(environment, [](const auto& variable) { return variable.first == "MASTER_PORT"; });
   const int port = port_of(listen_on("127.0.0.1", 0));
   environment.emplace_back("MASTER_PORT", std::to_string(port));
-  // Variables that the tests cleared are no launcher's.
+  // A variable that the tests cleared does not count as a launcher's.
   const Words command = {
       mpirun, "--oversubscribe", "-np", "2",      SHARDLAB_BINARY, "measure", "--backend",
       "cpu",  "--verify-plans",  "50",  "--quiet"};

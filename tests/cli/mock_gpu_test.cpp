@@ -69,7 +69,8 @@ TEST(MockGpus, EveryCollectiveIsMeasured) {
                                    "1", "--format", "json"});
     const json set = set_of(run_measure(options, launch.variables));
     ASSERT_FALSE(set.is_null()) << json(launch.options);
-    // NCCL reduces no u64 of ours: four collectives of it, and all six of the others.
+    // NCCL does not reduce our u64, so four collectives are measured for it and six for the other
+    // dtypes.
     EXPECT_EQ(set["rows"].size(), (6 * 2 + 4) * 3U);
     for (const json& row : set["rows"]) {
       const std::string kind = row["collective"];
@@ -112,7 +113,7 @@ TEST(MockGpus, KernelsAreMeasuredAndFitted) {
   ASSERT_EQ(fitted.exit_code, 0) << fitted.err;
   EXPECT_LT(json::parse(fitted.out)["held_out"]["median_ape_percent"], 10.0) << fitted.out;
 
-  // Without --hold-out, a stack whose kernels are judged by kind.
+  // Without --hold-out the command writes a stack, whose kernels are then judged by kind.
   const ProcessResult stack = run_shardlab(
       {"calibrate", "kernels.json", "--model", "roofline", "--out", "roofline.json", "--quiet"},
       folder.path());
@@ -238,8 +239,8 @@ TEST(MockGpus, ARankThatHangsIsReportedAsAHang) {
 // Everything that is to run on a machine with a GPU.
 TEST(MockGpus, TheGpuCheckPasses) {
   const TemporaryFolder folder;
-  // A program of its own: the script looks for processes of it that are left, and other tests run
-  // the mock at the same time.
+  // The mock is copied to a program of its own name, because the script looks for processes of it
+  // that are left, and other tests run the mock at the same time.
   const TemporaryFolder program;
   const fs::path binary = program.path() / "shardlab";
   fs::copy_file(SHARDLAB_MOCK_GPU, binary);

@@ -37,7 +37,7 @@ TEST(Replay, MeasuredTimesBecomeAStackThatIsCompared) {
   const json errors = json_of({"validate", kRecorded, "--stack", "replayed.json"}, folder.path());
   EXPECT_EQ(errors["points"], 90);
   const json datasheet = json_of({"validate", kRecorded, "--stack", "alpha-beta"}, folder.path());
-  // TCP sockets are no NVLink: what was measured tells more than a datasheet.
+  // TCP sockets are not NVLink, so what was measured predicts better than a datasheet.
   EXPECT_LT(errors["median_ape_percent"].get<double>(),
             datasheet["median_ape_percent"].get<double>() / 4);
   const ProcessResult compared = run_shardlab(

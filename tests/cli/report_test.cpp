@@ -168,7 +168,7 @@ TEST_F(ReportCommand, UsageIsChecked) {
             "shardlab: --scoreboard: prints one document; valid: without --out and --summary\n");
 }
 
-// Before anything else is read or worked out.
+// The options are checked before anything is read or worked out.
 TEST_F(ReportCommand, WhereItGoesIsCheckedBeforeTheWork) {
   folder.write("f", "");
   EXPECT_EQ(

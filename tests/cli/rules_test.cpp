@@ -41,7 +41,8 @@ TEST(RulesCommand, TheSetShardlabHasNoUnsoundRowAndLacksNone) {
   }
 }
 
-// A cast to whole numbers does not commute with a sum (R61), and PyTorch's rule of to.dtype says so.
+// A cast to whole numbers does not commute with a sum (R61), and PyTorch's rule of to.dtype says
+// so.
 TEST(RulesCommand, AnUnsoundRowHasAWitness) {
   const json proof = proof_of({"aten.to.dtype", "--rule-set", "dtensor-2.13", "--mesh", "2"});
   ASSERT_EQ(proof.at("ops").size(), 1U);

@@ -77,7 +77,7 @@ TEST_F(ThinLlama, APlanOfTheWholeModelRunsOnItsTwin) {
   EXPECT_GT(found["exact_nodes"], 60);
   EXPECT_GT(found["bytes_moved"], 0);
   for (const json& step : found["steps"]) EXPECT_EQ(step["verified"], true) << step.dump();
-  // The same steps, bytes and times without data.
+  // Without data the steps, bytes and times are the same.
   const ProcessResult shapes = simulate({"--plan", "plan.json", "--format", "json", "--no-timing"});
   const json without = json::parse(shapes.out);
   EXPECT_EQ(without["data"], false);
@@ -94,14 +94,14 @@ TEST_F(ThinLlama, ThePriceOfAPlanIsWhatSolveSaysOfItsKernels) {
   folder_.write("thin-plan.json", solved.out);
   const ProcessResult result =
       simulate({"--plan", "thin-plan.json", "--format", "json", "--no-timing"});
-  // Nothing moves: what is left are the kernels.
+  // Nothing moves, so only the kernels are left.
   const json found = json::parse(result.out);
   EXPECT_EQ(found["bytes_moved"], 0);
   EXPECT_NEAR(found["price_us"].get<double>(),
               json::parse(solved.out)["breakdown_us"]["compute"].get<double>(), 1e-9);
 }
 
-// AutoParallel prices some changes otherwise than as their steps.
+// AutoParallel prices some changes differently from the sum of their steps.
 TEST_F(ThinLlama, SolveSaysWhatAPlansStepsSumUpTo) {
   const ProcessResult result = run_shardlab({"simulate", "whole.json", "--mesh", "2x4", "--plan",
                                              "plan.json", "--format", "json", "--no-timing"},
@@ -172,7 +172,7 @@ TEST_F(ThinLlama, WhatTheStackChoosesRunsToo) {
 }
 
 TEST_F(ThinLlama, AWrongPlanIsNamedByItsNode) {
-  // A product over divided inner dims that is said to be whole.
+  // The file says that a product over divided inner dims is whole, which it is not.
   const std::size_t einsum = node_named("einsum_default_6");
   node(einsum)["layout_in"] = {"S(0)S(2)", "RS(0)"};
   node(einsum)["layout_out"] = "S(0)R";
@@ -258,7 +258,7 @@ constexpr const char* kProgram = R"({"schema": "shardlab/program/1", "name": "ml
      "outputs": [{"dtype": "bf16", "shape": [32, 16]}]},
     {"name": "out", "kind": "output", "inputs": ["z"], "outputs": []}]})";
 
-// Sums, products and relu of whole numbers are exact; numbers that round are right all the same.
+// Sums, products and relu of whole numbers are exact; numbers that round are judged right as well.
 TEST(SimulateProgram, WhatTheStackChoosesRunsToo) {
   const TemporaryFolder folder;
   folder.write("mlp.json", kProgram);
@@ -278,7 +278,7 @@ TEST(SimulateProgram, WhatTheStackChoosesRunsToo) {
   }
 }
 
-// The stack of a plan is the plan's unless another is asked for.
+// A plan runs under the stack that it names, unless another is asked for.
 TEST(SimulatedPlan, HasItsStack) {
   const TemporaryFolder folder;
   const Words solve = {"solve", "mlp", "--mesh", "4", "--format", "json", "--no-timing"};

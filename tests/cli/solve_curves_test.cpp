@@ -1,5 +1,5 @@
-// shardlab solve --budget-curve and --sensitivity: AutoParallel's hull for LLaMA3-8B, keys, messages; plans
-// that change where they are said to.
+// shardlab solve --budget-curve and --sensitivity: AutoParallel's hull for LLaMA3-8B, keys,
+// messages; plans that change where they are said to.
 #include <gtest/gtest.h>
 
 #include "costmodel/base/index.h"
@@ -16,8 +16,8 @@ ProcessResult solve(const TemporaryFolder& folder, Words words) {
   return run_shardlab(words, folder.path());
 }
 
-// The hull that was measured on meta-pytorch/autoparallel's instance of 2 layers (a54c252, einsum): sum of the
-// kept fractions of 21 parameters, and cost.
+// The hull that was measured on meta-pytorch/autoparallel's instance of 2 layers (a54c252, einsum):
+// sum of the kept fractions of 21 parameters, and cost.
 TEST(BudgetCurveCommand, HasAutoParallelsHull) {
   const TemporaryFolder folder;
   ASSERT_EQ(
@@ -50,7 +50,8 @@ TEST(BudgetCurveCommand, HasAutoParallelsHull) {
     EXPECT_EQ(hull[i].first, wanted[i].first);
     EXPECT_NEAR(hull[i].second, wanted[i].second, 0.05);
   }
-  // Nothing between: eleven points, each the optimum with its budget, and of one unit less the next one.
+  // No corner is left out: there are eleven points, each the optimum under its budget, and a budget
+  // of one unit less has the next point as its optimum.
   ASSERT_EQ(fractions["points"].size(), 11U);
   const double ninth = fractions["points"][8]["kept"];
   for (const auto& [kept, point] : {std::pair(ninth, 8), {ninth - 1.0 / 64, 9}}) {
@@ -127,7 +128,8 @@ TEST(BudgetCurveCommand, GoesThroughAllBudgets) {
             "shardlab: solve: --budget-curve is of programs; --problem has none\n");
 }
 
-// With no start-up the model's latency is its parameter: scaled as --sensitivity says, another plan is cheaper.
+// With no start-up the model's latency is its parameter: scaled as --sensitivity says, another plan
+// is cheaper.
 TEST(SensitivityCommand, PlansChangeWhereTheParameterIsScaledThatFar) {
   const TemporaryFolder folder;
   const auto solved = [&](double latency_us, const Words& more) {

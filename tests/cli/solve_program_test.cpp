@@ -63,7 +63,7 @@ class Llama : public testing::Test {
   TemporaryFolder folder_;
 };
 
-// The report's time by layer: alike in middle layers, in both passes.
+// The report's times by layer are alike in the middle layers, in both passes.
 TEST_F(Llama, EveryLayerOfTheReportHasItsTime) {
   for (const std::string matmul : {"einsum", "native"}) {
     for (const int layers : {2, 4}) {
@@ -429,7 +429,7 @@ TEST(SolveProgram, SumsUpALongProgram) {
               0.02);
 }
 
-// One word means one thing: what the nodes say sums up to the parts of the whole.
+// The figures of the nodes sum up to those of the whole.
 TEST(SolveProgram, NodesSumUpToTheBreakdown) {
   const TemporaryFolder folder;
   const ProcessResult result = run_shardlab(
@@ -449,8 +449,7 @@ TEST(SolveProgram, NodesSumUpToTheBreakdown) {
   EXPECT_GT(sum("transition_us"), 0.0);
 }
 
-// -- Programs that make no sense
-// -------------------------------------------------------------------
+// -- Programs that make no sense ------------------------------------------------------------------
 
 constexpr const char* kBadPrograms[][3] = {
     {"mm", R"("op": "aten.mm.default", "inputs": ["w", "x"],
@@ -481,7 +480,7 @@ std::string program_text(const std::string& node, const std::string& more = "") 
 
 TEST(BadPrograms, AreRefusedByWhoeverReadsThem) {
   const TemporaryFolder folder;
-  // A plan of the right nodes: what it is of is judged first.
+  // The plan lacks all nodes, but the program is judged before its plan.
   folder.write("plan.json", R"({"assignment": []})");
   for (const auto& [name, node, message] : kBadPrograms) {
     folder.write("p.json", program_text(node));
@@ -523,8 +522,8 @@ TEST(BadPrograms, AnOpWithoutARuleIsANote) {
             json::array({"mylib.secret.default: no sharding rule; replicated (h)"}));
 }
 
-// Another plan is priced on its own mesh alone, as simulate --plan has it: of solve and of
-// AutoParallel.
+// Another plan is priced only on the mesh that it was made for, as simulate --plan does it, whether
+// solve or AutoParallel saved it.
 TEST(SolveProgram, AnotherPlanIsOfThisMesh) {
   const TemporaryFolder folder;
   const auto diff = [&](const char* mesh) {

@@ -27,7 +27,7 @@ class SolveRecipes : public testing::Test {
     EXPECT_EQ(result.out, "");
     return result.err;
   }
-  // A layer of LLaMA3-8B, as many sequences as 8x8 ranks.
+  // One layer of LLaMA3-8B, with as many sequences as 8x8 ranks.
   std::string llama(const std::string& batch = "64") {
     EXPECT_EQ(run_shardlab({"program", "llama3-8b", "--layers", "1", "--batch", batch, "--out",
                             "llama.json"},
@@ -39,7 +39,7 @@ class SolveRecipes : public testing::Test {
   TemporaryFolder folder_;
 };
 
-// Two products of 8192 x 8192 by 28672 whole weights: no rank needs anything of another's.
+// With whole weights a rank needs nothing from others: two products of 8192 x 8192 by 28672.
 TEST_F(SolveRecipes, AreComparedWithTheOptimum) {
   const ProcessResult result = solve({"mlp", "--mesh", "8", "--compare-recipes"});
   EXPECT_EQ(result.exit_code, 0);
@@ -88,8 +88,8 @@ TEST_F(SolveRecipes, RowsAreThePlansOfTheirRecipes) {
     EXPECT_EQ(plan["objective_us"], row["objective_us"]) << recipe;
     EXPECT_EQ(plan["recipe"], recipe.starts_with("optimum") ? json(nullptr) : json(recipe));
   }
-  // 16 bytes for each element of parameters of which nothing is cut: embedding and head, norms, one
-  // layer.
+  // 16 bytes for each element of the parameters, none of which is cut: embedding and head, norms,
+  // one layer.
   const double elements =
       2 * 128256.0 * 4096 + 3 * 4096 + 2.0 * 4096 * 4096 + 2.0 * 1024 * 4096 + 3.0 * 4096 * 14336;
   EXPECT_EQ(found["recipes"][2]["recipe"], "dp");
@@ -123,7 +123,7 @@ TEST_F(SolveRecipes, AWidthMayHaveAsManyRowsAsTheBatch) {
   }
 }
 
-// A stack without kernels' prices has an optimum of 0, of which nothing is a percentage.
+// A stack that prices no kernels has an optimum of 0, of which nothing can be a percentage.
 TEST_F(SolveRecipes, NothingIsAPercentageOfNothing) {
   const Words free = {"mlp", "--mesh", "8", "--stack", "dtensor-2.13"};
   const std::string note = "this stack prices no kernels: replicating everything is free";
@@ -207,7 +207,7 @@ TEST_F(SolveRecipes, GreedyChoicesAreRegretted) {
     EXPECT_NE(choice["chosen"], choice["instead"]);
   }
   EXPECT_NEAR(sum, walk - optimum, 1e-6 * walk);
-  // Sources lie as in the optimum; the walk is a plan: priced as such it costs the same.
+  // The walk keeps the optimum's layouts of sources, and priced as a plan it costs the same.
   json plan = json::object();
   for (const json& node : found["assignment"]) {
     if (node["op"] == "") {

@@ -21,7 +21,7 @@ using Words = std::vector<std::string>;
 constexpr const char* kSmall = R"({"schema": "shardlab/experiment/1",
   "topologies": ["h100", "a100"], "suites": ["ops-small"],
   "stacks": ["dtensor-v3", {"base": "alpha-beta", "name": "slow", "transition_us": 1}]})";
-// Some seconds of work.
+// An experiment that takes some seconds.
 constexpr const char* kLarge = R"({"schema": "shardlab/experiment/1",
   "topologies": ["h100"], "suites": ["ops-full", "ops-small"], "stacks": ["dtensor-v3", "dtensor-v1", "alpha-beta"]})";
 
@@ -93,7 +93,7 @@ TEST_F(Sweeps, ResultsAreRowsUnderAHead) {
   std::string line;
   std::getline(in, line);
   EXPECT_EQ(json::parse(line)["schema"], "shardlab/sweep/1");
-  // Flips as the rows have them, and as compare counts them.
+  // The summary counts flips as the rows have them, and as compare counts them.
   std::size_t row = 0;
   std::size_t flips = 0;
   for (; std::getline(in, line); ++row) {
@@ -199,7 +199,7 @@ TEST_F(Sweeps, WhatCannotGoOnSaysWhy) {
               "shardlab: --part: found \"" + std::string(bad) +
                   "\"; valid: I/N, the I-th of N parts, up to 9999\n");
   }
-  // Somebody else writes the part.
+  // Another process is writing the part.
   fs::create_directories(folder_.path() / "busy");
   const fs::path busy = folder_.path() / "busy/part-0001-of-0001.jsonl";
   const int fd = open(busy.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);

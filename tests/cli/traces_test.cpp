@@ -1,6 +1,5 @@
 // Traces as a user gives them: a simulated run, written and read back; what PyTorch recorded; what
-// is
-// broken, word for word.
+// is broken, word for word.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -30,7 +29,7 @@ struct Step {
   double time_us;
 };
 
-// The same, of a run on these ranks, out of the rows of its sets.
+// The same steps out of the rows of the sets of a run on these ranks.
 void expect_rows(const json& sets, std::vector<Step> steps) {
   std::vector<Step> rows;
   for (const json& set : sets.is_array() ? sets : json::array({sets})) {
@@ -113,7 +112,7 @@ TEST(Traces, ChakraAsJsonIsTheSame) {
   EXPECT_EQ(described("chakra_schema_names.json"), expected);
 }
 
-// Host 1 takes twice as long: the others' waiting is no part of the times.
+// Host 1 takes twice as long; the waiting of the others does not count in their times.
 TEST(Traces, WaitingForASlowHostIsNoPartOfTheTime) {
   const TemporaryFolder folder;
   const json simulated =
@@ -136,7 +135,7 @@ TEST(Traces, WaitingForASlowHostIsNoPartOfTheTime) {
   EXPECT_EQ(sets[0]["ranks"], 2);
   EXPECT_EQ(sets[0]["rows"][0]["iterations"], 8);
   EXPECT_NEAR(sets[0]["rows"][0]["time_us"].get<double>(), 2 * price_over(0), 1e-5);
-  // Within a host each its own time.
+  // Within a host each rank takes its own time.
   EXPECT_EQ(sets[1]["ranks"], 8);
   EXPECT_EQ(sets[1]["rows"][0]["iterations"], 2);
   EXPECT_NEAR(sets[1]["rows"][0]["p5_us"].get<double>(), price_over(1), 1e-5);
@@ -152,7 +151,7 @@ TEST(Traces, ValidateReadsWhatPyTorchRecorded) {
   EXPECT_EQ(out["by"]["scale"]["1x2"]["points"], 8);
   EXPECT_EQ(out["warnings"],
             json::array({"gloo_0: 6 calls left out: no cost model prices \"barrier\""}));
-  // One rank alone: its times include waiting, and that is said.
+  // With the trace of one rank alone the times include waiting, and a note says so.
   const json alone = json_of({"validate", kRecorded + "gloo_0.json", "--topology", "h100"}, {});
   EXPECT_EQ(alone["warnings"],
             json({"gloo_0 is unhealthy: ragged: 4 KiB take 221.3 times as long as 64 KiB",

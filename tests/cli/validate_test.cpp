@@ -93,7 +93,7 @@ TEST(ValidateCommand, ReadsEveryFormatByItsContent) {
   EXPECT_EQ(out["by"]["scale"]["1x4"]["points"], 1);
   EXPECT_EQ(out["by"]["gpu"]["A100"]["points"], 1);
   for (const json& row : out["rows"]) EXPECT_EQ(row["measured_us"], 20.0);
-  // The same scale and model, the same price.
+  // Rows of the same scale have the same price under the same model.
   EXPECT_EQ(out["rows"][0]["predicted_us"], out["rows"][1]["predicted_us"]);
 }
 

@@ -47,8 +47,7 @@ class Configs : public testing::Test {
 
 using Overrides = Configs;
 
-// -- Finding
-// -------------------------------------------------------------------------------------------
+// -- Finding --------------------------------------------------------------------------------------
 
 TEST_F(Configs, WhatShardlabMeasuredItselfLiesInAFolderOfItsOwn) {
   fs::create_directories(folder_ / "measurements" / "own");
@@ -120,8 +119,7 @@ TEST_F(Configs, ErrorsInAFileNameTheFile) {
                    path + ":/planner: found \"astar\"; valid: greedy, graph");
 }
 
-// -- Bases
-// ---------------------------------------------------------------------------------------------
+// -- Bases ----------------------------------------------------------------------------------------
 
 TEST_F(Configs, ABaseIsAShippedNameOrAFileBeside) {
   const std::string first =
@@ -159,8 +157,7 @@ TEST_F(Configs, ABaseThatIsNoStackIsAnError) {
               testing::StartsWith(unknown + ":/base: unknown stack \"dtensor-v9\""));
 }
 
-// -- --set
-// ---------------------------------------------------------------------------------------------
+// -- --set ----------------------------------------------------------------------------------------
 
 struct OverrideCase {
   const char* name;

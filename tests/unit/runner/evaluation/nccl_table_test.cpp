@@ -37,8 +37,8 @@ NcclTable golden_table() {
   return table;
 }
 
-// One GPU a host, with two network interfaces of 10 Gb/s, what NCCL takes a socket for. The log does
-// not say how many there are; its four channels and its bandwidths do.
+// One GPU per host, with two network interfaces of 10 Gb/s, which is what NCCL assumes of a socket.
+// The log does not say how many there are; its four channels and its bandwidths do.
 Topology socket_hosts() {
   json topology = testing_support::topology_json(1);
   topology["device"]["compute_capability"] = 120;

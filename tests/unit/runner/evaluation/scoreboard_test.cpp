@@ -12,7 +12,7 @@ namespace {
 
 using testing_support::shipped;
 
-// Times of 8 GPUs of one host: `floor` us and 100 GB/s, 1 KiB to 1 GiB.
+// Times among 8 GPUs of one host from 1 KiB to 1 GiB: `floor` us plus the bytes at 100 GB/s.
 MeasurementSet set_of(Collective kind, double floor) {
   MeasurementSet set;
   set.name = std::string(to_string(kind));

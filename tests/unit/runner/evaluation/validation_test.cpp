@@ -34,7 +34,7 @@ TEST(Validation, ErrorsAreSignedAndRelativeToTheMeasuredTime) {
 }
 
 TEST(Validation, SummariesOfKnownErrors) {
-  // Absolute: 10 20 30 40 100.
+  // The absolute errors are 10, 20, 30, 40 and 100.
   const std::vector<double> errors = {-10.0, 20.0, -30.0, 40.0, 100.0};
   const ErrorSummary summary = summarize_errors(errors);
   EXPECT_EQ(summary.points, 5U);
@@ -88,7 +88,7 @@ TEST(Validation, ASetDecidesTheDevicesOfAHost) {
   const TopologyChoice named = topology_for(store, "b200", set_of("V100", 2, 16));
   EXPECT_EQ(named.topology.name(), "b200");
   EXPECT_EQ(named.warning, "");
-  // A rack of one NVLink domain stays one.
+  // A rack that is one NVLink domain stays one.
   const MeasurementSet rack = set_of("GB200", 18, 72);
   const Topology gb200 = topology_for(store, "", rack).topology;
   EXPECT_EQ(gb200.domain_devices(), 72);

@@ -29,7 +29,7 @@ std::string error_of(const Variables& variables) {
 
 TEST(LaunchPlace, NobodyLaunchedSeveral) {
   EXPECT_FALSE(place_in({}).has_value());
-  // A batch job's script is not started by srun: it has a rank and no tasks of a step.
+  // The script of a batch job is not started by srun: it has a rank, but no tasks of a step.
   EXPECT_FALSE(place_in({{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "8"}}).has_value());
 }
 

@@ -57,7 +57,7 @@ class CpuWorld : public testing::TestWithParam<std::int64_t> {
   Watchdog watchdog_;
 };
 
-// Element i of rank r.
+// The value of element i on rank r.
 std::int32_t value(std::int64_t r, std::int64_t i) {
   return static_cast<std::int32_t>(100 * r + i);
 }
@@ -108,7 +108,7 @@ TEST_P(CpuWorld, PlansEqualTheFakeProcessGroupBitForBit) {
   StackEvaluator evaluator(shipped().stack("shardlab"), shipped().topology("h100"));
   const VerifiedPlans result = verify_plans(run(), evaluator, {.plans = 150, .seed = 11});
   EXPECT_EQ(result.plans, 150);
-  // Sums are taken in the order of the ring on both sides: not even floating point differs.
+  // Both sides sum in the order of the ring, so that not even floating point differs.
   EXPECT_EQ(result.bit_equal, 150) << result.first_failure;
   EXPECT_EQ(result.failed, 0);
 }
@@ -245,7 +245,7 @@ class FaultyBackend final : public Backend {
   std::vector<double> time_kernel_us(const KernelShape&, int, int, std::string&) override {
     return {};
   }
-  // Whole numbers only: one bit of a float may be within the bound.
+  // Only whole numbers are drawn, since one wrong bit of a float may stay within the bound.
   bool reduces(ReduceOp op, DType dtype) const override {
     return !is_floating_point(dtype) && right_->reduces(op, dtype);
   }
