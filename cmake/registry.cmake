@@ -1,12 +1,12 @@
 # generate_registry(<target> <folder> <prefix> <type> <header>)
 #
-# The folder is the list: every <folder>/<id>.cpp defines `extern const <type> <prefix>_<id>` in
-# namespace shardlab, and this writes (and compiles into <target>) a table of all of them, sorted by id:
+# The folder is the list. Every <folder>/<id>.cpp defines `extern const <type> <prefix>_<id>` in namespace
+# shardlab; this function writes a table of all of them, sorted by id, and compiles it into <target>:
 #
-#   std::span<const <type>* const> all_<prefix>s();      // declared by <header>; no second s after <prefix>s
+#   std::span<const <type>* const> all_<prefix>s();      // declared by <header>; a prefix that ends in s gets no second one
 #
-# The files become sources of <target>. Adding or removing one re-runs CMake by itself. A file whose
-# name does not match its entry is a link error that names the entry.
+# The files become sources of <target>. If one is added or removed, CMake runs again by itself. If the name of
+# a file does not match its entry, the linker names the entry that is missing.
 # Example: generate_registry(shardlab_costmodel models cost_model ModelEntry costmodel/registry.h)
 function(generate_registry target folder prefix type header)
   file(GLOB files LIST_DIRECTORIES false CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${folder}/*.cpp)
