@@ -1,8 +1,11 @@
-// Collectives, and what a query about one says: which, how many bytes, among whom.
+// Collectives, and what a query about one says: which collective, how many bytes, among which
+// ranks.
+//
+//   const CollectiveQuery query{Collective::kAllGather, 1 << 20, {.ranks = 8}};
 //
 // `full_bytes` is the larger of one rank's two buffers: the output of an all-gather, the input of a
-// reduce-scatter, the buffer of an all-reduce, one rank's (equal) buffers of an all-to-all. A
-// mismatch is a silent factor of n.
+// reduce-scatter, the buffer of an all-reduce, either buffer of an all-to-all (they are equal). Who
+// passes the other buffer's bytes gets a price that is wrong by a factor of n, and no error.
 #pragma once
 
 #include <array>
@@ -23,7 +26,7 @@ enum class Collective : std::uint8_t {
   kBroadcast,
   kScatter,
   kSendRecv,
-  kLocal,  // no communication: chunk, partition, nothing
+  kLocal,  // no communication: a chunk, a partition, or nothing at all
 };
 
 template <>
@@ -42,16 +45,16 @@ struct EnumNames<Collective> {
 [[nodiscard]] std::string_view to_string(Collective collective);
 [[nodiscard]] std::optional<Collective> collective_from_name(std::string_view name);
 
-// What one communicator spans. Groups of a mesh dim may differ (a group can straddle a host
-// boundary that its neighbour does not); this is the worst of them.
+// What one communicator spans. The groups of a mesh dim may differ, since one can cross a boundary
+// between hosts that its neighbour does not cross; this describes the worst of them.
 struct GroupSpan {
   std::int64_t ranks = 1;
   std::int64_t hosts = 1;           // most hosts that one group touches
   std::int64_t domains = 1;         // most scale-up (NVLink) domains that one group touches
   std::int64_t ranks_per_host = 1;  // ranks / hosts, at least 1
-  std::int64_t extent = 1;  // ranks from the first to the last member, at most, both included
-  // Product of the sizes of this mesh dim and of all dims inside it: what DTensor compares with the
-  // number of devices per host (docs/semantics.md, "How long a collective takes").
+  std::int64_t extent = 1;          // most ranks from the first to the last member, both included
+  // The product of the sizes of this mesh dim and of all mesh dims after it. DTensor compares it
+  // with the number of devices per host to decide whether the group leaves a host.
   std::int64_t walk = 1;
 
   friend bool operator==(const GroupSpan&, const GroupSpan&) = default;
@@ -63,14 +66,15 @@ struct CollectiveQuery {
   GroupSpan group;
 };
 
-// Ring volume factors: the bytes that cross one rank's link, as a multiple of full_bytes.
+// The bytes that cross one rank's link in a ring of n ranks, as a multiple of full_bytes:
 //   all_gather, reduce_scatter, all_to_all  (n-1)/n
 //   all_reduce                              2(n-1)/n
 //   broadcast, scatter, send_recv           1
-// Source: NCCL Tests, doc/PERFORMANCE.md (bus bandwidth factors). Status: derived.
+// A group of one rank, and kLocal, have 0. Source: NCCL Tests, doc/PERFORMANCE.md (bus bandwidth
+// factors). Status: derived.
 [[nodiscard]] double ring_volume_factor(Collective kind, std::int64_t ranks);
-// Steps of a ring: (n-1) for all_gather, reduce_scatter and all_to_all, 2(n-1) for all_reduce,
-// else 1.
+// The steps of a ring: n-1 for all_gather, reduce_scatter and all_to_all, 2(n-1) for all_reduce,
+// and 1 for the others. A group of one rank, and kLocal, have 0.
 [[nodiscard]] double ring_steps(Collective kind, std::int64_t ranks);
 
 }  // namespace shardlab

@@ -1,5 +1,7 @@
-// The second interface: what does one kernel on one device cost? Kernels are the ops themselves and
-// the local work of a redistribution (chunk, partition, reshuffle copies).
+// The interface of a compute model: what does one kernel on one device cost? Kernels are the ops
+// themselves and the local work of a redistribution (chunk, partition, reshuffle copies).
+//
+//   model->price({.kind = Kernel::kGemm, .bytes = 1e8, .flops = 1e12, .dtype = DType::kBF16}).total
 #pragma once
 
 #include "costmodel/base/dtype.h"
@@ -9,7 +11,7 @@ namespace shardlab {
 
 enum class Kernel : std::uint8_t {
   kCopy,
-  kView,  // of the same memory; moves nothing where strides allow it
+  kView,  // another shape of the same memory; it moves nothing where strides allow it
   kElementwise,
   kReduction,
   kGemm,
@@ -21,7 +23,7 @@ struct KernelQuery {
   Bytes bytes = 0.0;   // read plus written
   double flops = 0.0;  // multiply and add count as two
   DType dtype = DType::kF32;
-  bool strided = false;  // a copy that reads or writes pieces
+  bool strided = false;  // a copy that reads or writes in pieces, as a reshuffle does
 };
 
 class ComputeModel {
@@ -31,6 +33,7 @@ class ComputeModel {
   ComputeModel& operator=(const ComputeModel&) = delete;
   virtual ~ComputeModel() = default;
 
+  // Finite and not negative, with all of it in Price::compute. Never throws.
   [[nodiscard]] virtual Price price(const KernelQuery& query) const = 0;
 };
 

@@ -16,7 +16,7 @@ class ScaledCollectives final : public CostModel {
   [[nodiscard]] std::vector<Alternative> alternatives(const CollectiveQuery& query) const override {
     std::vector<Alternative> all = model_->alternatives(query);
     for (Alternative& alternative : all) alternative.price = scaled(alternative.price);
-    // Latency and transfer scale apart, which may change the order.
+    // Latency and transfer are scaled by different factors, which may change the order.
     std::stable_sort(all.begin(), all.end(), [](const Alternative& a, const Alternative& b) {
       return a.price.total < b.price.total;
     });

@@ -1,13 +1,16 @@
 // What-if factors on the parameters of any model: how would prices be if every latency were f times
 // as long, every bandwidth f times as large, the launch floor of kernels f times as high?
 //
-//   const auto scaled = with_factors(std::move(model), factors);     // collectives
+//   CostFactors factors{.latency = 2.0};
+//   const auto model = with_factors(make_collective_model(choice, topology), factors);
+//   model->price(query);              // at twice the latency
+//
 //   const FlooredKernels kernels(choice, topology);
 //   kernels.price(query, 3.0);        // as if the launch floor were three times as high
 //   kernels.threshold(query);         // the factor from which the floor hides this kernel's work
 //
-// Both scale the parts of a price (cost_model.h), so they work on every model; with factors of 1 they
-// return the model's own prices, to the last digit.
+// Both scale the parts of a price (cost_model.h), so that they work on every model. With factors of 1
+// they return the model's own prices, to the last digit.
 #pragma once
 
 #include <memory>
@@ -20,9 +23,9 @@
 namespace shardlab {
 
 struct CostFactors {
-  double latency = 1.0;   // of collectives
-  double transfer = 1.0;  // of their transfer times: 1 / f for a bandwidth f times as large
-  double launch = 1.0;    // of kernels
+  double latency = 1.0;   // on the latency of collectives
+  double transfer = 1.0;  // on their transfer time: 1 / f for a bandwidth f times as large
+  double launch = 1.0;    // on the launch floor of kernels
 };
 
 // Keeps a reference to the factors, which may change between queries.

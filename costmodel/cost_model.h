@@ -1,10 +1,10 @@
 // The interface of a cost model: a query about one collective in, a price with its parts out.
 //
-//   const auto model = make_cost_model("alpha_beta", params, topology);
+//   const auto model = make_collective_model(read_model_choice("alpha_beta", place), topology);
 //   model->price({Collective::kAllGather, 1 << 20, {.ranks = 8}}).total   // microseconds
 //
 // A model knows no tensors, placements or meshes. It is immutable and safe to share between
-// threads. To add one: one file in costmodel/models/ (see alpha_beta.cpp).
+// threads. A new model is one new file in costmodel/models/, such as alpha_beta.cpp.
 #pragma once
 
 #include <limits>
@@ -17,15 +17,16 @@
 
 namespace shardlab {
 
-// `total` is what counts, to the last digit; the parts explain it and sum to it up to rounding. An
-// impossible price is above every other price and absorbs sums.
+// What something takes. `total` is the price, to the last digit; the parts explain it, and sum to
+// it up to rounding. An impossible price is above every other price, and a sum with one is
+// impossible.
 struct Price {
   Micros total;
   Micros latency;
   Micros transfer;
   Micros compute;
   Micros straggler;
-  std::string_view impossible;  // the reason, a static text; empty when possible
+  std::string_view impossible;  // the reason, a static text; empty where the price is possible
 
   [[nodiscard]] static constexpr Price of(Micros latency, Micros transfer) {
     return {latency + transfer, latency, transfer, Micros(), Micros(), {}};
@@ -53,11 +54,12 @@ struct Price {
   friend constexpr Price operator+(Price a, const Price& b) { return a += b; }
 };
 
+// One way to run a collective, with what it would take.
 struct Alternative {
-  std::string_view algorithm;
-  std::string_view protocol;
+  std::string_view algorithm;  // NCCL's name, such as "RING"
+  std::string_view protocol;   // NCCL's name, such as "LL128"
   Price price;
-};  // algorithms and protocols by NCCL's names, e.g. "RING", "LL128"
+};
 
 class CostModel {
  public:
@@ -66,14 +68,15 @@ class CostModel {
   CostModel& operator=(const CostModel&) = delete;
   virtual ~CostModel() = default;
 
-  // Finite and non-negative for every query with group.ranks >= 1 and full_bytes >= 0; never
-  // throws.
+  // The price is impossible, or finite and not negative, for every query with group.ranks >= 1 and
+  // full_bytes >= 0. Never throws.
   [[nodiscard]] virtual Price price(const CollectiveQuery& query) const = 0;
-  // every alternative that the model weighs, cheapest first; empty for models that have one formula
+  // Every alternative that the model weighs, cheapest first; empty for a model that has one
+  // formula.
   [[nodiscard]] virtual std::vector<Alternative> alternatives(const CollectiveQuery&) const {
     return {};
   }
-  // Which collectives, groups and sizes it was told of by rows; empty for models that have none.
+  // The collectives, groups and sizes that the model's rows cover; empty for a model without rows.
   [[nodiscard]] virtual std::vector<MeasuredRange> measured() const { return {}; }
 };
 

@@ -6,7 +6,7 @@
 namespace shardlab {
 namespace {
 
-// How little the rows of one collective say about another.
+// How little the curve of one collective says about another, from 0 for the same collective.
 double distance(Collective a, Collective b) {
   const auto rank = [](Collective kind) {
     switch (kind) {

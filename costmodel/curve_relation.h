@@ -1,17 +1,20 @@
-// How curves of other collectives and groups help where one was not measured.
+// How the measured curves of some collectives and groups predict another one that was not measured.
 //
 //   const CurveGroup from{Collective::kAllGather, 8, 1}, to{Collective::kAllReduce, 8, 1};
 //   t(S) = k t0(S / (k v)), k = latency_factor(to) / latency_factor(from),
 //                           v = volume_factor(from) / volume_factor(to)
-// which takes the floor a to k a and the bandwidth b to v b. Of several curves, ln t is averaged with
-// relation_weight.
 //
-// Source: volumes are ring factors (collective.h) inside a host; between hosts the bytes that cross
-// one of the g network links of a host: all_gather and reduce_scatter (n-1)/n/g, all_reduce twice
-// that, all_to_all (n-g)/n, broadcast and scatter 1/g, send_recv 1. Latencies: rings take n-1 steps,
-// all_reduce between hosts a tree's log2(hosts) and the ranks of a host; their constants are fitted to
-// the medians of messages of up to 16 KiB in configs/measurements, by ratios within one system
-// (status: fitted, to all sets). Weights: status assumed.
+// carries the curve t0 of `from` over to `to`: its floor a becomes k a, its bandwidth b becomes v
+// b. Where several curves are carried over, their ln t is averaged by relation_weight.
+//
+// Source: inside a host, volumes are the ring factors of collective.h. Between hosts, with n ranks
+// and g network links per host, they are the bytes that cross one of these links: (n-1)/n/g for
+// all_gather and reduce_scatter, twice that for all_reduce, (n-g)/n for all_to_all, 1/g for
+// broadcast and scatter, 1 for send_recv (status: derived). A ring has the latency of n-1 steps; an
+// all_reduce between hosts has that of a tree over log2(hosts) levels and the ranks of a host. The
+// constants of latencies are fitted to the median times of messages of up to 16 KiB in
+// configs/measurements, by ratios within one system (status: fitted, to all sets). Weights: status
+// assumed.
 #pragma once
 
 #include <cstdint>
@@ -28,12 +31,13 @@ struct CurveGroup {
   friend bool operator==(const CurveGroup&, const CurveGroup&) = default;
 };
 
-// Floor against that of an all_gather of 2 ranks of one host, or between hosts of 1 rank on each of 2.
+// The latency floor, relative to that of an all_gather between two ranks: of one host for groups
+// inside a host, of two hosts for others.
 [[nodiscard]] double latency_factor(const CurveGroup& group);
-// Bytes that cross a link, over full_bytes.
+// The bytes that cross one link, over full_bytes.
 [[nodiscard]] double volume_factor(const CurveGroup& group);
-// How much the curve of `known` says about `asked`, up to 1e6 for itself; 0 across the boundary of a
-// host.
+// How much the curve of `known` says about `asked`: up to 1e6 where both are the same group, and 0
+// where one lies inside a host and the other does not.
 [[nodiscard]] double relation_weight(const CurveGroup& known, const CurveGroup& asked);
 
 }  // namespace shardlab

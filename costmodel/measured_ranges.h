@@ -1,17 +1,18 @@
-// What of a model's prices was measured: the collectives, groups and sizes that it has rows of.
+// Which prices of a model rest on measurements: the collectives, groups and sizes that it has rows
+// for.
 //
 //   const MeasuredRanges measured(model->measured());
-//   measured.gap({Collective::kAllGather, 1 << 20, {.ranks = 8}})    // nothing: it was measured
-//   measured.gap(query)->text()                     // "all_gather of 8 ranks on 1 host below 32 MiB"
+//   measured.gap({Collective::kAllGather, 1 << 20, {.ranks = 8}})   // nothing: it was measured
+//   measured.gap(query)->text()                    // "all_gather of 8 ranks on 1 host below 32 MiB"
 //
-// A collective was measured where rows tell the same collective among as many ranks on as many
+// A query was measured where there are rows for the same collective among as many ranks on as many
 // hosts, at sizes from the smallest of these rows to the largest, both included. Between two rows a
-// model interpolates, and that counts as measured, however far they lie apart. What needs no
-// communication (a local change, a group of one rank) has no gap either: whoever counts measured
-// steps leaves it out. How ranks lie on their hosts, what else runs beside them, and the dtype are
-// not looked at, for rows do not tell.
+// model interpolates, and that counts as measured, however far apart the rows lie. A query that
+// needs no communication (a local change, a group of one rank) has no gap either; code that counts
+// measured steps must leave it out. How the ranks lie on their hosts, what else runs beside them,
+// and the dtype play no part, since rows do not tell them.
 //
-// Not for: how good the rows are (measurements/health.h), or what they were fitted to. Tested by
+// This file does not judge how good the rows are (measurements/health.h). Tested by
 // tests/unit/costmodel/measured_ranges_test.cpp.
 #pragma once
 
@@ -29,7 +30,7 @@ namespace shardlab {
 struct MeasuredRange {
   Collective kind = Collective::kLocal;
   std::int64_t ranks = 1;
-  std::int64_t hosts = 1;  // kAnyHosts: the rows do not say
+  std::int64_t hosts = 1;  // kAnyHosts where the rows do not say
   Bytes smallest = 0.0;
   Bytes largest = 0.0;
 
@@ -37,12 +38,14 @@ struct MeasuredRange {
   friend bool operator==(const MeasuredRange&, const MeasuredRange&) = default;
 };
 
-// What was not measured of one query, so said that queries of many sizes say the same.
+// What was not measured about a query. Queries of one group have one of three gaps, whatever their
+// size: the whole group, the sizes below its rows, or the sizes above them.
 struct MeasuredGap {
   Collective kind = Collective::kLocal;
   std::int64_t ranks = 1;
   std::int64_t hosts = 1;
-  // The group was measured, but only from this size on, or up to this size; neither: not at all.
+  // The group was measured, but only from the size `below` on, or only up to the size `above`.
+  // Where neither is set, the group was not measured at all.
   std::optional<Bytes> below = {};
   std::optional<Bytes> above = {};
 
@@ -58,12 +61,12 @@ struct MeasuredGap {
 
 class MeasuredRanges {
  public:
-  // Ranges of one collective and group are one, from the smallest size to the largest.
+  // Ranges of one collective and group are merged into one, from the smallest size to the largest.
   explicit MeasuredRanges(std::vector<MeasuredRange> ranges);
 
   [[nodiscard]] bool empty() const { return ranges_.empty(); }
   // Nothing where the query was measured, or does not communicate. Rows that do not say their hosts
-  // speak for groups that no row names with its hosts.
+  // count for a group only where no rows name its ranks and hosts.
   [[nodiscard]] std::optional<MeasuredGap> gap(const CollectiveQuery& query) const;
 
  private:

@@ -10,7 +10,8 @@
 namespace shardlab {
 namespace {
 
-// Rows: tree, ring, CollNet direct and chain, NVLS, NVLS tree, PAT. src/graph/tuning.cc.
+// Latencies in us. The rows are tree, ring, CollNet direct, CollNet chain, NVLS, NVLS tree and PAT.
+// Source: src/graph/tuning.cc.
 constexpr NcclLatencies kBase = {
     {{6.8, 14.0, 8.4}, {6.6, 14.0, 8.4}, {}, {}, {}, {}, {8.0, 8.0, 8.0}}};
 constexpr NcclLatencies kNvlink = {{{0.6, 1.25, 4.0},
@@ -35,7 +36,8 @@ constexpr NcclLatencies kNetwork = {{{5.0, 8.5, 14.0},
                                      {0, 0, 14},
                                      {0, 0, 14}}};
 
-// By architecture, Volta to Blackwell, for 1, 2, and 3 or more hosts. src/graph/tuning.cc.
+// GB/s by architecture, Volta to Blackwell, for 1, 2, and 3 or more hosts. Source:
+// src/graph/tuning.cc.
 using ByArchitecture = std::array<NcclByHosts, 4>;
 constexpr ByArchitecture kLLCap = {
     {{39.0, 39.0, 20.4}, {87.7, 22.5, 19.0}, {141.0, 45.0, 35.0}, {282.0, 90.0, 70.0}}};
@@ -57,7 +59,7 @@ constexpr std::array<std::array<double, 23>, 3> kTreeCorrection = {{
     {.9, .9, .9, .9, .9, .9, .9, .8, .7, .6, .6, .5, .5, .5, .5, .6, .7, .8, .7, .7, .8, .9, .9},
 }};
 
-// GB/s of a channel that the search tries, from the top. src/graph/search.cc.
+// The GB/s of a channel that the search tries, from the largest on. Source: src/graph/search.cc.
 constexpr double kIntra[] = {40, 30, 20, 18, 15, 12, 10, 9, 7, 6, 5, 4, 3};
 constexpr double kInter[] = {48, 30, 28, 24, 20, 18,  15,  12,   10,  9,
                              7,  6,  5,  4,  3,  2.4, 1.2, 0.24, 0.12};
@@ -85,13 +87,13 @@ std::span<const double> speeds(std::int64_t compute_capability, bool several_hos
   return kIntra;
 }
 
-// Whole times that a speed fits, with room for the rounding of a division.
+// How many times a speed fits into a capacity, with room for the rounding of a division.
 double fits(double room, double speed) { return std::floor(room / speed * (1 + 1e-9)); }
 
 // The capacity that a search divides into channels.
 struct Room {
-  double device;      // GB/s of the channels that pass one device together
-  double nics = 0.0;  // 0: one host, no network
+  double device;      // GB/s that one device carries for all channels together
+  double nics = 0.0;  // network interfaces; 0 for a single host
   double nic = 0.0;
 
   [[nodiscard]] int channels(double speed) const {
@@ -102,7 +104,7 @@ struct Room {
   [[nodiscard]] double total_network() const { return nics * nic; }
 };
 
-// Channels are doubled where one is fast: NCCL's rule before it connects them.
+// NCCL splits each channel in two before it connects them, where a channel is fast enough.
 NcclGraph doubled(NcclGraph graph, std::int64_t compute_capability) {
   if (graph.intra < 25.0) return graph;
   if (compute_capability > 80 && graph.intra < 50.0 && graph.channels > 4) return graph;
@@ -110,7 +112,8 @@ NcclGraph doubled(NcclGraph graph, std::int64_t compute_capability) {
   return {2 * graph.channels, graph.intra / 2, graph.inter / 2};
 }
 
-// The most bandwidth of all channels together; slower channels are tried down to 49 % of the best.
+// Finds the largest bandwidth of all channels together. Speeds are tried down to 49 % of the best
+// one.
 NcclGraph ring(std::span<const double> tried, const Room& room, std::int64_t compute_capability) {
   NcclGraph best;
   for (const double speed : tried) {
@@ -118,15 +121,15 @@ NcclGraph ring(std::span<const double> tried, const Room& room, std::int64_t com
     const int channels = room.channels(speed);
     if (channels * speed > best.channels * best.intra * (1 + 1e-9)) best = {channels, speed, speed};
   }
-  if (best.channels == 0) {  // slower than the slowest speed tried
+  if (best.channels == 0) {  // the links are slower than the slowest speed that is tried
     const double speed = std::min(room.device, room.nics > 0 ? room.nic : room.device);
     return {1, speed, speed};
   }
   return doubled(best, compute_capability);
 }
 
-// As many channels as the ring has; several hosts: the speed inside hosts is raised up to twice the
-// one between them.
+// A tree has as many channels as the ring. On several hosts, its speed inside hosts is raised up to
+// twice the speed between them.
 NcclGraph tree(std::span<const double> tried, const Room& room, const NcclGraph& of_ring) {
   NcclGraph graph = of_ring;
   const auto fit = [&](double intra, double inter) {
@@ -145,7 +148,7 @@ NcclGraph tree(std::span<const double> tried, const Room& room, const NcclGraph&
   return graph;
 }
 
-// Each device is the head of its share of the channels, and counts twice there.
+// Each device is the head of an equal share of the channels, and carries these twice.
 NcclGraph nvls(std::span<const double> tried, const Room& room, double devices) {
   NcclGraph graph{kNvlsChannels, 0.0, 0.0};
   const double load = kNvlsChannels * (1 + 1 / devices);
@@ -162,7 +165,7 @@ NcclGraph nvls(std::span<const double> tried, const Room& room, double devices) 
   return {};
 }
 
-// In capitals and without underscores.
+// The name in capitals and without underscores.
 std::string plain(std::string_view name) {
   std::string out;
   for (const char c : name) {
@@ -204,7 +207,8 @@ NcclConstants nccl_constants(int version, NcclArchitecture architecture) {
   c.nvlink = kNvlink;
   c.pci = kPci;
   c.network = kNetwork;
-  // One host: by the GPU; several: Intel's row stands under Volta, AMD's under Ampere.
+  // On one host the GPU decides. On several hosts the CPU does: Intel's figures stand in the row of
+  // Volta, AMD's in that of Ampere.
   c.ll_cap = {kLLCap[arch][0], kLLCap[0][1], kLLCap[0][2]};
   c.ll_cap_amd = {kLLCap[arch][0], kLLCap[1][1], kLLCap[1][2]};
   c.ring_ll128_cap = kRingLL128Cap[arch];
@@ -245,8 +249,8 @@ NcclGraphs nccl_graphs(const NcclHost& host, std::int64_t devices, bool several_
   const auto n = static_cast<double>(devices);
   const std::span<const double> tried = speeds(host.compute_capability, several_hosts);
   NcclGraphs graphs;
-  // Between hosts a ring leaves each host once, a tree has one edge less than devices: of each
-  // channel, n - 1 of n devices send inside the host.
+  // Between hosts, n - 1 of n devices of a host send inside it on each channel: a ring leaves each
+  // host once, and a tree has one edge less than it has devices.
   const double open = host.device_gbps * (devices > 1 ? n / (n - 1) : 1e9);
   Room room{host.device_gbps};
   Room open_room{open};
@@ -256,7 +260,7 @@ NcclGraphs nccl_graphs(const NcclHost& host, std::int64_t devices, bool several_
   }
   graphs.ring = ring(tried, several_hosts ? open_room : room, host.compute_capability);
   graphs.tree = tree(tried, open_room, graphs.ring);
-  // Status: assumed, one channel a network interface as fast as the ring's.
+  // Status: assumed. CollNet has the channels of the ring, one per network interface.
   graphs.collnet = graphs.ring;
   const bool has_nvls =
       host.compute_capability >= 90 && host.kind == LinkKind::kNvswitch && devices > 2;

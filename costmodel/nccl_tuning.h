@@ -2,14 +2,14 @@
 // on uniform hosts.
 //
 //   NcclConstants c = nccl_constants(22705, NcclArchitecture::kHopper);
-//   NcclGraphs g = nccl_graphs(host, 8, true);   // 8 devices a host, several hosts
+//   NcclGraphs g = nccl_graphs(host, 8, true);   // 8 devices per host, several hosts
 //   g.ring.channels, g.ring.intra, g.ring.inter  // 8 channels of 48 and 48 GB/s on DGX H100
 //
-// Source: NCCL's public repository, src/graph/tuning.cc (constants), src/graph/topo.h (NVLink
-// rates), src/graph/search.cc (speeds tried, doubling of channels), of 2.27 and 2.28.3: facts and
-// figures. The search is restated for hosts whose devices and network interfaces are all alike; its
-// results equal the channels behind the tuning table of NCCL 2.27.5 (tests/golden/nccl). Status:
-// derived, where a line does not say otherwise.
+// Source: NCCL's public repository, versions 2.27 and 2.28.3: src/graph/tuning.cc (constants),
+// src/graph/topo.h (NVLink rates), src/graph/search.cc (speeds tried, doubling of channels). The
+// search is written anew for hosts whose devices and network interfaces are all alike; it finds the
+// channels behind the tuning table of NCCL 2.27.5 (tests/golden/nccl). Status: derived, unless a
+// line says otherwise.
 #pragma once
 
 #include <array>
@@ -61,7 +61,7 @@ enum class NcclArchitecture : std::uint8_t { kVolta, kAmpere, kHopper, kBlackwel
 [[nodiscard]] std::optional<NcclProtocol> nccl_protocol_from_name(std::string_view name);
 [[nodiscard]] NcclArchitecture nccl_architecture(std::int64_t compute_capability);
 
-// Microseconds by algorithm and protocol; GB/s for 1, 2, and 3 or more hosts.
+// Microseconds by algorithm, then protocol; and GB/s for 1, 2, and 3 or more hosts.
 using NcclLatencies = std::array<std::array<double, 3>, 7>;
 using NcclByHosts = std::array<double, 3>;
 
@@ -70,51 +70,52 @@ struct NcclConstants {
   NcclLatencies nvlink{};
   NcclLatencies pci{};
   NcclLatencies network{};
-  NcclByHosts ll_cap{};          // of all channels; several hosts: by the CPU's vendor
-  NcclByHosts ll_cap_amd{};      // with AMD CPUs
-  NcclByHosts ring_ll128_cap{};  // the rest: of one channel
-  NcclByHosts tree_ll128_cap{};
-  NcclByHosts tree_cap{};
-  NcclByHosts nvls_tree_cap{};
+  NcclByHosts ll_cap{};          // of all channels together, with Intel CPUs
+  NcclByHosts ll_cap_amd{};      // of all channels together, with AMD CPUs
+  NcclByHosts ring_ll128_cap{};  // of one channel
+  NcclByHosts tree_ll128_cap{};  // of one channel
+  NcclByHosts tree_cap{};        // of one channel
+  NcclByHosts nvls_tree_cap{};   // of one channel
   double nvls_efficiency = 0.0;
   double plateau = 1.0;  // factor on the latency of large all-reduces by ring, protocol SIMPLE
-  // 2.27 and before: NVLS moves 5/6 of the bus bandwidth, with no efficiency and no cap.
+  // Up to 2.27, NVLS moves 5/6 of the bus bandwidth, and has neither an efficiency nor a cap.
   bool nvls_is_five_sixths = false;
 };
 
-// `version` as NCCL counts it: 22705 is 2.27.5. From 22800 on: the constants of 2.28.3.
+// `version` is NCCL's own number: 22705 is 2.27.5. From 22800 on, the constants are those of
+// 2.28.3.
 [[nodiscard]] NcclConstants nccl_constants(int version, NcclArchitecture architecture);
 
-// Factor on a tree's bandwidth at 2^i * 64 bytes, by protocol; 1 from index 23 on.
+// The factor on a tree's bandwidth at 2^log2_of_64_bytes * 64 bytes; 1 from 23 on.
 [[nodiscard]] double nccl_tree_correction(NcclProtocol protocol, int log2_of_64_bytes);
 
-// GB/s of one channel inside a host and between hosts.
 struct NcclGraph {
   int channels = 0;
-  double intra = 0.0;
-  double inter = 0.0;
+  double intra = 0.0;  // GB/s of one channel inside a host
+  double inter = 0.0;  // GB/s of one channel between hosts
 };
 struct NcclGraphs {
   NcclGraph ring;
   NcclGraph tree;
   NcclGraph collnet;
-  NcclGraph nvls;  // no channels: not supported
+  NcclGraph nvls;  // has no channels where the host does not support NVLS
 };
 
-// What the search sees of one host, or of one NVLink domain, which NCCL takes as a host.
+// What the search sees of one host, or of one NVLink domain, which NCCL treats as a host.
 struct NcclHost {
   std::int64_t compute_capability = kDefaultComputeCapability;
   LinkKind kind = LinkKind::kNvswitch;
-  double device_gbps = 0.0;  // of all links of one device, as NCCL counts them
+  double device_gbps = 0.0;  // GB/s of all links of one device together, as NCCL counts them
   double nics_per_device = 1.0;
-  double nic_gbps = 0.0;
+  double nic_gbps = 0.0;  // GB/s of one network interface
 };
 
-// Datasheet GB/s of a device's links -> what NCCL counts: 20, 20, 20.6 and 40.1 for links of 25,
-// 25, 25 and 50 GB/s (Volta, Ampere, Hopper, Blackwell). PCIe and network: as they are.
+// The GB/s that NCCL counts for a device's links of the given datasheet figure. Of NVLinks of 25,
+// 25, 25 and 50 GB/s (Volta, Ampere, Hopper, Blackwell) it counts 20, 20, 20.6 and 40.1; PCIe and
+// network count in full.
 [[nodiscard]] double nccl_device_gbps(double datasheet_gbps, LinkKind kind,
                                       NcclArchitecture architecture);
-// `devices` of one host take part.
+// The channels that NCCL's search finds where `devices` of each host take part.
 [[nodiscard]] NcclGraphs nccl_graphs(const NcclHost& host, std::int64_t devices,
                                      bool several_hosts);
 

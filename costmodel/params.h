@@ -1,5 +1,9 @@
-// One parameter table per model: default, range and help in one place. It feeds the JSON reader,
-// its error messages, `describe`, and costmodel/README.md.
+// The parameters of a model, in one table: default, range and help. The JSON reader, its error
+// messages, `describe` and costmodel/README.md all come from it.
+//
+//   constexpr ParamSpec kParams[] = {{"launch_us", 7.0, 0.0, 1e6, "launch of one collective"}};
+//   const Params params(kParams, {{"launch_us", 9.0}}, place);
+//   params["launch_us"]     // 9
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -14,12 +18,12 @@ namespace shardlab {
 
 struct ParamSpec {
   std::string_view name;
-  std::optional<double> default_value;  // absent: the topology's own figure is used
+  std::optional<double> default_value;  // absent where the topology or another parameter gives it
   double min;
   double max;
   std::string_view help;
-  std::string_view source = {};  // of the default, where it is not the model's own
-  std::string_view status = {};  // derived, measured, fitted or assumed
+  std::string_view source = {};  // where the default is from, unless from the model's own source
+  std::string_view status = {};  // of the default: derived, measured, fitted or assumed
 };
 
 class Params {
@@ -29,7 +33,7 @@ class Params {
 
   // Assumes that the table has a parameter of this name with a default value.
   [[nodiscard]] double operator[](std::string_view name) const;
-  // A parameter that the topology fills when it is not given.
+  // The value of a parameter that may have none: nothing where it was not given and has no default.
   [[nodiscard]] std::optional<double> get(std::string_view name) const;
   [[nodiscard]] nlohmann::json to_json() const;
 

@@ -62,7 +62,7 @@ ModelChoice read_model_choice(const nlohmann::json& json, const JsonPlace& place
   if (!choice.rows.empty() && !choice.entry->reads_rows) {
     place.at("rows").fail("model \"" + name + "\" reads no rows");
   }
-  // Checks names and ranges now, so that the message names the file.
+  // Names and ranges are checked here, where the error can name the file.
   static_cast<void>(Params(choice.entry->params, choice.params, place.at("params")));
   return choice;
 }

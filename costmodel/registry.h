@@ -1,9 +1,11 @@
-// Name -> model, over the table that CMake generates from the files of costmodel/models/.
+// The cost models by name, from the table that CMake generates out of the files of
+// costmodel/models/.
 //
 //   COST_MODEL(alpha_beta){.name = "alpha_beta", ..., .make_collective = ...};
 //
-// defines the constant cost_model_alpha_beta that the table names: a file whose name does not match
-// its entry is a link error that says so. Nothing runs before main.
+// stands in costmodel/models/alpha_beta.cpp and defines the constant cost_model_alpha_beta, which
+// the table names. A file whose name does not match its entry fails to link, with an error that
+// names the entry. Nothing runs before main.
 #pragma once
 
 #include <memory>
@@ -19,7 +21,8 @@
 
 namespace shardlab {
 
-// A property of cost models that a faithful port may break, with the reason (see tests/contract).
+// A property of cost models that a faithful port of another tool's model may break, with the
+// reason. `contract` is a name that tests/contract checks by.
 struct ContractExemption {
   std::string_view contract;
   std::string_view reason;
@@ -29,8 +32,7 @@ struct ContractExemption {
 struct ModelInput {
   const Params& params;
   const Topology& topology;
-  const nlohmann::json&
-      rows;  // measured or tabled prices, for models that read them; else an empty array
+  const nlohmann::json& rows;  // measured or tabled prices; empty for models that read none
   JsonPlace rows_place;
 };
 
@@ -43,11 +45,11 @@ struct ModelEntry {
   std::span<const ParamSpec> params = {};
   std::span<const ContractExemption> exemptions = {};
   bool reads_rows = false;
-  bool fits_curves = false;   // `calibrate` writes its rows
+  bool fits_curves = false;   // `calibrate` writes its rows (curve_calibration.h)
   bool fits_kernels = false;  // `calibrate` fits it to kernels (kernel_calibration.h)
-  // Names of the free constants that `calibrate` fits, all positive.
+  // Names of the free constants that `calibrate` fits (constants_calibration.h), all positive.
   std::span<const std::string_view> fitted = {};
-  // What a fitted parameter without a default stays at, when rows leave it open.
+  // The value at which a fitted parameter without a default stays, where rows leave it open.
   double (*prior)(std::string_view name, const Topology& topology,
                   const GroupSpan& group) = nullptr;
   // A collective model, a compute model, or both.
@@ -58,14 +60,14 @@ struct ModelEntry {
 // All models, sorted by name.
 [[nodiscard]] std::span<const ModelEntry* const> all_cost_models();
 [[nodiscard]] const ModelEntry* find_cost_model(std::string_view name);
-// Those that price collectives, or else those that price kernels.
+// The models that price collectives, or, where `collective` is false, those that price kernels.
 [[nodiscard]] std::vector<std::string_view> model_names(bool collective);
 
 // Models that `calibrate` fits.
 [[nodiscard]] std::vector<std::string_view> fitted_model_names();
 
-// A model as a stack names it: {"name": ..., "params": {...}, "rows": [...]}, or just the name as a
-// text.
+// A model as a stack names it: {"name": ..., "params": {...}, "rows": [...]}, or a text that is the
+// name alone.
 struct ModelChoice {
   const ModelEntry* entry;
   nlohmann::json params = nlohmann::json::object();
@@ -75,8 +77,8 @@ struct ModelChoice {
   [[nodiscard]] nlohmann::json to_json() const;
 };
 
-// Throws ConfigError: unknown model (the valid ones are listed), unknown parameter, value out of
-// range.
+// Throws ConfigError for an unknown model (and lists the valid ones), an unknown parameter, or a
+// value out of range.
 [[nodiscard]] ModelChoice read_model_choice(const nlohmann::json& json, const JsonPlace& place);
 [[nodiscard]] std::unique_ptr<CostModel> make_collective_model(const ModelChoice& choice,
                                                                const Topology& topology);

@@ -61,8 +61,8 @@ class Expectations {
       if (entry->n == n) return entry->value;
     }
     const double value = compute(n);
-    // Two threads may both add n, which does no harm since their values are equal. Where there is no
-    // memory for the entry, the value is computed again next time.
+    // Two threads may both add n, which does no harm since their values are equal. Where there is
+    // no memory for the entry, the value is computed again next time.
     auto* entry = new (std::nothrow) Entry{n, value, head};
     if (entry == nullptr) return value;
     while (!slot.compare_exchange_weak(entry->next, entry, std::memory_order_release,
@@ -209,7 +209,8 @@ double expected_max_lognormal(double sigma, std::int64_t n) {
 }
 
 double expected_max_of_draws(std::span<const double> sorted, std::int64_t n) {
-  // The largest value, minus each gap between neighbours times the chance that no draw lies above it.
+  // The largest value, minus each gap between neighbours times the chance that no draw lies above
+  // it.
   const auto size = static_cast<double>(sorted.size());
   double expected = sorted.back();
   for (std::size_t i = 1; i < sorted.size(); ++i) {

@@ -56,7 +56,8 @@ struct Straggler {
 // The expected maximum of n factors exp(sigma z), z standard normal. Computed by quadrature, to a
 // relative error of 1e-9. Assumes n >= 1 and sigma from 0 to 5.
 [[nodiscard]] double expected_max_lognormal(double sigma, std::int64_t n);
-// The expected maximum of n draws from a list, exactly. Assumes that the list is sorted and not empty.
+// The expected maximum of n draws from a list, exactly. Assumes that the list is sorted and not
+// empty.
 [[nodiscard]] double expected_max_of_draws(std::span<const double> sorted, std::int64_t n);
 
 // The parameters of order statistics, found from the times of equal iterations.
@@ -65,11 +66,11 @@ struct StragglerFit {
   double sigma = 0.0;
   double sigma_standard_error = 0.0;
 };
-// `times_us` are the times of one member, or, with `members` > 1, the times of collectives that last
-// as long as the slowest of so many members. The logarithm of the slowest is mu + sigma * M_n, with
-// M_n the largest of n standard normals, so that sigma = sd(log t) / sd(M_n) and
-// mu = mean(log t) - sigma * E[M_n]. This is the moment estimator; for one member it is the maximum
-// likelihood estimator, except that k times give a variance over k - 1.
+// `times_us` are the times of one member, or, with `members` > 1, the times of collectives that
+// last as long as the slowest of so many members. The logarithm of the slowest is mu + sigma * M_n,
+// with M_n the largest of n standard normals, so that sigma = sd(log t) / sd(M_n) and mu = mean(log
+// t) - sigma * E[M_n]. This is the moment estimator; for one member it is the maximum likelihood
+// estimator, except that k times give a variance over k - 1.
 // Throws InputError for fewer than two times, and for a time that is not positive and finite.
 [[nodiscard]] StragglerFit fit_straggler(std::span<const double> times_us,
                                          std::int64_t members = 1);

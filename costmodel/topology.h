@@ -1,17 +1,19 @@
-// The hardware under a mesh: devices per host, link levels, one device's compute and memory
-// figures.
+// The hardware under a mesh: devices per host, link levels, and what one device computes and
+// stores.
 //
 //   Topology h100 = Topology::from_json(json, {"configs/topologies/h100.json", ""});
 //   h100.link(span)   // the slowest link level that a group of that span crosses
 //
-// Ranks are laid on hosts row-major: rank r sits on host r / devices_per_host. Figures are
-// datasheet figures unless a file says otherwise in its "source". Immutable once built.
+// Rank r sits on host r / devices_per_host. Figures are datasheet figures unless a file says
+// otherwise in its "source". A topology is immutable once built.
 //
-// Levels, from inner to outer (a file names those that it has; the last is "all"):
-//   pcie, socket   blocks of `devices` consecutive ranks of one host, which the level names
-//   host, domain   the devices of a host, of a scale-up (NVLink) domain
-//   rail           devices in the same place of their hosts, on up to `devices` consecutive ranks
-//   all            the spine; its bandwidth is what the file says over `oversubscription`
+// A level joins these ranks. A file names the levels that it has, from inner to outer; the last is
+// "all".
+//   pcie, socket   blocks of `devices` consecutive ranks of one host
+//   host           the devices of one host
+//   domain         the devices of one scale-up (NVLink) domain
+//   rail           devices at the same position on their hosts, within `devices` consecutive ranks
+//   all            all ranks, through the spine; the file's bandwidth over its `oversubscription`
 #pragma once
 
 #include <array>
@@ -28,7 +30,7 @@
 
 namespace shardlab {
 
-// Ranks that one link level joins, from the smallest blocks to all.
+// The ranks that one link level joins, from the smallest blocks to all.
 enum class LinkScope : std::uint8_t { kPcie, kSocket, kHost, kDomain, kRail, kAll };
 template <>
 struct EnumNames<LinkScope> {
@@ -39,8 +41,8 @@ struct EnumNames<LinkScope> {
       Named{LinkScope::kRail, "rail"}, Named{LinkScope::kAll, "all"}};
 };
 
-// What a level is made of. A level that does not say is NVSwitch inside a host or a domain, PCIe
-// inside a part of a host, and network beyond.
+// What a level is made of. Where the file does not say, a level is PCIe inside a part of a host,
+// NVSwitch inside a host or a domain, and network beyond.
 enum class LinkKind : std::uint8_t { kNvlink, kNvswitch, kPcie, kNetwork };
 template <>
 struct EnumNames<LinkKind> {
@@ -53,26 +55,26 @@ struct EnumNames<LinkKind> {
 struct LinkLevel {
   std::string name;
   LinkScope joins = LinkScope::kAll;
-  Micros latency;  // of one step between two devices joined by this level
-  GBps bandwidth;  // of one device through this level, one direction, oversubscription counted
+  Micros latency;  // of one step between two devices that this level joins
+  GBps bandwidth;  // of one device through this level, in one direction, after oversubscription
   LinkKind kind = LinkKind::kNetwork;
-  // Consecutive ranks that the level joins at most; 0: as many as its scope has.
+  // The largest number of consecutive ranks that the level joins; 0 for all of its scope.
   std::int64_t devices = 0;
-  GBps nominal_bandwidth;  // before oversubscription
+  GBps nominal_bandwidth;  // as in the file, before oversubscription
   double oversubscription = 1.0;
   bool kind_is_given = false;
 };
 
-// NVIDIA's compute capability times ten (70 Volta, 80 Ampere, 90 Hopper, 100 Blackwell) where a
-// file does not say.
+// The compute capability where a file does not say: Hopper's. Capabilities are NVIDIA's times ten:
+// 70 Volta, 80 Ampere, 90 Hopper, 100 Blackwell.
 inline constexpr std::int64_t kDefaultComputeCapability = 90;
 
 struct DeviceFigures {
-  std::optional<std::int64_t> compute_capability;  // times ten
+  std::optional<std::int64_t> compute_capability;  // as kDefaultComputeCapability
   GBps memory_bandwidth;
   double memory_gib = 0.0;
   Micros launch;                              // start-up time of one kernel
-  std::map<std::string, double> peak_tflops;  // dense, by dtype name; "default" for the others
+  std::map<std::string, double> peak_tflops;  // dense, by dtype name; "default" for other dtypes
 };
 
 class Topology {
@@ -84,19 +86,20 @@ class Topology {
   [[nodiscard]] const std::string& name() const { return name_; }
   [[nodiscard]] const std::string& source() const { return source_; }
   [[nodiscard]] std::int64_t devices_per_host() const { return devices_per_host_; }
-  // Devices joined by NVLink: the host's, or more (72 on GB200 NVL72).
+  // The devices that NVLink joins: those of a host, or more (72 on GB200 NVL72).
   [[nodiscard]] std::int64_t domain_devices() const { return domain_devices_; }
   [[nodiscard]] const std::vector<LinkLevel>& links() const { return links_; }
   [[nodiscard]] const DeviceFigures& device() const { return device_; }
   [[nodiscard]] Tflops peak(DType dtype) const;
 
-  // Network interfaces of a host; by default one a device.
+  // The network interfaces of a host; by default one per device.
   [[nodiscard]] std::int64_t nics_per_host() const {
     return nics_per_host_.value_or(devices_per_host_);
   }
 
-  // The innermost level that joins every member of a group of this span. Of a block that the span
-  // does not place (a part of a host): joined when the group's extent divides the block.
+  // The innermost level that joins all members of a group of this span. A span does not say where
+  // in its host a group lies, so a block of a host is taken to join a group whose extent divides
+  // it.
   [[nodiscard]] const LinkLevel& link(const GroupSpan& group) const;
   // The level that joins all devices of a host.
   [[nodiscard]] const LinkLevel& host_link() const;

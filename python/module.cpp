@@ -58,7 +58,8 @@ class Pricer {
     return evaluator_->on(mesh).cost_us(meta, layout("src", from), layout("dst", to));
   }
 
-  // Of one collective over a mesh dim: total, latency, transfer, compute, straggler in us.
+  // The price of one collective over a mesh dim, in microseconds: total, latency, transfer,
+  // compute, straggler.
   std::vector<double> collective(const std::string& name, double full_bytes,
                                  const std::string& mesh_text, int mesh_dim) {
     const DeviceMesh& mesh = mesh_of(mesh_text);

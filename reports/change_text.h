@@ -11,7 +11,8 @@
 
 namespace shardlab::reports {
 
-[[nodiscard]] inline std::string change_text(const std::vector<LayoutChange>& changes) {
+template <class Change>
+[[nodiscard]] std::string change_text(const std::vector<Change>& changes) {
   constexpr std::size_t kFew = 3;
   std::vector<std::string> parts;
   for (std::size_t i = 0; i < std::min(changes.size(), kFew); ++i) {

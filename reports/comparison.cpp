@@ -51,8 +51,8 @@ Flip judge(const ComparisonRecord& record, std::size_t question, std::size_t sta
   return flip;
 }
 
-// Losses first, for they decide; then what nobody could judge, the gains, and what makes no
-// difference.
+// Losses come first, for they decide; then the flips that the reference could not judge, the gains, and
+// the flips that make no difference.
 int reading_place(Verdict verdict) {
   switch (verdict) {
     case Verdict::kWorse:
@@ -87,10 +87,10 @@ void add(FlipCounts& counts, const std::optional<Flip>& flip) {
   ++counts.by_verdict[to_index(flip->verdict)];
 }
 
-// What the judged decisions rest on: a candidate's counts, and what was not measured for any.
+// Counts what the judged decisions of one candidate rest on, and what was not measured for any.
 class BasisTally {
  public:
-  // Of one candidate's decision on one question.
+  // Counts one candidate's decision on one question.
   std::optional<Basis> add(const RecordQuestion& question, std::size_t stack, bool is_flip) {
     const std::vector<const PriceBasis*> bases = bases_of(question, stack);
     const std::optional<Basis> basis = joint_basis(bases);
@@ -109,7 +109,7 @@ class BasisTally {
     return basis;
   }
 
-  // The candidate is done; the next starts anew.
+  // Ends a candidate: the counts of the next start at zero.
   void finish(StackSummary& summary) {
     summary.basis = std::exchange(all_, {});
     summary.basis_by_suite = std::exchange(by_suite_, {});
@@ -391,7 +391,8 @@ const StackSummary* lowest_regret(const ComparisonRecord& record, const Comparis
 
 std::vector<std::size_t> most_telling_first(const Comparison& comparison) {
   const std::vector<Flip>& flips = comparison.flips;
-  // A flip's place within its verdict, then the verdict: one of each, the next of each, and so on.
+  // Sorted by place within the verdict, then by verdict: the first flip of each, the second of each,
+  // and so on.
   std::array<std::size_t, kVerdicts.size()> seen{};
   std::vector<std::size_t> place(flips.size());
   std::vector<std::size_t> order(flips.size());

@@ -5,20 +5,19 @@
 //   comparison.stacks[1].flips.total;       // decisions the first candidate takes otherwise
 //   comparison.flips.front().verdict;       // kWorse, if any flip is: losses come first
 //
-// Flip: the candidate's choice is another text than the baseline's.
-// Best: the cheapest known choice by the reference: the record's best, or an answer the reference
-//   prices lower still (rule sets differ between stacks: one may choose what another never lists).
+// Flip: a question that the candidate answers with another choice than the baseline does.
+// Best: the cheapest known choice by the reference. That is the record's best, or an answer that the
+//   reference prices lower still (rule sets differ between stacks: one may choose what another never
+//   lists).
 // A choice that cannot run, since no collective does one of its steps (PyTorch's executor refuses
 //   P(sum)->P(max), for one), is worse than any that runs, whatever the prices: a flip to one that
 //   runs is better, with no gain in microseconds. It has no regret, and is never the best.
-// Regret of an answer: (its reference price - best) / best, a fraction, never negative. Where best
-// is 0, regret is 0
-//   for a choice that is free as well; a choice that costs something has no ratio and counts as
-//   unbounded, with its microseconds.
-// Gain of a flip: the baseline's reference price minus the candidate's; positive is better. In
-// percent of the
-//   baseline's. Prices within 1e-9 of each other, relatively, are equal: DTensor compares sums of
-//   doubles.
+// Regret of an answer: (its reference price - best) / best, a fraction that is never negative. Where
+//   best is 0, the regret of a choice that is free as well is 0; a choice that costs something has no
+//   ratio and counts as unbounded, with its microseconds.
+// Gain of a flip: the baseline's reference price minus the candidate's, so that positive is better;
+//   gain_percent is in percent of the baseline's price. Prices that differ by less than 1e-9 of
+//   their size are equal, since DTensor compares sums of doubles.
 //
 // Basis: what the reference's judgement of a decision rests on, where its collective model has
 //   measured rows. A judged decision, one whose two choices the reference prices, is `measured` when
@@ -27,7 +26,7 @@
 //   hosts, the bytes between the smallest and the largest such row), `carried over` when one was not,
 //   and `local work` when none of the three communicates.
 //
-// Not for: running anything. A comparison indexes into its record and is meaningless without it.
+// Nothing is run here. A comparison indexes into its record and is meaningless without it.
 // Cost: one pass and a sort per stack; 20,000 questions x 8 stacks take some 0.1 s.
 // Tested by tests/unit/reports/comparison_test.cpp and price_basis_test.cpp.
 #pragma once
@@ -52,7 +51,8 @@ inline constexpr std::array<Verdict, 4> kVerdicts = {Verdict::kBetter, Verdict::
 // "better", "worse", "equal", "undecided".
 [[nodiscard]] std::string_view verdict_text(Verdict verdict);
 
-// The size of a question's largest tensor: "<1MB", "1-64MB", ">=64MB", decimal, as in `validate`.
+// Bands of the size of a question's largest tensor: "<1MB", "1-64MB", ">=64MB". They are decimal, as
+// in `validate`.
 inline constexpr std::array<std::string_view, 3> kSizeBands = {"<1MB", "1-64MB", ">=64MB"};
 [[nodiscard]] std::size_t size_band(double bytes);  // an index into kSizeBands
 
@@ -87,7 +87,7 @@ struct FlipGroup {
   FlipCounts counts;
 };
 
-// Judged decisions by what they rest on.
+// How many judged decisions rest on what.
 struct BasisCounts {
   std::array<std::int64_t, 3> by_basis{};  // indexed by Basis
   [[nodiscard]] std::int64_t operator[](Basis basis) const { return by_basis[to_index(basis)]; }
@@ -96,7 +96,7 @@ struct BasisCounts {
   friend bool operator==(const BasisCounts&, const BasisCounts&) = default;
 };
 
-// Of all questions, or of those of one suite or mesh.
+// The counts of all questions, or of the questions of one suite or mesh.
 struct BasisGroup {
   std::string label;
   BasisCounts decisions;
@@ -106,7 +106,7 @@ struct BasisGroup {
 // A collective and group, or its sizes beyond the measured ones, that prices were carried over to.
 struct NotMeasured {
   std::string what;            // "all_gather of 16 ranks on 2 hosts"
-  std::int64_t decisions = 0;  // judged ones that it takes part in, of all candidates
+  std::int64_t decisions = 0;  // judged decisions of all candidates that it takes part in
   std::int64_t flips = 0;
 };
 
@@ -139,47 +139,49 @@ struct StackSummary {
   std::vector<FlipGroup> by_op;         // by flips, falling; then by name
   std::vector<FlipGroup> by_size_band;  // in the order of kSizeBands
   std::vector<FlipGroup> by_mesh_dims;  // rising
-  // Of a candidate, where the record tells it.
-  BasisGroup basis;                        // of all its decisions
-  std::vector<BasisGroup> basis_by_suite;  // as the record names them first
+  // These are filled for a candidate, where the record tells them.
+  BasisGroup basis;                        // over all its decisions
+  std::vector<BasisGroup> basis_by_suite;  // in the order in which the record first names them
   std::vector<BasisGroup> basis_by_mesh;   // by mesh dims, then by name
 };
 
 struct Comparison {
   std::vector<StackSummary> stacks;  // as record.stacks: the baseline first
-  // Of all candidates: worse, undecided, better, equal; within each the largest |gain| first.
+  // The flips of all candidates: worse, undecided, better, equal; within each the largest |gain|
+  // first.
   std::vector<Flip> flips;
   bool is_weighted = false;  // some question counts more than once
-  bool tells_basis = false;  // of some judged decision the record says what it rests on
+  bool tells_basis = false;  // the record says of some judged decision what it rests on
   std::vector<NotMeasured> not_measured;  // by decisions, falling; then by name
 };
 
-// The answer's share above the cheapest known choice; nothing where there is no ratio.
+// The regret of an answer; nothing where there is no ratio.
 [[nodiscard]] std::optional<double> regret(const RecordQuestion& question, std::size_t stack);
 
 // The cheapest known choice by the reference.
 [[nodiscard]] std::optional<double> best_known_us(const RecordQuestion& question);
 
-// What the judgement of one candidate's decision rests on: of the baseline's choice, its own and the
-// best known one. Empty where the reference does not price both choices, or the record does not tell.
-// Points into `question`.
+// What the judgement of one candidate's decision rests on: the bases of the baseline's choice, of its
+// own and of the best known one. Empty where the reference does not price both choices, or where the
+// record does not tell. The pointers point into `question`.
 [[nodiscard]] std::vector<const PriceBasis*> bases_of(const RecordQuestion& question,
                                                       std::size_t stack);
-// Of all of them; nothing where there are none.
+// The least measured of several bases; nothing where there are none.
 [[nodiscard]] std::optional<Basis> joint_basis(const std::vector<const PriceBasis*>& bases);
-// What of all of them was not measured, each text once, in order.
+// What was not measured of any of them: each text once, in the order in which it is met.
 [[nodiscard]] std::vector<std::string> not_measured_of(const std::vector<const PriceBasis*>& bases);
 
 [[nodiscard]] Comparison compare(const ComparisonRecord& record);
 
-// The stack with the lowest mean regret, the first of equals; the reference itself aside, whose
-// regret is 0 by its own prices. Points into `comparison`; null where none has a mean.
+// The stack with the lowest mean regret, and the first of several that are equal. The reference itself
+// is left out, since its regret is 0 by its own prices. Points into `comparison`; null where no stack
+// has a mean.
 [[nodiscard]] const StackSummary* lowest_regret(const ComparisonRecord& record,
                                                 const Comparison& comparison);
 
-// Indices into `flips`, so ordered that every prefix is a fair selection: as many of each verdict
-// while they last, the largest |gain| first. Four losses do not drown in a thousand gains, wherever
-// a writer has to cut.
+// Indices into `flips`, ordered so that every prefix is a fair selection: equally many of each verdict
+// while they last, the largest |gain| first. Wherever a writer has to cut, four losses do not drown
+// in a thousand gains.
 [[nodiscard]] std::vector<std::size_t> most_telling_first(const Comparison& comparison);
 
 }  // namespace shardlab::reports

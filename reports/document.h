@@ -41,7 +41,8 @@ struct Column {
   int digits = 2;  // of kNumber and kSigned
 };
 
-// Nothing (written as a dash), a number or a text, and a second, quieter line.
+// A cell holds nothing (which is written as a dash), a number or a text, and may have a second,
+// quieter line.
 struct Cell {
   std::variant<std::monostate, double, std::string> value;
   std::string note;
@@ -90,7 +91,8 @@ struct Fact {
 // What opens below a row of a browser.
 struct RowDetail {
   std::vector<Fact> facts;
-  std::vector<std::vector<Row>> tables;  // of each of Browser::details; empty ones are not shown
+  std::vector<std::vector<Row>>
+      tables;  // one for each of Browser::details; empty ones are not shown
 };
 
 struct DetailTable {
@@ -101,7 +103,7 @@ struct DetailTable {
 struct BrowserRow {
   Row cells;
   std::vector<std::size_t> facets;  // for each of Browser::facets, an index into its options
-  std::size_t place = 0;            // in reading order
+  std::size_t place = 0;            // where it stands in reading order
   std::optional<RowDetail> detail;  // nothing: too many rows to open each
 };
 
@@ -110,21 +112,21 @@ struct Facet {
   std::vector<std::string> options;
 };
 
-// A long table: sorted, filtered and opened row by row where the medium can, cut where it must,
-// saying so. Its rows come in the order in which they are to be kept; a writer takes as many as fit
-// and shows them by `place`.
+// A long table. A reader can sort it, filter it and open its rows where the medium allows that; a
+// writer that has to cut it says so. Its rows come in the order in which they are to be kept: a writer
+// takes as many as fit and shows them by `place`.
 struct Browser {
   std::string id;  // unique in its document: "flips"
   std::string caption;
   std::string noun_one, noun_many;  // "flip", "flips"
-  std::string order_text;           // of the rows shown: "losses first, the largest change first"
+  std::string order_text;  // the order of the rows shown: "losses first, the largest change first"
   std::string
       cut_text;  // which rows a cut keeps: "as many of each verdict, the largest change first"
   std::vector<Column> columns;
   std::vector<Facet> facets;
   std::vector<DetailTable> details;
   std::vector<BrowserRow> rows;
-  std::size_t total = 0;  // all rows there are, of which `rows` may be the first
+  std::size_t total = 0;  // how many rows there are; `rows` may hold only the first
 };
 
 struct Series {
@@ -157,11 +159,11 @@ struct Charts {
   std::vector<Chart> charts;
 };
 
-// The numbers of a chart, for those who cannot see it: of lines at most `points` rows, evenly
-// chosen, the first and the last among them; a table for every seven series.
+// The numbers of a chart as tables, for readers who cannot see it, with up to seven series in each.
+// Lines get at most `points` rows, which are evenly chosen and include the first and the last.
 [[nodiscard]] std::vector<Table> chart_tables(const Chart& chart, std::size_t points);
 
-// Something to look up, folded away where the medium can: JSON, a command line.
+// Something to look up, such as JSON or a command line; a writer folds it away where it can.
 struct Listing {
   std::string title;
   std::string text;

@@ -1,10 +1,10 @@
-// Errors of predictions, as a report states them: signed, in percent of what was measured.
+// Errors of predictions as a report states them: signed, and in percent of the measured time.
 //
 //   const ErrorFigures figures = error_figures(record, [](const PredictedRow& row) {
 //                                  return row.collective == "all_reduce"; });
 //
-// Medians and percentiles are those of statistics.h. Tested by
-// tests/unit/reports/validation_sections_test.cpp.
+// reports/statistics.h defines medians and percentiles. Tested by
+// tests/unit/reports/run_record_test.cpp.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ namespace shardlab::reports {
 
 struct ErrorFigures {
   std::int64_t points = 0;                            // rows with a prediction
-  std::int64_t unpriced = 0;                          // rows without
+  std::int64_t unpriced = 0;                          // rows without a prediction
   std::optional<double> median_percent, p90_percent;  // of the absolute errors
   std::optional<double> median_signed_percent;
   std::optional<double> worst_percent;  // signed, the largest in size

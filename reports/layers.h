@@ -3,8 +3,9 @@
 //
 //   layers_of({"a", "b", "c", "b", "c", "d"})     -> before, 1, 1, 2, 2, after
 //
-// Of the ops of one phase the stretch that covers most by repeating one sequence at least twice is
-// the layers, if it is half of them; of equal ones the shortest sequence. Cost: quadratic in the ops, some 10 ms for 4,000.
+// The layers are the longest stretch of a phase's ops that repeats one sequence at least twice, where
+// that stretch is at least half of the ops. Of several sequences that cover as much, the shortest is
+// taken. Cost: quadratic in the number of ops, some 10 ms for 4,000.
 // Tested by tests/unit/reports/layers_test.cpp.
 #pragma once
 
@@ -19,7 +20,7 @@ struct Layers {
   std::size_t length = 0;   // ops of a layer; 0: nothing repeats
   std::size_t repeats = 0;  // layers
 
-  // 0 before the layers, then from 1, and repeats + 1 after them.
+  // The layer of an op: 0 before the layers, 1 and up within them, repeats + 1 after them.
   [[nodiscard]] std::size_t of(std::size_t op) const {
     if (length == 0 || op < first) return 0;
     const std::size_t layer = (op - first) / length;

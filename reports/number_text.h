@@ -4,11 +4,9 @@
 //
 //   grouped(1204)             "1,204"          percent(0.1096)     "11.0 %"
 //   fixed(22.8185, 2)         "22.82"          percent(0.0004)     "<0.1 %"
-//   fixed(1234567.891, 2)     "1,234,567.89"   bytes_text(6.71e7)  "67.1 MB"   (decimal: 1 MB = 1e6
-//   bytes)
+//   fixed(1234567.891, 2)     "1,234,567.89"   bytes_text(6.71e7)  "67.1 MB", where 1 MB = 1e6 bytes
 //
-// Not for records: those keep every digit (exact). Tested by
-// tests/unit/reports/number_text_test.cpp.
+// Records keep every digit instead (exact). Tested by tests/unit/reports/number_text_test.cpp.
 #pragma once
 
 #include <cstdint>
@@ -29,8 +27,8 @@ namespace shardlab::reports {
 // The shortest text that reads back as the same double.
 [[nodiscard]] std::string exact(double value);
 
-// A fraction as a percentage of one digit: 0.1096 is "11.0 %". What is not zero never looks like
-// zero: "<0.1 %".
+// A fraction as a percentage with one digit: 0.1096 is "11.0 %". A fraction that is not zero never
+// looks like zero: "<0.1 %".
 [[nodiscard]] std::string percent(double fraction);
 
 // "512 B", "1.05 MB", "8.59 GB": three significant digits, decimal units.

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "costmodel/base/error.h"
+#include "costmodel/base/fields_json.h"
 #include "reports/records/json_text.h"
 #include "reports/section.h"
 #include "reports/writers/html.h"
@@ -16,14 +17,9 @@ namespace {
 using nlohmann::json;
 using nlohmann::ordered_json;
 
-std::string_view kind_of(const TiesRecord&) { return kTiesKind; }
-std::string_view kind_of(const ValidationRecord&) { return kValidateKind; }
-std::string_view kind_of(const SolutionRecord&) { return kSolveKind; }
-std::string_view kind_of(const SimulationRecord&) { return kSimulateKind; }
-
 constexpr std::string_view kKinds = "compare, ties, validate, solve, simulate";
 
-// The elements of these arrays, which are long, have a line each.
+// Writes each key of the result; arrays are long, and each of their elements has a line of its own.
 void write_result(const json& result, JsonObjectText& text) {
   for (const auto& item : result.items()) {
     if (!item.value().is_array()) {
@@ -36,34 +32,29 @@ void write_result(const json& result, JsonObjectText& text) {
   }
 }
 
-template <class Record>
-std::string result_record_text(const Record& record) {
+std::string result_record_text(const ResultRecord& record) {
   JsonObjectText text;
-  text.value("schema", ordered_json(kRecordSchema));
-  text.value("kind", ordered_json(kind_of(record)));
-  text.value("context", to_json(record.context));
-  if (record.timing) text.value("timing", to_json(*record.timing));
-  text.value("configuration", to_json(record.configuration));
-  text.value("result", record.result);
+  for_each_written(
+      record, [&](std::string_view key, const auto& value) { text.value(key, json_of(value)); });
   return text.finish();
 }
 
-template <class Record>
-std::string result_report_json(const Record& record, const RenderedReport& report) {
+std::string result_report_json(const ResultRecord& record, const RenderedReport& report) {
   JsonObjectText text;
   text.value("schema", ordered_json(kReportSchema));
-  text.value("kind", ordered_json(kind_of(record)));
+  text.value("kind", ordered_json(record.kind));
   text.value("summary", ordered_json(plain_text(report.sentence)));
   write_result(record.result, text);
-  text.value("context", to_json(record.context));
-  text.value("configuration", to_json(record.configuration));
-  if (record.timing) text.value("timing", to_json(*record.timing));
+  text.value("context", json_of(record.context));
+  text.value("configuration", json_of(record.configuration));
+  if (record.timing) text.value("timing", json_of(*record.timing));
   return text.finish();
 }
 
 }  // namespace
 
 RunRecord make_run_record(std::string_view kind, ResultRecord record, std::string_view file) {
+  record.kind = kind;
   if (kind == kTiesKind) return read_ties_record(std::move(record), file);
   if (kind == kValidateKind) return read_validation_record(std::move(record), file);
   if (kind == kSimulateKind) return read_simulation_record(std::move(record), file);
@@ -78,19 +69,11 @@ RunRecord parse_run_record(std::string_view text, std::string_view file) {
       tree.value["kind"] == json(kCompareKind)) {
     return from_tree(std::move(tree), file);
   }
-  StrictObject object(tree.value, file, "");
-  const std::string schema = object.text("schema");
-  if (schema != kRecordSchema) {
-    object.fail("schema", "found \"" + schema + "\"; valid: " + std::string(kRecordSchema));
-  }
-  const std::string kind = object.text("kind");
-  ResultRecord record;
-  static_cast<RunHeader&>(record) = read_run_header(object, file);
-  record.result = object.object("result");
-  object.finish();
+  auto record = read_as<ResultRecord>(tree.value, {std::string(file), ""});
   if (const auto found = contradiction_in(static_cast<const RunHeader&>(record))) {
     throw ConfigError(file, found->pointer, found->message);
   }
+  const std::string kind = record.kind;
   return make_run_record(kind, std::move(record), file);
 }
 

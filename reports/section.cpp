@@ -8,8 +8,8 @@ namespace shardlab::reports {
 
 namespace {
 
-// The sections whose render takes these arguments, and those that take any record's header; one that
-// has nothing to say is left out.
+// Renders the sections whose render takes these arguments, and those that take the header of any
+// record. A section that has nothing to say is left out.
 template <class Function, class... Records>
 std::vector<RenderedSection> sections_of(const RunHeader& header, const Records&... records) {
   std::vector<RenderedSection> sections;

@@ -9,8 +9,8 @@
 //   };
 //
 // The table of all sections is generated from the folder by cmake/registry.cmake; render_report
-// sorts it by `order`, which is the place in the report. A section opens with its question and ends
-// with its answer; one without blocks and answer is left out.
+// sorts it by `order`, which is the section's place in the report. A section opens with its question
+// and ends with its answer; a section without blocks and answer is left out.
 #pragma once
 
 #include <span>
@@ -31,7 +31,8 @@ namespace shardlab {
 
 namespace reports {
 
-// What a section takes says which reports it stands in; one that takes RunHeader stands in all.
+// The record that a section takes says which reports it stands in; one that takes RunHeader stands in
+// all of them.
 using Render =
     std::variant<SectionContent (*)(const ComparisonRecord&, const Comparison&),
                  SectionContent (*)(const TiesRecord&), SectionContent (*)(const ValidationRecord&),
@@ -48,7 +49,7 @@ struct ReportSection {
   reports::Render render;
 };
 
-// By file name.
+// All sections, by the names of their files.
 [[nodiscard]] std::span<const ReportSection* const> all_report_sections();
 
 namespace reports {
@@ -63,7 +64,7 @@ struct RenderedSection {
 struct RenderedReport {
   std::string kind;      // "comparison of stacks"
   std::string title;     // "`dtensor-v3` to `dtensor-v4`"
-  std::string sentence;  // the answer, first thing read
+  std::string sentence;  // the answer, which is read first
   std::vector<RenderedSection> sections;
 };
 

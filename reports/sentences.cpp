@@ -1,4 +1,4 @@
-// The answers of the reports that compare nothing, in one sentence each.
+// The sentences that answer the reports of the other commands, which compare no stacks.
 #include <cmath>
 
 #include "reports/errors.h"

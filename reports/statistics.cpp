@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "costmodel/base/error.h"
+#include "costmodel/base/percentile.h"
 
 namespace shardlab::reports {
 namespace {
@@ -97,13 +98,7 @@ std::optional<double> percentile(std::span<const double> values, double p) {
   SHARDLAB_CHECK(p >= 0.0 && p <= 1.0, "p is ", p);
   check_no_nan(values);
   if (values.empty()) return std::nullopt;
-  std::vector<double> sorted(values.begin(), values.end());
-  std::sort(sorted.begin(), sorted.end());
-  const double position = p * static_cast<double>(sorted.size() - 1);
-  const auto below = static_cast<std::size_t>(position);
-  const double part = position - static_cast<double>(below);
-  if (part == 0.0) return sorted[below];
-  return sorted[below] + part * (sorted[below + 1] - sorted[below]);
+  return shardlab::percentile({values.begin(), values.end()}, p);
 }
 
 std::optional<double> median(std::span<const double> values) { return percentile(values, 0.5); }

@@ -19,9 +19,8 @@ namespace shardlab::reports {
 
 [[nodiscard]] std::optional<double> maximum(std::span<const double> values);
 
-// The value at position p (n - 1) of the sorted values, counted from 0, with a straight line
-// between neighbours: percentile({1, 2, 4}, 0.75) = 3. NumPy's default, "linear". Assumes 0 <= p
-// <= 1.
+// As costmodel/base/percentile.h defines it: percentile({1, 2, 4}, 0.75) is 3. Assumes that p is from
+// 0 to 1.
 [[nodiscard]] std::optional<double> percentile(std::span<const double> values, double p);
 
 // percentile(values, 0.5).

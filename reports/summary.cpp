@@ -8,7 +8,7 @@
 namespace shardlab::reports {
 namespace {
 
-// Up to this many candidates are told one by one; more are told by their extremes.
+// Up to this many candidates are named one by one; of more, only the extremes are named.
 constexpr std::size_t kToldOneByOne = 3;
 
 // "132 of 1,204 decisions (11.0 %)", "none of 1,204 decisions", "the only decision".
@@ -49,7 +49,7 @@ std::string regret_change(const RegretSummary& before, const RegretSummary& afte
     return "mean regret is " + (before.mean ? percent(*before.mean) : "unknown") + " before and " +
            (after.mean ? percent(*after.mean) : "unknown") + " after";
   }
-  // Two means over different decisions must not pass for one.
+  // Means over different decisions must not be read as a change of one mean.
   const std::string over = before.judged == after.judged
                                ? ""
                                : " (over " + grouped(before.judged) + " and " +
@@ -83,7 +83,7 @@ std::string one_candidate(const ComparisonRecord& record, const Comparison& comp
             reference_text(record) + ") " + judgement(candidate.flips);
   }
   std::string change = regret_change(baseline.regret, candidate.regret);
-  // Whoever is judged by his own prices has no regret, which says nothing.
+  // A stack that is judged by its own prices has no regret, and that says nothing about it.
   for (const StackSummary* stack : {&baseline, &candidate}) {
     if (!change.empty() && stack->name == record.reference.name) {
       change += ", " + code(stack->name) + " being the reference itself";

@@ -1,4 +1,5 @@
-// shardlab: runs a command (runner/command_line.cpp has their table), and is the one place where errors
+// shardlab: runs a command (runner/command_line.cpp has their table), and is the one place where
+// errors
 // become exit codes.
 #if defined(__linux__)
 #include <malloc.h>
@@ -14,9 +15,9 @@
 namespace shardlab {
 namespace {
 
-// Memory that was freed serves the next allocation, rather than going back to the system page by page:
-// measured, a tenth of the time of solving a large program. The limits are glibc's largest for
-// mapped blocks (mallopt(3)) and more than any run frees at once.
+// Freed memory is kept for the next allocation instead of going back to the system page by page,
+// which saves a tenth of the time of solving a large program (measured). The limits are the largest
+// that glibc takes for mapped blocks (mallopt(3)), and more than any run frees at once.
 void keep_freed_memory() {
 #if defined(__GLIBC__)
   mallopt(M_MMAP_THRESHOLD, 32 << 20);
@@ -33,8 +34,8 @@ int run(int argc, char** argv) {
   return exit_code;
 }
 
-// A message may quote what was typed or read: bytes that are no printable ASCII and no UTF-8 letter
-// are shown by number.
+// A message may quote what was typed or read, so bytes that are neither printable ASCII nor part of
+// a UTF-8 letter are shown by their numbers.
 int report(std::string_view kind, const std::exception& error, int code) {
   std::cerr << "shardlab: " << kind << printable(error.what()) << "\n";
   return code;

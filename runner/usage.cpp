@@ -29,7 +29,7 @@ std::string unknown_word(std::string_view what, std::string_view word,
          "; valid: " + join(views);
 }
 
-// The word that CLI11 could not place: an option before anything else.
+// The word that CLI11 could not place. An option is named rather than any other word.
 std::string leftover(const CLI::App& app) {
   const std::vector<std::string> left = app.remaining();
   if (left.empty()) return "";
@@ -85,7 +85,8 @@ std::string conversion_message(const CLI::ParseError& error) {
          in_quotes(text.substr(equals + 3)) + "; valid: no value, it is a flag";
 }
 
-// CLI11 takes the next word as an option's value, even when that is an option too.
+// The option whose value is missing: CLI11 takes the next word as the value, even when that is an
+// option too.
 const CLI::Option* swallowed_an_option(const CLI::App& command) {
   const std::vector<std::string> names = option_names(command);
   for (const CLI::Option* option : command.get_options()) {

@@ -20,7 +20,7 @@ TOKEN = re.compile(
     r"""
       (?<!using\s)\bnamespace\b\s*(?P<namespace>[\w:]*)\s*\{
     | \b(?:struct|class|union|enum(?:\s+(?:class|struct))?)\s+(?:\[\[[^\]]*\]\]\s*)?
-      (?P<type>\w+(?:::\w+)*)\s*(?:<[^;{}()]*>\s*)?(?:final\b\s*)?(?::(?!:)[^;{}()]*)?(?P<open>\{)
+      (?P<type>\w+(?:::\w+)*)\s*(?P<arguments><[^;{}()]*>)?\s*(?:final\b\s*)?(?::(?!:)[^;{}()]*)?(?P<open>\{)
     | \{ | \}
     """,
     re.VERBOSE,
@@ -45,7 +45,8 @@ def types_of(source: str) -> list[tuple[str, int]]:
         else:
             if match["type"] is not None and depth == len(namespaces) and "" not in namespaces:
                 line = text.count("\n", 0, match.start("type")) + 1
-                found.append(("::".join([*namespaces, match["type"]]), line))
+                name = match["type"] + "".join((match["arguments"] or "").split())  # a specialisation is its own type
+                found.append(("::".join([*namespaces, name]), line))
             depth += 1
     return found
 

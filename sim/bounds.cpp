@@ -10,13 +10,14 @@ namespace shardlab {
 namespace {
 
 struct Volume {
-  double total = 0.0;    // over all ranks
-  double busiest = 0.0;  // of one rank
+  double total = 0.0;    // bytes, all ranks together
+  double busiest = 0.0;  // bytes of the rank that receives most
 };
 
-// Bytes that ranks hold after the plan and did not before.
+// Bytes that ranks hold after the plan and did not hold before it.
 Volume receive_bound(const Plan& plan, const DeviceMesh& mesh) {
-  // Held sets are products over tensor dims, so their intersections are too.
+  // What a rank holds is a product of sets, one for each tensor dim. The intersection of two such
+  // products is the product of the intersections.
   Volume volume;
   const double item = itemsize(plan.meta.dtype);
   for (std::int64_t r = 0; r < mesh.size(); ++r) {
@@ -47,9 +48,9 @@ Volume receive_bound(const Plan& plan, const DeviceMesh& mesh) {
   return volume;
 }
 
-// Partials that are reduced, over n ranks in all. Every element takes n-1 receives until one rank
-// has its final value, and one more for every further rank that holds it in the end. Partials that
-// stay are as many independent tensors.
+// The bound for partials that are reduced, over n ranks in all. Every element takes n-1 receives
+// until one rank has its final value, and one more for every further rank that holds it in the end.
+// Each mesh dim whose partials stay holds as many independent tensors as it has ranks: the planes.
 Volume reduction_bound(const Plan& plan, const DeviceMesh& mesh) {
   double n = 1.0;
   double planes = 1.0;
@@ -90,10 +91,9 @@ PlanBounds bounds_of(const Plan& plan, const DeviceMesh& mesh, const Topology& t
   for (const std::int64_t extent : plan.meta.shape) {
     elements_on_a_side = std::max(elements_on_a_side, extent);
   }
-  const bool partial = std::any_of(plan.from.placements.begin(), plan.from.placements.end(),
-                                   [](const Placement& p) { return p.is_partial(); });
+  const bool partial = has_partial(plan.from.placements);
   for (int m = 0; m < mesh.ndim(); ++m) {
-    // What a rank contributes to a new partial is the plan's own choice: nothing is certain.
+    // The plan itself chooses what each rank contributes to a new partial, so there is no bound.
     if (plan.to[m].is_partial() && plan.from[m] != plan.to[m]) return bounds;
   }
   const bool too_large =

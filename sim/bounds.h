@@ -1,15 +1,19 @@
-// What no plan can beat, and how far a plan is from it.
+// Lower bounds that no plan can beat, and how far a plan is from them.
 //
-//   volume   bytes that ranks receive. Without partials rank r must receive what it will hold and
-//            does not hold yet: b * |dst(r) \ src(r)|. With partials reduced over n ranks every
-//            element takes n-1 receives for its final value and one more for each further rank that
-//            ends up with it: N (n-1)/n a rank to a shard of an N-byte tensor, twice that to a
-//            replica (Patarasuk and Yuan 2009; Chan et al. 2007).
-//   time     one step's latency and the volume of the busiest rank over the fastest link.
-//   memory   the larger of one rank's source and target shards.
+//   const PlanBounds bounds = bounds_of(plan, mesh, topology);
+//   bounds.volume_ratio      // 1.5: ranks receive half as many bytes again as they must
 //
-// A plan's volume counts each step's ring volume. Valid for at most kMaxBoundRanks ranks (index
-// sets are built).
+//   volume   The bytes that ranks receive. Without partials, rank r must receive what it will hold
+//            and does not hold yet: b * |dst(r) \ src(r)|, with b bytes per element and the sets of
+//            elements that r holds. With partials that are reduced over n ranks, every element
+//            takes n-1 receives for its final value and one more for each further rank that ends up
+//            with it. On average a rank receives N (n-1)/n bytes for a shard of a tensor of N
+//            bytes, and twice that for a replica (Patarasuk and Yuan 2009; Chan et al. 2007).
+//   time     The latency of one step, plus the volume of the busiest rank over the fastest link.
+//   memory   The larger one of a rank's source and target shards.
+//
+// The volume of a plan is the sum of its steps' ring volumes. Bounds of volume and time without
+// partials list the elements of every rank, so they exist up to kMaxBoundRanks ranks.
 #pragma once
 
 #include <optional>
@@ -21,8 +25,8 @@ namespace shardlab {
 
 inline constexpr std::int64_t kMaxBoundRanks = 4096;
 
-// Ratios of the plan to the bound, at least 1 up to rounding; absent where the bound is 0 or the
-// mesh too large.
+// Ratios of the plan to the bound, at least 1 up to rounding. A ratio is absent where its bound is
+// 0 or the mesh is too large.
 struct PlanBounds {
   std::optional<double> volume_ratio;
   std::optional<double> time_ratio;

@@ -1,5 +1,9 @@
-// Numbers by their place instead of by their turn: what is drawn for a rank, an element or a kernel
-// depends on nothing but the seed and its indices, so neither on the layout nor on the threads.
+// Random numbers that are computed from indices instead of drawn in turn: the number of a rank, an
+// element or a kernel depends only on the seed and its indices. It is therefore the same in every
+// layout and with any number of threads.
+//
+//   counter_hash(seed, rank, kernel)      // 64 random bits
+//   counter_normal(seed, rank, kernel)    // a standard normal variate
 #pragma once
 
 #include <cmath>

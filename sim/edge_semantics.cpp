@@ -15,22 +15,9 @@ constexpr std::string_view kUnknownOrder =
 constexpr std::string_view kPartialOfReplicate =
     "AutoParallel makes no partial of a replicated tensor";
 
-// An assumption: the thread of pytorch/pytorch#172282 never fixed a value; any above zero breaks
-// the ties.
+// The default price of R->P in v3-rp. The value is assumed: the thread of pytorch/pytorch#172282
+// never fixed one, and any value above zero breaks the ties.
 constexpr Micros kReplicateToPartial{0.001};
-
-bool is_replicated(const Placements& placements) {
-  return std::all_of(placements.begin(), placements.end(),
-                     [](const Placement& p) { return p.is_replicate(); });
-}
-bool has_strided(const Placements& placements) {
-  return std::any_of(placements.begin(), placements.end(),
-                     [](const Placement& p) { return p.is_strided(); });
-}
-bool has_partial(const Placements& placements) {
-  return std::any_of(placements.begin(), placements.end(),
-                     [](const Placement& p) { return p.is_partial(); });
-}
 
 PricedTransition unpriced(const StepQuery& step) {
   return {.collective = collective_of(step.from, step.to),
@@ -42,8 +29,8 @@ PricedTransition unpriced(const StepQuery& step) {
 //
 // Each version derives from the one that its pull request changed and overrides what that changed.
 
-// Before the first of the pull requests: a loop over the mesh dims that ignores the shard order. R->S
-// keeps the bytes, and P->P' costs nothing (and does nothing).
+// The cost function before the first of the pull requests loops over the mesh dims and ignores the
+// shard order. R->S keeps the bytes, and P->P' costs nothing (and does nothing).
 class V0 : public EdgeSemantics {
  public:
   using EdgeSemantics::EdgeSemantics;
@@ -97,10 +84,11 @@ class V0 : public EdgeSemantics {
   [[nodiscard]] bool follows_plan() const override { return false; }
 
  protected:
-  // An all-to-all is priced with the all-gather's formula on local bytes, and this on top.
+  // What is added to the price of an all-to-all, which is otherwise that of an all-gather of the
+  // local bytes.
   [[nodiscard]] virtual Micros all_to_all_penalty() const { return Micros(1.0); }
   [[nodiscard]] virtual Price partial_to_other_partial() const { return {}; }
-  // What a rank is taken to hold after R->S.
+  // The bytes that a rank is taken to hold after R->S.
   [[nodiscard]] virtual Bytes bytes_of_chunk(Bytes bytes, double /*ranks*/) const { return bytes; }
 };
 
@@ -142,8 +130,7 @@ class V4 : public V3 {
   [[nodiscard]] Micros all_to_all_penalty() const override { return Micros(0.0); }
 };
 
-// A version in which R->P has a price, and in which a fully replicated source is therefore no
-// longer free.
+// A version in which R->P has a price. A fully replicated source is then no longer free.
 template <class Version>
 class WithPartitionPrice : public Version {
  public:
@@ -161,8 +148,8 @@ class WithPartitionPrice : public Version {
 
 using V3WithPartitionPrice = WithPartitionPrice<V3>;
 
-// Local kernels around a collective have a price too, and strided shards one like shards. Each
-// kernel reads and writes the bytes that it moves:
+// Local kernels around a collective have a price too, and strided shards are priced like plain
+// ones. Each kernel reads and writes the bytes that it moves:
 //   S(d)->R, d != 0       interleave the gathered chunks: the gathered bytes
 //   S(a)->S(b)            pack unless b == 0, unpack unless a == 0: the local bytes each
 //   P->S(d), d != 0       pack the chunks before the scatter: the local bytes
@@ -218,9 +205,9 @@ class VCompute final : public WithPartitionPrice<V4> {
 
 // -- AutoParallel -------------------------------------------------------------------------------
 
-// AutoParallel's price of an edge: a loop over the mesh dims in which reshuffle copies have a price.
-// R->S and P->P' are free and keep the bytes, and so does whatever touches a strided shard; only a
-// partial can't be made of another placement. Source: meta-pytorch/autoparallel at a54c252,
+// AutoParallel prices an edge by a loop over the mesh dims in which reshuffle copies have a price.
+// R->S, P->P' and every change of a strided shard are free and keep the bytes.
+// Only a partial can't be made of another placement. Source: meta-pytorch/autoparallel at a54c252,
 // redistribute_cost.
 class AutoParallelEdge final : public EdgeSemantics {
  public:
@@ -266,8 +253,8 @@ class AutoParallelEdge final : public EdgeSemantics {
   }
 
   [[nodiscard]] bool follows_plan() const override { return false; }
-  // A 2-D mesh's inner dim comes first where both mesh dims reduce by scattering: the smaller part
-  // then crosses the outer dim.
+  // On a mesh of two dims the inner one comes first where both reduce and scatter, so that the
+  // smaller part crosses the outer one.
   [[nodiscard]] MeshDimWalk mesh_dim_walk(const TensorMeta& meta, const Placements& from,
                                           const Placements& to) const override {
     return {.innermost_first = from.size() == 2 && from[0] == Placement::partial() &&

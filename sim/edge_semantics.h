@@ -1,19 +1,20 @@
-// What an edge costs: the change of a tensor from one layout to another. Which collective a step
-// needs, how many bytes it moves and leaves, and which edges have a price without any plan, in the
-// versions that DTensor's cost function went through and in AutoParallel's.
+// The semantics of an edge, which is the change of a tensor from one layout to another: which
+// collective each step needs, how many bytes it moves and leaves, and which edges have a price
+// without any plan. There is one object for each version that DTensor's cost function went through,
+// and one for AutoParallel's.
 //
-//   const auto semantics = edge_semantics("v3");
-//   semantics->price_step(models, {.from = S(0), .to = R, .group = span, .bytes = 1024, ...})
+//   const std::shared_ptr<const EdgeSemantics> v3 = edge_semantics("v3");
+//   v3->price_step({collectives, kernels}, {from, to, group, bytes, dtype}).price
 //
 // A step changes one placement, along one mesh dim or along several that are merged:
 //
-//   S->R all_gather    S->S' all_to_all    R->S, R->P local
-//   P->R all_reduce    P->S reduce_scatter S->P, P->P' impossible
+//   S->R   all_gather       S->S'  all_to_all          R->S, R->P   local
+//   P->R   all_reduce       P->S   reduce_scatter      S->P, P->P'  impossible (P->P' since v3)
 //
-// How many microseconds a collective takes is the cost model's business: any model runs under any
-// semantics. Bytes are those that one rank holds. Sources: the pull requests named in each row of
-// all_edge_semantics(); PyTorch 2.13.0, _compute_placement_transition_cost. To add a version: a
-// class and a row in edge_semantics.cpp.
+// How many microseconds a collective takes is left to the cost model: any model runs under any
+// semantics. Sources: PyTorch 2.13.0, _compute_placement_transition_cost, and the pull requests
+// that each row of all_edge_semantics() names. A new version is a class and a row in
+// edge_semantics.cpp.
 #pragma once
 
 #include <memory>
@@ -36,18 +37,19 @@ struct StepQuery {
   const Placement& from;
   const Placement& to;
   const GroupSpan& group;
-  Bytes bytes;  // that a rank holds before the step: tensor bytes over the number of shards
+  Bytes bytes;  // held by a rank before the step: tensor bytes over the number of shards
   DType dtype;
 };
 
+// What one step does and costs.
 struct PricedTransition {
   Collective collective = Collective::kLocal;
   Bytes full_bytes = 0.0;   // the larger of one rank's two buffers
-  Bytes bytes_after = 0.0;  // that a rank holds after the step: the next step starts from them
+  Bytes bytes_after = 0.0;  // held by a rank after the step, where the next step starts
   Price price{};
 };
 
-// The models that steps are priced with. They must outlive whoever holds this.
+// The models that price steps. They must outlive whoever holds this.
 struct StepModels {
   const CostModel& collectives;
   const ComputeModel& kernels;
@@ -58,19 +60,20 @@ struct StepModels {
   }
 };
 
-// The price of an edge that the cost function knows without looking at its steps.
+// The price of an edge that has one without looking at its steps.
 struct KnownPrice {
   double cost_us = 0.0;
   std::string_view reason = {};  // why the price is infinite, a static text; else empty
 };
 
-// How a cost function that ignores the plan walks over the mesh dims.
+// How a cost function that ignores the plan goes through the mesh dims.
 struct MeshDimWalk {
   bool innermost_first = false;
   bool copies_first = false;  // the tensor is made contiguous before the first step
 };
 
-// Immutable, safe to share between threads. Nothing here throws.
+// The semantics of edges under one version. Immutable and safe to share between threads; its
+// functions never throw.
 class EdgeSemantics {
  public:
   explicit EdgeSemantics(std::string_view name) : name_(name) {}  // a static text
@@ -80,25 +83,26 @@ class EdgeSemantics {
 
   [[nodiscard]] std::string_view name() const { return name_; }
 
-  // Assumes that the placements differ.
+  // What a step does and costs. Assumes that its placements differ.
   [[nodiscard]] virtual PricedTransition price_step(const StepModels& models,
                                                     const StepQuery& step) const = 0;
-  // R->S costs nothing, whatever the models.
+  // Whether R->S costs nothing, whatever the models say.
   [[nodiscard]] virtual bool chunk_is_free() const { return true; }
-  // What R->P costs; nothing where that is no parameter.
+  // What R->P costs, where that is a parameter of these semantics.
   [[nodiscard]] virtual std::optional<Micros> replicate_to_partial() const { return std::nullopt; }
 
-  // Nothing when the price is that of the steps. Assumes that the layouts differ.
+  // The price of an edge that has one without looking at its steps. Assumes that the layouts
+  // differ.
   [[nodiscard]] virtual std::optional<KnownPrice> known_price(const Placements& from,
                                                               const Placements& to) const = 0;
-  // An edge from a fully replicated source costs nothing, whatever the target.
+  // Whether an edge from a fully replicated source costs nothing, whatever the target.
   [[nodiscard]] virtual bool replicated_source_is_free() const { return true; }
-  // A strided shard is priced like a shard, also where its shard order can't be told, so a planner
-  // may move it. Otherwise its steps cost nothing.
+  // Whether a strided shard is priced like a plain one, even where its shard order is unknown, so
+  // that a planner may move it. Otherwise its steps cost nothing.
   [[nodiscard]] virtual bool prices_strided_shards() const { return false; }
 
-  // The price is that of the planner's steps. Otherwise it is that of one step for each mesh dim
-  // whose placement changes, in the order of mesh_dim_walk(), whatever the shard order.
+  // Whether the price is that of the planner's steps. Otherwise it is that of one step for each
+  // mesh dim whose placement changes, in the order of mesh_dim_walk(), whatever the shard order.
   [[nodiscard]] virtual bool follows_plan() const { return true; }
   [[nodiscard]] virtual MeshDimWalk mesh_dim_walk(const TensorMeta&, const Placements& /*from*/,
                                                   const Placements& /*to*/) const {
@@ -121,17 +125,17 @@ struct EdgeSemanticsRow {
   [[nodiscard]] std::shared_ptr<const EdgeSemantics> make() const {
     return make_with(name, replicate_to_partial.value_or(Micros()));
   }
-  // With another price of R->P. Assumes that it is a parameter.
+  // The same semantics with another price of R->P. Assumes that this price is a parameter of them.
   [[nodiscard]] std::shared_ptr<const EdgeSemantics> make(Micros price_of_partition) const {
     return make_with(name, price_of_partition);
   }
 };
 
-// v0 v1 v2 v3 v4 v3-rp v-compute autoparallel.
+// The table: v0 v1 v2 v3 v4 v3-rp v-compute autoparallel.
 [[nodiscard]] std::span<const EdgeSemanticsRow> all_edge_semantics();
-// Null for a name that is not in the table.
+// The row with this name; null when there is none.
 [[nodiscard]] const EdgeSemanticsRow* find_edge_semantics(std::string_view name);
-// Throws ContractError for a name that is not in the table.
+// The semantics with this name. Throws ContractError when there are none.
 [[nodiscard]] std::shared_ptr<const EdgeSemantics> edge_semantics(std::string_view name);
 
 }  // namespace shardlab

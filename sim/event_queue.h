@@ -4,8 +4,8 @@
 //   queue.push(to_picoseconds(Micros(3.5)), 7);
 //   queue.pop()                                  // the earliest; of equal times the first pushed
 //
-// Time is a whole number of picoseconds, so that sums do not depend on their order and a million
-// ranks in lockstep stay in lockstep. The largest time is 2^63 - 1 ps, 106 days.
+// Time is a whole number of picoseconds. Sums of times therefore do not depend on their order, and
+// a million ranks in lockstep stay in lockstep. The largest time is 2^63 - 1 ps, about 106 days.
 #pragma once
 
 #include <algorithm>
@@ -23,8 +23,8 @@ using Picoseconds = std::int64_t;
 
 inline constexpr double kPicosecondsPerMicro = 1e6;
 
-// The nearest whole picosecond: the only place where simulated time is rounded. Throws LimitError
-// for what is no time of at most a day.
+// The nearest whole picosecond. Simulated time is rounded here and nowhere else. Throws LimitError
+// for a time that is negative, not a number, or longer than a day.
 [[nodiscard]] inline Picoseconds to_picoseconds(Micros time) {
   constexpr double kDay = 24 * 3600 * 1e6;
   if (!(time.value() >= 0.0 && time.value() <= kDay)) {
@@ -37,7 +37,7 @@ inline constexpr double kPicosecondsPerMicro = 1e6;
   return static_cast<double>(time) / kPicosecondsPerMicro;
 }
 
-// A heap over (time, number of the push).
+// A heap of events, ordered by time and, among equal times, by the number of the push.
 template <class Payload>
 class EventQueue {
  public:
@@ -48,7 +48,7 @@ class EventQueue {
   };
 
   [[nodiscard]] bool empty() const { return heap_.empty(); }
-  // How many were pushed so far.
+  // How many events have been pushed so far.
   [[nodiscard]] std::uint64_t pushed() const { return pushed_; }
   void reserve(std::size_t events) { heap_.reserve(events); }
 
@@ -62,7 +62,7 @@ class EventQueue {
     }
     heap_[hole] = std::move(event);
   }
-  // Assumes that there is one.
+  // Assumes !empty().
   Event pop() {
     Event first = std::move(heap_.front());
     Event last = std::move(heap_.back());

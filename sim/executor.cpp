@@ -21,7 +21,7 @@ Shape shape_of(const RowLists& rows) {
   return shape;
 }
 
-// Calls visit(local index, global index) for each element of a shard, both row-major.
+// Calls visit(local index, global index) for each element of a shard. Both indices are row-major.
 template <class Visit>
 void for_each_element(const Shape& global, const RowLists& rows, Visit&& visit) {
   const auto ndim = static_cast<int>(rows.size());
@@ -55,7 +55,7 @@ HostTensor take(HostMemory& memory, const HostTensor& global, const RowLists& ro
   return part;
 }
 
-// A coordinate with 0 on every mesh dim that `drop` says.
+// The coordinate with 0 on every mesh dim for which drop(mesh dim) is true.
 template <class Drop>
 Coordinate without(Coordinate coordinate, Drop&& drop) {
   for (std::size_t m = 0; m < coordinate.size(); ++m) {
@@ -64,7 +64,7 @@ Coordinate without(Coordinate coordinate, Drop&& drop) {
   return coordinate;
 }
 
-std::string place_text(std::int64_t index, const Shape& shape) {
+std::string index_text(std::int64_t index, const Shape& shape) {
   std::vector<std::int64_t> coordinates(shape.size());
   for (std::size_t d = shape.size(); d-- > 0;) {
     coordinates[d] = index % shape[d];
@@ -137,7 +137,7 @@ HostTensor Executor::make_global(const TensorMeta& meta, const Layout& layout,
   if (floating) {
     unit = exact_unit(meta.dtype);
   } else if (itemsize(meta.dtype) == 1) {
-    // Averages sum first: up to 127 ranks nothing overflows.
+    // An average sums before it divides. With these values up to 127 ranks do not overflow.
     most = std::clamp<std::int64_t>(127 / mesh_.size(), 1, most);
   }
   const std::int64_t elements = global.elements();
@@ -180,7 +180,7 @@ DistributedTensor Executor::distribute(const TensorMeta& meta, const Layout& lay
         "P and NP");
   }
   expect_layout(meta, layout);
-  for (const std::int64_t extent : meta.shape) {  // the books list the rows of each dim
+  for (const std::int64_t extent : meta.shape) {  // the rows of each dim are listed below
     if (extent <= options_.memory_limit_bytes / 64) continue;
     throw LimitError("the rows of " + meta.text() + " can't be listed within " +
                      format_bytes(static_cast<double>(options_.memory_limit_bytes)) +
@@ -194,7 +194,7 @@ DistributedTensor Executor::distribute(const TensorMeta& meta, const Layout& lay
   tensor.locals.resize(ranks_.size());
   const double unit = is_floating_point(meta.dtype) ? exact_unit(meta.dtype) : 1.0;
   const Contributions contributions(partial, meta.dtype, data, unit);
-  // The ranks whose contributions make up one shard, by its coordinate; replicas share theirs.
+  // The ranks that hold each shard or contribute to it, by the coordinate of the shard.
   std::map<Coordinate, std::vector<std::size_t>> shards;
   for (std::size_t i = 0; i < ranks_.size(); ++i) {
     shards[without(coordinates_[i], [&](int m) { return !layout[m].is_shard_like(); })].push_back(
@@ -207,7 +207,8 @@ DistributedTensor Executor::distribute(const TensorMeta& meta, const Layout& lay
       for (const std::size_t i : members) tensor.locals[i] = shard;
       continue;
     }
-    // By index among the contributions; of integers that are averaged, which contribute the value.
+    // The different contributions, which replicas share, and which of them carry the value where
+    // integers are averaged: those cannot be divided exactly, so the others contribute zero.
     std::vector<HostTensor> parts(to_index(partial.ranks));
     std::vector<bool> first(to_index(partial.ranks), false);
     for (const std::size_t i : members) {
@@ -217,12 +218,12 @@ DistributedTensor Executor::distribute(const TensorMeta& meta, const Layout& lay
         first[mine] = partial.is_first_of_sums(coordinates_[i], layout);
       }
     }
-    const bool by_place = !is_floating_point(meta.dtype) && partial.averaged > 1;
+    const bool one_contributes = !is_floating_point(meta.dtype) && partial.averaged > 1;
     std::vector<double> all(to_index(partial.ranks));
     for_each_element(meta.shape, rows, [&](std::int64_t here, std::int64_t whole) {
       const double value = element_as_double(tensor.global, whole);
       double sum = std::abs(value);
-      if (by_place) {  // every average is over equal values
+      if (one_contributes) {  // and every average is over equal values
         for (std::size_t k = 0; k < all.size(); ++k) all[k] = first[k] ? value : 0.0;
       } else {
         const double lost = contributions.fill(static_cast<std::uint64_t>(whole), value, all);
@@ -244,57 +245,70 @@ DistributedTensor Executor::distribute(const TensorMeta& meta, const Layout& lay
   return tensor;
 }
 
+// The reduction of one group. Every member gets the whole result, or its shard of it where `target`
+// says how the result is cut.
+Executor::GroupResult Executor::reduce_group(const PlanStep& step, const FakeGroup& group,
+                                             const std::optional<DimSharding>& target,
+                                             std::span<const HostTensor> members) const {
+  const Placement& from = step.from;
+  const bool norm = from.kind() == Placement::Kind::kNormPartial;
+  // A step that merges sums with averages sums all contributions and then divides.
+  const ReduceOp op = norm || step.avg_scale > 1 ? ReduceOp::kSum : from.reduce_op();
+  const auto divisor = static_cast<double>(step.avg_scale);
+  std::vector<HostTensor> powers;
+  if (norm) {
+    for (const HostTensor& member : members) {
+      powers.push_back(power_of(*memory_, member, from.norm()));
+    }
+    members = powers;
+  }
+  const auto root = [&](HostTensor& x) {
+    if (norm) power(x.dtype(), x.writable(), x.elements(), 1.0 / from.norm());
+  };
+  const std::int64_t other_members = group.size() - 1;
+  if (!target) {
+    HostTensor sum = group.all_reduce(members, op, divisor);
+    root(sum);
+    return {for_all(sum, group.size()), 2 * other_members * sum.bytes()};
+  }
+  std::vector<HostTensor> shards = group.reduce_scatter(members, op, *target, divisor);
+  for (HostTensor& shard : shards) root(shard);
+  return {std::move(shards), other_members * members.front().bytes()};
+}
+
+// The same result for each of so many members.
+std::vector<HostTensor> Executor::for_all(const HostTensor& result, std::int64_t members) const {
+  std::vector<HostTensor> results(to_index(members), result);
+  if (!options_.copy_replicas) return results;
+  for (std::size_t i = 1; i < results.size(); ++i) results[i] = copy_of(*memory_, result);
+  return results;
+}
+
 Executor::GroupResult Executor::run_group(const PlanStep& step, const Layout& before,
                                           const TensorMeta& meta, const FakeGroup& group,
                                           std::span<const std::int64_t> coordinate,
                                           std::span<const HostTensor> members) const {
-  // The tensor that the group has between its members.
+  // The shape of the tensor that the members of the group hold together.
   Layout others = before;
   for (const int m : step.mesh_dims) others.placements[to_index(m)] = Placement::replicate();
   const Shape whole = local_shape(meta.shape, others, mesh_, coordinate);
   const auto sharding = [&](const Placement& p) {
     return DimSharding::of(p, whole[to_index(p.dim())]);
   };
-  const auto for_all = [&](const HostTensor& result) {
-    std::vector<HostTensor> results(members.size(), result);
-    if (!options_.copy_replicas) return results;
-    for (std::size_t i = 1; i < results.size(); ++i) results[i] = copy_of(*memory_, result);
-    return results;
-  };
-  const std::int64_t others_of_group = group.size() - 1;
   const Placement& from = step.from;
   const Placement& to = step.to;
-  if (from.is_partial()) {
-    const bool norm = from.kind() == Placement::Kind::kNormPartial;
-    // A merged sum and average sums, then divides.
-    const ReduceOp op = norm || step.avg_scale > 1 ? ReduceOp::kSum : from.reduce_op();
-    const auto divisor = static_cast<double>(step.avg_scale);
-    std::vector<HostTensor> powers;
-    if (norm) {
-      for (const HostTensor& member : members) {
-        powers.push_back(power_of(*memory_, member, from.norm()));
-      }
-      members = powers;
-    }
-    const auto root = [&](HostTensor& x) {
-      if (norm) power(x.dtype(), x.writable(), x.elements(), 1.0 / from.norm());
-    };
-    if (to.is_replicate()) {
-      HostTensor sum = group.all_reduce(members, op, divisor);
-      root(sum);
-      return {for_all(sum), 2 * others_of_group * sum.bytes()};
-    }
-    if (to.is_shard_like()) {
-      std::vector<HostTensor> shards = group.reduce_scatter(members, op, sharding(to), divisor);
-      for (HostTensor& shard : shards) root(shard);
-      return {std::move(shards), others_of_group * members.front().bytes()};
-    }
+  if (from.is_partial() && to.is_replicate()) {
+    return reduce_group(step, group, std::nullopt, members);
+  }
+  if (from.is_partial() && to.is_shard_like()) {
+    return reduce_group(step, group, sharding(to), members);
   }
   if (from.is_shard_like()) {
     if (to.is_replicate()) {
       std::int64_t bytes = 0;
       for (const HostTensor& shard : members) bytes += shard.bytes();
-      return {for_all(group.all_gather(members, sharding(from))), others_of_group * bytes};
+      return {for_all(group.all_gather(members, sharding(from)), group.size()),
+              (group.size() - 1) * bytes};
     }
     if (to.is_shard_like()) {
       std::vector<HostTensor> shards = group.all_to_all(members, sharding(from), sharding(to));
@@ -339,22 +353,11 @@ std::vector<HostTensor> Executor::masked(const DistributedTensor& tensor) const 
   return locals;
 }
 
-StepExecution Executor::run_step(const PlanStep& step, DistributedTensor& tensor) const {
-  tensor.locals = masked(tensor);
-  tensor.masks.clear();
-  const Layout before = tensor.layout;
-  StepExecution execution;
-  tensor.layout = step.after;
-  // Indices that become a mask partial stay whole, and replicated in the books: the lookup that they
-  // are for masks what another rank has.
-  for (int m = 0; m < before.ndim(); ++m) {
-    const bool masked_later = step.after[m].kind() == Placement::Kind::kMaskPartial;
-    if (masked_later && before[m].is_replicate()) tensor.layout.placements[to_index(m)] = before[m];
-  }
-  std::int64_t size = 1;
-  for (const int m : step.mesh_dims) size *= mesh_.size(m);
-  if (size == 1 || step.from == step.to || tensor.layout == before) return execution;
-  // Ranks that share the other coordinates are one group, in row-major order of the step's.
+// Ranks whose coordinates agree on all mesh dims but the step's are one group. Its members are in
+// row-major order over the step's mesh dims.
+std::vector<Executor::TwinGroups> Executor::groups_of_step(const PlanStep& step,
+                                                           const Layout& before,
+                                                           const DistributedTensor& tensor) const {
   std::map<Coordinate, std::vector<std::size_t>> by_others;
   for (std::size_t i = 0; i < ranks_.size(); ++i) {
     const Coordinate key = without(coordinates_[i], [&](int m) {
@@ -362,11 +365,7 @@ StepExecution Executor::run_step(const PlanStep& step, DistributedTensor& tensor
     });
     by_others[key].push_back(i);
   }
-  struct Work {
-    std::vector<std::vector<std::size_t>> groups;  // that hold the same bytes
-    std::vector<std::int64_t> domains;             // of the members, numbered as they appear
-  };
-  std::vector<Work> work;
+  std::vector<TwinGroups> all;
   std::map<std::pair<std::vector<std::int64_t>, std::vector<const std::byte*>>, std::size_t> known;
   const bool by_domain = options_.reduction.domains_first;
   for (const auto& [others, members] : by_others) {
@@ -382,7 +381,8 @@ StepExecution Executor::run_step(const PlanStep& step, DistributedTensor& tensor
       bytes.push_back(tensor.locals[i].data());
       for (const std::int64_t extent : tensor.locals[i].shape()) signature.push_back(extent);
     }
-    // Groups with equal shards but another whole: gathered chunks depend on its extent.
+    // What a group gathers or cuts also depends on the shape of the whole, so groups that hold
+    // equal shards of different wholes are no twins.
     if (step.from.is_shard_like() || step.to.is_shard_like()) {
       Layout rest = before;
       for (const int m : step.mesh_dims) rest.placements[to_index(m)] = Placement::replicate();
@@ -391,24 +391,30 @@ StepExecution Executor::run_step(const PlanStep& step, DistributedTensor& tensor
       }
     }
     const auto [found, is_new] =
-        known.emplace(std::pair(std::move(signature), std::move(bytes)), work.size());
+        known.emplace(std::pair(std::move(signature), std::move(bytes)), all.size());
     if (is_new) {
-      work.push_back({{members}, std::move(domains)});
+      all.push_back({{members}, std::move(domains)});
     } else {
-      work[found->second].groups.push_back(members);
+      all[found->second].groups.push_back(members);
     }
   }
-  std::vector<std::int64_t> written(work.size(), 0);
-  std::vector<std::int64_t> moved(work.size(), 0);
+  return all;
+}
+
+StepExecution Executor::run_groups(const PlanStep& step, const Layout& before,
+                                   DistributedTensor& tensor) const {
+  const std::vector<TwinGroups> all = groups_of_step(step, before, tensor);
+  std::vector<std::int64_t> written(all.size(), 0);
+  std::vector<std::int64_t> moved(all.size(), 0);
   std::vector<HostTensor> next(ranks_.size());
   parallel_for(
-      work.size(), options_.threads, [] { return std::make_unique<int>(0); },
+      all.size(), options_.threads, [] { return std::make_unique<int>(0); },
       [&](int&, std::size_t w) {
-        const auto& groups = work[w].groups;
-        // Threads that other groups leave.
+        const auto& groups = all[w].groups;
+        // The threads that the other groups leave over.
         const int threads =
-            options_.threads / static_cast<int>(std::min<std::size_t>(work.size(), 1000));
-        const FakeGroup group(*memory_, options_.reduction, work[w].domains, std::max(threads, 1));
+            options_.threads / static_cast<int>(std::min<std::size_t>(all.size(), 1000));
+        const FakeGroup group(*memory_, options_.reduction, all[w].domains, std::max(threads, 1));
         const std::size_t runs = options_.copy_replicas ? groups.size() : 1;
         for (std::size_t g = 0; g < runs; ++g) {
           std::vector<HostTensor> members;
@@ -428,8 +434,27 @@ StepExecution Executor::run_step(const PlanStep& step, DistributedTensor& tensor
         }
       });
   tensor.locals = std::move(next);
+  StepExecution execution;
   for (const std::int64_t bytes : written) execution.bytes_written += bytes;
   for (const std::int64_t bytes : moved) execution.bytes_moved += bytes;
+  return execution;
+}
+
+StepExecution Executor::run_step(const PlanStep& step, DistributedTensor& tensor) const {
+  tensor.locals = masked(tensor);
+  tensor.masks.clear();
+  const Layout before = tensor.layout;
+  tensor.layout = step.after;
+  // Indices that become a mask partial stay whole, and are recorded as replicated: the embedding
+  // that looks them up masks the rows that other ranks have.
+  for (int m = 0; m < before.ndim(); ++m) {
+    const bool masked_later = step.after[m].kind() == Placement::Kind::kMaskPartial;
+    if (masked_later && before[m].is_replicate()) tensor.layout.placements[to_index(m)] = before[m];
+  }
+  std::int64_t size = 1;
+  for (const int m : step.mesh_dims) size *= mesh_.size(m);
+  if (size == 1 || step.from == step.to || tensor.layout == before) return {};
+  const StepExecution execution = run_groups(step, before, tensor);
   const bool rounds = (step.from.is_partial() && step.from.reduce_op() != ReduceOp::kMax &&
                        step.from.reduce_op() != ReduceOp::kMin) ||
                       (step.to.is_partial() && (step.to.reduce_op() == ReduceOp::kSum));
@@ -504,9 +529,10 @@ bool Executor::same_rows(const TensorMeta& meta, const Layout& a, const Layout& 
 HostTensor Executor::assemble(const DistributedTensor& tensor) const {
   const PartialDims partial(tensor.layout, mesh_);
   const DType dtype = is_floating_point(tensor.meta.dtype) ? DType::kF64 : tensor.meta.dtype;
-  HostTensor whole = HostTensor::make(*memory_, dtype, tensor.meta.shape);
+  HostTensor assembled = HostTensor::make(*memory_, dtype, tensor.meta.shape);
   const std::vector<HostTensor> locals = masked(tensor);
-  // Contributions to one shard, row-major over the partial mesh dims; of replicas the first.
+  // The ranks that contribute to each shard, by the coordinate of the shard: row-major over the
+  // partial mesh dims, and only the first one of several replicas.
   std::map<Coordinate, std::vector<std::size_t>> shards;
   for (std::size_t i = 0; i < ranks_.size(); ++i) {
     const auto is_first = [&](int m) {
@@ -522,15 +548,15 @@ HostTensor Executor::assemble(const DistributedTensor& tensor) const {
   for (const auto& [coordinate, parts] : shards) {
     const RowLists rows = rows_of(tensor.meta, tensor.layout, mesh_, coordinate);
     const std::vector<std::size_t>& members = parts;
-    for_each_element(tensor.meta.shape, rows, [&](std::int64_t here, std::int64_t place) {
+    for_each_element(tensor.meta.shape, rows, [&](std::int64_t here, std::int64_t whole) {
       const std::span<double> all = reduction.contributions();
       for (std::size_t k = 0; k < members.size(); ++k) {
         all[k] = element_as_double(locals[members[k]], here);
       }
-      set_element(whole, place, partial.any() ? reduction.result() : all[0]);
+      set_element(assembled, whole, partial.any() ? reduction.result() : all[0]);
     });
   }
-  return whole;
+  return assembled;
 }
 
 Verification Executor::verify(const DistributedTensor& tensor) const {
@@ -553,10 +579,10 @@ Verification Executor::verify(const DistributedTensor& tensor) const {
     verification.verified = false;
     if (!verification.mismatch.empty()) return;
     verification.mismatch = "rank " + std::to_string(ranks_[i]) + ", element " +
-                            place_text(whole, tensor.meta.shape) + ": found " +
+                            index_text(whole, tensor.meta.shape) + ": found " +
                             format_double(found) + ", expected " + format_double(expected);
   };
-  // By the coordinate of the shards: the ranks whose contributions make up one shard.
+  // The ranks that hold each shard or contribute to it, by the coordinate of the shard.
   std::map<Coordinate, std::vector<std::size_t>> classes;
   for (std::size_t i = 0; i < ranks_.size(); ++i) {
     const Coordinate key =
@@ -592,7 +618,8 @@ Verification Executor::verify(const DistributedTensor& tensor) const {
       continue;
     }
     Reduction reduction(partial, tensor.layout, mesh_, tensor.meta.dtype);
-    // The members that agree on all but the partial mesh dims, row-major over these.
+    // The members whose contributions add up to one copy of the shard, row-major over the partial
+    // mesh dims.
     std::map<Coordinate, std::vector<std::size_t>> sums;
     for (const std::size_t i : members) {
       sums[without(coordinates_[i], [&](int m) { return tensor.layout[m].is_partial(); })]

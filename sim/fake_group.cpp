@@ -15,15 +15,16 @@
 namespace shardlab {
 namespace {
 
-// Elements that are reduced at a time: the running sums of a tree's levels stay in the first cache.
+// How many elements are reduced at a time. The running sums of all levels of a tree then stay in
+// the first cache.
 constexpr std::int64_t kBlock = 8192;
-// Starting a thread takes as long as copying a few hundred KiB.
+// Fewer bytes are not worth a thread: starting one takes as long as copying a few hundred KiB.
 constexpr std::int64_t kBytesPerThread = std::int64_t{1} << 22U;
 
-// Consecutive rows: of the whole, and where they stand in the member's shard.
+// Consecutive rows of the whole that are consecutive in a member's shard too.
 struct Run {
-  std::int64_t whole = 0;
-  std::int64_t local = 0;
+  std::int64_t whole = 0;  // first row, counted in the whole
+  std::int64_t local = 0;  // the same row, counted in the shard
   std::int64_t count = 0;
 };
 
@@ -32,7 +33,7 @@ std::vector<Run> runs_of(const DimSharding& sharding, std::int64_t members, std:
   std::int64_t local = 0;
   for (std::int64_t piece = 0; piece < sharding.factor; ++piece) {
     const Chunk outer = chunk_of(sharding.extent, sharding.factor, piece);
-    if (outer.size == 0) break;  // and so are all pieces behind it
+    if (outer.size == 0) break;  // all further pieces are empty too
     const Chunk inner = chunk_of(outer.size, members, member);
     if (inner.size == 0) continue;
     runs.push_back({outer.offset + inner.offset, local, inner.size});
@@ -86,7 +87,7 @@ HostTensor FakeGroup::all_gather(std::span<const HostTensor> shards,
   SHARDLAB_CHECK(std::ssize(shards) == size(), std::ssize(shards), " shards of ", size());
   const int dim = sharding.dim;
   const Shape shape = with_extent(shards[0].shape(), dim, sharding.extent);
-  // A member may hold fewer rows than its group rank's chunk has: then padding comes through.
+  // Where a member holds fewer rows than the chunk of its group rank has, padding comes through.
   bool padding_comes_through = false;
   for (std::int64_t i = 0; i < size(); ++i) {
     const auto runs = runs_of(sharding, size(), i);
@@ -114,7 +115,7 @@ std::vector<int> FakeGroup::program_of_chunk(std::int64_t chunk) const {
     append_sum(members, chunk, program);
     return program;
   }
-  // The domains' sums take the places of single members.
+  // The sums of the domains are combined like the contributions of single members.
   std::vector<std::int64_t> seen;
   std::vector<std::vector<int>> sums;
   for (const int member : members) {
@@ -166,7 +167,8 @@ void FakeGroup::reduce_range(std::span<const HostTensor> contributions, ReduceOp
   const DType dtype = contributions[0].dtype();
   const std::int64_t item = itemsize(dtype);
   const bool scales = op == ReduceOp::kAvg && !options_.divide_last && is_floating_point(dtype);
-  // Sums that wait for their other half; the bottom one is the result's own place.
+  // The stack of sums that are not combined yet. The one at the bottom is built in `out` itself, so
+  // it is not in this list.
   std::vector<std::vector<std::byte>> waiting;
   std::vector<std::byte> scaled(scales ? to_index(kBlock * item) : 0);
   for (std::int64_t done = 0; done < count; done += kBlock) {
@@ -214,7 +216,7 @@ HostTensor FakeGroup::all_reduce(std::span<const HostTensor> contributions, Redu
   HostTensor sum = HostTensor::make(memory_, first.dtype(), first.shape());
   const std::int64_t elements = first.elements();
   std::byte* out = sum.writable();
-  // Only the ring's order depends on the chunk.
+  // Reduced chunk by chunk, because a ring's order of summation depends on the chunk.
   for_each_member(first.bytes() * size(), [&](std::int64_t c) {
     const Chunk part = chunk_of(elements, size(), c);
     if (part.size == 0) return;
@@ -234,8 +236,8 @@ std::vector<HostTensor> FakeGroup::reduce_scatter(std::span<const HostTensor> co
                      std::string(to_string(first.dtype())) + " does not exist");
   }
   const int dim = sharding.dim;
-  std::int64_t outside = 1;  // rows of the dims outside `dim`
-  std::int64_t inside = 1;   // elements of one row
+  std::int64_t outside = 1;  // product of the extents of the dims before `dim`
+  std::int64_t inside = 1;   // elements of one row of `dim`
   for (int d = 0; d < first.ndim(); ++d) (d < dim ? outside : inside) *= first.extent(d);
   if (first.extent(dim) > 0) inside /= first.extent(dim);
   std::vector<HostTensor> shards(to_index(size()));
@@ -264,8 +266,8 @@ std::vector<HostTensor> FakeGroup::all_to_all(std::span<const HostTensor> shards
   SHARDLAB_CHECK(std::ssize(shards) == size(), std::ssize(shards), " shards of ", size());
   std::vector<HostTensor> results(to_index(size()));
   std::vector<std::vector<Run>> held(to_index(size()));
-  // A planner that takes an outer shard for the inner one leaves shards of another size than their
-  // group rank's: what they lack comes as zeros, as padding does.
+  // A planner that takes an outer shard for an inner one leaves shards of other sizes than their
+  // group ranks should have. Zeros take the place of missing rows, as padding does.
   bool fits = true;
   for (std::int64_t i = 0; i < size(); ++i) {
     held[to_index(i)] = runs_of(from, size(), i);
@@ -285,7 +287,7 @@ std::vector<HostTensor> FakeGroup::all_to_all(std::span<const HostTensor> shards
           Shape source = row_offset(shape, from.dim, had.local);
           Shape target = row_offset(shape, from.dim, had.whole);
           Shape box = with_extent(shard.shape(), from.dim, had.count);
-          if (from.dim == to.dim) {  // the rows that both have
+          if (from.dim == to.dim) {  // only the rows that are in both runs
             const std::int64_t begin = std::max(had.whole, keep.whole);
             const std::int64_t end = std::min(had.whole + had.count, keep.whole + keep.count);
             source[to_index(to.dim)] = had.local + begin - had.whole;

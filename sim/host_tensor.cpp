@@ -12,7 +12,7 @@
 namespace shardlab {
 namespace {
 
-// A cache line, and enough for any element type and vector unit.
+// The size of a cache line, which is enough for every element type and vector unit.
 constexpr std::align_val_t kAlignment{64};
 
 std::int64_t product(const Shape& shape) {

@@ -1,13 +1,13 @@
-// Tensors of virtual ranks, in host memory.
+// The tensors that virtual ranks hold, in host memory.
 //
-//   auto memory = HostMemory::make(std::int64_t{8} << 30);          // at most 8 GiB at any time
-//   HostTensor t = HostTensor::make(memory, DType::kF32, {4, 8});   // uninitialised, writable
-//   const HostTensor replica = t;                                   // shares the bytes
-//   t.narrow_rows(1, 2)                                             // rows 1 and 2: shares them too
+//   auto memory = HostMemory::make(std::int64_t{8} << 30);           // at most 8 GiB at any time
+//   HostTensor t = HostTensor::make(*memory, DType::kF32, {4, 8});   // uninitialised, writable
+//   const HostTensor replica = t;                                    // shares the bytes
+//   t.narrow_rows(1, 2)                                              // rows 1 and 2, shared too
 //
-// Row-major and contiguous. Copies share one buffer and writing is only for its sole owner, so that
-// 4,096 ranks which hold one replicated tensor hold one buffer. Buffers go back to a pool.
-// HostMemory may be shared between threads; a tensor is a value.
+// Tensors are row-major and contiguous. Copies share one buffer, which only a sole owner may write:
+// 4,096 ranks that hold one replicated tensor hold one buffer. Buffers that are no longer used go
+// back to a pool. Threads may share a HostMemory; a HostTensor is a value.
 #pragma once
 
 #include <cstddef>
@@ -27,7 +27,8 @@ class HostMemory : public std::enable_shared_from_this<HostMemory> {
  public:
   [[nodiscard]] static std::shared_ptr<HostMemory> make(std::int64_t limit_bytes);
 
-  // Throws LimitError past the limit: what was asked, what is in use, the limit, what to do.
+  // A block for so many bytes, which goes back to the pool when its last owner drops it. Throws
+  // LimitError when the limit would be passed; the message says how much is in use.
   [[nodiscard]] std::shared_ptr<std::byte> allocate(std::int64_t bytes);
   [[nodiscard]] std::int64_t limit_bytes() const { return limit_bytes_; }
   [[nodiscard]] std::int64_t in_use_bytes() const;
@@ -45,14 +46,14 @@ class HostMemory : public std::enable_shared_from_this<HostMemory> {
   std::int64_t in_use_bytes_ = 0;
   std::int64_t pooled_bytes_ = 0;
   std::int64_t peak_bytes_ = 0;
-  std::multimap<std::int64_t, std::unique_ptr<std::byte, Freed>> pool_;  // by size
+  std::multimap<std::int64_t, std::unique_ptr<std::byte, Freed>> pool_;  // free blocks by size
 };
 
 class HostTensor {
  public:
   HostTensor() = default;
-  // Uninitialised. Throws LimitError past the memory's limit, InputError for a dtype that data can't
-  // have.
+  // A tensor whose elements are not initialised. Throws LimitError when the memory's limit would be
+  // passed, and InputError for a dtype without data (see holds_data()).
   [[nodiscard]] static HostTensor make(HostMemory& memory, DType dtype, const Shape& shape);
 
   [[nodiscard]] DType dtype() const { return dtype_; }
@@ -63,7 +64,7 @@ class HostTensor {
   [[nodiscard]] std::int64_t bytes() const { return elements() * itemsize(dtype_); }
 
   [[nodiscard]] const std::byte* data() const { return data_; }
-  // Assumes that no other tensor shares the buffer.
+  // The bytes, for writing. Assumes that no other tensor shares the buffer.
   [[nodiscard]] std::byte* writable();
   template <class T>
   [[nodiscard]] const T* as() const {
@@ -77,7 +78,7 @@ class HostTensor {
   [[nodiscard]] bool shares_bytes_with(const HostTensor& other) const {
     return data_ == other.data_ && shape_ == other.shape_;
   }
-  // Equal shapes, dtypes and bytes.
+  // Whether shape, dtype and every byte are equal.
   [[nodiscard]] bool same_bits(const HostTensor& other) const;
 
  private:
@@ -87,7 +88,8 @@ class HostTensor {
   std::byte* data_ = nullptr;
 };
 
-// Whether data of this type can be held: all but the 8-bit floating point types.
+// Whether tensors of this dtype can have data: every dtype but the 8-bit floating point types, u64
+// and c64.
 [[nodiscard]] bool holds_data(DType dtype);
 
 }  // namespace shardlab

@@ -11,10 +11,10 @@ namespace shardlab {
 namespace {
 
 constexpr std::int64_t kMaxRanks = std::int64_t{1} << 40;
-// The groups of a nested layout are listed to count the hosts they touch, up to this many ranks.
+// Up to this many ranks, the groups of a nested layout are listed to count the hosts they touch.
 constexpr std::int64_t kMaxEnumeratedRanks = std::int64_t{1} << 22;
-// The places in a host that a group can start on are tried one by one for hosts up to this size.
-constexpr std::int64_t kMaxTriedPlaces = 512;
+// In hosts of up to this many ranks, the positions where a group can start are tried one by one.
+constexpr std::int64_t kMaxTriedStarts = 512;
 
 std::string in_quotes(std::string_view word) { return "\"" + std::string(word) + "\""; }
 
@@ -66,7 +66,7 @@ std::vector<std::int64_t> MeshLayout::offsets() const {
 }
 
 bool MeshLayout::overlaps() const {
-  // Sorted by stride, every mode must step over the full extent of the smaller ones.
+  // In ascending order of strides, every pair must step over the full extent of the one before it.
   std::vector<LayoutMode> sorted;
   for (const LayoutMode& mode : modes_) {
     if (mode.size > 1) sorted.push_back(mode);
@@ -212,8 +212,8 @@ DeviceMesh DeviceMesh::slice(std::span<const std::string> names) const {
   }
   if (names.empty()) fail("", 0, "at least one axis name");
   if (all.overlaps()) fail(joined(names), 0, "axes whose ranks do not overlap");
-  // Root order: each axis steps at least as far as the ones after it. Size-1 axes may stand
-  // anywhere.
+  // In the root's order each axis steps at least as far as the ones after it. Axes of size 1 may
+  // stand anywhere.
   std::int64_t previous = 0;
   for (const MeshLayout& layout : sub.dims_) {
     if (layout.size() == 1) continue;
@@ -326,21 +326,21 @@ GroupSpan DeviceMesh::span(int mesh_dim, const Topology& topology) const {
   return span(layout(mesh_dim), walk, topology);
 }
 
-// Blocks of `block` consecutive ranks (hosts, NVLink domains) that the worst group of a layout
-// touches.
+// How many blocks of `block` consecutive ranks (hosts or NVLink domains) the worst group of a
+// layout touches; an upper bound where counting would take too long.
 std::int64_t DeviceMesh::blocks_touched(const MeshLayout& layout, std::int64_t block) const {
   if (root_->world_size <= block) return 1;
   if (layout.modes().size() == 1) {
     const auto [size, stride] = layout.modes().front();
-    if (stride >= block) return size;  // every member in a block of its own
-    // Members step by less than a block, so no block between the first and the last is skipped.
-    // Groups repeat every `extent` ranks: aligned with the blocks, they all touch as many; else the
-    // first members' places are tried.
+    if (stride >= block) return size;  // every member is in a block of its own
+    // Members step by less than a block, so a group touches every block between its first and its
+    // last member. Groups repeat every `extent` ranks. If they are aligned with the blocks, all of
+    // them touch equally many; otherwise every position of the first member is tried.
     const std::int64_t extent = size * stride;
     if (extent % block == 0) return extent / block;
     if (block % extent == 0) return 1;
     const std::int64_t reach = (size - 1) * stride;
-    if (block > kMaxTriedPlaces) return (block - 1 + reach) / block + 1;  // an upper bound
+    if (block > kMaxTriedStarts) return (block - 1 + reach) / block + 1;  // an upper bound
     const std::int64_t repeats =
         std::min(root_->world_size / extent, block / std::gcd(block, extent));
     std::int64_t most = 1;

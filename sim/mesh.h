@@ -2,13 +2,14 @@
 //
 //   DeviceMesh mesh = DeviceMesh::parse("dp=2,pp=3,tp=4");     // 24 ranks, row-major
 //   DeviceMesh sub = mesh.slice({"dp", "tp"});                 // the root's strides: 2:12, 4:1
-//   DeviceMesh with = mesh.flatten({"dp", "pp"}, "dp_pp");     // records it, as a user would
+//   DeviceMesh with = mesh.flatten({"dp", "pp"}, "dp_pp");     // registers a flattened mesh
 //   with.find_flattened({0, 1})                                // looked up by layout, not by name
 //
-// A mesh dim is described by a (CuTe-style) layout over the root's ranks: size:stride pairs,
-// outermost first. More than one pair is a nested dim; it is still a legal 1-D mesh whose rank
-// order is row-major over the pairs. Semantics: PyTorch 2.13.0, torch/distributed/device_mesh.py
-// and _mesh_layout.py. Immutable.
+// A mesh dim is described by a layout over the ranks of the root mesh, as in CuTe: pairs
+// size:stride, outermost first. A dim with more than one pair is nested; it is still a legal 1-D
+// mesh, whose ranks are in row-major order over the pairs. A slice keeps the ranks and the
+// flattened meshes of its root, the mesh that was made first. Meshes are immutable. Source of the
+// semantics: PyTorch 2.13.0, torch/distributed/device_mesh.py and _mesh_layout.py.
 #pragma once
 
 #include <cstdint>
@@ -27,14 +28,15 @@ namespace shardlab {
 
 inline constexpr int kMaxMeshDims = 8;
 
-// One size:stride pair.
+// One pair size:stride.
 struct LayoutMode {
   std::int64_t size = 1;
   std::int64_t stride = 1;
   friend bool operator==(const LayoutMode&, const LayoutMode&) = default;
 };
 
-// The ranks of one mesh dim (or of several at once), as an offset from the group's first rank.
+// The ranks of one group along a mesh dim (or along several at once), as offsets from its first
+// rank.
 class MeshLayout {
  public:
   MeshLayout() = default;
@@ -42,13 +44,13 @@ class MeshLayout {
 
   [[nodiscard]] const std::vector<LayoutMode>& modes() const { return modes_; }
   [[nodiscard]] std::int64_t size() const;
-  // Merges neighbours (a:s),(b:t) into (a*b):t exactly when s == b*t and drops size-1 pairs; a
-  // layout of one rank becomes 1:1.
+  // Merges neighbouring pairs a:s and b:t into (a*b):t exactly when s == b*t, and drops pairs of
+  // size 1. A layout of one rank becomes 1:1.
   [[nodiscard]] MeshLayout coalesce() const;
   [[nodiscard]] MeshLayout concatenate(const MeshLayout& inner) const;
-  // Offsets of all members, row-major over the modes.
+  // The offsets of all members, row-major over the pairs.
   [[nodiscard]] std::vector<std::int64_t> offsets() const;
-  // Two modes that reach the same rank.
+  // Whether two of the pairs reach the same rank.
   [[nodiscard]] bool overlaps() const;
   [[nodiscard]] std::string text() const;  // "2:12" or "(2:12,4:1)"
 
@@ -60,9 +62,9 @@ class MeshLayout {
 
 class DeviceMesh {
  public:
-  DeviceMesh() : DeviceMesh(make({1})) {}  // one rank
-  // `sizes` >= 1 each, at most kMaxMeshDims of them; `names` empty or one distinct name each.
-  // Throws TextError.
+  DeviceMesh() : DeviceMesh(make({1})) {}  // a mesh of one rank
+  // A mesh of 1 to kMaxMeshDims dims, each of at least one rank, with a distinct name for every dim
+  // or no names at all. Throws TextError for anything else, and for more than 2^40 ranks.
   [[nodiscard]] static DeviceMesh make(std::vector<std::int64_t> sizes,
                                        std::vector<std::string> names = {});
   // "8x8", "4", or "dp=8,tp=8". Throws TextError.
@@ -75,41 +77,42 @@ class DeviceMesh {
   [[nodiscard]] const MeshLayout& layout(int mesh_dim) const { return dims_[index(mesh_dim)]; }
   [[nodiscard]] std::int64_t world_size() const { return root_->world_size; }
 
-  // Sub-mesh of the named dims. Throws TextError: unknown or repeated name, names not in root order
-  // (descending stride), overlapping layouts.
+  // The sub-mesh of the named dims, which may be flattened ones. Throws TextError for an unknown or
+  // repeated name, for names that are not in the root's order (descending strides), and for layouts
+  // that overlap.
   [[nodiscard]] DeviceMesh slice(std::span<const std::string> names) const;
-  // The same mesh with one more flattened mesh in the root's registry. `name` empty: the dims'
-  // names joined by "_".
+  // The same mesh with one more flattened mesh registered at its root. Without a name it gets those
+  // of its dims, joined by "_". Throws TextError as slice() does, and for a name that is taken.
   [[nodiscard]] DeviceMesh flatten(std::span<const std::string> names, std::string name = "") const;
-  // The flattened mesh itself, by its registered name, as a 1-D mesh. Throws TextError when there
-  // is none.
+  // The flattened mesh of this name, as a 1-D mesh. Throws TextError when none is registered.
   [[nodiscard]] DeviceMesh flattened(std::string_view name) const;
 
   struct Flattened {
     std::string name;
     MeshLayout layout;
   };
-  // The first registered flattened mesh whose layout equals that of these dims (ascending). None
-  // when the mesh has no dim names.
+  // The first registered flattened mesh whose layout equals that of these mesh dims, which are in
+  // ascending order. Nothing when there is none, or when the mesh dims have no names.
   [[nodiscard]] std::optional<Flattened> find_flattened(std::span<const int> mesh_dims) const;
 
-  // Whether any flattened mesh is registered: without one nothing is ever merged.
+  // Whether any flattened mesh is registered. Steps of a plan are only ever merged onto one.
   [[nodiscard]] bool has_flattened() const { return !root_->flattened.empty(); }
   [[nodiscard]] bool same_registry(const DeviceMesh& other) const;
 
-  // All groups of a layout: they partition the root's ranks.
+  // All groups of a layout, as lists of global ranks. They partition the root's ranks.
   [[nodiscard]] std::vector<std::vector<std::int64_t>> groups(const MeshLayout& layout) const;
   [[nodiscard]] std::vector<std::vector<std::int64_t>> groups(int mesh_dim) const {
     return groups(layout(mesh_dim));
   }
 
-  // Ranks of the mesh, row-major, and the coordinate of the i-th of them.
+  // The global ranks of the mesh in row-major order; the coordinate and the global rank of the one
+  // with this index.
   [[nodiscard]] std::vector<std::int64_t> ranks() const;
   [[nodiscard]] std::vector<std::int64_t> coordinate(std::int64_t index) const;
   [[nodiscard]] std::int64_t rank(std::int64_t index) const;
 
-  // What one communicator along a mesh dim (or along a flattened layout) spans on a topology; the
-  // worst group counts.
+  // What a communicator along a mesh dim, or along a flattened layout, spans on a topology. Groups
+  // may differ in this: the worst one counts. `walk`: see GroupSpan.
   [[nodiscard]] GroupSpan span(int mesh_dim, const Topology& topology) const;
   [[nodiscard]] GroupSpan span(const MeshLayout& layout, std::int64_t walk,
                                const Topology& topology) const;
@@ -132,7 +135,7 @@ class DeviceMesh {
   struct Empty {};
   explicit DeviceMesh(Empty /*tag*/) {}
   [[nodiscard]] std::size_t index(int mesh_dim) const;
-  [[nodiscard]] int dim_of(std::string_view name) const;  // -1 when absent
+  [[nodiscard]] int dim_of(std::string_view name) const;  // -1 when no dim has this name
 
   std::vector<std::int64_t> sizes_;
   std::vector<std::string> names_;

@@ -9,7 +9,7 @@
 namespace shardlab {
 namespace {
 
-// What an integer of this dtype holds of `value`.
+// The value that an integer of this dtype holds after wrapping around.
 std::int64_t wrap(DType dtype, std::int64_t value) {
   switch (dtype) {
     case DType::kI32:
@@ -47,7 +47,7 @@ PartialDims::PartialDims(const Layout& layout, const DeviceMesh& mesh) {
     ranks *= mesh.size(m);
     if (layout[m].reduce_op() == ReduceOp::kAvg) averaged *= mesh.size(m);
   }
-  // A mix of sums and averages sums; the average's divisor is in `averaged`.
+  // A mix of sums and averages sums, and `averaged` has the divisor of the averages.
   op = is_linear(placement.reduce_op()) ? ReduceOp::kSum : placement.reduce_op();
 }
 
@@ -169,9 +169,9 @@ double Contributions::fill(std::uint64_t element, double value, std::span<double
       }
       case ReduceOp::kSum:
       case ReduceOp::kAvg:
-        if (dtype_ == DType::kB8) {  // "or"
+        if (dtype_ == DType::kB8) {  // a sum of b8 is "or"
           x = static_cast<double>(p == holder ? whole : whole & small & 1);
-        } else if (itemsize(dtype_) == 1) {  // too narrow for more: averages would overflow
+        } else if (itemsize(dtype_) == 1) {  // averages of more contributions would overflow
           x = p == holder ? value : 0.0;
         } else if (p + 1 < n) {
           x = rounded(data_.values == DataValues::kUniform && floating

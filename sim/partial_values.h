@@ -1,6 +1,8 @@
-// Values behind partial placements: contributions that reduce to a given value, and what given
-// contributions reduce to. The second is the judge of executed plans: it works in double precision,
-// element by element, and shares nothing with the collectives.
+// The values behind partial placements: contributions that reduce to a given value (Contributions),
+// and the value to which given contributions reduce (Reduction).
+//
+// Reduction judges executed plans. It therefore works in double precision, element by element, and
+// shares no code with the collectives.
 #pragma once
 
 #include <cstdint>
@@ -16,11 +18,10 @@ namespace shardlab {
 
 using Coordinate = std::vector<std::int64_t>;
 
-// What the elements of made-up tensors are. Either is the same for the same seed, whatever the
-// layout.
+// The elements of made-up tensors. They depend on the seed, but not on the layout.
 enum class DataValues : std::uint8_t {
-  kWholeNumbers,  // small, and divisible where averages and partitions divide: exact in every dtype
-  kUniform,       // floating point: any value in (-1, 1), so that sums round; else as above
+  kWholeNumbers,  // small, and divisible where averages and partitions divide: exact in all dtypes
+  kUniform,       // floating point: any value in (-1, 1), so that sums round; integers: as above
 };
 
 struct DataOptions {
@@ -28,34 +29,36 @@ struct DataOptions {
   DataValues values = DataValues::kWholeNumbers;
 };
 
-// Mesh dims with partial placements; how many ranks they and the averaging ones among them have.
+// The mesh dims of a layout that have partial placements.
 struct PartialDims {
   PartialDims(const Layout& layout, const DeviceMesh& mesh);
   [[nodiscard]] bool any() const { return !dims.empty(); }
   [[nodiscard]] bool is_norm() const {
     return any() && placement.kind() == Placement::Kind::kNormPartial;
   }
-  // Among the contributions to one element, row-major over the partial mesh dims.
+  // Index of a rank's contribution among those to one element, row-major over the partial mesh
+  // dims.
   [[nodiscard]] std::int64_t index_of(const Coordinate& coordinate, const DeviceMesh& mesh) const;
-  // Whether this is coordinate 0 of every mesh dim that sums.
+  // Whether the coordinate is 0 on every partial mesh dim that does not average.
   [[nodiscard]] bool is_first_of_sums(const Coordinate& coordinate, const Layout& layout) const;
 
   std::vector<int> dims;
-  Placement placement;  // of the last of them
-  ReduceOp op = ReduceOp::kSum;
-  std::int64_t ranks = 1;
-  std::int64_t averaged = 1;
+  Placement placement;           // on the last of them
+  ReduceOp op = ReduceOp::kSum;  // a mix of sums and averages sums
+  std::int64_t ranks = 1;        // product of the sizes of these mesh dims
+  std::int64_t averaged = 1;     // product of the sizes of those among them that average
 };
 
-// The reduction of one element's contributions, in double precision or as integers that wrap: mesh
+// Reduces one element's contributions, in double precision or as integers that wrap around: mesh
 // dim by mesh dim, the last one first.
 class Reduction {
  public:
   Reduction(const PartialDims& partial, const Layout& layout, const DeviceMesh& mesh, DType dtype);
 
-  // Of all ranks, row-major over the partial mesh dims; to be filled in.
+  // The contributions of all ranks, row-major over the partial mesh dims, for the caller to fill
+  // in.
   [[nodiscard]] std::span<double> contributions() { return values_; }
-  // Uses the contributions up.
+  // The value to which they reduce. This overwrites the contributions.
   [[nodiscard]] double result();
 
  private:
@@ -71,20 +74,21 @@ class Reduction {
   std::vector<Fold> folds_;
 };
 
-// One element's contributions, all of them: they reduce to `value`, up to the rounding of the last
-// one, which is what the others leave. fill() returns that. Assumes partials that may stand in one
-// layout. Keeps references.
+// Makes up all contributions to one element, so that they reduce to a given value. Assumes partials
+// that may stand in one layout. Keeps references to its arguments.
 class Contributions {
  public:
-  // `unit`: whole numbers are multiples of it.
+  // Whole numbers are multiples of `unit`.
   Contributions(const PartialDims& partial, DType dtype, const DataOptions& data, double unit)
       : partial_(partial), dtype_(dtype), data_(data), unit_(unit) {}
 
+  // Returns the error that rounding leaves: the last contribution is the rest that the others
+  // leave, rounded to the dtype.
   double fill(std::uint64_t element, double value, std::span<double> out) const;
 
  private:
   [[nodiscard]] bool fits(double x) const;
-  [[nodiscard]] double rounded(double x) const;  // as the dtype holds it
+  [[nodiscard]] double rounded(double x) const;  // to the dtype
 
   const PartialDims& partial_;
   DType dtype_;

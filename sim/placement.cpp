@@ -157,16 +157,6 @@ Layout Layout::parse(std::string_view text, int mesh_ndim) {
   return layout;
 }
 
-bool Layout::is_replicated() const {
-  return std::all_of(placements.begin(), placements.end(),
-                     [](const Placement& p) { return p.is_replicate(); });
-}
-
-bool Layout::has_strided() const {
-  return std::any_of(placements.begin(), placements.end(),
-                     [](const Placement& p) { return p.is_strided(); });
-}
-
 bool Layout::has_default_order() const { return order == ShardOrder::default_of(placements); }
 
 boost::container::static_vector<int, kMaxMeshDims> Layout::mesh_dims_of(int dim) const {

@@ -1,13 +1,15 @@
-// Placements: what one mesh dim does to a tensor, and layouts: one placement per mesh dim with a
-// shard order.
+// A placement says what one mesh dim does to a tensor. A layout has one placement for every mesh
+// dim, and the order in which they shard.
 //
-//   Placement::parse("S(0)")            Layout::parse("S(0)[1]S(0)[0]R", mesh_ndim)
+//   Placement::parse("S(0)")
+//   Layout::parse("S(0)[1]S(0)[0]R", 3)    // mesh dim 1 shards tensor dim 0 first, then mesh dim 0
 //
-// Text forms: R, S(d), _S(d,f), P(op) (P is read as P(sum)), MP, NP(p). A layout is printed without
-// separators and read with or without commas and blanks. Semantics: PyTorch 2.13.0,
-// torch/distributed/tensor/placement_types.py.
+// Text forms of placements: R, S(d), _S(d,f), P(op), MP and NP(p); P is read as P(sum). A layout is
+// printed without separators, and read with or without commas and blanks. Source of the semantics:
+// PyTorch 2.13.0, torch/distributed/tensor/placement_types.py.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <boost/container/static_vector.hpp>
 #include <compare>
@@ -39,16 +41,17 @@ struct EnumNames<ReduceOp> {
 
 inline constexpr int kMaxTensorDims = 16;
 
-// A value of 16 bytes; cheap to copy and compare.
+// A small value that is cheap to copy and compare.
 class Placement {
  public:
   enum class Kind : std::uint8_t {
     kReplicate,
     kShard,         // S(dim): chunks
-    kStridedShard,  // _S(dim, factor): the factor-way sharding to the right was applied first
-    kPartial,       // P(op): contributions to be reduced
-    kMaskPartial,   // MP: row-wise embedding; op sum, but not a plain partial
-    kNormPartial,   // NP(p): local p-norms
+    kStridedShard,  // _S(dim, factor): chunks of each of `factor` pieces, because a mesh dim to the
+                    // right has sharded the tensor dim first
+    kPartial,       // P(op): contributions that are still to be reduced
+    kMaskPartial,   // MP: rows that an embedding masks; reduces by sum, but is no plain partial
+    kNormPartial,   // NP(p): p-norms of the local parts
   };
 
   constexpr Placement() = default;  // R
@@ -62,7 +65,8 @@ class Placement {
   [[nodiscard]] static constexpr Placement partial(ReduceOp op = ReduceOp::kSum) {
     return {Kind::kPartial, op, 0, 1, 0};
   }
-  // `extent`: rows of the embedding that the mask chunks along `dim`; 0 when unknown.
+  // `extent` is the number of rows of the embedding that the mask chunks along `dim`; 0 when
+  // unknown.
   [[nodiscard]] static constexpr Placement mask_partial(int dim = 0, std::int64_t extent = 0) {
     return {Kind::kMaskPartial, ReduceOp::kSum, dim, 1, static_cast<double>(extent)};
   }
@@ -76,15 +80,15 @@ class Placement {
   [[nodiscard]] constexpr bool is_shard() const { return kind_ == Kind::kShard; }
   [[nodiscard]] constexpr bool is_strided() const { return kind_ == Kind::kStridedShard; }
   [[nodiscard]] constexpr bool is_shard_like() const { return is_shard() || is_strided(); }
-  // Any of the three partials.
+  // True for all three kinds of partials.
   [[nodiscard]] constexpr bool is_partial() const { return kind_ >= Kind::kPartial; }
   [[nodiscard]] constexpr bool is_shard_of(int dim) const { return is_shard() && dim_ == dim; }
 
-  [[nodiscard]] constexpr int dim() const { return dim_; }              // of S, _S and MP
-  [[nodiscard]] constexpr int split_factor() const { return factor_; }  // of _S
-  [[nodiscard]] constexpr ReduceOp reduce_op() const { return op_; }    // of the partials
-  [[nodiscard]] constexpr double norm() const { return value_; }        // of NP
-  [[nodiscard]] constexpr std::int64_t mask_extent() const {            // of MP
+  [[nodiscard]] constexpr int dim() const { return dim_; }              // for S, _S and MP
+  [[nodiscard]] constexpr int split_factor() const { return factor_; }  // for _S
+  [[nodiscard]] constexpr ReduceOp reduce_op() const { return op_; }    // for all partials
+  [[nodiscard]] constexpr double norm() const { return value_; }        // for NP
+  [[nodiscard]] constexpr std::int64_t mask_extent() const {            // for MP
     return static_cast<std::int64_t>(value_);
   }
   // The same kind of shard on another tensor dim. Assumes is_shard_like().
@@ -119,12 +123,25 @@ class Placement {
 
 using Placements = boost::container::static_vector<Placement, kMaxMeshDims>;
 
-// The order in which mesh dims shard one tensor dim: for each mesh dim its position in its tensor
-// dim's list (0 for mesh dims that do not shard).
+[[nodiscard]] inline bool is_replicated(const Placements& placements) {
+  return std::all_of(placements.begin(), placements.end(),
+                     [](const Placement& p) { return p.is_replicate(); });
+}
+[[nodiscard]] inline bool has_strided(const Placements& placements) {
+  return std::any_of(placements.begin(), placements.end(),
+                     [](const Placement& p) { return p.is_strided(); });
+}
+[[nodiscard]] inline bool has_partial(const Placements& placements) {
+  return std::any_of(placements.begin(), placements.end(),
+                     [](const Placement& p) { return p.is_partial(); });
+}
+
+// The order in which mesh dims shard each tensor dim: for every mesh dim its position in the list
+// of those that shard the same tensor dim, and 0 for mesh dims that do not shard.
 class ShardOrder {
  public:
   ShardOrder() = default;
-  // Ascending mesh dims.
+  // The default order: mesh dims ascend.
   [[nodiscard]] static ShardOrder default_of(const Placements& placements);
 
   [[nodiscard]] int position(int mesh_dim) const { return position_[to_index(mesh_dim)]; }
@@ -143,35 +160,35 @@ struct Layout {
   ShardOrder order;
 
   Layout() = default;
-  // In default shard order.
+  // A layout in default shard order.
   explicit Layout(Placements p)
       : placements(std::move(p)), order(ShardOrder::default_of(placements)) {}
   Layout(Placements p, ShardOrder o) : placements(std::move(p)), order(o) {}
   [[nodiscard]] static Layout replicated(int mesh_ndim);
-  // `mesh_ndim` placements. Throws TextError: unknown placement, wrong number of placements, order
-  // indices that are not a permutation, order indices on some but not all shards of a tensor dim,
-  // forbidden mix of partials.
+  // Reads `mesh_ndim` placements. Throws TextError for an unknown placement, a wrong number of
+  // them, a forbidden mix of partials, and order indices that are no permutation or stand at only
+  // some of a tensor dim's shards.
   [[nodiscard]] static Layout parse(std::string_view text, int mesh_ndim);
 
   [[nodiscard]] int ndim() const { return static_cast<int>(placements.size()); }
   [[nodiscard]] const Placement& operator[](int mesh_dim) const {
     return placements[to_index(mesh_dim)];
   }
-  [[nodiscard]] bool is_replicated() const;
-  [[nodiscard]] bool has_strided() const;
+  [[nodiscard]] bool is_replicated() const { return shardlab::is_replicated(placements); }
+  [[nodiscard]] bool has_strided() const { return shardlab::has_strided(placements); }
   [[nodiscard]] bool has_default_order() const;
-  // Mesh dims that shard `dim` (strided ones included), in the order they were applied.
+  // The mesh dims that shard tensor dim `dim`, strided ones included, in shard order.
   [[nodiscard]] boost::container::static_vector<int, kMaxMeshDims> mesh_dims_of(int dim) const;
 
-  // Order indices are printed where the order is not the default; with `always_order`, wherever a
-  // tensor dim is sharded more than once (as plans are printed).
+  // Order indices are printed where the order is not the default one. With `always_order`, as plans
+  // are printed, they are printed wherever a tensor dim is sharded more than once.
   [[nodiscard]] std::string text(bool always_order = false) const;
 
   friend bool operator==(const Layout&, const Layout&) = default;
 };
 
-// Partials of different kinds in one layout are forbidden, except plain partials of sum and avg
-// (they commute).
+// Whether partials of different kinds stand in one layout, which is forbidden. Plain partials of
+// sum and avg may be mixed, because they commute.
 [[nodiscard]] bool has_mixed_partials(const Placements& placements);
 
 }  // namespace shardlab

@@ -1,13 +1,13 @@
-// The price of a plan, step by step: the bytes that a step leaves on a rank are those that the next
-// step starts from. Whatever prices more than one step does it here.
+// Adds up the price of a plan, step by step. The bytes that a step leaves on a rank are those from
+// which the next step starts. Everything that prices more than one step uses this.
 //
 //   PlanPrice<Micros> price(meta.bytes() / shards, meta.dtype);
 //   price.add_step(pricer, Placement::shard(0), Placement::replicate(), 1);   // along mesh dim 1
 //   price.add_step(pricer, Placement::replicate(), Placement::shard(1), 1);
 //   price.sum()
 //
-// A pricer is a TransitionPricer, or whatever has its price() and copy(): one that remembers what it
-// has priced, say.
+// A pricer is a TransitionPricer or any class with its price() and copy(), for instance one that
+// remembers prices.
 #pragma once
 
 #include "sim/edge_semantics.h"
@@ -15,16 +15,17 @@
 
 namespace shardlab {
 
-// `Sum` is a Price, or Micros where the total is enough and its parts would only cost time.
+// `Sum` is Price, or Micros where only the total is needed: adding up its parts would take time.
 template <class Sum>
 class PlanPrice {
  public:
-  // `local_bytes`: what a rank holds before the first step. `before`: what is already paid.
+  // `local_bytes` is what a rank holds before the first step, and `before` the price of earlier
+  // steps.
   PlanPrice(Bytes local_bytes, DType dtype, Sum before = {})
       : bytes_(local_bytes), dtype_(dtype), sum_(before) {}
 
-  // `along`: a mesh dim, or the communicator of a step that is merged onto a flattened mesh. Returns
-  // what the pricer says of the step.
+  // Prices one more step along a mesh dim, or along a communicator where several mesh dims are
+  // merged. Returns what the pricer says about it.
   template <class Pricer, class Along>
   auto add_step(Pricer& pricer, const Placement& from, const Placement& to, const Along& along) {
     const auto step = pricer.price(from, to, along, bytes_, dtype_);
@@ -32,14 +33,14 @@ class PlanPrice {
     bytes_ = step.bytes_after;
     return step;
   }
-  // A strided copy of what a rank holds now.
+  // Adds the price of a strided copy of what a rank holds now.
   template <class Pricer>
   void add_copy(Pricer& pricer) {
     add(sum_, pricer.copy(bytes_, dtype_, true));
   }
 
   [[nodiscard]] const Sum& sum() const { return sum_; }
-  [[nodiscard]] Bytes local_bytes() const { return bytes_; }  // that a rank holds now
+  [[nodiscard]] Bytes local_bytes() const { return bytes_; }  // held by a rank now
 
  private:
   static void add(Price& sum, const Price& price) { sum += price; }

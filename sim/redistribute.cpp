@@ -14,8 +14,8 @@ namespace {
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr std::string_view kNoPath = "no sequence of steps reaches the target layout";
 
-// Shapes on each mesh dim for one rank: the global shape with the (plain) shards of the outer mesh
-// dims applied.
+// The logical shape on each mesh dim for one rank: the global shape after the plain shards of the
+// mesh dims outside of it.
 std::vector<Shape> greedy_logical_shapes(const Plan& plan, const DeviceMesh& mesh,
                                          std::span<const std::int64_t> coordinate) {
   std::vector<Shape> shapes = {plan.meta.shape};
@@ -31,7 +31,7 @@ std::vector<Shape> greedy_logical_shapes(const Plan& plan, const DeviceMesh& mes
   return shapes;
 }
 
-// The global shape with every other sharded mesh dim of the layout applied, in shard order.
+// The global shape after the shards of all other mesh dims, in shard order.
 Shape logical_shape_without(const Shape& shape, const Layout& layout, int mesh_dim,
                             const DeviceMesh& mesh, std::span<const std::int64_t> coordinate) {
   Layout others = layout;
@@ -177,7 +177,7 @@ double Redistributor::cost_us(const TensorMeta& meta, const Layout& from, const 
 void Redistributor::costs_us(const TensorMeta& meta, const Layout& from, std::span<const Layout> to,
                              std::span<double> out) {
   SHARDLAB_CHECK(to.size() == out.size(), to.size(), " layouts, ", out.size(), " prices");
-  // One exploration pays when it replaces many searches; strided layouts take the general way.
+  // One exploration pays when it replaces many searches. Strided layouts are searched one by one.
   const bool explore = options_.planner == PlannerKind::kGraph && follows_plan_ &&
                        !merges_in_price() && to.size() > 4 && !from.has_strided();
   if (explore) {
@@ -189,7 +189,7 @@ void Redistributor::costs_us(const TensorMeta& meta, const Layout& from, std::sp
     }
     graph_.explore(meta, from, targets);
   }
-  // Lookups first: a search of its own ends the exploration.
+  // All lookups come first, because a search of its own ends the exploration.
   std::vector<std::size_t> alone;
   for (std::size_t i = 0; i < to.size(); ++i) {
     if (const std::optional<KnownPrice> known = known_price(from, to[i])) {
@@ -199,7 +199,7 @@ void Redistributor::costs_us(const TensorMeta& meta, const Layout& from, std::sp
     } else {
       const GraphSearchResult result = graph_.path_to(to[i]);
       out[i] = result.found ? moves_cost_us(meta, from, result.moves) : kInfinity;
-      // The way may lead over a partial that only another target has.
+      // The path may lead over a partial that only another target has.
       if (visits_foreign_partial(from, to[i], result.moves)) alone.push_back(i);
     }
   }
@@ -265,7 +265,7 @@ Price Redistributor::price_steps(Plan& plan) const {
   return price.sum();
 }
 
-// Prices the plan as planned, then merges it as it runs.
+// Prices the steps as planned, then merges them into the steps that run.
 void Redistributor::price_and_merge(Plan& plan) const {
   plan.price = price_steps(plan);
   for (const PlanStep& step : plan.steps) {

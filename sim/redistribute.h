@@ -1,15 +1,19 @@
-// Redistribution: plans and prices what takes a tensor from one layout to another on one mesh.
+// Redistribution: plans the steps that take a tensor from one layout to another on one mesh, and
+// prices them.
 //
-//   Redistributor redistributor(mesh, topology, {.semantics = edge_semantics("v3")}, collectives, kernels);
+//   const RedistributionOptions options{.semantics = edge_semantics("v3")};
+//   Redistributor redistributor(mesh, topology, options, collectives, kernels);
 //   Plan plan = redistributor.plan(meta, from, to);        // steps, path, price
 //   double us = redistributor.cost_us(meta, from, to);     // the price alone: tens of nanoseconds
 //
-// The cost is DTensor's redistribute_cost in the chosen version: 0 for an equal layout (and, where
-// the version says so, for a fully replicated source), infinite for what is impossible, else the
-// sum over the planner's steps with the bytes threaded from step to step. Greedy unless asked
-// otherwise; layouts with a non-default shard order or strided shards are always planned by the
-// graph planner. Source: PyTorch 2.13.0, redistribute_cost and _gen_transform_infos. Not
-// thread-safe (the graph planner keeps its workspace): one a thread.
+// The cost is that of DTensor's redistribute_cost under the chosen semantics
+// (sim/edge_semantics.h): 0 for an equal layout and, where the semantics say so, for a fully
+// replicated source; infinite for what is impossible; otherwise the sum over the planner's steps,
+// each priced from the bytes that the step before it leaves. The planner is the greedy one unless
+// another is asked for. Layouts with strided shards or a shard order other than the default are
+// always planned by the graph planner. Source: PyTorch 2.13.0, redistribute_cost and
+// _gen_transform_infos. Every thread needs a redistributor of its own, because the graph planner
+// keeps a workspace.
 #pragma once
 
 #include <memory>
@@ -34,8 +38,8 @@ struct EnumNames<PlannerKind> {
                                         Named{PlannerKind::kGraph, "graph"}};
 };
 
-// Whether consecutive collectives are merged onto registered flattened meshes: never, when a plan
-// runs (DTensor: its price stays that of the unmerged steps), or in the price as well.
+// Whether consecutive collectives are merged onto registered flattened meshes: never; when a plan
+// runs, as in DTensor, whose price stays that of the unmerged steps; or in the price as well.
 enum class MergeMode : std::uint8_t { kOff, kExecute, kPrice };
 template <>
 struct EnumNames<MergeMode> {
@@ -49,14 +53,15 @@ struct RedistributionOptions {
   std::shared_ptr<const EdgeSemantics> semantics = edge_semantics("v3");
   PlannerKind planner = PlannerKind::kGreedy;
   MergeMode merge = MergeMode::kExecute;
-  // False: as PyTorch 2.13.0, which merges all-gathers without asking whether they divide evenly
-  // (pytorch/pytorch#194457), and averages a sum that follows an average over one rank.
+  // False is the behaviour of PyTorch 2.13.0, which merges all-gathers without asking whether they
+  // divide evenly (pytorch/pytorch#194457), and averages a sum that follows an average over one
+  // rank.
   bool merge_checks_all_gather = true;
 };
 
 struct PlanOptions {
-  std::optional<PlannerKind> planner;  // instead of the redistributor's
-  std::int64_t rank = 0;               // index into the mesh: whose logical shapes are computed
+  std::optional<PlannerKind> planner;  // takes the place of the redistributor's
+  std::int64_t rank = 0;  // index into the mesh of the rank whose logical shapes are set
   bool count_optimal_paths = false;
 };
 
@@ -69,7 +74,7 @@ struct StepRequest {
 
 class Redistributor {
  public:
-  // Keeps references to the models, which must outlive it.
+  // Keeps references to the models, which must outlive the redistributor.
   Redistributor(DeviceMesh mesh, const Topology& topology, const RedistributionOptions& options,
                 const CostModel& collectives, const ComputeModel& kernels);
   Redistributor(const Redistributor&) = delete;
@@ -81,22 +86,25 @@ class Redistributor {
   [[nodiscard]] const TransitionPricer& pricer() const { return pricer_; }
   [[nodiscard]] const RedistributionOptions& options() const { return options_; }
 
-  // Assumes layouts of this mesh whose shards name dims of the tensor.
+  // The plan with its steps, path and price. Assumes layouts of this mesh whose shards name dims of
+  // the tensor; throws ContractError for layouts of another mesh.
   [[nodiscard]] Plan plan(const TensorMeta& meta, const Layout& from, const Layout& to,
                           const PlanOptions& plan_options = {});
-  // The same plan's price; infinity when impossible.
+  // The price of the same plan; infinity when it is impossible.
   [[nodiscard]] double cost_us(const TensorMeta& meta, const Layout& from, const Layout& to);
-  // Prices from one layout to many. Much cheaper than one by one for the graph planner.
+  // The prices from one layout to many, in microseconds. With the graph planner this is much
+  // cheaper than asking for them one by one.
   void costs_us(const TensorMeta& meta, const Layout& from, std::span<const Layout> to,
                 std::span<double> out);
 
-  // What another redistributor's plan costs here, step by step as it runs (merged steps included).
+  // The price that another redistributor's plan has here, step by step as it runs, merged steps
+  // included.
   [[nodiscard]] Price price_of(const Plan& plan) const { return repriced(plan).executed_price(); }
   // The same plan with the collectives, bytes and prices that its steps have here.
   [[nodiscard]] Plan repriced(const Plan& plan) const;
 
   // A plan of the given steps, merged as the options say and priced step by step. Throws TextError
-  // when a step does not start from the layout that the one before left.
+  // when a step does not start from the layout that the step before it leaves.
   [[nodiscard]] Plan plan_of_steps(const TensorMeta& meta, const Layout& from,
                                    std::span<const StepRequest> steps, std::int64_t rank = 0);
 
@@ -130,12 +138,12 @@ class Redistributor {
   Topology topology_;
   RedistributionOptions options_;
   TransitionPricer pricer_;
-  bool follows_plan_;  // what the semantics say, kept for the short prices
+  bool follows_plan_;  // a copy of what the semantics say, for speed
   GraphPlanner graph_;
 };
 
-// The order of the layout after one change: a shard that leaves closes its gap, one that comes is
-// appended.
+// The layout after one change. In its shard order, a shard that leaves closes its gap, and a shard
+// that comes is appended.
 [[nodiscard]] Layout layout_after(const Layout& layout, int mesh_dim, const Placement& to);
 
 }  // namespace shardlab

@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <set>
+#include <span>
 #include <utility>
 
 #include "costmodel/base/error.h"
@@ -18,21 +19,21 @@
 namespace shardlab {
 namespace {
 
-// The ranks that are simulated: all of a mesh, or one that stands for all.
+// The ranks that are simulated: all ranks of a mesh, or one that stands for all.
 struct Ranks {
-  std::vector<std::int64_t> global;  // by index into the mesh
+  std::vector<std::int64_t> global;  // global ranks, by index into the mesh
   std::vector<std::int64_t> host;
   [[nodiscard]] std::int64_t count() const { return std::ssize(global); }
 };
 
-// A kernel's groups: ranks whose indices differ on its mesh dims only.
+// The groups of a collective: ranks whose coordinates differ on the collective's mesh dims only.
 struct Groups {
   struct Dim {
     std::int64_t stride;
     std::int64_t size;
   };
   std::vector<Dim> dims;
-  std::vector<std::int64_t> offsets = {0};  // of the members from the first one
+  std::vector<std::int64_t> offsets = {0};  // index of each member, minus that of the first one
 
   [[nodiscard]] std::int64_t first_member(std::int64_t index) const {
     for (const auto& [stride, size] : dims) index -= index / stride % size * stride;
@@ -55,24 +56,24 @@ Groups groups_of(const DeviceMesh& mesh, const MeshDims& mesh_dims) {
   return groups;
 }
 
-// Everything about a schedule that repetitions share.
+// What all repetitions of a run share.
 struct Script {
   const Schedule& schedule;
   const Slowdown& slowdown;
   Ranks ranks;
   std::vector<Groups> groups;
-  std::vector<std::size_t> groups_of;  // by kernel: which of them are its groups
+  std::vector<std::size_t> groups_of;  // by kernel: index into `groups`
   std::array<std::vector<int>, kStreams> by_stream;
-  std::vector<int> turn;             // by kernel: its place in its stream
-  std::vector<Picoseconds> alike;    // by kernel, where all ranks take the same time
-  std::vector<std::int64_t> traced;  // simulated ranks on the timeline, ascending
+  std::vector<int> turn;             // by kernel: position in its stream
+  std::vector<Picoseconds> alike;    // by kernel: time; empty unless all ranks take the same time
+  std::vector<std::int64_t> traced;  // the simulated ranks on the timeline, ascending
   [[nodiscard]] const Groups& groups_of_kernel(int kernel) const {
     return groups[groups_of[to_index(kernel)]];
   }
   [[nodiscard]] int kernels() const { return static_cast<int>(schedule.kernels.size()); }
 };
 
-// One repetition.
+// One repetition of the run.
 class Repetition {
  public:
   Repetition(const Script& script, std::uint64_t seed, bool records)
@@ -118,14 +119,14 @@ class Repetition {
     int kernel;
     std::int64_t first_member;
   };
-  // The members of one kernel's groups that have arrived, by first member.
+  // Where the members of one kernel's groups wait for each other.
   struct Meeting {
-    std::vector<std::int32_t> arrived;
-    std::vector<double> arrival_sum;  // picoseconds
-    std::int64_t done = 0;            // ranks
+    std::vector<std::int32_t> arrived;  // by first member: how many members have arrived
+    std::vector<double> arrival_sum;    // by first member: sum of their arrivals, picoseconds
+    std::int64_t done = 0;              // how many ranks are done with the kernel
   };
 
-  // Starts whatever the rank's idle streams can start.
+  // Starts the next kernel of each idle stream of the rank, unless it must wait for others.
   void launch(std::int64_t rank, Picoseconds now) {
     for (int s = 0; s < kStreams; ++s) {
       if (busy_[to_index(rank)][to_index(s)]) continue;
@@ -176,7 +177,7 @@ class Repetition {
     }
   }
 
-  // Of the slowest member.
+  // The time that the slowest member of the group takes.
   [[nodiscard]] Picoseconds time_of(int kernel, std::int64_t first) const {
     if (!script_.alike.empty()) return script_.alike[to_index(kernel)];
     const ScheduledKernel& scheduled = script_.schedule.kernels[to_index(kernel)];
@@ -204,7 +205,7 @@ class Repetition {
     const auto stream =
         to_index(static_cast<std::int64_t>(script_.schedule.kernels[to_index(kernel)].stream));
     const std::vector<std::int64_t>& offsets = script_.groups_of_kernel(kernel).offsets;
-    ends_[to_index(kernel)] = now;  // events come in order of time
+    ends_[to_index(kernel)] = now;  // the last group overwrites: events come in order of time
     for (const std::int64_t offset : offsets) {
       const std::int64_t rank = first + offset;
       busy_[to_index(rank)][stream] = false;
@@ -226,17 +227,18 @@ class Repetition {
   const Script& script_;
   std::uint64_t seed_;
   EventQueue<Payload> queue_;
-  std::vector<std::array<int, kStreams>> positions_;  // by rank: how many of a stream are done
+  std::vector<std::array<int, kStreams>> positions_;  // by rank: how many kernels are done
   std::vector<std::array<bool, kStreams>> busy_;
   std::vector<Meeting> meetings_;  // by kernel
   std::vector<Picoseconds> ends_;
-  std::vector<double> waits_;  // picoseconds, all ranks together
-  std::vector<int> slot_;      // by rank: its place on the timeline, or -1; empty: not recorded
+  std::vector<double> waits_;  // by kernel: picoseconds, all ranks together
+  std::vector<int> slot_;  // by rank: index into `traced` or -1; empty where nothing is recorded
   std::vector<std::vector<Picoseconds>> arrivals_;  // by slot and kernel
   std::vector<std::vector<Picoseconds>> starts_;
   std::vector<TimelineSpan> spans_;
 };
 
+// Up to `wanted` ranks, evenly spread over all of them.
 std::vector<std::int64_t> spread(std::int64_t ranks, std::int64_t wanted) {
   std::vector<std::int64_t> chosen;
   const std::int64_t count = std::min(ranks, wanted);
@@ -246,6 +248,69 @@ std::vector<std::int64_t> spread(std::int64_t ranks, std::int64_t wanted) {
     chosen.push_back(static_cast<std::int64_t>(static_cast<double>(i) * step));
   }
   return chosen;
+}
+
+// The script of a run. Kernels on the same mesh dims share their groups; a rank that stands for all
+// is alone in its group.
+Script script_of(const Schedule& schedule, const Slowdown& slowdown, const DeviceMesh& mesh,
+                 Ranks ranks, std::vector<std::int64_t> traced, bool folds) {
+  Script script{.schedule = schedule,
+                .slowdown = slowdown,
+                .ranks = std::move(ranks),
+                .groups = {},
+                .groups_of = {},
+                .by_stream = {},
+                .turn = {},
+                .alike = {},
+                .traced = std::move(traced)};
+  std::map<MeshDims, std::size_t> groups;
+  for (int k = 0; k < script.kernels(); ++k) {
+    const ScheduledKernel& kernel = schedule.kernels[to_index(k)];
+    std::vector<int>& stream = script.by_stream[to_index(static_cast<std::int64_t>(kernel.stream))];
+    script.turn.push_back(static_cast<int>(stream.size()));
+    stream.push_back(k);
+    const auto [known, is_new] =
+        groups.emplace(folds ? MeshDims() : kernel.mesh_dims, script.groups.size());
+    if (is_new) script.groups.push_back(groups_of(mesh, known->first));
+    script.groups_of.push_back(known->second);
+    if (slowdown.treats_ranks_alike()) {
+      script.alike.push_back(to_picoseconds(slowdown.time(kernel.price, kernel.transfer, {})));
+    }
+  }
+  return script;
+}
+
+// What one repetition finds out.
+struct Outcome {
+  std::vector<Picoseconds> ends;  // by kernel
+  std::vector<double> waits;      // by kernel: picoseconds, all ranks together
+  std::uint64_t events = 0;
+};
+
+SimulationResult summary_of(std::span<const Outcome> outcomes, std::int64_t ranks, int kernels) {
+  SimulationResult result;
+  result.simulated_ranks = ranks;
+  result.repetitions = static_cast<int>(outcomes.size());
+  std::vector<double> totals;
+  std::vector<std::vector<double>> ends(to_index(kernels));
+  result.kernels.resize(ends.size());
+  for (const Outcome& outcome : outcomes) {
+    Picoseconds last = 0;
+    for (std::size_t k = 0; k < ends.size(); ++k) {
+      last = std::max(last, outcome.ends[k]);
+      ends[k].push_back(to_micros(outcome.ends[k]));
+      result.kernels[k].wait_us += outcome.waits[k] / kPicosecondsPerMicro /
+                                   static_cast<double>(ranks) /
+                                   static_cast<double>(result.repetitions);
+    }
+    totals.push_back(to_micros(last));
+    result.events += outcome.events;
+  }
+  result.time_us = quantiles_of(std::move(totals));
+  for (std::size_t k = 0; k < ends.size(); ++k) {
+    result.kernels[k].end_us = quantiles_of(std::move(ends[k]));
+  }
+  return result;
 }
 
 }  // namespace
@@ -300,77 +365,50 @@ void Simulator::expect_host(const std::vector<std::int64_t>& hosts) const {
                    std::to_string(*reached.begin()) + " to " + std::to_string(*reached.rbegin()));
 }
 
-SimulationResult Simulator::run(const Schedule& schedule) const {
-  const bool folds = options_.fold && options_.slowdown.treats_ranks_alike();
-  Script script{.schedule = schedule,
-                .slowdown = options_.slowdown,
-                .ranks = {},
-                .groups = {},
-                .groups_of = {},
-                .by_stream = {},
-                .turn = {},
-                .alike = {},
-                .traced = {}};
-  const int repetitions = options_.slowdown.is_random() ? options_.repetitions : 1;
+// How many repetitions a run has, and how many of them fit into the memory at a time. Throws
+// LimitError when not even one does.
+Simulator::Needs Simulator::needs(const Schedule& schedule, bool folds) const {
+  Needs needs;
+  needs.repetitions = options_.slowdown.is_random() ? options_.repetitions : 1;
   const std::int64_t kernels = std::ssize(schedule.kernels);
-  // A rank's books, one event, and its part in every meeting that may be open.
+  // The clocks of a rank, one event, and its part in every meeting that may be open.
   const std::int64_t per_rank = 96 + 12 * kernels;
   const std::int64_t per_run = saturating_product(folds ? 1 : mesh_.size(), per_rank);
-  // What each repetition leaves: a kernel's end and wait, twice while they are sorted.
+  // Each repetition leaves a kernel's end and wait, which are held twice while they are sorted.
   const std::int64_t results =
-      saturating_product(32 * std::max<std::int64_t>(kernels, 1), repetitions);
+      saturating_product(32 * std::max<std::int64_t>(kernels, 1), needs.repetitions);
   if (per_run > options_.memory_limit_bytes || results > options_.memory_limit_bytes - per_run) {
     const auto text = [](std::int64_t bytes) { return format_bytes(static_cast<double>(bytes)); };
-    std::string needs = text(results) + " for " + std::to_string(repetitions) + " repetitions of " +
-                        std::to_string(kernels) + " kernels";
+    std::string what = text(results) + " for " + std::to_string(needs.repetitions) +
+                       " repetitions of " + std::to_string(kernels) + " kernels";
     if (!folds) {
-      needs = "each of the " + std::to_string(mesh_.size()) +
-              " ranks needs clocks of its own under " + options_.slowdown.text() + ": " +
-              text(per_run) + ", and " + needs;
+      what = "each of the " + std::to_string(mesh_.size()) +
+             " ranks needs clocks of its own under " + options_.slowdown.text() + ": " +
+             text(per_run) + ", and " + what;
     }
-    throw LimitError(needs + "; the limit is " + text(options_.memory_limit_bytes) +
+    throw LimitError(what + "; the limit is " + text(options_.memory_limit_bytes) +
                      "; valid: a higher limit, fewer " +
                      (folds ? "repetitions" : "ranks or repetitions, or none or percent:P"));
   }
-  if (folds) {
-    script.ranks.global = {0};
-  } else {
-    script.ranks.global = mesh_.ranks();
-  }
-  for (const std::int64_t rank : script.ranks.global) {
-    script.ranks.host.push_back(rank / devices_per_host_);
-  }
-  expect_host(script.ranks.host);
-  std::map<MeshDims, std::size_t> groups;
-  for (int k = 0; k < script.kernels(); ++k) {
-    const ScheduledKernel& kernel = schedule.kernels[to_index(k)];
-    std::vector<int>& stream = script.by_stream[to_index(static_cast<std::int64_t>(kernel.stream))];
-    script.turn.push_back(static_cast<int>(stream.size()));
-    stream.push_back(k);
-    const auto [known, is_new] =
-        groups.emplace(folds ? MeshDims() : kernel.mesh_dims, script.groups.size());
-    if (is_new) script.groups.push_back(groups_of(mesh_, known->first));
-    script.groups_of.push_back(known->second);
-    if (options_.slowdown.treats_ranks_alike()) {
-      script.alike.push_back(
-          to_picoseconds(options_.slowdown.time(kernel.price, kernel.transfer, {})));
-    }
-  }
-  script.traced =
-      folds ? std::vector<std::int64_t>{0} : spread(mesh_.size(), options_.traced_ranks);
-
-  struct Outcome {
-    std::vector<Picoseconds> ends;
-    std::vector<double> waits;
-    std::uint64_t events = 0;
-  };
-  std::vector<Outcome> outcomes(to_index(repetitions));
-  SimulationResult result;
-  std::vector<TimelineSpan> spans;
-  const auto fitting = static_cast<int>(std::clamp<std::int64_t>(
+  needs.threads = static_cast<int>(std::clamp<std::int64_t>(
       (options_.memory_limit_bytes - results) / per_run, 1, options_.threads));
+  return needs;
+}
+
+SimulationResult Simulator::run(const Schedule& schedule) const {
+  const bool folds = options_.fold && options_.slowdown.treats_ranks_alike();
+  const Needs needs = this->needs(schedule, folds);
+  Ranks ranks{.global = folds ? std::vector<std::int64_t>{0} : mesh_.ranks(), .host = {}};
+  for (const std::int64_t rank : ranks.global) ranks.host.push_back(rank / devices_per_host_);
+  expect_host(ranks.host);
+  const std::vector<std::int64_t> shown = spread(mesh_.size(), options_.traced_ranks);
+  const Script script = script_of(schedule, options_.slowdown, mesh_, std::move(ranks),
+                                  folds ? std::vector<std::int64_t>{0} : shown, folds);
+
+  std::vector<Outcome> outcomes(to_index(needs.repetitions));
+  std::vector<TimelineSpan> spans;
   parallel_for(
-      to_index(repetitions), fitting, [] { return std::make_unique<int>(0); },
+      outcomes.size(), needs.threads, [] { return std::make_unique<int>(0); },
       [&](int&, std::size_t i) {
         const bool records = i == 0 && options_.traced_ranks > 0;
         Repetition repetition(script, counter_hash(options_.seed, i, 0), records);
@@ -378,35 +416,15 @@ SimulationResult Simulator::run(const Schedule& schedule) const {
         outcomes[i] = {repetition.ends(), repetition.waits(), repetition.events()};
         if (records) spans = std::move(repetition.spans());
       });
-  result.simulated_ranks = script.ranks.count();
-  result.repetitions = repetitions;
-  std::vector<double> totals;
-  std::vector<std::vector<double>> ends(to_index(script.kernels()));
-  result.kernels.resize(to_index(script.kernels()));
-  for (const Outcome& outcome : outcomes) {
-    Picoseconds last = 0;
-    for (std::size_t k = 0; k < ends.size(); ++k) {
-      last = std::max(last, outcome.ends[k]);
-      ends[k].push_back(to_micros(outcome.ends[k]));
-      result.kernels[k].wait_us += outcome.waits[k] / kPicosecondsPerMicro /
-                                   static_cast<double>(script.ranks.count()) /
-                                   static_cast<double>(repetitions);
-    }
-    totals.push_back(to_micros(last));
-    result.events += outcome.events;
-  }
-  result.time_us = quantiles_of(std::move(totals));
-  for (std::size_t k = 0; k < ends.size(); ++k) {
-    result.kernels[k].end_us = quantiles_of(std::move(ends[k]));
-  }
+  SimulationResult result = summary_of(outcomes, script.ranks.count(), script.kernels());
   if (options_.traced_ranks == 0) return result;
-  result.timeline.rank_indices = spread(mesh_.size(), options_.traced_ranks);
+  result.timeline.rank_indices = shown;
   if (!folds) {
     result.timeline.spans = std::move(spans);
     return result;
   }
   for (const TimelineSpan& span : spans) {
-    for (const std::int64_t rank : result.timeline.rank_indices) {
+    for (const std::int64_t rank : shown) {
       result.timeline.spans.push_back(span);
       result.timeline.spans.back().rank_index = rank;
     }

@@ -1,20 +1,23 @@
-// Virtual time: every rank of a mesh has a clock and two streams, and runs one schedule of kernels.
+// Simulates a run in virtual time: every rank of a mesh has a clock and two streams, and runs the
+// same schedule of kernels.
 //
 //   Schedule schedule;
 //   add_plan(schedule, plan, {});
 //   SimulationResult result = Simulator(mesh, topology, {.repetitions = 100}).run(schedule);
 //   result.time_us.p95                       // microseconds until the last rank is done
 //
-// All ranks launch the same kernels in the same order (SPMD). A stream runs its kernels in that
-// order, one at a time; a kernel also waits for those that it names in `after`, on its own rank. A
-// collective starts when its last member has arrived, and lasts as long as its slowest member
-// takes; the stream of a member that waits is busy. How long a rank takes is the kernel's price,
-// changed by the slowdown (sim/slowdown.h): a stack prices the worst group of a mesh dim, so all
-// groups take that.
+// All ranks launch the same kernels in the same order. A stream runs its kernels in that order, one
+// at a time. A kernel also waits for those that it names in `after`, on its own rank. A collective
+// starts when its last member has arrived and lasts as long as its slowest member takes; the stream
+// of a member that waits is busy. A rank takes the kernel's price, changed by the slowdown
+// (sim/slowdown.h). That price is the same for all groups of a mesh dim: a stack prices the worst
+// one.
 //
-// Ranks that the slowdown treats alike stay in lockstep, so one stands for all (folding): a million
-// ranks take as long as one. Otherwise each has its clocks, within a bound on memory. Repetitions
-// draw anew; they may run on several threads. The result depends on neither threads nor folding.
+// Ranks that the slowdown treats alike stay in lockstep. One rank then stands for all of them
+// (folding), so that simulating a million ranks takes as long as simulating one. Otherwise every
+// rank has clocks of its own, within a bound on memory. Every repetition draws its own random
+// numbers, and repetitions may run on several threads. The result depends neither on threads nor on
+// folding.
 #pragma once
 
 #include <cstdint>
@@ -44,9 +47,9 @@ struct EnumNames<Stream> {
 struct ScheduledKernel {
   std::string name;  // "all_gather", "aten.mm.default"
   Stream stream = Stream::kCompute;
-  MeshDims mesh_dims;        // a collective's; empty for a kernel of one rank
-  Bytes full_bytes = 0.0;    // of a collective: the larger of one member's buffers
-  DType dtype = DType::kU8;  // as well
+  MeshDims mesh_dims;        // those of a collective; empty for a kernel of one rank
+  Bytes full_bytes = 0.0;    // the larger of one member's two buffers; collectives only
+  DType dtype = DType::kU8;  // of the buffers; collectives only
   Micros price;
   Micros transfer;         // the part of the price that is bytes on the wire
   std::vector<int> after;  // earlier kernels of the schedule, by index
@@ -55,12 +58,14 @@ struct ScheduledKernel {
 struct Schedule {
   std::vector<ScheduledKernel> kernels;
 
-  // Assumes that `after` names earlier kernels. Returns the kernel's index.
+  // Returns the kernel's index. Throws ContractError where `after` names a kernel that is not
+  // earlier.
   int add(ScheduledKernel kernel);
 };
 
-// Adds a plan's steps, one after the other: collectives on the communication stream, local steps on
-// the compute stream. Returns what a kernel that needs the result waits for.
+// Adds the steps of a plan, one after the other: collectives on the communication stream, local
+// steps on the compute stream. The first step waits for `after`. Returns the kernels for which a
+// kernel that needs the plan's result must wait.
 std::vector<int> add_plan(Schedule& schedule, const Plan& plan, std::vector<int> after);
 
 struct SimulationOptions {
@@ -70,44 +75,45 @@ struct SimulationOptions {
   int threads = 1;
   std::int64_t memory_limit_bytes = std::int64_t{8} << 30U;
   bool fold = true;
-  // How many ranks, evenly spread, the timeline of the first repetition shows.
+  // How many ranks the timeline of the first repetition shows. They are spread evenly over the
+  // mesh.
   std::int64_t traced_ranks = 0;
 };
 
-// Microseconds: over repetitions, by nearest rank.
+// Quantiles over the repetitions, in microseconds, by the nearest-rank method.
 struct Quantiles {
   double p50 = 0.0;
   double p95 = 0.0;
   double max = 0.0;
 };
-// Of at least one value. Sorts them.
+// Throws ContractError when there is no value.
 [[nodiscard]] Quantiles quantiles_of(std::vector<double> values);
 
 struct KernelTimes {
-  Quantiles end_us;      // when the last rank is done with it
-  double wait_us = 0.0;  // of a collective's members for the last one: mean over ranks, repetitions
+  Quantiles end_us;      // when the last rank is done with the kernel
+  double wait_us = 0.0;  // a member's wait for the last one: mean over ranks and repetitions
 };
 
-// One kernel on one rank.
+// One kernel as one rank runs it.
 struct TimelineSpan {
   int kernel = 0;
-  std::int64_t rank_index = 0;  // into the mesh
+  std::int64_t rank_index = 0;  // index into the mesh
   Picoseconds arrived = 0;
-  Picoseconds started = 0;  // later than that where a collective's member waits for others
+  Picoseconds started = 0;  // later than `arrived` where a collective's member waits for others
   Picoseconds ended = 0;
 };
 
 struct Timeline {
-  std::vector<std::int64_t> rank_indices;  // the ranks that it shows, ascending
-  std::vector<TimelineSpan> spans;         // by end, then in the order in which they ended
+  std::vector<std::int64_t> rank_indices;  // the ranks that are shown, ascending
+  std::vector<TimelineSpan> spans;         // in the order in which they ended
 };
 
 struct SimulationResult {
   Quantiles time_us;                 // until the last rank is done
   std::vector<KernelTimes> kernels;  // by index in the schedule
-  std::int64_t simulated_ranks = 0;  // 1 when one stands for all
-  int repetitions = 0;               // 1 where they would not differ
-  std::uint64_t events = 0;          // of all repetitions
+  std::int64_t simulated_ranks = 0;  // 1 when one rank stands for all
+  int repetitions = 0;               // 1 where repetitions would not differ
+  std::uint64_t events = 0;          // all repetitions together
   Timeline timeline;
 };
 
@@ -115,10 +121,16 @@ class Simulator {
  public:
   Simulator(DeviceMesh mesh, const Topology& topology, const SimulationOptions& options);
 
-  // Throws InputError: a slow host that the mesh does not reach; LimitError: memory past the limit, a kernel or a run longer than clocks can show.
+  // Throws InputError for a slow host that the mesh does not reach, and LimitError when memory does
+  // not suffice or when a kernel or the run is longer than clocks can show.
   [[nodiscard]] SimulationResult run(const Schedule& schedule) const;
 
  private:
+  struct Needs {
+    int repetitions = 1;
+    int threads = 1;
+  };
+  [[nodiscard]] Needs needs(const Schedule& schedule, bool folds) const;
   void expect_host(const std::vector<std::int64_t>& hosts) const;
 
   DeviceMesh mesh_;

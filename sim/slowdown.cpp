@@ -18,7 +18,7 @@ struct Form {
   std::string_view name;
   Slowdown::Kind kind;
   bool names_host;
-  std::string_view amount;  // what the number is; empty when there is none
+  std::string_view amount;  // what the number must be, for messages; empty when there is no number
   double min;
   double max;
 };

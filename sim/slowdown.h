@@ -1,16 +1,17 @@
-// Who is slow in a simulated run: what turns a kernel's price into the time that one rank takes.
+// Which ranks are slow in a simulated run, and by how much: turns a kernel's price into the time
+// that one rank takes.
 //
-//   none               every rank takes the price
-//   percent:P          every rank takes P % longer
-//   host:H:FACTOR      all kernels on host H take FACTOR times as long
-//   link:H:FACTOR      host H's link to other hosts is FACTOR times slower: the transfer part of a
-//                      collective of a group that leaves host H
-//   jitter:SIGMA       each kernel of each rank by a log-normal factor of its own, exp(SIGMA z) with
-//                      z standard normal: the median rank takes the price
+//   none               Every rank takes the price.
+//   percent:P          Every rank takes P % longer.
+//   host:H:FACTOR      All kernels on host H take FACTOR times as long.
+//   link:H:FACTOR      The link of host H to other hosts is FACTOR times slower, and with it the
+//                      transfer part of collectives whose groups leave host H.
+//   jitter:SIGMA       Each kernel on each rank takes the price times a log-normal factor of its
+//                      own, exp(SIGMA z) with z standard normal. The median rank takes the price.
 //
-// A collective lasts as long as its slowest member takes, so jitter shows the order statistics of n
-// ranks: one collective takes price * E[max of n factors] on average. Factors depend on the seed,
-// the repetition, the kernel and the rank alone. Immutable.
+// A collective lasts as long as its slowest member takes. Jitter therefore shows the order
+// statistics of n ranks: on average a collective takes the price times E[max of n factors]. The
+// factors depend only on the seed, the repetition, the kernel and the rank. Immutable.
 #pragma once
 
 #include <cstdint>
@@ -29,31 +30,32 @@ class Slowdown {
   enum class Kind : std::uint8_t { kNone, kPercent, kHost, kLink, kJitter };
 
   Slowdown() = default;
-  // Throws TextError: an unknown form, or a number out of range (percent 0 to 1e6, factor 1 to 1e6,
-  // sigma 0 to 5).
+  // Throws TextError for an unknown form and for a number out of range: percent 0 to 1e6, factor 1
+  // to 1e6, sigma 0 to 5.
   [[nodiscard]] static Slowdown parse(std::string_view text);
   [[nodiscard]] std::string text() const;
 
   [[nodiscard]] Kind kind() const { return kind_; }
-  // Every rank takes the same time for the same kernel.
+  // Whether every rank takes the same time for the same kernel.
   [[nodiscard]] bool treats_ranks_alike() const {
     return kind_ == Kind::kNone || kind_ == Kind::kPercent;
   }
-  // Repetitions of a run differ.
+  // Whether repetitions of a run differ.
   [[nodiscard]] bool is_random() const { return kind_ == Kind::kJitter; }
-  // Of host and link: the slow one.
+  // The slow host, or the host whose link is slow. Only for these two kinds.
   [[nodiscard]] std::int64_t host() const { return host_; }
 
+  // One kernel on one rank, for which a time is asked.
   struct Draw {
-    std::uint64_t seed;  // of the repetition
+    std::uint64_t seed;  // that of the repetition
     std::int64_t kernel;
     std::int64_t rank;
     std::int64_t host;
-    bool leaves_host;  // a collective with members on other hosts
+    bool leaves_host;  // whether a collective has members on other hosts
   };
   friend bool operator==(const Slowdown&, const Slowdown&) = default;
 
-  // How long one rank takes for a kernel of this price, `transfer` of which are bytes on the wire.
+  // How long one rank takes for a kernel of this price, of which `transfer` is spent on the wire.
   [[nodiscard]] Micros time(Micros price, Micros transfer, const Draw& draw) const;
 
  private:

@@ -52,7 +52,8 @@ void combine_integers(ReduceOp op, T* out, const T* in, std::int64_t count) {
   using U = std::make_unsigned_t<T>;
   const auto each = [&](auto&& f) {
     for (std::int64_t i = 0; i < count; ++i) {
-      // The unsigned type of at least 32 bits: no signed overflow, and none by promotion.
+      // Computed in an unsigned type of at least 32 bits. Signed overflow would be undefined, and
+      // narrower unsigned types are promoted to signed ones.
       using Wide = std::common_type_t<U, std::uint32_t>;
       out[i] = static_cast<T>(static_cast<U>(
           f(static_cast<Wide>(static_cast<U>(out[i])), static_cast<Wide>(static_cast<U>(in[i])))));
@@ -111,7 +112,7 @@ void divide_by(T* values, std::int64_t count, double divisor) {
     Array<T> a(values, count);
     a /= static_cast<T>(divisor);
   } else {
-    // The divisor is a number of ranks.
+    // The divisor is a number of ranks, so this loses nothing.
     const auto n = static_cast<std::int64_t>(divisor);
     for (std::int64_t i = 0; i < count; ++i) {
       values[i] = static_cast<T>(static_cast<std::int64_t>(values[i]) / n);
@@ -121,8 +122,8 @@ void divide_by(T* values, std::int64_t count, double divisor) {
 
 }  // namespace
 
-// Short runs are as many as the pieces of a tensor that 64 ranks exchange: a call would cost more
-// than the copy.
+// Copies a few bytes without a call where the size is a common one. When many ranks exchange the
+// pieces of a tensor there are many short runs, and a call would cost more than the copy.
 inline void copy_run(std::byte* to, const std::byte* from, std::size_t bytes) {
   switch (bytes) {
     case 4:
@@ -152,8 +153,8 @@ void copy_box(const HostTensor& from, const Shape& from_offset, HostTensor& to,
     if (extent == 0) return;
   }
   const auto item = static_cast<std::size_t>(itemsize(from.dtype()));
-  // The innermost dims that the box fills in both tensors are one run of bytes with the dim that
-  // stands outside of them.
+  // The innermost dims that the box fills in both tensors make one run of bytes, together with the
+  // next dim outside of them.
   int outer = ndim;
   std::size_t run = item;
   while (outer > 0) {
@@ -351,14 +352,14 @@ double element_as_double(const HostTensor& tensor, std::int64_t index) {
 void set_element(HostTensor& tensor, std::int64_t index, double value) {
   with_element(tensor.dtype(), [&](auto element) {
     using T = typename decltype(element)::Type;
-    T& place = reinterpret_cast<T*>(tensor.writable())[index];
+    T& target = reinterpret_cast<T*>(tensor.writable())[index];
     if constexpr (std::is_same_v<T, Bool8>) {
-      place.bit = value != 0.0 ? 1 : 0;
+      target.bit = value != 0.0 ? 1 : 0;
     } else if constexpr (kIsFloating<T>) {
-      place = static_cast<T>(value);
+      target = static_cast<T>(value);
     } else {
-      // Wraps around as combine() does; exact for whole numbers below 2^53.
-      place = static_cast<T>(static_cast<std::int64_t>(value));
+      // Wraps around as combine() does. The value is exact for whole numbers below 2^53.
+      target = static_cast<T>(static_cast<std::int64_t>(value));
     }
   });
 }

@@ -1,12 +1,13 @@
-// Local kernels on the tensors of one virtual rank: moving boxes and rows, combining contributions.
+// Local kernels on the tensors of one virtual rank: they move boxes and rows of tensors, and
+// combine contributions of reductions.
 //
 //   copy_box(source, {0, 4}, target, {0, 0}, {8, 2});     // 8 rows, columns 4 and 5, to the front
 //   combine(ReduceOp::kSum, DType::kBF16, out, in, n);    // out = out + in, each sum rounded
 //
-// Arithmetic is the dtype's own: every result is rounded to it, as a reduction that keeps its
-// accumulator in the buffer does (NCCL's ring and tree kernels combine two operands of the buffer's
-// type at each hop: src/device/reduce_kernel.h). Integers wrap around. b8 holds 0 or 1: sum, max
-// and bor are "or", min, product and band are "and", bxor is "xor".
+// Every result is rounded to the dtype, as in a reduction that keeps its accumulator in the buffer.
+// NCCL's ring and tree kernels do so: each hop combines two operands of the buffer's type (NCCL,
+// src/device/reduce_kernel.h). Integers wrap around. b8 holds 0 or 1: sum, max and bor are "or";
+// min, product and band are "and"; bxor is "xor".
 #pragma once
 
 #include <Eigen/Core>
@@ -31,7 +32,8 @@ struct ElementType {
   using Type = T;
 };
 
-// Calls work(ElementType<T>()) for the type that elements of `dtype` have. Assumes holds_data().
+// Calls work(ElementType<T>()), where T is the type of one element of `dtype`. Assumes
+// holds_data(dtype).
 template <class Work>
 decltype(auto) with_element(DType dtype, Work&& work) {
   switch (dtype) {
@@ -64,42 +66,43 @@ decltype(auto) with_element(DType dtype, Work&& work) {
   return work(ElementType<Bool8>());
 }
 
-// Copies a box of `extents` between two tensors of one dtype and number of dims. Offsets are in
-// elements. Assumes that the box lies in both, and that `to` may be written.
+// Copies a box of this many elements along each dim from one tensor to another of the same dtype
+// and number of dims. Offsets count elements along each dim. Assumes that the box lies within both
+// tensors, and that `to` may be written.
 void copy_box(const HostTensor& from, const Shape& from_offset, HostTensor& to,
               const Shape& to_offset, const Shape& extents);
-// Rows [begin, begin + count) of `dim`; those of dim 0 share the buffer.
+// Rows [begin, begin + count) of `dim`. Along dim 0 the result shares the tensor's buffer.
 [[nodiscard]] HostTensor narrow(HostMemory& memory, const HostTensor& tensor, int dim,
                                 std::int64_t begin, std::int64_t count);
-// The rows of `dim` with these indices, in that order.
+// The rows of `dim` with these indices, in the given order.
 [[nodiscard]] HostTensor select_rows(HostMemory& memory, const HostTensor& tensor, int dim,
                                      std::span<const std::int64_t> rows);
-// Writes row i of `from` to row rows[i] of `to`, on `dim`.
+// Writes row i of `from` to row rows[i] of `to`, along `dim`.
 void put_rows(const HostTensor& from, HostTensor& to, int dim, std::span<const std::int64_t> rows);
 // The same bytes in a buffer of their own.
 [[nodiscard]] HostTensor copy_of(HostMemory& memory, const HostTensor& tensor);
 [[nodiscard]] HostTensor zeros(HostMemory& memory, DType dtype, const Shape& shape);
-// The tensor with zeros wherever the mask, b8 over its leading dims, is true.
+// The tensor with zeros wherever the mask is true. The mask is b8, in the shape of the tensor's
+// leading dims.
 [[nodiscard]] HostTensor zeros_where(HostMemory& memory, const HostTensor& tensor,
                                      const HostTensor& mask);
 
-// out[i] = op(out[i], in[i]) for `count` elements. avg combines as sum.
+// Sets out[i] = op(out[i], in[i]) for `count` elements. avg combines like sum.
 void combine(ReduceOp op, DType dtype, std::byte* out, const std::byte* in, std::int64_t count);
-// What a collective of this op does to each contribution first, and to the result last.
-//   sum, max, ...   nothing
-//   avg             floating point: times fl(1/n) first (NCCL: ncclAvg is a pre-multiplied sum);
-//                   integers: divided by n last, towards zero
-//   `divide_last`   floating point too
+// What a collective does to each contribution before it combines them, and to the result after it.
+// Only avg does anything. Floating point contributions are first multiplied by 1/n, rounded to the
+// dtype (NCCL's ncclAvg is a pre-multiplied sum). Integer results are divided by n at the end,
+// towards zero, and with `divide_last` floating point results are divided at the end too.
 void scale_contribution(ReduceOp op, DType dtype, std::byte* values, std::int64_t count,
                         std::int64_t ranks, bool divide_last);
 void finish_reduction(ReduceOp op, DType dtype, std::byte* values, std::int64_t count,
                       std::int64_t ranks, bool divide_last);
-// values / divisor in the dtype; integers towards zero. Assumes not b8.
+// Divides in the dtype; integers are divided towards zero. Assumes that the dtype is not b8.
 void divide(DType dtype, std::byte* values, std::int64_t count, double divisor);
-// Elementwise |x|^exponent in the dtype. Assumes a floating point dtype.
+// Replaces each x by |x|^exponent, in the dtype. Assumes a floating point dtype.
 void power(DType dtype, std::byte* values, std::int64_t count, double exponent);
 [[nodiscard]] HostTensor power_of(HostMemory& memory, const HostTensor& tensor, double exponent);
-// out = a b, row-major: [rows, inner] times [inner, columns].
+// Sets `out` to the matrix product of a [rows, inner] and b [inner, columns], all row-major.
 void matrix_product(const double* a, const double* b, double* out, std::int64_t rows,
                     std::int64_t inner, std::int64_t columns);
 

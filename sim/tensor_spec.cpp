@@ -47,7 +47,7 @@ void check_dims(const Layout& layout, const TensorMeta& meta, std::string_view t
   }
 }
 
-// The extent of a dim for one shard-like placement.
+// The extent that one coordinate keeps of a dim under one shard, plain or strided.
 std::int64_t sharded_extent(std::int64_t extent, const Placement& placement, std::int64_t chunks,
                             std::int64_t index) {
   return placement.is_strided() ? strided_size(extent, placement.split_factor(), chunks, index)
@@ -101,7 +101,7 @@ TensorSpec TensorSpec::parse(std::string_view text, int mesh_ndim) {
   TextCursor cursor("tensor and layout", text);
   TensorSpec spec;
   spec.meta = parse_meta(cursor);
-  if (cursor.at_end() && mesh_ndim > 0) {  // on no mesh dims, nothing says where
+  if (cursor.at_end() && mesh_ndim > 0) {  // without mesh dims the layout is empty
     cursor.fail("a layout of " + std::to_string(mesh_ndim) +
                 (mesh_ndim == 1 ? " placement" : " placements") + " after the tensor, such as " +
                 Layout::replicated(mesh_ndim).text());
@@ -141,7 +141,7 @@ std::vector<std::int64_t> strided_rows(std::int64_t extent, std::int64_t factor,
   }
   for (std::int64_t piece = 0; piece < factor; ++piece) {
     const Chunk outer = chunk_of(extent, factor, piece);
-    if (outer.size == 0) break;  // and so are all pieces behind it
+    if (outer.size == 0) break;  // all further pieces are empty too
     const Chunk inner = chunk_of(outer.size, chunks, index);
     for (std::int64_t i = 0; i < inner.size; ++i) rows.push_back(outer.offset + inner.offset + i);
   }
@@ -150,7 +150,7 @@ std::vector<std::int64_t> strided_rows(std::int64_t extent, std::int64_t factor,
 
 std::int64_t strided_size(std::int64_t extent, std::int64_t factor, std::int64_t chunks,
                           std::int64_t index) {
-  // Pieces are full, then at most one is short, then empty.
+  // The first pieces are full, at most one is shorter, and the rest are empty.
   const std::int64_t full = ceil_div(extent, factor);
   if (full == 0) return 0;
   const std::int64_t full_pieces = extent / full;
@@ -219,7 +219,7 @@ std::vector<std::int64_t> local_extents(const Shape& shape, int dim, const Layou
       for (std::int64_t i = 0; i < mesh.size(m); ++i) {
         const std::int64_t shard = sharded_extent(extent, layout[m], mesh.size(m), i);
         shards.insert(shard);
-        if (shard == 0 && layout[m].is_shard()) break;  // and so are all behind it
+        if (shard == 0 && layout[m].is_shard()) break;  // all further shards are empty too
       }
     }
     extents = std::move(shards);

@@ -13,11 +13,11 @@ namespace {
 
 constexpr std::int64_t kMostEnumerated = std::int64_t{1} << 22U;
 
-// A function of a coordinate that changes at few places: where it changes, and by how much.
+// A function of a coordinate that changes at few coordinates: where it changes, and by how much.
 using Changes = std::map<std::int64_t, std::int64_t>;
 
-// Adds `weight` times the size of each coordinate's chunk: full ones, at most one short one, empty
-// ones.
+// Adds `weight` times the size of each coordinate's chunk. The first chunks are full, at most one
+// is shorter, and the rest are empty.
 void add_chunks(Changes& changes, std::int64_t extent, std::int64_t chunks, std::int64_t weight) {
   const std::int64_t full = chunk_of(extent, chunks, 0).size;
   if (full == 0 || weight == 0) return;
@@ -28,7 +28,7 @@ void add_chunks(Changes& changes, std::int64_t extent, std::int64_t chunks, std:
   if (rest > 0) changes[count + 1] -= weight * rest;
 }
 
-// The rows of each coordinate's shard, times `weight`.
+// Adds `weight` times the number of rows of each coordinate's shard.
 void add_shards(Changes& changes, const DimSharding& sharding, std::int64_t chunks,
                 std::int64_t weight) {
   const std::int64_t piece = chunk_of(sharding.extent, sharding.factor, 0).size;
@@ -37,13 +37,14 @@ void add_shards(Changes& changes, const DimSharding& sharding, std::int64_t chun
   add_chunks(changes, sharding.extent % piece, chunks, weight);
 }
 
-// Calls visit(value, how many coordinates of `chunks` have it) for each stretch of equal values.
+// Calls visit(value, count) for each stretch of `count` coordinates with equal values, of `chunks`
+// coordinates in all.
 template <class Visit>
 void for_each_stretch(const Changes& changes, std::int64_t chunks, Visit&& visit) {
   std::int64_t value = 0;
   std::int64_t begin = 0;
-  for (const auto& [place, change] : changes) {
-    const std::int64_t end = std::min(place, chunks);
+  for (const auto& [coordinate, change] : changes) {
+    const std::int64_t end = std::min(coordinate, chunks);
     if (end > begin) visit(value, end - begin);
     begin = end;
     value += change;
@@ -51,7 +52,8 @@ void for_each_stretch(const Changes& changes, std::int64_t chunks, Visit&& visit
   if (chunks > begin) visit(value, chunks - begin);
 }
 
-// Extents of one tensor dim and how many coordinates of the mesh dims that shard it have them.
+// The extents that shards of one tensor dim have, and how many coordinates of the mesh dims that
+// shard it have each of them.
 std::map<std::int64_t, std::int64_t> extents_of(std::int64_t extent, int dim, const Layout& layout,
                                                 const DeviceMesh& mesh) {
   std::map<std::int64_t, std::int64_t> extents = {{extent, 1}};
@@ -69,8 +71,8 @@ std::map<std::int64_t, std::int64_t> extents_of(std::int64_t extent, int dim, co
   return extents;
 }
 
-// Elements of an all-to-all's results that their ranks had before, over the groups' coordinates and
-// the tensor dims that it changes.
+// How many elements of an all-to-all's results their ranks had before. Counted over the coordinates
+// of the groups, and over the tensor dims that the step changes only.
 std::int64_t elements_kept(const PlanStep& step, const Layout& others, const TensorMeta& meta,
                            const DeviceMesh& mesh, std::int64_t members) {
   const auto whole = [&](int dim) {
@@ -81,7 +83,7 @@ std::int64_t elements_kept(const PlanStep& step, const Layout& others, const Ten
   std::int64_t kept = 0;
   if (from == to) {
     for (const auto& [extent, count] : whole(from)) {
-      const std::int64_t with_rows = std::min(members, extent);  // the others' shards are empty
+      const std::int64_t with_rows = std::min(members, extent);  // other shards are empty
       if (with_rows > kMostEnumerated) {
         throw LimitError(
             "the bytes of an exchange between strided shards of one tensor dim are "
@@ -96,7 +98,8 @@ std::int64_t elements_kept(const PlanStep& step, const Layout& others, const Ten
     }
     return kept;
   }
-  // By the coordinate on the step's mesh dim, rows of both tensor dims summed over all others.
+  // The rows of both tensor dims as functions of the coordinate on the step's mesh dim, summed over
+  // all other coordinates.
   Changes had;
   Changes wanted;
   for (const auto& [extent, count] : whole(from)) {
@@ -105,15 +108,15 @@ std::int64_t elements_kept(const PlanStep& step, const Layout& others, const Ten
   for (const auto& [extent, count] : whole(to)) {
     add_shards(wanted, DimSharding::of(step.to, extent), members, count);
   }
-  for (const auto& [place, change] : had) wanted.try_emplace(place, 0);
+  for (const auto& [coordinate, change] : had) wanted.try_emplace(coordinate, 0);
   std::int64_t rows_had = 0;
   std::int64_t rows_wanted = 0;
   std::int64_t begin = 0;
   auto next = had.begin();
-  for (const auto& [place, change] : wanted) {
-    kept += (std::min(place, members) - begin) * rows_had * rows_wanted;
-    begin = std::min(place, members);
-    for (; next != had.end() && next->first <= place; ++next) rows_had += next->second;
+  for (const auto& [coordinate, change] : wanted) {
+    kept += (std::min(coordinate, members) - begin) * rows_had * rows_wanted;
+    begin = std::min(coordinate, members);
+    for (; next != had.end() && next->first <= coordinate; ++next) rows_had += next->second;
     rows_wanted += change;
   }
   return kept + (members - begin) * rows_had * rows_wanted;
@@ -130,7 +133,8 @@ std::int64_t bytes_moved(const PlanStep& step, const Layout& before, const Tenso
     others.placements[to_index(m)] = Placement::replicate();
   }
   if (members == 1 || step.from == step.to || step.collective == Collective::kLocal) return 0;
-  // The tensors that groups have between their members, all groups together.
+  // The bytes that the groups hold, each group counted once, all groups together: shards partition
+  // the tensor, and every mesh dim that does not shard repeats it.
   std::int64_t groups = 1;
   for (int m = 0; m < mesh.ndim(); ++m) {
     const bool in_step =

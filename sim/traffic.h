@@ -1,14 +1,16 @@
-// Bytes that one step of a plan moves between ranks, from shapes alone: the same number as the
-// executor counts while it moves them, for any number of ranks.
+// How many bytes one step of a plan moves between ranks, computed from shapes alone for any number
+// of ranks. The executor counts the same number while it moves them.
 //
-// A ring's: an all_gather of S bytes among n ranks moves (n - 1) S, a reduce_scatter as much, an
-// all_reduce twice as much (Patarasuk and Yuan 2009); an all_to_all moves what its members do not
-// have yet. Padding is not counted.
+//   bytes_moved(step, before, meta, mesh)     // an all_gather of 1 MiB among 4 ranks: 3 MiB
 //
-// Groups need not be enumerated: shards of a tensor dim partition it, so extents sum to the whole
-// over the mesh dims that shard it, and every other mesh dim counts as often as it has ranks. Only
-// an all_to_all of uneven shards needs the distribution of the extents; between two kinds of shards
-// of one tensor dim it is counted rank by rank.
+// Collectives move what a ring moves: an all_gather of S bytes among n ranks moves (n - 1) S, a
+// reduce_scatter as much, and an all_reduce twice as much (Patarasuk and Yuan 2009). An all_to_all
+// moves what its members do not have yet. Padding is not counted.
+//
+// Groups need not be listed. The shards of a tensor dim partition it, so their extents add up to
+// the whole over the mesh dims that shard it; any other mesh dim multiplies the bytes by its size.
+// Only an all_to_all of uneven shards needs the distribution of the extents, and one between two
+// kinds of shards of the same tensor dim is counted rank by rank.
 #pragma once
 
 #include <cstdint>
@@ -17,8 +19,9 @@
 
 namespace shardlab {
 
-// `before`: the layout in which the step finds the tensor. At most 2^63 - 1 (more is that). Throws
-// LimitError where it would have to look at more than 2^22 ranks.
+// `before` is the layout in which the step finds the tensor. The result is at most 2^63 - 1, which
+// also stands for more. Throws LimitError where more than 2^22 ranks would have to be counted one
+// by one.
 [[nodiscard]] std::int64_t bytes_moved(const PlanStep& step, const Layout& before,
                                        const TensorMeta& meta, const DeviceMesh& mesh);
 

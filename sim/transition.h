@@ -2,7 +2,7 @@
 //
 //   TransitionPricer pricer(mesh, topology, edge_semantics("v3"), collectives, kernels);
 //   pricer.price(Placement::shard(0), Placement::replicate(), 1, 4096.0, DType::kBF16)
-//       // an all-gather on mesh dim 1, which leaves 4096 times its size bytes on each rank
+//       // an all-gather along mesh dim 1 of ranks that hold 4096 bytes each
 #pragma once
 
 #include <array>
@@ -15,7 +15,7 @@
 
 namespace shardlab {
 
-// Immutable. Keeps references to the models, which must outlive it.
+// Immutable. Keeps references to the models, which must outlive the pricer.
 class TransitionPricer {
  public:
   TransitionPricer(const DeviceMesh& mesh, const Topology& topology,
@@ -29,7 +29,8 @@ class TransitionPricer {
   }
   [[nodiscard]] const GroupSpan& span(int mesh_dim) const { return spans_[to_index(mesh_dim)]; }
 
-  // `bytes`: what a rank holds before the step (tensor bytes over the number of shards).
+  // A step along a mesh dim. `bytes` is what a rank holds before the step: the bytes of the tensor
+  // over the number of its shards.
   [[nodiscard]] PricedTransition price(const Placement& from, const Placement& to, int mesh_dim,
                                        Bytes bytes, DType dtype) const {
     return price(from, to, spans_[to_index(mesh_dim)], bytes, dtype);
@@ -40,7 +41,7 @@ class TransitionPricer {
     if (from == to) return {.bytes_after = bytes};
     return semantics_->price_step(models_, {from, to, group, bytes, dtype});
   }
-  // A local copy of so many bytes, read and written.
+  // A local copy that reads and writes so many bytes.
   [[nodiscard]] Price copy(Bytes bytes, DType dtype, bool strided) const {
     return models_.copy(bytes, dtype, strided);
   }

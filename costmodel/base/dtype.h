@@ -1,5 +1,5 @@
-// Element types of tensors, by PyTorch's short names. "bool" is read as b8; c64 is a complex number of
-// two f32.
+// Element types of tensors, by PyTorch's short names. "bool" is read as b8; c64 is a complex number
+// of two f32.
 #pragma once
 
 #include <array>
@@ -48,8 +48,8 @@ inline constexpr std::string_view kDTypeNames = kSpacedNames<DType>;
 // number. 0 for types other than f64, f32, f16 and bf16. Source: IEEE 754; bf16 has 8 significant
 // bits.
 [[nodiscard]] double unit_roundoff(DType dtype);
-// The largest absolute error where a result is too small for unit_roundoff to hold: half of the least
-// subnormal number. For f64 it is that number itself, since double cannot hold its half.
+// The largest absolute error where a result is too small for unit_roundoff to hold: half of the
+// least subnormal number. For f64 it is that number itself, since double cannot hold its half.
 [[nodiscard]] double underflow_error(DType dtype);
 
 }  // namespace shardlab

@@ -1,5 +1,5 @@
-// The names of an enumeration, in one table from which parsing, printing, help texts, lists of valid
-// values and JSON schemas all come:
+// The names of an enumeration, in one table from which parsing, printing, help texts, lists of
+// valid values and JSON schemas all come:
 //
 //   template <>
 //   struct EnumNames<Collective> {
@@ -14,8 +14,8 @@
 //   all_names<Collective>()                     // the names alone, in the order of the table
 //   kSpacedNames<Collective>                    // "all_gather all_reduce", a constant
 //
-// A table may list a value twice: the first name is the one that is printed. The others are read too,
-// but no list of valid names shows them.
+// A table may list a value twice: the first name is the one that is printed. The others are read
+// too, but no list of valid names shows them.
 #pragma once
 
 #include <array>

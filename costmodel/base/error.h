@@ -1,6 +1,6 @@
-// The four ways things go wrong (see CONTRIBUTING.md): a broken contract, bad text, bad input in a
-// file, a missing piece of the world. "The answer is no" is not an error: it is a value with a
-// reason.
+// The four ways in which things go wrong (see CONTRIBUTING.md): a broken contract, bad text, bad
+// input in a file, and a missing piece of the world. "The answer is no" is not an error: it is a
+// value with a reason.
 //
 //   SHARDLAB_CHECK(rank < group_size, "rank ", rank, " in a group of ", group_size);   // always on
 //   throw ConfigError("h200.json", "/links/1/bandwith_gb_per_s", "unknown key; valid: ...");
@@ -33,8 +33,8 @@ class TextError : public std::runtime_error {
                            std::to_string(position) + ": expected " + std::string(expected)) {}
 };
 
-// A question makes no sense although each of its words does: a shape that the op can't take, a
-// missing argument.
+// A question makes no sense although each of its words does: it has a shape that the op can't take,
+// for example, or an argument is missing.
 class InputError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
@@ -46,8 +46,8 @@ class LimitError : public InputError {
   using InputError::InputError;
 };
 
-// The input is bad: the file (or option) it came from, the JSON pointer or line in it ("" for the
-// whole), what was found and what is valid.
+// The input is bad. The message names the file (or option) that it came from, the JSON pointer or
+// line in it ("" for the whole file), what was found and what is valid.
 class ConfigError : public std::runtime_error {
  public:
   ConfigError(std::string_view file, std::string_view pointer, std::string_view message)
@@ -55,7 +55,8 @@ class ConfigError : public std::runtime_error {
                            ": " + std::string(message)) {}
 };
 
-// The world lacks something (a file, a GPU, a library): the call, its code, what to do.
+// The world lacks something: a file, a GPU, a library. The message names the call, its error code
+// and what to do.
 class EnvironmentError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;

@@ -2,8 +2,9 @@
 //
 //   latency_us[to_index(mesh_dim)]          // in place of static_cast<std::size_t>(mesh_dim)
 //
-// Ranks, mesh dims, tensor dims and variables are signed here, since differences of them are; the
-// containers of the standard library count in std::size_t. Assumes that the index is not negative.
+// Ranks, mesh dims, tensor dims and variables are signed in this project, since their differences
+// are; the containers of the standard library count in std::size_t. Assumes that the index is not
+// negative.
 #pragma once
 
 #include <concepts>

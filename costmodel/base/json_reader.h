@@ -5,8 +5,8 @@
 //   const double bandwidth = reader.number("bandwidth_gb_per_s", {.min = 1e-3, .max = 1e5});
 //   reader.finish();   // throws ConfigError on unknown keys
 //
-// Throws ConfigError (file, JSON pointer, what was found, what is valid) on every mismatch. A reader
-// keeps a reference to the JSON value, which must outlive it.
+// Throws ConfigError (file, JSON pointer, what was found, what is valid) on every mismatch. A
+// reader keeps a reference to the JSON value, which must outlive it.
 #pragma once
 
 #include <cstdint>
@@ -54,8 +54,8 @@ class ObjectReader {
   // Optional values; find returns null when the key is absent.
   [[nodiscard]] const nlohmann::json* find(std::string_view key);
   // Reads a format in which a key has two spellings and null means absent: the value under `key`,
-  // else the one under `other`, which place(key) then names. An object that has both spellings has an
-  // unknown key, and messages list `key` alone as valid.
+  // else the one under `other`, which place(key) then names. An object that has both spellings has
+  // an unknown key, and messages list `key` alone as valid.
   [[nodiscard]] const nlohmann::json* find_spelled(std::string_view key, std::string_view other);
   [[nodiscard]] std::string text_or(std::string_view key, std::string_view fallback);
   [[nodiscard]] double number_or(std::string_view key, double fallback, NumberRange range = {});
@@ -82,8 +82,8 @@ class ObjectReader {
 [[nodiscard]] std::int64_t json_integer(const nlohmann::json& json, const JsonPlace& place,
                                         std::int64_t min, std::int64_t max);
 [[nodiscard]] const nlohmann::json& json_array(const nlohmann::json& json, const JsonPlace& place);
-// The value whose name (enum_names.h) the text is; an error lists the names with the separator between
-// them.
+// The value whose name (enum_names.h) the text is; an error lists the names with the separator
+// between them.
 template <class Enum>
 [[nodiscard]] Enum json_name(const nlohmann::json& json, const JsonPlace& place,
                              std::string_view separator = ", ") {

@@ -1,5 +1,9 @@
-// A loop over independent items on several threads. Results go to their item's place, so they do
-// not depend on the number of threads.
+// A loop over independent items on several threads.
+//
+//   parallel_for(items.size(), jobs, [&] { return std::make_unique<Evaluator>(stack); },
+//                [&](Evaluator& evaluator, std::size_t i) { out[i] = evaluator.ask(items[i]); });
+//
+// Each item writes its own result, so that results do not depend on the number of threads.
 #pragma once
 
 #include <atomic>
@@ -10,8 +14,9 @@
 
 namespace shardlab {
 
-// Calls make() once a thread and then work(state, i) for every i below `count`. The first exception
-// is thrown again.
+// Calls make(), which returns a pointer to the state of one thread, once on each thread, and
+// work(*state, i) for every i below `count`. Where items throw, the first exception is thrown again
+// and the items that have not begun are left out.
 template <class Make, class Work>
 void parallel_for(std::size_t count, int threads, Make&& make, Work&& work) {
   std::atomic<std::size_t> next{0};

@@ -1,5 +1,5 @@
-// Text: locale-independent numbers, lists of words, the nearest word for a typo, and a cursor for
-// parsers.
+// Text: numbers that no locale changes, lists of words, the nearest word for a typo, and a cursor
+// for parsers.
 #pragma once
 
 #include <cstdint>
@@ -13,12 +13,12 @@ namespace shardlab {
 
 // The shortest text that reads back as the same double ("0.1", "1e+30").
 [[nodiscard]] std::string format_double(double value);
-// Fixed digits after the point, for tables ("12.77").
+// With a fixed number of digits after the point, for tables ("12.77").
 [[nodiscard]] std::string format_fixed(double value, int digits);
-// A size in bytes with its binary or plain unit, for eyes: "64 KiB", "1.5 MiB", "100 B".
+// A size for the eye, in the largest unit of 1024 that it reaches: "64 KiB", "1.5 MiB", "100 B".
 [[nodiscard]] std::string format_bytes(double bytes);
 
-// "a, b, c".
+// The words with the separator between them: "a, b, c".
 [[nodiscard]] std::string join(std::span<const std::string_view> words,
                                std::string_view separator = ", ");
 [[nodiscard]] std::string join(std::span<const std::string> words,
@@ -30,11 +30,12 @@ namespace shardlab {
 [[nodiscard]] std::string did_you_mean(std::string_view word,
                                        std::span<const std::string_view> valid);
 
-// A size: bare bytes, or a number with B, KiB, MiB, GiB, TiB (powers of 1024), kB, KB, MB, GB, TB
-// (powers of 1000). Throws TextError.
+// Reads a size in bytes: a bare number, or a number with the unit B, KiB, MiB, GiB or TiB (powers
+// of 1024), kB, KB, MB, GB or TB (powers of 1000). Throws TextError.
 [[nodiscard]] double parse_bytes(std::string_view text);
 
-// Reads a text form from left to right. Blanks between tokens are skipped.
+// Reads a text form from left to right; blanks between tokens are skipped. A function that does not
+// find what it reads throws TextError, which names what was `expected`.
 class TextCursor {
  public:
   TextCursor(std::string_view what_kind, std::string_view text) : kind_(what_kind), text_(text) {}
@@ -42,12 +43,12 @@ class TextCursor {
   [[nodiscard]] std::size_t position() const { return position_; }
   [[nodiscard]] bool at_end();
   [[nodiscard]] char peek();                        // '\0' at the end
-  [[nodiscard]] bool take(std::string_view token);  // consumes it when it is next
+  [[nodiscard]] bool take(std::string_view token);  // consumes the token when it is next
   void expect(std::string_view token, std::string_view expected);
-  // A decimal integer from min to max.
+  // A decimal integer from min to max, both included.
   [[nodiscard]] std::int64_t integer(std::string_view expected, std::int64_t min, std::int64_t max);
   [[nodiscard]] double number(std::string_view expected);
-  // Letters, digits and underscores, starting with a letter; empty when there is none.
+  // Letters, digits and underscores, not starting with a digit; empty when there is no such word.
   [[nodiscard]] std::string_view word();
   void move_to(std::size_t position) { position_ = position; }
   [[noreturn]] void fail(std::string_view expected) { fail_at(position_, expected); }

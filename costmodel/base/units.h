@@ -2,8 +2,10 @@
 // decimal GB/s (1 GB = 1e9 bytes), compute in TFLOP/s. This is the only file that converts between
 // them.
 //
-// Bytes are a plain double: the exact quotient of a split (published DTensor figures depend on it);
-// a model that needs whole bytes floors itself.
+// Bytes are a plain double, which holds the exact quotient of a split: published DTensor figures
+// depend on it. A model that needs whole bytes rounds down itself.
+//
+//   const Micros time = latency + transfer_time(bytes, GBps(450.0));
 #pragma once
 
 #include <compare>
@@ -11,7 +13,8 @@
 
 namespace shardlab {
 
-// A double with a unit in its type: explicit in, explicit out, ordered, additive.
+// A double with a unit in its type. Numbers go in and out explicitly; quantities of one unit can be
+// compared, added and scaled.
 template <class Tag>
 class Quantity {
  public:

@@ -95,9 +95,9 @@ std::vector<std::size_t> without(const std::vector<std::size_t>& all, std::size_
   return rest;
 }
 
-// The constant to keep at its prior, where the rows leave a direction of the constants open: of those
-// that take part in the direction, the one whose prior costs the least. Nothing where the rows tell
-// every constant.
+// The constant to keep at its prior, where the rows leave a direction of the constants open: of
+// those that take part in the direction, the one whose prior costs the least. Nothing where the
+// rows tell every constant.
 std::optional<std::size_t> least_told(const Constants& constants,
                                       const std::vector<std::size_t>& free, const RobustFit& fit) {
   const Eigen::SelfAdjointEigenSolver<MatrixXd> directions(fit.covariance);

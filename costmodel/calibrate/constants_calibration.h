@@ -1,4 +1,5 @@
-// Calibration of models with a few free constants: alpha_beta, nccl and others whose entry names them.
+// Calibration of models with a few free constants: alpha_beta, nccl and others whose entry names
+// them.
 //
 //   Calibration fit = calibrate_constants(*find_cost_model("alpha_beta"), rows, topology);
 //

@@ -165,7 +165,8 @@ void add_parameters(Calibration& calibration, const MeasuredCurve& measured) {
                                     largest / plateau.low_95 / 1e3});
 }
 
-// The curves of all groups with enough rows, each fitted to its own rows; the other groups are listed.
+// The curves of all groups with enough rows, each fitted to its own rows; the other groups are
+// listed.
 std::vector<MeasuredCurve> fit_curves(Calibration& calibration, std::span<const Observation> rows,
                                       const Topology& topology) {
   std::vector<MeasuredCurve> curves;

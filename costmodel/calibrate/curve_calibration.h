@@ -3,8 +3,9 @@
 //   Calibration fit = calibrate_curves(*find_cost_model("piecewise"), rows, topology);
 //   fit.rows     // the curves as the model reads them
 //
-// A latency floor or a bandwidth that the rows of a curve do not tell is taken from the other curves
-// (curve_relation.h), and from alpha_beta on the topology where no other curve tells it either.
+// A latency floor or a bandwidth that the rows of a curve do not tell is taken from the other
+// curves (curve_relation.h), and from alpha_beta on the topology where no other curve tells it
+// either.
 #pragma once
 
 #include <span>
@@ -14,8 +15,8 @@
 namespace shardlab {
 
 // Assumes rows with positive times that do not contradict each other. A group of fewer than three
-// rows gets no curve, and is listed. Throws InputError where no group has three, or where the fitted
-// model misses half of the rows by more than 100 %.
+// rows gets no curve, and is listed. Throws InputError where no group has three, or where the
+// fitted model misses half of the rows by more than 100 %.
 [[nodiscard]] Calibration calibrate_curves(const ModelEntry& model,
                                            std::span<const Observation> rows,
                                            const Topology& topology);

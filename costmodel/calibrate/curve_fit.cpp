@@ -96,8 +96,8 @@ RobustFit fit_smooth(Collective kind, const LogRows& rows, const CurvePrior& pri
   return fit_robustly(residuals, start, 3, kBendError);
 }
 
-// Chooses the standard deviations of departures and of noise: the most likely ones of the grid, given
-// what the smooth curve misses and what is usual.
+// Chooses the standard deviations of departures and of noise: the most likely ones of the grid,
+// given what the smooth curve misses and what is usual.
 void choose_deviations(CurveFit& fit, const VectorXd& misses, const MatrixXd& trend,
                        const MatrixXd& correlations) {
   double best = -std::numeric_limits<double>::infinity();

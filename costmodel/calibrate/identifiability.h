@@ -3,8 +3,8 @@
 
 namespace shardlab {
 
-// A parameter whose logarithm has a larger standard error is left open by the rows: a factor e either
-// way says the same.
+// A parameter whose logarithm has a larger standard error is left open by the rows: a factor e
+// either way says the same.
 inline constexpr double kOpenLogError = 1.0;
 
 // Half width of a 95 % interval of a logarithm (5 % either way) that is narrow enough: rows are

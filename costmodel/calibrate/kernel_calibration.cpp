@@ -68,7 +68,8 @@ double loss_of(const Kind& kind, std::span<const double> values, double launch_u
   return sum;
 }
 
-// The place of the minimum of f between `low` and `high`. Source: Kiefer 1953, golden section search.
+// The place of the minimum of f between `low` and `high`. Source: Kiefer 1953, golden section
+// search.
 double golden_minimum(double low, double high, const std::function<double(double)>& f) {
   const double ratio = (std::sqrt(5.0) - 1) / 2;
   double a = high - ratio * (high - low);

@@ -3,11 +3,11 @@
 //   Calibration fit = calibrate_kernels(set.kernels, topology);
 //   fit.choice()       // {"name": "roofline", "params": {"copy_efficiency": 0.91, ...}}
 //
-// Every kind of kernel has a start-up in us and an efficiency from 0 to 1; GEMMs have one efficiency
-// for each width of dtype. They are the values that make the sum of Huber's function (huber.h) of
-// ln(predicted / measured) least. The launch floor is the median of the empty launches. Rates above
-// the topology's figures are not believed: an efficiency is at most 1. What no row tells stays at the
-// model's default, and is listed.
+// Every kind of kernel has a start-up in us and an efficiency from 0 to 1; GEMMs have one
+// efficiency for each width of dtype. They are the values that make the sum of Huber's function
+// (huber.h) of ln(predicted / measured) least. The launch floor is the median of the empty
+// launches. Rates above the topology's figures are not believed: an efficiency is at most 1. What
+// no row tells stays at the model's default, and is listed.
 #pragma once
 
 #include <optional>
@@ -29,8 +29,8 @@ namespace shardlab {
 [[nodiscard]] Calibration calibrate_kernels(std::span<const MeasuredKernel> rows,
                                             const Topology& topology);
 
-// The signed error of a compute model at each row, in percent of the measured time. Rows that it does
-// not price are left out.
+// The signed error of a compute model at each row, in percent of the measured time. Rows that it
+// does not price are left out.
 [[nodiscard]] std::vector<double> kernel_errors_percent(const ComputeModel& model,
                                                         std::span<const MeasuredKernel> rows);
 

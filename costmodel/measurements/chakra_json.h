@@ -1,10 +1,11 @@
-// Chakra execution traces as JSON: the JSON form that protocol buffers define for GlobalMetadata and
-// the Nodes, as Chakra's jsonizer writes it.
+// Chakra execution traces as JSON: the JSON form that protocol buffers define for GlobalMetadata
+// and the Nodes, as Chakra's jsonizer writes it.
 //
 //   [{"version": "0.0.4"},
 //    {"id": "3", "name": "all_gather", "type": "COMM_COLL_NODE", "dataDeps": ["1", "2"],
 //     "startTimeMicros": "12", "durationMicros": "20", "inputs": {"types": "['Tensor(float)']"},
-//     "attr": [{"name": "comm_size", "int64Val": "4096"}, {"name": "is_cpu_op", "boolVal": false}]}]
+//     "attr": [{"name": "comm_size", "int64Val": "4096"},
+//              {"name": "is_cpu_op", "boolVal": false}]}]
 //
 //   if (is_chakra_json(json)) messages = read_chakra_json(json, {"run.3.json", ""});
 //   file << chakra_json_text(messages);
@@ -16,7 +17,8 @@
 // parser of protocol buffers: a key that the schema lacks is an error.
 //
 // Source: mlcommons/chakra, src/jsonizer (both forms), schema/protobuf/et_def.proto; protobuf.dev,
-// "ProtoJSON Format". Throws ConfigError with the file, the pointer, what was found and what is valid.
+// "ProtoJSON Format". Throws ConfigError with the file, the pointer, what was found and what is
+// valid.
 #pragma once
 
 #include <nlohmann/json.hpp>

@@ -1,13 +1,13 @@
-// The messages of a Chakra execution trace (MLCommons) as values, whichever way they are written: as
-// protocol buffers, each behind its length (.et), or as JSON (chakra_json.h).
+// The messages of a Chakra execution trace (MLCommons) as values, whichever way they are written:
+// as protocol buffers, each behind its length (.et), or as JSON (chakra_json.h).
 //
 //   const ChakraMessages trace = read_chakra_wire(text, "run.3.et");
 //   trace.nodes[0].find("comm_size")->integer();
 //   file << chakra_wire_text(trace.metadata) << chakra_wire_text(trace.nodes[0]);
 //
-// All fields of GlobalMetadata and Node are kept, except a node's `storage`, which is skipped. What a
-// message does not say is zero or empty, and what is zero or empty is not written: proto3 knows no
-// difference between the two, except for the value of an attribute.
+// All fields of GlobalMetadata and Node are kept, except a node's `storage`, which is skipped. What
+// a message does not say is zero or empty, and what is zero or empty is not written: proto3 knows
+// no difference between the two, except for the value of an attribute.
 //
 // Source: mlcommons/chakra, schema/protobuf/et_def.proto (field numbers, types). Throws ConfigError
 // with the byte, what was found there and what is valid.
@@ -68,8 +68,9 @@ struct ChakraAttribute {
   std::string doc = {};
   std::optional<ChakraType> type = {};  // absent where the attribute has no value
   bool is_list = false;
-  // The values, in the one of these that the type asks for; an attribute that is no list has exactly
-  // one. Whole numbers and bools are held as 64 bits, negative numbers as their two's complement.
+  // The values, in the one of these that the type asks for; an attribute that is no list has
+  // exactly one. Whole numbers and bools are held as 64 bits, negative numbers as their two's
+  // complement.
   std::vector<std::uint64_t> integers = {};
   std::vector<double> reals = {};
   std::vector<std::string> texts = {};

@@ -18,7 +18,7 @@ constexpr std::string_view kVersion = "0.0.4";  // of the schema, as Chakra's ow
 constexpr std::int64_t kMaxRank = std::int64_t{1} << 30;
 constexpr double kMaxBytes = 1e18;
 
-// NodeType.
+// Values of the schema's NodeType.
 constexpr std::uint64_t kComputeNode = 4;
 constexpr std::uint64_t kSendNode = 5;
 constexpr std::uint64_t kReceiveNode = 6;
@@ -29,7 +29,8 @@ struct CommType {
   std::string_view name;
   std::optional<Collective> ours;
 };
-// CollectiveCommType. A reduce_scatter "block" has equal parts: ours.
+// The schema's CollectiveCommType, by number. REDUCE_SCATTER_BLOCK has parts of equal size, as our
+// reduce_scatter has.
 constexpr std::array<CommType, 10> kCommTypes = {
     {{0, "ALL_REDUCE", Collective::kAllReduce},
      {1, "REDUCE", std::nullopt},
@@ -42,7 +43,7 @@ constexpr std::array<CommType, 10> kCommTypes = {
      {8, "REDUCE_SCATTER_BLOCK", Collective::kReduceScatter},
      {9, "BARRIER", std::nullopt}}};
 
-// The first type that a tensor of the inputs has: "['Tensor(float)', 'Int']" is f32.
+// The type of the first tensor among the inputs: f32 for "['Tensor(float)', 'Int']".
 std::string dtype_within(std::string_view types) {
   constexpr std::string_view kTensor = "Tensor(";
   for (std::size_t at = types.find(kTensor); at != std::string_view::npos;
@@ -65,11 +66,13 @@ std::optional<double> real_of(const ChakraMessage& node, std::string_view name) 
   return found == nullptr ? std::nullopt : found->real();
 }
 
-// Where a message is, for errors.
+// Where a message stands, for errors.
 struct Place {
   std::string_view file;
-  const std::string& at;
-  [[noreturn]] void fail(const std::string& message) const { throw ConfigError(file, at, message); }
+  const std::string& pointer;
+  [[noreturn]] void fail(const std::string& message) const {
+    throw ConfigError(file, pointer, message);
+  }
 };
 
 bool is_whole_run(std::string_view group) {
@@ -79,7 +82,8 @@ bool is_whole_run(std::string_view group) {
 class Reader {
  public:
   explicit Reader(CollectiveTrace& trace) : trace_(trace) {}
-  // Nothing where the node is no communication, or (the reason is counted) can't be priced.
+  // Nothing where the node is no communication, or can't be priced (the reason is counted in
+  // left_out).
   [[nodiscard]] std::optional<TracedCall> call_of(const ChakraMessage& node, const Place& place);
 
  private:
@@ -97,8 +101,9 @@ std::int64_t rank_of(std::uint64_t value, const Place& place, std::string_view w
   return static_cast<std::int64_t>(value);
 }
 
-// A name that is shown: of any other bytes no JSON can be made.
-std::string name_of(const ChakraAttribute& attribute, const Place& place) {
+// The text of an attribute that is shown to users. Only printable ASCII is taken, since JSON cannot
+// hold any bytes.
+std::string printable_text(const ChakraAttribute& attribute, const Place& place) {
   for (const char c : attribute.text()) {
     if (c < ' ' || c > '~') {
       place.fail(attribute.name + ": found a byte that is no printable ASCII");
@@ -110,7 +115,7 @@ std::string name_of(const ChakraAttribute& attribute, const Place& place) {
 bool Reader::find_group(const ChakraMessage& node, const Place& place, TracedCall& call) {
   TracedGroup& group = call.group;
   const ChakraAttribute* name = node.find("pg_name");
-  if (name != nullptr) group.name = name_of(*name, place);
+  if (name != nullptr) group.name = printable_text(*name, place);
   const auto source = integer_of(node, "comm_src");
   const auto target = integer_of(node, "comm_dst");
   if (call.collective == Collective::kSendRecv && source && target) {
@@ -128,7 +133,7 @@ bool Reader::find_group(const ChakraMessage& node, const Place& place, TracedCal
   }
   if (const auto size = integer_of(node, "group_size")) {
     group.size = rank_of(*size, place, "group_size");
-    // Ours, of a group too large to list.
+    // shardlab writes first_rank and rank_stride for groups that are too large to list.
     group.first = rank_of(integer_of(node, "first_rank").value_or(0), place, "first_rank");
     group.stride = rank_of(integer_of(node, "rank_stride").value_or(1), place, "rank_stride");
     if (group.size < 1 || group.stride < 1) {
@@ -146,7 +151,7 @@ std::optional<TracedCall> Reader::call_of(const ChakraMessage& node, const Place
   if (node.type != kCollectiveNode && node.type != kSendNode && node.type != kReceiveNode) {
     return std::nullopt;
   }
-  // What the host does to launch it.
+  // The host's part of launching the communication.
   if (integer_of(node, "is_cpu_op").value_or(0) != 0) return std::nullopt;
   TracedCall call;
   if (node.type == kCollectiveNode) {
@@ -186,7 +191,7 @@ std::optional<TracedCall> Reader::call_of(const ChakraMessage& node, const Place
   return call;
 }
 
-// "run.12.et" is of rank 12.
+// The rank that the name of a file ends in: 12 for "run.12.et".
 std::optional<std::int64_t> rank_of_file(std::string_view file) {
   const std::string name = set_name_of(file);
   const std::size_t dot = name.rfind('.');
@@ -208,7 +213,7 @@ ChakraAttribute text(std::string_view name, const std::string& value) {
   return {.name = std::string(name), .type = ChakraType::kString, .texts = {value}};
 }
 
-// Of a collective.
+// Adds what the inputs and attributes of a collective say.
 void describe(const ChakraNode& node, ChakraMessage& out) {
   out.inputs = ChakraIo{.types = "['Tensor(" + std::string(torch_name_of(node.dtype)) + ")']"};
   const auto type = std::find_if(kCommTypes.begin(), kCommTypes.end(), [&](const CommType& each) {
@@ -263,11 +268,11 @@ CollectiveTrace read_chakra_trace(const ChakraMessages& messages, std::string_vi
   trace.kind = "Chakra";
   trace.source = "Chakra execution trace";
   trace.rank = rank_of_file(trace.file);
-  // Ours: where the run was simulated.
+  // shardlab's traces say on which topology the run was simulated.
   const Place head{file, messages.metadata.place};
   for (const ChakraAttribute& about : messages.metadata.attributes) {
     const std::optional<std::uint64_t> number = about.integer();
-    if (about.name == "topology") trace.gpu = name_of(about, head);
+    if (about.name == "topology") trace.gpu = printable_text(about, head);
     if (about.name == "devices_per_host" && number) {
       trace.devices_per_host = rank_of(*number, head, "devices_per_host");
       trace.source = "shardlab simulate";
@@ -299,7 +304,8 @@ ChakraMetadata chakra_message(const ChakraRun& run) {
 
 ChakraMessage chakra_message(const ChakraNode& node) {
   const bool is_collective = node.collective != Collective::kLocal;
-  const bool is_send = node.collective == Collective::kSendRecv;  // none of Chakra's collectives
+  // Chakra counts send and receive as nodes of their own kinds, not as collectives.
+  const bool is_send = node.collective == Collective::kSendRecv;
   ChakraMessage out{.id = node.id,
                     .name = node.name,
                     .type = is_send         ? kSendNode

@@ -1,5 +1,5 @@
-// As much of the wire format of protocol buffers as Chakra's traces need: fields with numbers and wire
-// types, and messages that stand one after the other, each behind its length.
+// As much of the wire format of protocol buffers as Chakra's traces need: fields with numbers and
+// wire types, and messages that stand one after the other, each behind its length.
 //
 //   WireReader reader(text, "trace.0.et");
 //   while (!reader.at_end()) {
@@ -8,9 +8,9 @@
 //   }
 //   WireWriter node;  node.text(2, "all_gather");  node.number(1, 5);
 //
-// The format is read by hand here, since the protobuf library would bring a compiler of its own into
-// the build for two messages. What is read is bounded by the text, never by a length that the text
-// states. Source: protobuf.dev, "Encoding". Throws ConfigError with the offset in bytes.
+// The format is read by hand here, since the protobuf library would bring a compiler of its own
+// into the build for two messages. What is read is bounded by the text, never by a length that the
+// text states. Source: protobuf.dev, "Encoding". Throws ConfigError with the offset in bytes.
 #pragma once
 
 #include <cstdint>

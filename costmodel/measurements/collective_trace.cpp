@@ -17,8 +17,8 @@ struct TorchName {
   std::string_view theirs;
   std::string_view ours;
 };
-// c10::toString(ScalarType) first, then the C++ names that typeid gives. Source: PyTorch 2.13,
-// torch/headeronly/core/ScalarType.h; traces of its profiler.
+// The names of c10::toString(ScalarType) come first, then the C++ names that typeid gives. Source:
+// PyTorch 2.13, torch/headeronly/core/ScalarType.h; traces of its profiler.
 constexpr std::array<TorchName, 37> kTorchNames = {{{"Double", "f64"},
                                                     {"Float", "f32"},
                                                     {"Half", "f16"},
@@ -61,24 +61,24 @@ constexpr double kMinTimeUs = 1e-6;
 constexpr double kMaxTimeUs = 1e15;
 constexpr double kMaxBytes = 1e18;
 
-// By nearest rank.
+// The quantile by nearest rank: always one of the measured values.
 double quantile(const std::vector<double>& sorted, double share) {
   const double rank = std::ceil(share * static_cast<double>(sorted.size())) - 1.0;
   return sorted[static_cast<std::size_t>(std::max(0.0, rank))];
 }
 
-// One call on the ranks that were traced.
+// One collective, joined over the ranks that were traced.
 struct Joined {
   TracedCall call;
-  std::vector<double> durations;
+  std::vector<double> durations;  // in us, one per traced rank
 };
 
-// Where the ranks of a run are.
-struct Places {
-  std::int64_t world = 1;
-  std::int64_t per_host = 0;                  // 0: `hosts` knows
+// Which ranks of a run are on which host.
+struct RankHosts {
+  std::int64_t world = 1;                     // ranks of the run
+  std::int64_t per_host = 0;                  // 0 where `hosts` names the host of each rank
   std::map<std::int64_t, std::string> hosts;  // by rank
-  bool is_assumed = false;
+  bool is_assumed = false;  // nothing names a host: all ranks are taken to share one
 
   [[nodiscard]] std::string host_of(std::int64_t rank) const {
     return per_host > 0 ? std::to_string(rank / per_host) : hosts.at(rank);
@@ -88,55 +88,53 @@ struct Places {
 // Ranks, hosts and the most ranks on one host.
 using Shape = std::tuple<std::int64_t, std::int64_t, std::int64_t>;
 
-Places places_of(std::span<const CollectiveTrace> traces, const SourceHints& hints) {
-  Places places;
+RankHosts rank_hosts_of(std::span<const CollectiveTrace> traces, const SourceHints& hints) {
+  RankHosts run;
   std::int64_t devices = 0;
   for (std::size_t i = 0; i < traces.size(); ++i) {
     const CollectiveTrace& trace = traces[i];
-    places.world = std::max({places.world, trace.world_size, static_cast<std::int64_t>(i) + 1});
-    if (trace.rank) places.world = std::max(places.world, *trace.rank + 1);
-    if (trace.rank && !trace.host.empty()) places.hosts[*trace.rank] = trace.host;
+    run.world = std::max({run.world, trace.world_size, static_cast<std::int64_t>(i) + 1});
+    if (trace.rank) run.world = std::max(run.world, *trace.rank + 1);
+    if (trace.rank && !trace.host.empty()) run.hosts[*trace.rank] = trace.host;
     devices = std::max(devices, trace.devices_per_host);
     for (const TracedCall& call : trace.calls) {
       const TracedGroup& group = call.group;
-      for (const std::int64_t rank : group.ranks) places.world = std::max(places.world, rank + 1);
+      for (const std::int64_t rank : group.ranks) run.world = std::max(run.world, rank + 1);
       if (group.ranks.empty() && group.size > 0) {
-        places.world = std::max(places.world, group.first + group.stride * (group.size - 1) + 1);
+        run.world = std::max(run.world, group.first + group.stride * (group.size - 1) + 1);
       }
     }
   }
-  if (hints.ranks) places.world = std::max(places.world, *hints.ranks);
+  if (hints.ranks) run.world = std::max(run.world, *hints.ranks);
   if (hints.hosts && hints.gpus_per_host) {
-    places.world = std::max(places.world, *hints.hosts * *hints.gpus_per_host);
+    run.world = std::max(run.world, *hints.hosts * *hints.gpus_per_host);
   }
   if (hints.gpus_per_host) {
-    places.per_host = *hints.gpus_per_host;
+    run.per_host = *hints.gpus_per_host;
   } else if (hints.hosts) {
-    places.per_host = (places.world + *hints.hosts - 1) / *hints.hosts;
-  } else if (static_cast<std::int64_t>(places.hosts.size()) < places.world) {
-    places.is_assumed = devices == 0;
-    places.per_host = devices > 0 ? devices : places.world;
+    run.per_host = (run.world + *hints.hosts - 1) / *hints.hosts;
+  } else if (static_cast<std::int64_t>(run.hosts.size()) < run.world) {
+    run.is_assumed = devices == 0;
+    run.per_host = devices > 0 ? devices : run.world;
   }
-  return places;
+  return run;
 }
 
-Shape shape_of(const TracedGroup& group, const Places& places) {
-  if (group.ranks.empty() && places.per_host > 0) {
-    const std::int64_t size = group.size > 0 ? group.size : places.world;
+Shape shape_of(const TracedGroup& group, const RankHosts& run) {
+  if (group.ranks.empty() && run.per_host > 0) {
+    const std::int64_t size = group.size > 0 ? group.size : run.world;
     const std::int64_t last = group.first + group.stride * (size - 1);
-    const std::int64_t hosts = group.stride >= places.per_host
-                                   ? size
-                                   : last / places.per_host - group.first / places.per_host + 1;
-    const std::int64_t fit = (places.per_host + group.stride - 1) / group.stride;
+    const std::int64_t hosts =
+        group.stride >= run.per_host ? size : last / run.per_host - group.first / run.per_host + 1;
+    const std::int64_t fit = (run.per_host + group.stride - 1) / group.stride;
     return {size, hosts, std::min(size, std::max<std::int64_t>(1, fit))};
   }
   std::map<std::string, std::int64_t> counts;
   if (group.ranks.empty()) {
-    const std::int64_t size = group.size > 0 ? group.size : places.world;
-    for (std::int64_t i = 0; i < size; ++i)
-      ++counts[places.host_of(group.first + i * group.stride)];
+    const std::int64_t size = group.size > 0 ? group.size : run.world;
+    for (std::int64_t i = 0; i < size; ++i) ++counts[run.host_of(group.first + i * group.stride)];
   }
-  for (const std::int64_t rank : group.ranks) ++counts[places.host_of(rank)];
+  for (const std::int64_t rank : group.ranks) ++counts[run.host_of(rank)];
   std::int64_t ranks = 0;
   std::int64_t most = 1;
   for (const auto& [host, count] : counts) {
@@ -148,17 +146,17 @@ Shape shape_of(const TracedGroup& group, const Places& places) {
 
 std::vector<Joined> joined_calls(std::span<const CollectiveTrace> traces) {
   using Key = std::tuple<TracedGroup, Collective, std::int64_t, std::int64_t>;
-  std::map<Key, std::size_t> places;
+  std::map<Key, std::size_t> index_of;
   std::vector<Joined> joined;
   for (std::size_t i = 0; i < traces.size(); ++i) {
-    // How often a rank has made this call before.
+    // How many times a rank has made a call of this kind before.
     std::map<std::tuple<std::int64_t, TracedGroup, Collective, std::int64_t>, std::int64_t> before;
     for (const TracedCall& call : traces[i].calls) {
       const std::int64_t rank = call.rank.value_or(static_cast<std::int64_t>(i));
       const std::int64_t number = call.sequence.value_or(-1);
       const std::int64_t nth = before[{rank, call.group, call.collective, number}]++;
       const auto [it, is_new] =
-          places.try_emplace({call.group, call.collective, number, nth}, joined.size());
+          index_of.try_emplace({call.group, call.collective, number, nth}, joined.size());
       if (is_new) joined.push_back({call, {}});
       Joined& one = joined[it->second];
       one.call.bytes = std::max(one.call.bytes, call.bytes);
@@ -195,7 +193,7 @@ MeasuredRow row_of(Collective collective, const std::string& dtype, Bytes bytes,
 struct SetCalls {
   std::vector<std::tuple<Collective, std::string, Bytes>> order;
   std::map<std::tuple<Collective, std::string, Bytes>, RowCalls> rows;
-  std::int64_t traced = 0;  // fewest ranks that a call was traced on
+  std::int64_t traced = 0;  // the fewest ranks on which a collective was traced
 };
 
 std::string calls_text(int count) {
@@ -229,7 +227,7 @@ bool is_of_run(std::span<const CollectiveTrace> run, const CollectiveTrace& trac
 
 std::vector<MeasurementSet> sets_of_traces(std::span<const CollectiveTrace> traces,
                                            const SourceHints& hints) {
-  const Places places = places_of(traces, hints);
+  const RankHosts run = rank_hosts_of(traces, hints);
   std::map<std::string, int> left_out;
   for (const CollectiveTrace& trace : traces) {
     for (const auto& [reason, count] : trace.left_out) left_out[reason] += count;
@@ -237,7 +235,7 @@ std::vector<MeasurementSet> sets_of_traces(std::span<const CollectiveTrace> trac
   std::map<Shape, SetCalls> shapes;
   for (const Joined& joined : joined_calls(traces)) {
     const TracedCall& call = joined.call;
-    const Shape shape = shape_of(call.group, places);
+    const Shape shape = shape_of(call.group, run);
     const std::int64_t ranks = std::get<0>(shape);
     const double bytes = call.is_input ? call.bytes * static_cast<double>(ranks) : call.bytes;
     const auto [least, most] =
@@ -288,7 +286,7 @@ std::vector<MeasurementSet> sets_of_traces(std::span<const CollectiveTrace> trac
                              std::to_string(calls.traced) + (calls.traced == 1 ? " is" : " are") +
                              " traced: times may include waiting for the others");
     }
-    if (places.is_assumed) {
+    if (run.is_assumed) {
       set.warnings.push_back("the trace names no hosts: taken as one; --gpus-per-host says more");
     }
     if (sets.empty()) {

@@ -1,14 +1,18 @@
-// What traces say about collectives: the calls of each rank, joined over ranks into measurement sets.
+// What traces say about collectives: the calls of each rank, joined over the ranks into measurement
+// sets.
 //
 //   CollectiveTrace trace = read_kineto_trace(json, {"rank0.json", ""});      // kineto_trace.h
 //   std::vector<MeasurementSet> sets = sets_of_traces(traces, {.gpus_per_host = 8});
 //
-// The traces are those of one run, one a rank (or one with all ranks). A call on several ranks is
-// the same where its group is, its collective, and its number: the trace's own, else the order on
-// each rank. Its time is the least of the ranks' durations, since the others include waiting for
-// the last to arrive; what they are longer is the wait. A row is all calls alike, its time the
-// median, since a run's first calls set up connections. A set is all groups of as many ranks on as
-// many hosts; where there are several, its name ends in hosts x GPUs a host.
+// The traces are those of one run: one per rank, or one with all ranks. Calls on several ranks are
+// one collective where they have the same group, kind and number; the number is the trace's own, or
+// else the order of the calls on each rank. The time of a collective is the least of the ranks'
+// durations, since the others include waiting for the last rank to arrive; what they are longer is
+// their wait.
+//
+// One row holds all collectives of one kind, dtype and size. Its time is the median, since the
+// first calls of a run set up connections. One set holds all groups of as many ranks on as many
+// hosts; where a run has several sets, their names end in hosts x GPUs per host.
 #pragma once
 
 #include <map>
@@ -23,12 +27,13 @@
 
 namespace shardlab {
 
-// Ranks of a process group: listed, or (where a trace shortens the list) evenly apart.
+// The ranks of a process group. They are listed in `ranks`, or, where a trace shortens the list,
+// they are first, first + stride, first + 2 * stride and so on.
 struct TracedGroup {
-  std::int64_t size = 0;  // 0: all ranks of the run
+  std::int64_t size = 0;  // 0 for all ranks of the run
   std::vector<std::int64_t> ranks = {};
-  std::int64_t first = 0;   // where `ranks` is empty
-  std::int64_t stride = 1;  // as well
+  std::int64_t first = 0;
+  std::int64_t stride = 1;
   std::string name = {};
 
   friend auto operator<=>(const TracedGroup&, const TracedGroup&) = default;
@@ -36,41 +41,44 @@ struct TracedGroup {
 
 struct TracedCall {
   Collective collective = Collective::kLocal;
-  std::string dtype;  // ours
-  // collective.h's full_bytes; of one rank's input where `is_input` says so and the group's size is
-  // known only with all traces.
+  std::string dtype;  // by our name (dtype.h)
+  // The full_bytes of collective.h. Where `is_input` is set, these are the bytes of one rank's
+  // input, which are multiplied by the size of the group once all traces are known.
   Bytes bytes = 0.0;
   bool is_input = false;
   double duration_us = 0.0;
   TracedGroup group;
   std::optional<std::int64_t> sequence = {};
-  std::optional<std::int64_t> rank = {};  // where the trace has several
+  std::optional<std::int64_t> rank = {};  // where one trace holds several ranks
 };
 
 struct CollectiveTrace {
   std::string file;
-  std::string kind;                       // "Kineto", "Chakra": traces of two kinds are two runs
-  std::string source;                     // for the sets, where the command line names none
-  std::optional<std::int64_t> rank = {};  // whose trace it is
-  std::int64_t world_size = 0;            // 0: not stated
+  std::string kind;                       // "Kineto" or "Chakra"; one run has traces of one kind
+  std::string source;                     // of the sets, where the command line names none
+  std::optional<std::int64_t> rank = {};  // the rank that was traced
+  std::int64_t world_size = 0;            // 0 where the trace does not state it
   std::int64_t devices_per_host = 0;
   std::string host;
   std::string gpu;
   std::string nccl_version;
   std::vector<TracedCall> calls;        // in the order of their start
-  std::map<std::string, int> left_out;  // reason, how many calls
+  std::map<std::string, int> left_out;  // number of calls left out, by reason
 };
 
-// Whether the trace is of another rank of the run that `run` holds.
+// Whether the trace can be that of another rank of the run that the traces in `run` are from.
 [[nodiscard]] bool is_of_run(std::span<const CollectiveTrace> run, const CollectiveTrace& trace);
 
-// Assumes at least one trace. Throws ConfigError: no collective that can be priced.
+// Assumes at least one trace. Throws ConfigError where the traces hold no collective that can be
+// priced.
 [[nodiscard]] std::vector<MeasurementSet> sets_of_traces(std::span<const CollectiveTrace> traces,
                                                          const SourceHints& hints);
 
-// Element types as PyTorch's traces name them: Float, c10::BFloat16, long int, ...; "" for others.
+// Our name of an element type as PyTorch's traces spell it (Float, c10::BFloat16, long int, ...);
+// "" for other types.
 [[nodiscard]] std::string_view dtype_of_torch(std::string_view name);
-// The name that PyTorch's profiler gives to a type of ours ("BFloat16"); "Byte" for one it lacks.
+// The name that PyTorch's profiler has for our type ("BFloat16" for bf16); "Byte" where it has
+// none.
 [[nodiscard]] std::string_view torch_name_of(std::string_view dtype);
 
 }  // namespace shardlab

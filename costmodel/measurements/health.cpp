@@ -31,7 +31,7 @@ std::optional<std::string_view> first_held(std::string_view text,
   return std::nullopt;
 }
 
-// The number that ends right before `at`, blanks skipped: 8 of "8 NICs/node".
+// The number that stands before position `at`, apart from blanks: 8 before "NICs" in "8 NICs/node".
 std::optional<double> number_before(std::string_view text, std::size_t at) {
   while (at > 0 && text[at - 1] == ' ') --at;
   std::size_t begin = at;
@@ -47,8 +47,8 @@ std::optional<double> number_before(std::string_view text, std::size_t at) {
   return value;
 }
 
-// GB/s of one GPU through NVLink, one direction, by generation. Source: NVIDIA datasheets of V100,
-// A100, H100, B200. Status: derived (half of the bidirectional figure).
+// The GB/s of one GPU through NVLink in one direction, by generation. Source: NVIDIA's datasheets
+// of V100, A100, H100 and B200. Status: derived (half of the bidirectional figure).
 struct NvlinkGeneration {
   std::string_view name;
   double gb_per_s;
@@ -56,7 +56,8 @@ struct NvlinkGeneration {
 constexpr std::array<NvlinkGeneration, 4> kNvlink = {
     {{"nvlink2", 150.0}, {"nvlink3", 300.0}, {"nvlink4", 450.0}, {"nvlink5", 900.0}}};
 
-// What joins all GPUs of a host at full rate, where the source states it.
+// The bandwidth of an NVLink that joins all GPUs of a host at full rate; nothing where the source
+// does not state such a link.
 std::optional<double> stated_nvlink(std::string_view intra) {
   if (!holds(intra, "nvswitch") && !holds(intra, "bridge")) return std::nullopt;
   for (const NvlinkGeneration& generation : kNvlink) {
@@ -65,7 +66,8 @@ std::optional<double> stated_nvlink(std::string_view intra) {
   return std::nullopt;
 }
 
-// The largest drop: how many times as long a size takes as a larger one of the same collective.
+// Finds the largest drop: how many times as long a size takes as a larger one of the same
+// collective.
 std::string ragged(const MeasurementSet& set) {
   std::vector<const MeasuredRow*> rows;
   for (const MeasuredRow& row : set.rows) rows.push_back(&row);
@@ -75,7 +77,8 @@ std::string ragged(const MeasurementSet& set) {
   double worst = 0.0;
   const MeasuredRow* slow = nullptr;
   const MeasuredRow* fast = nullptr;
-  // From large to small: the fastest of all larger sizes, and of the size at hand.
+  // Walks from large to small. `above` is the fastest row of all larger sizes, `here` the fastest
+  // one of the current size.
   const MeasuredRow* above = nullptr;
   const MeasuredRow* here = nullptr;
   for (auto it = rows.rbegin(); it != rows.rend(); ++it) {
@@ -118,8 +121,8 @@ bool is_ring_bound(Collective kind) {
          kind == Collective::kReduceScatter;
 }
 
-// A ring through all hosts moves busbw through each host's links together, at most what one GPU's
-// NVLink carries.
+// A ring through all hosts moves the bus bandwidth through the links of each host together, and no
+// more than one GPU's NVLink carries.
 std::string slow(const MeasurementSet& set) {
   const std::optional<double> nvlink = stated_nvlink(lower(set.intra));
   std::optional<double> link;
@@ -141,7 +144,7 @@ std::string slow(const MeasurementSet& set) {
          format_fixed(*link, 0) + " GB/s";
 }
 
-// An algorithm or protocol that the run did not choose itself.
+// Whether the user chose the algorithm or protocol in place of NCCL.
 std::string forced(const MeasurementSet& set) {
   if (const auto word = first_held(set.settings, {"NCCL_ALGO=", "NCCL_PROTO="})) {
     return "forced: " + std::string(*word) + " is set";
@@ -172,8 +175,7 @@ std::optional<double> stated_host_bandwidth(std::string_view inter, std::int64_t
   if (rate_at == std::string_view::npos) return std::nullopt;
   const auto rate = number_before(inter, rate_at);
   if (!rate) return std::nullopt;
-  // Bits to bytes.
-  const double gb_per_s = *rate / 8.0;
+  const double gb_per_s = *rate / 8.0;  // from gigabits
   const auto devices = static_cast<double>(gpus_per_host);
   std::size_t number_at = rate_at;
   while (number_at > 0 && inter[number_at - 1] == ' ') --number_at;

@@ -1,11 +1,12 @@
-// Whether a run shows what its hardware does, by rules that were written down before any fit
-// (configs/measurements/README.md says why). Runs that break one are kept, and used for no fit and no
-// score.
+// Whether a run shows what its hardware does, by rules that were written down before any model was
+// fitted (configs/measurements/README.md says why). Runs that break a rule are kept, but no model
+// is fitted to them and none is scored by them.
 //
-//   const Judgement judgement = judge(set);     // {kUnhealthy, "ragged: 8 KiB take 17.1 times ..."}
+//   const Judgement judgement = judge(set);   // {kUnhealthy, "ragged: 8 KiB take 17.1 times ..."}
 //
-// The rules see a set's rows and what its source recorded; they know no names of files or clusters,
-// so that unseen logs are judged alike. The first rule that is broken gives the reason.
+// The rules see the rows of a set and what its source recorded. They know no names of files or
+// clusters, so that new logs are judged in the same way. The first rule that is broken gives the
+// reason.
 #pragma once
 
 #include <optional>
@@ -21,22 +22,26 @@ struct Judgement {
   std::string reason;  // begins with the rule's name; empty when healthy
 };
 
-// Rules, in order: source (the source itself says so, `health`), forced (an algorithm or protocol was
-// forced), sockets (TCP sockets between hosts), ragged (a size takes kMaxDrop times as long as a
-// larger one), unsteady (in-place and out-of-place times differ by kMaxGap in the median), slow (bus
-// bandwidth of large messages below kMinLinkShare of the links the source states).
+// The rules, in order:
+//   source     the source itself calls the run unhealthy (MeasurementSet::health)
+//   forced     the user forced an algorithm or protocol
+//   sockets    hosts are joined by TCP sockets
+//   ragged     a size takes more than kMaxDrop times as long as a larger one
+//   unsteady   in-place and out-of-place times differ by more than kMaxGap in the median
+//   slow       the bus bandwidth of large messages is below kMinLinkShare of the links that the
+//              source states
 [[nodiscard]] Judgement judge(const MeasurementSet& set);
 
-// Thresholds. Status: assumed; chosen on the public logs so that genuine protocol switches (drops up
-// to 7.1 times on Slingshot) and single spikes pass.
-inline constexpr double kMaxDrop = 10.0;
-inline constexpr double kMaxGap = 0.25;
-inline constexpr double kMinLinkShare = 1.0 / 3.0;
-// Below this a run is bound by latency. Status: assumed.
+// The thresholds of the rules. Status: assumed; chosen on the public logs, so that genuine switches
+// of the protocol (drops of up to 7.1 times on Slingshot) and single spikes pass.
+inline constexpr double kMaxDrop = 10.0;            // a ratio of times
+inline constexpr double kMaxGap = 0.25;             // relative
+inline constexpr double kMinLinkShare = 1.0 / 3.0;  // of the stated bandwidth
+// Smaller messages are bound by latency, and say nothing about bandwidth. Status: assumed.
 inline constexpr double kLargeBytes = 256e6;
 
-// GB/s of the network links of one host, at most one a GPU, where a text such as "8 x 400 Gb/s per
-// node" or "InfiniBand HDR 200 Gb/s, 8 NICs/node" states them.
+// The GB/s of the network links of one host, counting at most one link per GPU. Nothing unless a
+// text such as "8 x 400 Gb/s per node" or "InfiniBand HDR 200 Gb/s, 8 NICs/node" states them.
 [[nodiscard]] std::optional<double> stated_host_bandwidth(std::string_view inter,
                                                           std::int64_t gpus_per_host);
 

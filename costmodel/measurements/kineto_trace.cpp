@@ -15,7 +15,7 @@ using nlohmann::json;
 
 constexpr double kMaxElements = 1e18;
 constexpr std::string_view kGloo = "gloo:";
-constexpr std::int64_t kListedRanks = 30;  // ParamCommsUtils: longer lists are shortened
+constexpr std::int64_t kListedRanks = 30;  // PyTorch's ParamCommsUtils shortens longer lists
 
 std::string text_or_empty(const json& object, const char* key, const JsonPlace& place) {
   const json* found = json_member(object, key);
@@ -27,31 +27,33 @@ std::int64_t integer_or_zero(const json& object, const char* key, const JsonPlac
   return found == nullptr ? 0 : json_integer(*found, place.at(key), 0, kMaxTracedRanks);
 }
 
-// Groups of distributedInfo.pg_config, by name.
+// The groups of distributedInfo.pg_config, by name.
 using Groups = std::map<std::string, TracedGroup>;
 
 Groups read_groups(const json& list, const JsonPlace& place) {
   Groups groups;
   static_cast<void>(json_array(list, place));
   for (std::size_t i = 0; i < list.size(); ++i) {
-    const JsonPlace at = place.at(i);
+    const JsonPlace group_place = place.at(i);
     TracedGroup group;
-    group.name = json_text(json_required(list[i], "pg_name", at), at.at("pg_name"));
+    group.name =
+        json_text(json_required(list[i], "pg_name", group_place), group_place.at("pg_name"));
     const json* ranks = json_member(list[i], "ranks");
     if (ranks == nullptr) continue;
-    const JsonPlace ranks_at = at.at("ranks");
-    for (const json& rank : json_array(*ranks, ranks_at)) {
+    const JsonPlace ranks_place = group_place.at("ranks");
+    for (const json& rank : json_array(*ranks, ranks_place)) {
       group.ranks.push_back(
-          json_integer(rank, ranks_at.at(group.ranks.size()), 0, kMaxTracedRanks));
+          json_integer(rank, ranks_place.at(group.ranks.size()), 0, kMaxTracedRanks));
     }
     group.size = static_cast<std::int64_t>(group.ranks.size());
-    // A list that names nobody says "all".
+    // An entry without ranks stands for the group of all ranks.
     if (group.size > 0) groups[group.name] = std::move(group);
   }
   return groups;
 }
 
-// "[0, 2, ..., 6]": false where ranks are left out that the others do not tell.
+// Reads a list such as "[0, 2, ..., 6]" into the group. False where the list leaves out ranks that
+// do not follow from the others.
 bool read_ranks(const std::string& text, const JsonPlace& place, TracedGroup& group) {
   TextCursor cursor("ranks", text);
   std::vector<std::int64_t> before;
@@ -100,7 +102,7 @@ struct Reader {
 
   void leave_out(const std::string& reason) { ++trace.left_out[reason]; }
 
-  // Nothing, with the reason counted, where the call can't be priced.
+  // Nothing where the call can't be priced; the reason is counted in left_out.
   std::optional<TracedCall> call_of(const std::string& name) {
     const bool is_pair = name == "send" || name == "recv";
     const auto kind = is_pair ? std::optional(Collective::kSendRecv) : collective_within(name);
@@ -163,11 +165,12 @@ std::optional<TracedCall> Reader::nccl_call(const json& args, const JsonPlace& p
                        {.min = 0.0, .max = kMaxElements});
   };
   double out = elements("Out msg nelems");
-  // A scatter's root alone has all of it.
+  // Only the root of a scatter has the whole buffer.
   if (call->collective == Collective::kScatter) out *= static_cast<double>(call->group.size);
   call->bytes =
       std::max(elements("In msg nelems"), out) * static_cast<double>(itemsize_of(call->dtype));
-  // Ours: exact where a split leaves parts of an element.
+  // Traces of `shardlab simulate` state the bytes, which stay exact where a split leaves a fraction
+  // of an element.
   if (const json* bytes = json_member(args, "full_bytes")) {
     call->bytes = json_number(*bytes, place.at("full_bytes"), {.min = 0.0, .max = kMaxElements});
   }
@@ -180,7 +183,7 @@ std::optional<TracedCall> Reader::nccl_call(const json& args, const JsonPlace& p
   return call;
 }
 
-// Of one tensor, or of a list of them.
+// The number of elements of one tensor, or of all tensors of a list.
 double elements_of(const json& dims, const JsonPlace& place) {
   static_cast<void>(json_array(dims, place));
   double sum = 0.0;
@@ -207,20 +210,20 @@ std::optional<TracedCall> Reader::gloo_call(const std::string& name, const json&
     leave_out("no \"Input Dims\": the profiler ran without record_shapes=True");
     return std::nullopt;
   }
-  const JsonPlace types_at = place.at("Input type");
-  const JsonPlace dims_at = place.at("Input Dims");
-  if (json_array(*types, types_at).empty() || json_array(*dims, dims_at).empty()) {
+  const JsonPlace types_place = place.at("Input type");
+  const JsonPlace dims_place = place.at("Input Dims");
+  if (json_array(*types, types_place).empty() || json_array(*dims, dims_place).empty()) {
     leave_out(name + " has no input");
     return std::nullopt;
   }
-  if (!find_dtype(json_text((*types)[0], types_at.at(0)), *call)) return std::nullopt;
+  if (!find_dtype(json_text((*types)[0], types_place.at(0)), *call)) return std::nullopt;
   if (groups.size() > 1 || call->collective == Collective::kSendRecv) {
     leave_out("gloo's annotations do not say which group of " + std::to_string(groups.size()));
     return std::nullopt;
   }
   if (!groups.empty()) call->group = groups.begin()->second;
   call->bytes =
-      elements_of((*dims)[0], dims_at.at(0)) * static_cast<double>(itemsize_of(call->dtype));
+      elements_of((*dims)[0], dims_place.at(0)) * static_cast<double>(itemsize_of(call->dtype));
   call->is_input = call->collective == Collective::kAllGather;
   return call;
 }
@@ -275,37 +278,39 @@ CollectiveTrace read_kineto_trace(const json& value, const JsonPlace& place) {
   trace.host = text_or_empty(value, "host_name", place);
   std::string backend = "NCCL";
   if (const json* info = json_member(value, "distributedInfo")) {
-    const JsonPlace at = place.at("distributedInfo");
-    if (const std::string named = text_or_empty(*info, "backend", at); !named.empty()) {
+    const JsonPlace info_place = place.at("distributedInfo");
+    if (const std::string named = text_or_empty(*info, "backend", info_place); !named.empty()) {
       backend = named;
     }
-    if (json_member(*info, "rank") != nullptr) trace.rank = integer_or_zero(*info, "rank", at);
-    trace.world_size = integer_or_zero(*info, "world_size", at);
-    trace.nccl_version = text_or_empty(*info, "nccl_version", at);
+    if (json_member(*info, "rank") != nullptr) {
+      trace.rank = integer_or_zero(*info, "rank", info_place);
+    }
+    trace.world_size = integer_or_zero(*info, "world_size", info_place);
+    trace.nccl_version = text_or_empty(*info, "nccl_version", info_place);
     if (const json* list = json_member(*info, "pg_config")) {
-      reader.groups = read_groups(*list, at.at("pg_config"));
+      reader.groups = read_groups(*list, info_place.at("pg_config"));
     }
   }
   trace.source = "trace of PyTorch's profiler, " + backend;
   if (const json* devices = json_member(value, "deviceProperties")) {
-    const JsonPlace at = place.at("deviceProperties");
-    // One device says nothing: each rank may be shown its own alone.
-    const std::int64_t count = std::ssize(json_array(*devices, at));
+    const JsonPlace devices_place = place.at("deviceProperties");
+    // A single device tells nothing about the host, since each rank may see its own device only.
+    const std::int64_t count = std::ssize(json_array(*devices, devices_place));
     if (count > 1) trace.devices_per_host = count;
-    if (!devices->empty()) trace.gpu = text_or_empty((*devices)[0], "name", at.at(0));
+    if (!devices->empty()) trace.gpu = text_or_empty((*devices)[0], "name", devices_place.at(0));
   }
   if (trace.gpu.empty() && backend == "gloo") trace.gpu = "CPU";
-  // What `simulate --trace` adds.
+  // `shardlab simulate --trace` adds these keys.
   if (const json* about = json_member(value, "otherData")) {
-    const JsonPlace at = place.at("otherData");
-    if (const std::int64_t devices = integer_or_zero(*about, "devices_per_host", at)) {
+    const JsonPlace data_place = place.at("otherData");
+    if (const std::int64_t devices = integer_or_zero(*about, "devices_per_host", data_place)) {
       trace.devices_per_host = devices;
-      trace.gpu = text_or_empty(*about, "topology", at);
+      trace.gpu = text_or_empty(*about, "topology", data_place);
       trace.source = "shardlab simulate";
     }
   }
-  const JsonPlace events_at = place.at("traceEvents");
-  const json& events = json_array(json_required(value, "traceEvents", place), events_at);
+  const JsonPlace events_place = place.at("traceEvents");
+  const json& events = json_array(json_required(value, "traceEvents", place), events_place);
   std::vector<std::pair<double, TracedCall>> started;
   for (std::size_t i = 0; i < events.size(); ++i) {
     const json& event = events[i];
@@ -320,14 +325,14 @@ CollectiveTrace read_kineto_trace(const json& value, const JsonPlace& place) {
     const bool is_nccl = *category == "kernel" && json_member(*args, "Collective name") != nullptr;
     const std::string& named = name->get_ref<const std::string&>();
     if (!is_nccl && !(*category == "user_annotation" && named.starts_with(kGloo))) continue;
-    const JsonPlace at = events_at.at(i);
+    const JsonPlace event_place = events_place.at(i);
     std::optional<TracedCall> call =
-        is_nccl ? reader.nccl_call(*args, at.at("args"))
-                : reader.gloo_call(named.substr(kGloo.size()), *args, at.at("args"));
+        is_nccl ? reader.nccl_call(*args, event_place.at("args"))
+                : reader.gloo_call(named.substr(kGloo.size()), *args, event_place.at("args"));
     if (!call) continue;
-    call->duration_us =
-        json_number(json_required(event, "dur", at), at.at("dur"), {.min = 0.0, .max = 1e15});
-    const double ts = json_number(json_required(event, "ts", at), at.at("ts"));
+    call->duration_us = json_number(json_required(event, "dur", event_place), event_place.at("dur"),
+                                    {.min = 0.0, .max = 1e15});
+    const double ts = json_number(json_required(event, "ts", event_place), event_place.at("ts"));
     started.emplace_back(ts, *std::move(call));
   }
   std::stable_sort(started.begin(), started.end(),

@@ -16,7 +16,7 @@ constexpr double kMaxBytes = 1e18;
 
 using nlohmann::json;
 
-// An optional key; null counts as absent.
+// The value of an optional key; null counts as absent.
 const json* find_value(ObjectReader& reader, std::string_view key) {
   const json* found = reader.find(key);
   return found == nullptr || found->is_null() ? nullptr : found;
@@ -48,7 +48,7 @@ nlohmann::ordered_json whole_or_double(double value) {
   return value;
 }
 
-// 0 counts as a time here.
+// A wait may be 0, unlike a time.
 std::optional<double> wait_of(ObjectReader& reader, std::string_view key) {
   const json* found = find_value(reader, key);
   if (found == nullptr) return std::nullopt;
@@ -144,7 +144,7 @@ std::string set_name_of(std::string_view file_name) {
   if (const std::size_t slash = file_name.rfind('/'); slash != std::string_view::npos) {
     file_name = file_name.substr(slash + 1);
   }
-  // A Chakra trace has one name in either form.
+  // Chakra's two forms of one trace have the same name.
   constexpr std::string_view kJson = ".json";
   if (file_name.ends_with(".et.json")) file_name.remove_suffix(kJson.size());
   const std::size_t dot = file_name.rfind('.');
@@ -193,9 +193,9 @@ MeasurementSet MeasurementSet::from_json(const json& value, const JsonPlace& pla
   set.health_reason = text_of(reader, "health_reason");
   const json& rows = reader.array("rows");
   if (const json* kernels = find_value(reader, "kernels")) {
-    const JsonPlace at = reader.place("kernels");
-    for (const json& row : json_array(*kernels, at)) {
-      set.kernels.push_back(read_kernel(row, at.at(set.kernels.size())));
+    const JsonPlace kernels_place = reader.place("kernels");
+    for (const json& row : json_array(*kernels, kernels_place)) {
+      set.kernels.push_back(read_kernel(row, kernels_place.at(set.kernels.size())));
     }
   }
   if (const json* verified = find_value(reader, "verified_plans")) {

@@ -1,10 +1,11 @@
-// Measured times of collectives and kernels, with where they were measured and by whom.
+// Measured times of collectives and kernels, and on which system they were measured.
 //
 //   MeasurementSet set = MeasurementSet::from_json(json, {"configs/measurements/x.json", ""});
 //   model.price({set.rows[0].collective, set.rows[0].bytes, set.span()}).total   // to compare
 //
-// The format is shardlab/measurements/1 (configs/schema/measurements.schema.json). Readers of other
-// formats: nccl_tests_reader.h. Whether a run is healthy: health.h.
+// The format is shardlab/measurements/1 (configs/schema/measurements.schema.json). Other formats
+// are read by nccl_tests_reader.h, kineto_trace.h and chakra_trace.h; health.h judges whether a run
+// is healthy.
 #pragma once
 
 #include <array>
@@ -21,7 +22,7 @@
 
 namespace shardlab {
 
-// Whether a run shows what its hardware does. Models are fitted to healthy runs only.
+// Whether a run shows what its hardware does. Models are fitted to healthy runs alone.
 enum class Health : std::uint8_t { kHealthy, kUnhealthy, kUnknown };
 
 template <>
@@ -39,7 +40,7 @@ struct EnumNames<Health> {
 struct MeasuredRow {
   Collective collective = Collective::kLocal;
   std::string dtype;  // f32, bf16, ... (dtype.h), or u32, u64
-  // collective.h's full_bytes, which is the `size` that nccl-tests prints for each of these.
+  // The full_bytes of collective.h, which is what nccl-tests prints as `size` for every collective.
   Bytes bytes = 0.0;
   double time_us = 0.0;  // mean over the iterations, out of place
   std::optional<double> in_place_time_us = {};
@@ -47,22 +48,22 @@ struct MeasuredRow {
   std::optional<double> p50_us = {};
   std::optional<double> p95_us = {};
   std::optional<double> p5_us = {};
-  std::optional<double> wait_us = {};           // for peers, median: not part of time_us
-  std::optional<double> nccl_estimate_us = {};  // ncclGroupSimulateEnd
-  std::string algorithm = {};                   // what NCCL's log says it took: RING, TREE, ...
-  std::string protocol = {};                    // LL, LL128, SIMPLE
+  std::optional<double> wait_us = {};           // median wait for other ranks; not part of time_us
+  std::optional<double> nccl_estimate_us = {};  // NCCL's own, by ncclGroupSimulateEnd
+  std::string algorithm = {};                   // as NCCL's log says: RING, TREE, ...
+  std::string protocol = {};                    // as NCCL's log says: LL, LL128, SIMPLE
   int line = 0;                                 // in its file; 0 where the file has no lines
 
   friend bool operator==(const MeasuredRow&, const MeasuredRow&) = default;
 };
 
-// One kernel on one device, launched again and again on data that no cache holds.
+// One kernel on one device, launched many times on data that no cache holds.
 struct MeasuredKernel {
-  std::string kernel;        // kMeasuredKernels
-  std::string dtype;         // f32, bf16, ..., or tf32: f32 rounded on its way into tensor cores
+  std::string kernel;        // a word of kMeasuredKernels
+  std::string dtype;         // f32, bf16, ..., or tf32 (f32 that tensor cores round on input)
   std::int64_t rows = 0;     // of the matrix; m of a GEMM
-  std::int64_t columns = 0;  // n
-  std::int64_t inner = 0;    // k of a GEMM; columns of one piece of a reshuffle
+  std::int64_t columns = 0;  // of the matrix; n of a GEMM
+  std::int64_t inner = 0;    // k of a GEMM; the columns of one piece of a reshuffle
   Bytes bytes = 0.0;         // read plus written
   double flops = 0.0;
   double time_us = 0.0;  // mean
@@ -76,11 +77,11 @@ struct MeasuredKernel {
 inline constexpr std::string_view kMeasuredKernels =
     "gemm copy reshuffle elementwise reduction launch";
 
-// Plans that ran on the measured system, against the fake process group.
+// How many plans ran on the measured system with the results of the fake process group.
 struct VerifiedPlans {
   std::int64_t plans = 0;
   std::int64_t bit_equal = 0;
-  std::int64_t within_bound = 0;  // sums of floating point in another order, rounded otherwise
+  std::int64_t within_bound = 0;  // floating-point sums that differ by rounding alone
   std::int64_t failed = 0;
   std::int64_t seed = 0;
   std::string first_failure = {};
@@ -88,11 +89,11 @@ struct VerifiedPlans {
   friend bool operator==(const VerifiedPlans&, const VerifiedPlans&) = default;
 };
 
-// A row that was read but says nothing about speed.
+// A row that was read, but says nothing about speed.
 struct RefusedRow {
   int line = 0;  // in its file; 0 where the file has no lines
   std::string reason;
-  std::string pointer = {};  // into a file of JSON: "/results/1"
+  std::string pointer = {};  // in JSON files: "/results/1"
 
   friend bool operator==(const RefusedRow&, const RefusedRow&) = default;
 };
@@ -102,7 +103,7 @@ struct MeasurementSet {
   std::string source;
   std::string date;
   std::string gpu;
-  std::int64_t gpus_per_host = 1;  // that take part
+  std::int64_t gpus_per_host = 1;  // GPUs that take part
   std::int64_t hosts = 1;
   std::int64_t ranks = 1;
   std::string intra;
@@ -117,15 +118,15 @@ struct MeasurementSet {
   std::vector<MeasuredRow> rows;
   std::vector<MeasuredKernel> kernels;
   std::optional<VerifiedPlans> verified_plans;
-  // Of the reader; not written.
+  // What the reader noticed; to_json leaves them out.
   std::vector<RefusedRow> refused;
   std::vector<std::string> warnings;
 
-  // All ranks as one group, laid on `hosts` hosts evenly. `domains` is `hosts`: a topology whose
-  // NVLink domain is larger knows better.
+  // All ranks as one group, spread evenly over the hosts. Each host counts as an NVLink domain of
+  // its own; a topology may have larger ones.
   [[nodiscard]] GroupSpan span() const;
 
-  // Reads shardlab/measurements/1; the name is the file's unless the document has one. Throws
+  // Reads shardlab/measurements/1. A document without a name gets that of its file. Throws
   // ConfigError.
   [[nodiscard]] static MeasurementSet from_json(const nlohmann::json& json, const JsonPlace& place);
   [[nodiscard]] nlohmann::ordered_json to_json() const;
@@ -134,7 +135,8 @@ struct MeasurementSet {
 inline constexpr std::string_view kMeasurementsSchema = "shardlab/measurements/1";
 inline constexpr std::int64_t kMaxRanks = std::int64_t{1} << 40;
 
-// "a/b/run-1.json" is "run-1", "run.0.et.json" is "run.0" as "run.0.et" is.
+// The name of a set that a file holds: "run-1" for "a/b/run-1.json", "run.0" for "run.0.et" and
+// "run.0.et.json".
 [[nodiscard]] std::string set_name_of(std::string_view file_name);
 
 }  // namespace shardlab

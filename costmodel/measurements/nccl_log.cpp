@@ -10,7 +10,7 @@
 namespace shardlab {
 namespace {
 
-// The next word of the line: up to a blank.
+// Takes the next word of the line, which ends at a blank.
 std::string_view take_word(std::string_view& rest) {
   const std::size_t begin = rest.find_first_not_of(" \t");
   if (begin == std::string_view::npos) {
@@ -30,7 +30,7 @@ std::optional<std::int64_t> integer_of(std::string_view text) {
   return value;
 }
 
-// A name as it stands, or the name of a number.
+// The word itself, or, where it is a number, the name of that value.
 template <class Enum>
 std::string name_or_number(std::string_view word, int count) {
   const std::optional<std::int64_t> number = integer_of(word);
@@ -39,7 +39,7 @@ std::string name_or_number(std::string_view word, int count) {
   return std::string(to_string(static_cast<Enum>(*number)));
 }
 
-// {Lo..Hi}={0..1}
+// Reads "{Lo..Hi}={0..1}".
 void read_channels(std::string_view line, NcclChoice& choice) {
   constexpr std::string_view kStart = "channel{Lo..Hi}={";
   const std::size_t found = line.find(kStart);
@@ -59,7 +59,7 @@ std::optional<NcclChoice> choice_in(std::string_view line) {
   constexpr std::string_view kArrow = " Bytes -> Algo ";
   const std::size_t arrow = line.find(kArrow);
   if (arrow == std::string_view::npos) return std::nullopt;
-  // Before it: "<Collective>: <bytes>".
+  // "<Collective>: <bytes>" stands before the arrow.
   const std::size_t blank = line.rfind(' ', arrow - 1);
   if (arrow == 0 || blank == std::string_view::npos || blank == 0 || line[blank - 1] != ':') {
     return std::nullopt;
@@ -97,7 +97,8 @@ std::string_view trimmed(std::string_view text) {
   return text.substr(begin, text.find_last_not_of(" \t\r") - begin + 1);
 }
 
-// The number behind "<name> ", of a line like "comm 0x7f rank 0 nRanks 16 nNodes 2 localRanks 8".
+// The number that follows "<name> " in a line like "comm 0x7f rank 0 nRanks 16 nNodes 2 localRanks
+// 8".
 std::optional<std::int64_t> number_behind(std::string_view line, std::string_view name) {
   const std::size_t found = line.find(name);
   if (found == std::string_view::npos) return std::nullopt;
@@ -150,14 +151,15 @@ class TableReader {
     std::optional<NcclProtocol> protocol;
   };
 
-  // A block of columns; one that begins with trees begins a table.
+  // Begins a block of columns. A block whose first column is the tree begins a new table.
   void begin_block() {
     if (columns_.empty()) return;
     if (columns_.front().algorithm == NcclAlgorithm::kTree || tables_.empty()) {
       tables_.push_back({.ranks = ranks_, .hosts = hosts_, .cells = {}});
     }
   }
-  // "Tree", "Ring", ...: three protocols each.
+  // Reads a heading of algorithms ("Tree", "Ring", ...), each of which has three columns of
+  // protocols.
   void read_algorithms() {
     columns_.clear();
     for (const std::string_view field : fields_) {
@@ -167,7 +169,7 @@ class TableReader {
     }
     begin_block();
   }
-  // "Tree/    LL", "Tree/ LL128", ...
+  // Reads a heading of pairs: "Tree/    LL", "Tree/ LL128", ...
   void read_pairs() {
     columns_.clear();
     for (const std::string_view field : fields_) {
@@ -178,7 +180,7 @@ class TableReader {
     }
     begin_block();
   }
-  // "11.6/  2.4", ...
+  // Reads the cells of one collective: "11.6/  2.4", ...
   void read_cells(Collective collective) {
     if (tables_.empty()) return;
     for (std::size_t i = 0; i < std::min(fields_.size(), columns_.size()); ++i) {

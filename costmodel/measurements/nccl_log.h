@@ -1,13 +1,13 @@
-// What NCCL's log says that it chose, and by which table: the lines of NCCL_DEBUG=INFO with
+// What NCCL chose for each collective, and by which table, as its log says with NCCL_DEBUG=INFO and
 // NCCL_DEBUG_SUBSYS=INIT,TUNING.
 //
 //   for (const NcclChoice& choice : read_nccl_choices(text)) ...
-//   // "node1:42:42 [0] NCCL INFO AllReduce: 4096 Bytes -> Algo RING proto LL channel{Lo..Hi}={0..1}"
-//   //  is {kAllReduce, 4096, "RING", "LL", 0, 1}
+//   // "n1:42:42 [0] NCCL INFO AllReduce: 4096 Bytes -> Algo RING proto LL channel{Lo..Hi}={0..1}"
+//   // gives {kAllReduce, 4096, "RING", "LL", 0, 1}
 //
-// Older versions say the algorithm and protocol by number ("Algo 1 proto 2 time 12.3"). Other lines
-// are passed over: a log is no format that could be wrong. Source of the format: NCCL's public
-// repository, src/enqueue.cc (2.19 to 2.28).
+// Older versions give the algorithm and protocol by number ("Algo 1 proto 2 time 12.3"). Other
+// lines are skipped without an error, since a log may hold anything. Source of the format: NCCL's
+// public repository, src/enqueue.cc (2.19 to 2.28).
 #pragma once
 
 #include <cstdint>
@@ -26,33 +26,35 @@ struct NcclChoice {
   double bytes = 0.0;  // full_bytes
   std::string algorithm;
   std::string protocol;
-  std::int64_t first_channel = -1;  // -1: the line does not say
-  std::int64_t last_channel = -1;
+  std::int64_t first_channel = -1;  // -1 where the line does not say
+  std::int64_t last_channel = -1;   // as first_channel
 
   friend bool operator==(const NcclChoice&, const NcclChoice&) = default;
 };
 
 [[nodiscard]] std::vector<NcclChoice> read_nccl_choices(std::string_view text);
 
-// What NCCL reckons with for one communicator: a call takes latency + bytes / bandwidth, but for the
-// corrections of models/nccl.cpp. One decimal each.
+// One cell of the table by which NCCL estimates times for one communicator: a call takes latency +
+// bytes / bandwidth, apart from the corrections of models/nccl.cpp. The log has one decimal.
 struct NcclTableCell {
   Collective collective = Collective::kLocal;
   NcclAlgorithm algorithm = NcclAlgorithm::kTree;
   NcclProtocol protocol = NcclProtocol::kLL;
   double latency_us = 0.0;
-  double gb_per_s = 0.0;  // of full_bytes; 0: prints as 0.0, or is not to be taken
+  double gb_per_s = 0.0;  // of full_bytes; 0 where NCCL must not take this way, or prints 0.0
 
   friend bool operator==(const NcclTableCell&, const NcclTableCell&) = default;
 };
 struct NcclTable {
-  std::int64_t ranks = 0;  // 0: the log does not say
-  std::int64_t hosts = 0;
-  std::vector<NcclTableCell> cells;  // in the log's order; not those of latency 0
+  std::int64_t ranks = 0;            // 0 where the log does not say
+  std::int64_t hosts = 0;            // as ranks
+  std::vector<NcclTableCell> cells;  // in the log's order, without those of latency 0
 };
-// The tables of a log, in its order: blocks of three algorithms (since 2.18), or one (before).
+// The tables of a log, in its order. Since 2.18 a table is printed in blocks of three algorithms,
+// before in one block.
 [[nodiscard]] std::vector<NcclTable> read_nccl_tables(std::string_view text);
-// "2.28.9" of "NCCL version 2.28.9+cuda13.0"; "" where no line says.
+// The version that the log names: "2.28.9" for "NCCL version 2.28.9+cuda13.0"; "" where no line
+// says.
 [[nodiscard]] std::string nccl_version_in_log(std::string_view text);
 
 }  // namespace shardlab

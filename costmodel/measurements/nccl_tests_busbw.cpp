@@ -9,10 +9,11 @@
 namespace shardlab {
 namespace {
 
-// What retyping may have changed beside the printed digits. Status: assumed; the shipped logs agree
-// within a tenth of it.
+// A relative error that is allowed on top of rounding, for figures that somebody typed again.
+// Status: assumed; the shipped logs agree within a tenth of it.
 constexpr double kSlack = 1e-3;
-// Rounding that leaves less open than this tells ranks and collectives apart. Status: assumed.
+// A row counts as clearly agreeing where rounding leaves less than this open, relatively: the
+// ratios of other collectives and ranks then lie outside. Status: assumed.
 constexpr double kClear = 0.02;
 
 std::string among(Collective kind, std::int64_t ranks) {
@@ -38,7 +39,7 @@ PrintedFigure PrintedFigure::parse(std::string_view text) {
   PrintedFigure figure;
   std::from_chars(text.data(), text.data() + text.size(), figure.value);
   const std::size_t exponent = std::min(text.find_first_of("eE"), text.size());
-  int digits = 0;  // behind the point
+  int digits = 0;  // after the point
   if (const std::size_t point = text.find('.'); point < exponent) {
     digits = static_cast<int>(exponent - point - 1);
   }

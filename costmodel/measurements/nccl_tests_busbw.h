@@ -1,9 +1,10 @@
-// What nccl-tests' bus bandwidths say about the run: busbw over algbw is a factor of the collective
-// and its ranks, so a collective or ranks that a file names wrongly contradict the column.
+// What nccl-tests' bus bandwidths say about the run. The ratio of busbw to algbw follows from the
+// collective and the number of ranks, so where a file names either wrongly, the columns contradict
+// it.
 //
 //   BusBandwidths bus;
-//   bus.check(Collective::kAllReduce, 8, {26.21, 0.005}, {45.88, 0.005}, place)   // "": 1.75 times
-//   bus.mistake()   // after all rows: the file's names are wrong, and where that shows first
+//   bus.check(Collective::kAllReduce, 8, {26.21, 0.005}, {45.88, 0.005}, 12)   // "": it is 1.75
+//   bus.mistake()   // after all rows: whether the file names the collective or the ranks wrongly
 //
 // Source: NVIDIA/nccl-tests, doc/PERFORMANCE.md and the GetBw of src/*.cu. Status: ported.
 #pragma once
@@ -19,32 +20,33 @@
 
 namespace shardlab {
 
-// busbw over algbw: 2 (n - 1) / n of an all-reduce, 1 of a broadcast and of send-receive, (n - 1) / n
-// of the rest. Assumes two ranks or more.
+// busbw over algbw: 2 (n - 1) / n for an all-reduce, 1 for a broadcast and for send-receive, (n -
+// 1) / n for the others. Assumes two ranks or more.
 [[nodiscard]] double bus_factor(Collective kind, std::int64_t ranks);
 
-// A figure, and half the last digit that it is printed with.
+// A printed figure, with half a unit of its last digit: its largest error by rounding.
 struct PrintedFigure {
   double value = 0.0;
   double half_digit = 0.0;
 
-  // "26.21" is {26.21, 0.005}, "1.5e+06" {1.5e6, 5e4}. Assumes a number.
+  // {26.21, 0.005} for "26.21", {1.5e6, 5e4} for "1.5e+06". Assumes that the text is a number.
   [[nodiscard]] static PrintedFigure parse(std::string_view text);
 };
 
 class BusBandwidths {
  public:
   struct Mistake {
-    std::size_t place;  // of the first row that contradicts
+    std::size_t place;  // where the first row stands that contradicts the file
     std::string message;
   };
 
-  // Why a row is refused, whose bandwidths (GB/s) contradict each other by more than their rounding;
-  // else "". `place` is any number that tells where the row stands.
+  // Why a row is refused: its bandwidths (GB/s) contradict each other by more than their rounding.
+  // "" where they agree. `place` is any number by which the caller finds the row again.
   [[nodiscard]] std::string check(Collective kind, std::int64_t ranks, PrintedFigure algbw,
                                   PrintedFigure busbw, std::size_t place);
-  // Where as many rows of a collective contradict as clearly agree, it is no slip of a row: the
-  // collective, or its ranks, are others.
+  // The mistake of the whole file. Where at least as many rows of a collective contradict as
+  // clearly agree, that is no slip in a single row: the file names the collective or its ranks
+  // wrongly.
   [[nodiscard]] std::optional<Mistake> mistake() const;
 
  private:

@@ -1,4 +1,4 @@
-// nccl-tests' JSON (-J).
+// Reads the JSON of nccl-tests (-J).
 #include <cmath>
 #include <utility>
 
@@ -14,10 +14,11 @@ namespace {
 
 using nlohmann::json;
 
-// -J writes six digits; a file made from a table of the text holds its two.
+// -J writes six digits after the point, but a file that was made from the printed table has its
+// two.
 constexpr double kHalfDigit = 0.005;
 
-// The tool writes NaN as "nan" and integers now and then as texts (root).
+// The tool writes NaN as the text "nan", and some integers (root) as texts.
 std::optional<double> optional_number(const json* value, const JsonPlace& place) {
   if (value == nullptr || (value->is_string() && is_not_available(value->get<std::string>()))) {
     return std::nullopt;
@@ -35,18 +36,21 @@ std::optional<std::int64_t> optional_integer(const json& object, const char* key
 void read_devices(const json& devices, const JsonPlace& place, Run& run) {
   static_cast<void>(json_array(devices, place));
   for (std::size_t i = 0; i < devices.size(); ++i) {
-    const JsonPlace at = place.at(i);
-    const std::int64_t rank =
-        json_integer(json_required(devices[i], "rank", at), at.at("rank"), 0, kMaxRanks);
-    Device device{json_text(json_required(devices[i], "hostname", at), at.at("hostname")), ""};
+    const JsonPlace device_place = place.at(i);
+    const std::int64_t rank = json_integer(json_required(devices[i], "rank", device_place),
+                                           device_place.at("rank"), 0, kMaxRanks);
+    Device device{
+        json_text(json_required(devices[i], "hostname", device_place), device_place.at("hostname")),
+        ""};
     if (const json* info = json_member(devices[i], "device_info")) {
-      device.name = json_text(*info, at.at("device_info"));
+      device.name = json_text(*info, device_place.at("device_info"));
     }
     run.devices.emplace(rank, std::move(device));
   }
 }
 
-// The program's name is the first argument; experiment_name may name the collective as well.
+// The first argument is the program's name, which names the collective; experiment_name may name it
+// too.
 std::optional<Collective> collective_of(const json& document, const json& result,
                                         const SourceHints& hints, const JsonPlace& place) {
   const auto named = [](const json* value) {
@@ -92,7 +96,7 @@ MeasurementSet read_nccl_tests_json(const json& value, const SourceHints& hints,
   const JsonPlace config_place = place.at("config");
   std::optional<std::int64_t> iterations;
   if (config != nullptr) {
-    // Of each process the list holds the first device.
+    // The list holds the first device of each process.
     run.ranks_per_line = optional_integer(*config, "nthreads", config_place).value_or(1) *
                          optional_integer(*config, "ngpus", config_place).value_or(1);
     iterations = optional_integer(*config, "iterations", config_place);
@@ -103,47 +107,48 @@ MeasurementSet read_nccl_tests_json(const json& value, const SourceHints& hints,
   if (const json* devices = json_member(value, "devices")) {
     read_devices(*devices, place.at("devices"), run);
   }
-  // A list of every device leaves none out.
+  // Where the list has as many devices as there are ranks, it leaves none out.
   const auto listed = static_cast<std::int64_t>(run.devices.size());
   if (listed > 1 && run.devices.rbegin()->first + 1 == listed) run.ranks_per_line = 1;
   settle(run, hints, set, [&](const std::string& message) { place.fail(message); });
 
   BusBandwidths bus;
   for (std::size_t i = 0; i < results.size(); ++i) {
-    const JsonPlace at = place.at("results").at(i);
+    const JsonPlace result_place = place.at("results").at(i);
     const json& result = results[i];
     const auto kind = collective_of(value, result, hints, place);
     MeasuredRow row;
     row.line = 0;
-    row.bytes =
-        json_number(json_required(result, "size", at), at.at("size"), {.min = 0, .max = 1e18});
-    const std::string type = json_text(json_required(result, "type", at), at.at("type"));
+    row.bytes = json_number(json_required(result, "size", result_place), result_place.at("size"),
+                            {.min = 0, .max = 1e18});
+    const std::string type =
+        json_text(json_required(result, "type", result_place), result_place.at("type"));
     row.dtype = std::string(our_dtype(type));
     if (row.dtype.empty()) {
-      at.at("type").fail("found " + in_quotes(type) + "; valid: " + dtype_list());
+      result_place.at("type").fail("found " + in_quotes(type) + "; valid: " + dtype_list());
     }
     row.iterations = iterations;
-    if (const auto actual = optional_integer(result, "actual_iterations", at)) {
+    if (const auto actual = optional_integer(result, "actual_iterations", result_place)) {
       row.iterations = actual;
     }
     std::string reason = row.bytes < 1.0 ? "found 0 bytes" : "";
     for (const char* side : {"out_of_place", "in_place"}) {
       const json* body = json_member(result, side);
-      const JsonPlace body_at = at.at(side);
+      const JsonPlace body_place = result_place.at(side);
       const bool is_first = side == std::string_view("out_of_place");
       if (body == nullptr) {
         if (is_first && reason.empty()) reason = time_reason(std::nullopt);
         continue;
       }
       if (json_member(*body, "cpu_time") != nullptr) {
-        body_at.at("cpu_time").fail("found the time to launch (-C 1); valid: time");
+        body_place.at("cpu_time").fail("found the time to launch (-C 1); valid: time");
       }
-      // null is no time, as "nan" is; a file without the key is of another tool.
-      if (!body->contains("time")) static_cast<void>(json_required(*body, "time", body_at));
-      const auto time = optional_number(json_member(*body, "time"), body_at.at("time"));
-      const auto wrong = optional_number(json_member(*body, "nwrong"), body_at.at("nwrong"));
-      const auto algbw = optional_number(json_member(*body, "alg_bw"), body_at.at("alg_bw"));
-      const auto busbw = optional_number(json_member(*body, "bus_bw"), body_at.at("bus_bw"));
+      // null means no time, as "nan" does; a file without the key was written by another tool.
+      if (!body->contains("time")) static_cast<void>(json_required(*body, "time", body_place));
+      const auto time = optional_number(json_member(*body, "time"), body_place.at("time"));
+      const auto wrong = optional_number(json_member(*body, "nwrong"), body_place.at("nwrong"));
+      const auto algbw = optional_number(json_member(*body, "alg_bw"), body_place.at("alg_bw"));
+      const auto busbw = optional_number(json_member(*body, "bus_bw"), body_place.at("bus_bw"));
       if (reason.empty()) reason = is_first ? time_reason(time) : in_place_time_reason(time);
       if (!time || *time <= 0.0) continue;
       const std::string where = is_first ? "" : "in place: ";
@@ -166,18 +171,19 @@ MeasurementSet read_nccl_tests_json(const json& value, const SourceHints& hints,
       }
     }
     if (const json* block = json_member(result, "out_of_place_per_iter")) {
-      const JsonPlace block_at = at.at("out_of_place_per_iter");
-      row.p50_us = optional_number(json_member(*block, "p50_us"), block_at.at("p50_us"));
-      row.p95_us = optional_number(json_member(*block, "p95_us"), block_at.at("p95_us"));
+      const JsonPlace block_place = result_place.at("out_of_place_per_iter");
+      row.p50_us = optional_number(json_member(*block, "p50_us"), block_place.at("p50_us"));
+      row.p95_us = optional_number(json_member(*block, "p95_us"), block_place.at("p95_us"));
     }
     if (reason.empty() && set.ranks == 1) reason = "one rank alone: nothing is communicated";
     if (!kind) {
-      at.fail(
+      result_place.fail(
           "found nothing that names the collective; valid: \"args\" with the program's name, such "
           "as all_gather_perf, or a file name that holds it");
     }
     if (!reason.empty()) {
-      set.refused.push_back({.line = 0, .reason = std::move(reason), .pointer = at.pointer});
+      set.refused.push_back(
+          {.line = 0, .reason = std::move(reason), .pointer = result_place.pointer});
       continue;
     }
     row.collective = *kind;

@@ -15,7 +15,7 @@ struct DtypeName {
   std::string_view theirs;
   std::string_view ours;
 };
-// nccl-tests: test_typenames of src/common.cu, older and newer spellings.
+// The older and newer spellings in nccl-tests: test_typenames of src/common.cu.
 constexpr std::array<DtypeName, 18> kDtypes = {{{"float", "f32"},
                                                 {"double", "f64"},
                                                 {"half", "f16"},
@@ -35,8 +35,8 @@ constexpr std::array<DtypeName, 18> kDtypes = {{{"float", "f32"},
                                                 {"char", "i8"},
                                                 {"int", "i32"}}};
 
-// Lower case, without separators and the suffix of the program: "AllReduce", "all_reduce_perf" and
-// "all-reduce" are "allreduce".
+// The name in lower case, without separators and without the suffix of the program: "allreduce" for
+// "AllReduce", "all_reduce_perf" and "all-reduce".
 std::string plain_name(std::string_view name) {
   if (const std::size_t slash = name.rfind('/'); slash != std::string_view::npos) {
     name = name.substr(slash + 1);
@@ -58,7 +58,7 @@ struct CollectiveName {
   std::string_view plain;
   Collective kind;
 };
-// Longer names first: "reducescatter" holds "scatter".
+// Longer names come first, since "reducescatter" holds "scatter".
 constexpr std::array<CollectiveName, 7> kCollectives = {
     {{"reducescatter", Collective::kReduceScatter},
      {"allreduce", Collective::kAllReduce},

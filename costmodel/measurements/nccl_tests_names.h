@@ -1,5 +1,5 @@
-// nccl-tests' names and figures in our words: dtypes, collectives, versions, and what its columns say
-// about wrong results.
+// The names and figures of nccl-tests in our terms: dtypes, collectives, versions, and what its
+// columns say about wrong results.
 //
 //   our_dtype("bfloat16")                       "bf16"
 //   collective_within("all_reduce_2x8.txt")     all_reduce
@@ -16,31 +16,34 @@
 
 namespace shardlab {
 
-// "" for a type that nccl-tests does not have.
+// Our name for a type of nccl-tests; "" for a type that it does not have.
 [[nodiscard]] std::string_view our_dtype(std::string_view theirs);
-[[nodiscard]] std::string dtype_list();  // nccl-tests' own names
-[[nodiscard]] std::int64_t itemsize_of(std::string_view ours);
+[[nodiscard]] std::string dtype_list();                         // nccl-tests' own names
+[[nodiscard]] std::int64_t itemsize_of(std::string_view ours);  // bytes
 
-// A collective in a longer text, such as a file's name.
+// The collective that a longer text, such as a file's name, holds.
 [[nodiscard]] std::optional<Collective> collective_within(std::string_view text);
 
-// "2.29.3" of NCCL_VERSION_CODE: two digits a part since 2.9, one for the minor version before.
+// The version of an NCCL_VERSION_CODE, such as "2.29.3". The code has two digits for each part
+// since 2.9, and one for the minor version before.
 [[nodiscard]] std::string version_of_code(std::int64_t code);
 
-[[nodiscard]] std::string in_quotes(std::string_view text);  // "abc...", short and on one line
+[[nodiscard]] std::string in_quotes(std::string_view text);  // "abc...", at most 60 characters
 [[nodiscard]] bool is_not_available(std::string_view text);  // "N/A", "nan"
 
-// What is wrong with a time (us) out of place: absent, or not above zero. "" when nothing is.
+// What is wrong with an out-of-place time (us), which must be there and above zero. "" when nothing
+// is.
 [[nodiscard]] std::string time_reason(const std::optional<double>& time_us);
-// In place: absent or 0 where the tool measures none; wrong below.
+// What is wrong with an in-place time (us). It may be absent or 0, where the tool measures none.
 [[nodiscard]] std::string in_place_time_reason(const std::optional<double>& time_us);
 
-// What a verification column says: a count of wrong elements, or, before 2.13, the largest relative
-// error, of which nccl-tests accepts some. "" when results are right.
+// What a verification column says: the number of wrong elements, or, before 2.13, the largest
+// relative error, which nccl-tests accepts up to a bound. "" when the results are right.
 [[nodiscard]] std::string wrong_reason(double value, std::string_view dtype);
 
-// Columns that contradict each other come from two lines in one, or were retyped. The bandwidth is
-// printed with two digits behind the point, later fewer. "" when they agree.
+// Why the columns size, time and bandwidth (GB/s) contradict each other; "" when they agree within
+// the rounding of a bandwidth of two digits after the point, or fewer in later versions. Columns
+// contradict each other where two lines ran into one, or where somebody typed a figure again.
 [[nodiscard]] std::string contradiction(double bytes, double time_us, double algbw);
 
 }  // namespace shardlab

@@ -1,15 +1,16 @@
-// Reads what nccl-tests prints and writes (-J): tables of times, by size, of one or more
-// collectives.
+// Reads what nccl-tests prints, and the JSON that it writes with -J: tables of times by size, for
+// one or more collectives.
 //
 //   MeasurementSet set = read_nccl_tests_text(text, {.hosts = 2}, "all_reduce_2x8.txt");
 //   MeasurementSet set = read_nccl_tests_json(json, {}, {"run.json", ""});
 //
-// Text of every version is read: with and without the columns redop and root, with the old column
-// `error` and the new `#wrong`, per-iteration columns (-I), timestamps (-S), lines with an MPI or
-// srun tag glued on, several tables in one file, logs that end in the midst of a row. Lines
-// `# key: value` (gpu, nodes, gpus_per_node, ranks, collective, interconnect_intra,
-// interconnect_inter, nccl_version, health, source, date, settings, notes) say what the tool does
-// not print; otherwise ranks and hosts come from its device list, else from the hints.
+// The text of every version is read: with and without the columns redop and root, with the old
+// column `error` or the new `#wrong`, with columns per iteration (-I) and timestamps (-S), with
+// MPI's or srun's tags in front of lines, with several tables in one file, and logs that end within
+// a row. Lines of the form `# key: value` say what the tool does not print; the keys are gpu,
+// nodes, gpus_per_node, ranks, collective, interconnect_intra, interconnect_inter, nccl_version,
+// health, source, date, settings and notes. Without them, ranks and hosts come from the tool's list
+// of devices, or else from the hints.
 //
 // Source of the formats: NVIDIA/nccl-tests, src/util.cu and src/common.cu (versions 2.0 to 2.18),
 // doc/PERFORMANCE.md (bus bandwidth factors, 1 GB = 1e9 bytes).
@@ -26,8 +27,8 @@
 
 namespace shardlab {
 
-// What is known about a file from elsewhere (the command line). It fills what the file does not
-// say; where the two differ the file counts, with a warning.
+// What the command line says about a file. It fills in what the file does not say; where the two
+// differ, the file counts, and a warning is given.
 struct SourceHints {
   std::optional<std::int64_t> hosts = {};
   std::optional<std::int64_t> gpus_per_host = {};
@@ -36,22 +37,23 @@ struct SourceHints {
   std::string source = {};
 };
 
-// Throws ConfigError: the file, the line, what was found and what is valid; a line of a row's shape
-// whose size or count cannot be read is one of them, other text is passed over. Rows with wrong
-// results, or whose columns contradict each other, are listed in `refused`; what was left out or
-// assumed, in `warnings`. Bus bandwidths that contradict the collective or the ranks that the file
-// names are an error (nccl_tests_busbw.h).
+// Throws ConfigError with the file, the line, what was found and what is valid. A line that has the
+// shape of a row but a size or count that cannot be read is an error; other text is skipped. Bus
+// bandwidths that contradict the collective or the ranks that the file names are an error too
+// (nccl_tests_busbw.h). Rows with wrong results, and rows whose columns contradict each other, are
+// listed in `refused`; what was left out or assumed is listed in `warnings`.
 [[nodiscard]] MeasurementSet read_nccl_tests_text(std::string_view text, const SourceHints& hints,
                                                   std::string_view file_name);
 
-// The document of -J (versions 1 and 2). Its `env` is not looked at: it can hold secrets. Throws
+// Reads the document of -J (versions 1 and 2), except its `env`, which can hold secrets. Throws
 // ConfigError.
 [[nodiscard]] MeasurementSet read_nccl_tests_json(const nlohmann::json& json,
                                                   const SourceHints& hints, const JsonPlace& place);
-// True for an object with the keys of -J.
+// True for an object that has the keys of -J.
 [[nodiscard]] bool is_nccl_tests_json(const nlohmann::json& json);
 
-// all_reduce, alltoall, sendrecv, all_gather_perf, AllReduce, ...: nccl-tests' names and ours.
+// Reads the names that nccl-tests and NCCL have for collectives, and ours: all_reduce, alltoall,
+// sendrecv, all_gather_perf, AllReduce, ...
 [[nodiscard]] std::optional<Collective> nccl_collective_from_name(std::string_view name);
 
 }  // namespace shardlab

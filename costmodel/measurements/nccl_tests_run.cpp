@@ -12,7 +12,7 @@ constexpr std::string_view kRankSources =
     "and "
     "\"# gpus_per_node: N\", or --hosts and --gpus-per-host";
 
-// Whether hosts of per_host GPUs make up the ranks; the product may be larger than an integer.
+// Whether ranks == hosts * per_host, without the overflow that the product can have.
 bool is_product(std::int64_t ranks, std::int64_t hosts, std::int64_t per_host) {
   return ranks % hosts == 0 && ranks / hosts == per_host;
 }
@@ -59,7 +59,7 @@ void settle(const Run& run, const SourceHints& hints, MeasurementSet& set,
   fill(hosts, hints.hosts, "hosts");
   if (!hosts && !per_host && ranks && hints.gpus_per_host) per_host = hints.gpus_per_host;
   if (!per_host && ranks && hosts) {
-    // How many devices a full host would have is nobody's concern: that many take part.
+    // The number of GPUs that take part on one host; a full host may have more.
     per_host = (*ranks + *hosts - 1) / std::max<std::int64_t>(1, *hosts);
   }
   fill(per_host, hints.gpus_per_host, "GPUs a host");

@@ -23,11 +23,13 @@ struct Run {
   std::optional<std::int64_t> hosts;
   std::optional<std::int64_t> gpus_per_host;
   std::map<std::int64_t, Device> devices;  // by rank
-  std::int64_t ranks_per_line = 1;         // of the device list in JSON: a process' first rank
+  // Ranks of one process: the list of devices in JSON names the first rank of each process alone.
+  std::int64_t ranks_per_line = 1;
 };
 
-// Fills ranks, hosts and gpus_per_host, and the GPU's name where the set has none; what clashes is a
-// warning. Calls `fail`, which must throw, with the message when they can't be told.
+// Fills in the set's ranks, hosts and gpus_per_host, and the name of the GPU where the set has
+// none. Where the file and the hints differ, the set gets a warning. Where these figures can't be
+// told, calls `fail`, which must throw, with the message.
 void settle(const Run& run, const SourceHints& hints, MeasurementSet& set,
             const std::function<void(const std::string&)>& fail);
 

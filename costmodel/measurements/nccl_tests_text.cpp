@@ -1,4 +1,4 @@
-// nccl-tests' text: lines in, rows out.
+// Reads the text that nccl-tests prints.
 #include <algorithm>
 #include <charconv>
 #include <cmath>
@@ -57,9 +57,11 @@ std::optional<Number> number_of(std::string_view text) {
   return value;
 }
 
-// -- tags of launchers -----------------------------------------------------------------------------
+// -- tags of launchers
+// -----------------------------------------------------------------------------
 
-// Characters of a tag "[0]", "[1,0]<stdout>:" at the front of `text`; 0 when there is none.
+// The length of a tag such as "[0]" or "[1,0]<stdout>:" at the front of the text; 0 when there is
+// none.
 std::size_t tag_size(std::string_view text) {
   if (!text.starts_with('[')) return 0;
   const std::size_t close = text.find(']');
@@ -76,8 +78,8 @@ std::size_t tag_size(std::string_view text) {
   return size;
 }
 
-// "3: # Rank" (srun --label) and "launcher-0: 8 2 float": a word and a colon before what the tool
-// prints.
+// The length of a label, a word and a colon in front of what the tool prints: "3: # Rank" (srun
+// --label), "launcher-0: 8 2 float".
 std::size_t label_size(std::string_view text) {
   std::size_t end = 0;
   while (end < text.size() && is_word_char(text[end])) ++end;
@@ -96,7 +98,7 @@ std::string_view without_tags(std::string_view line) {
   }
 }
 
-// A row's words, without tags that another rank's output left between or on them.
+// The words of a row, without the tags that the output of other ranks left between them or on them.
 Tokens row_tokens(std::string_view line) {
   Tokens out;
   for (std::string_view token : tokens_of(line)) {
@@ -116,7 +118,7 @@ struct Layout {
   bool is_known = false;
   bool has_redop = false;
   bool has_root = false;
-  int sides = 0;     // out of place, in place
+  int sides = 0;     // 1: out of place alone; 2: out of place and in place
   int per_side = 0;  // numbers of one side
   [[nodiscard]] std::size_t numbers() const {
     return static_cast<std::size_t>(sides * per_side) + (has_root ? 1 : 0);
@@ -176,7 +178,8 @@ class TextReader {
     }
   }
 
-  // A program's name in a command line, until a line says which test starts.
+  // Notes a program's name in a command line; a later line that says which test starts overrides
+  // it.
   void note_program(std::string_view line) {
     const std::size_t at = line.find("_perf");
     if (at == std::string_view::npos) return;
@@ -187,7 +190,7 @@ class TextReader {
     state(line.substr(begin, at - begin));
   }
 
-  // The NCCL_*= of a command line.
+  // Notes the NCCL_*= settings of a command line.
   void note_settings(std::string_view line) {
     for (std::string_view word : tokens_of(line)) {
       while (!word.empty() && (word[0] == '(' || word[0] == '"' || word[0] == '\'')) {
@@ -239,14 +242,14 @@ class TextReader {
     } else {
       if (const std::size_t at = line.find("nThread "); at != std::string_view::npos) {
         read_settings(tokens_of(line.substr(at)));
-        // A raw log's table begins here; whose it is, its own lines say.
+        // The table of a raw log begins here; the lines that follow say which collective it is for.
         if (at == 0) layout_ = {};
       }
       read_key(line);
     }
   }
 
-  // "Rank  0 Group  0 Pid 123 on HOST device  0 [0x18] NVIDIA H100 80GB HBM3"
+  // Reads "Rank  0 Group  0 Pid 123 on HOST device  0 [0x18] NVIDIA H100 80GB HBM3".
   void read_device(std::string_view line, const Tokens& words) {
     if (words[0] == "Using") {
       devices_.clear();
@@ -295,7 +298,7 @@ class TextReader {
     if (layout_.is_known) layout_.per_side = 3 + (has_wrong ? 1 : 0) + extra / layout_.sides;
   }
 
-  // "nThread 1 nGpus 8 ... warmup iters: 5 iters: 20 agg iters: 1 ..."
+  // Reads "nThread 1 nGpus 8 ... warmup iters: 5 iters: 20 agg iters: 1 ...".
   void read_settings(const Tokens& words) {
     iterations_.reset();
     for (std::size_t i = 1; i + 1 < words.size(); ++i) {
@@ -353,7 +356,8 @@ class TextReader {
     if (key == "notes") return text(set_.notes);
   }
 
-  // The layout that a row without a header shows; none when it shows none.
+  // The layout of a table without a header, from the words of its first row; nothing where they fit
+  // no layout.
   static std::optional<Layout> layout_of(const Tokens& words) {
     Layout layout;
     layout.is_known = true;
@@ -363,7 +367,7 @@ class TextReader {
       ++at;
     }
     std::size_t numbers = words.size() - at;
-    // -1 is no time: a root.
+    // -1 cannot be a time: it is a root.
     layout.has_root = numbers % 2 == 1;
     if (layout.has_root) --numbers;
     if (numbers != 6 && numbers != 8 && numbers != 16) return std::nullopt;
@@ -372,8 +376,9 @@ class TextReader {
     return layout;
   }
 
-  // Whether a line is a row but for its size and count: a type that the tool has, and behind it as
-  // many numbers as the table has columns. Words of launchers and of NCCL look otherwise.
+  // Whether a line has the shape of a row, whatever stands for its size and count: one of the
+  // tool's types, and after it as many numbers as the table has columns. No lines of launchers or
+  // of NCCL have that shape.
   [[nodiscard]] bool is_of_rows_shape(const Tokens& words) const {
     if (words.size() < 4 || our_dtype(words[2]).empty()) return false;
     const std::optional<Layout> layout = layout_.is_known ? layout_ : layout_of(words);
@@ -386,10 +391,11 @@ class TextReader {
   }
 
   void read_row(Tokens words) {
-    if (words.size() < 2) return;  // a cut row of one number looks as any other text
+    if (words.size() < 2)
+      return;  // a row that is cut after one number can't be told from other text
     const auto size = number_of<std::uint64_t>(words[0]);
     const auto count = number_of<std::uint64_t>(words[1]);
-    // -S: a date and a time at the end.
+    // With -S a row ends in a date and a time.
     while (words.size() > 3 && words.back().size() >= 8 &&
            (words.back()[2] == ':' || words.back()[4] == '-') && is_digit(words.back()[0])) {
       words.pop_back();
@@ -492,10 +498,11 @@ class TextReader {
     rows_.push_back(std::move(raw));
   }
 
-  // A row that ends early. It is the log's end, unless another row follows.
+  // Notes a row that ends early. That is taken for the end of the log, unless another row follows.
   void cut(const std::string& what) { cut_ = {line_, what}; }
 
-  // What a row's own columns say. An all-reduce and a reduce-scatter are told apart by the count.
+  // The collective that a row's own columns show: the count tells an all-reduce from a
+  // reduce-scatter.
   [[nodiscard]] std::optional<Collective> shown_by(const RawRow& raw) const {
     if (!raw.has_reduction || (raw.root && *raw.root >= 0)) return std::nullopt;
     const double bytes = raw.count * static_cast<double>(itemsize_of(raw.row.dtype));
@@ -504,8 +511,8 @@ class TextReader {
     return std::nullopt;
   }
 
-  // Why the row's bus bandwidths are not of this collective among the file's ranks; "" where they
-  // are.
+  // Why the row's bus bandwidths cannot be those of this collective among the file's ranks; ""
+  // where they can.
   [[nodiscard]] std::string bus_reason(BusBandwidths& bus, Collective kind,
                                        const RawRow& raw) const {
     for (const RawRow::Bandwidths& each : raw.bandwidths) {
@@ -579,14 +586,14 @@ class TextReader {
   const SourceHints& hints_;
   std::string file_;
   int line_ = 0;
-  bool is_cut_ = false;  // the line has no end
+  bool is_cut_ = false;  // the line ends without a newline
   Layout layout_;
   std::optional<Collective> collective_;
   std::string unsupported_;
   bool is_stated_ = false;
   std::optional<std::int64_t> iterations_;
   Run run_;
-  std::set<std::int64_t> devices_;  // of the list being read
+  std::set<std::int64_t> devices_;  // in the list that is being read
   bool is_repeat_warned_ = false;
   std::vector<RawRow> rows_;
   std::size_t seen_ = 0;

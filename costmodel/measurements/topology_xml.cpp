@@ -21,7 +21,7 @@ class XmlReader {
   XmlElement document() {
     skip_between();
     if (at_end()) fail("found the end; valid: an element such as <system version=\"1\">");
-    std::vector<XmlElement> open;  // from the root to where we are
+    std::vector<XmlElement> open;  // from the root to the element that is being read
     while (true) {
       const bool closes = open_or_close(open);
       if (closes && open.size() == 1) break;
@@ -62,7 +62,7 @@ class XmlReader {
     if (found == std::string_view::npos) fail(what + " without an end");
     advance(found + end.size() - position_);
   }
-  // Text, comments and the prolog.
+  // Skips text, comments and the prolog.
   void skip_between() {
     while (!at_end()) {
       if (next_is("<!--")) {
@@ -170,7 +170,7 @@ class XmlReader {
   int line_ = 1;
 };
 
-// -- The dialect
+// -- NCCL's dialect
 
 struct Gpu {
   std::int64_t capability = 0;
@@ -251,8 +251,9 @@ class NcclXml {
     return value;
   }
 
-  // GB/s of a PCIe device, one direction: transfers a second times width, less the line code (8 of
-  // 10 bits up to 5 GT/s, 128 of 130 above). 0: not said.
+  // The GB/s of a PCIe device in one direction: transfers per second times width, times the share
+  // of the line code that carries data (8 of 10 bits up to 5 GT/s, 128 of 130 above). 0 where the
+  // XML does not say.
   static double pcie_gbps(const XmlElement& pci) {
     const std::string* speed = pci.attribute("link_speed");
     const std::string* width = pci.attribute("link_width");
@@ -290,7 +291,7 @@ class NcclXml {
     gpus_.push_back(std::move(gpu));
   }
 
-  // Slower interfaces beside faster ones carry no collectives.
+  // Where there are faster interfaces beside slower ones, the slower ones carry no collectives.
   void add_net(const XmlElement& element) {
     const double mbps = number(element, "speed", -1e9, 1e9);
     if (mbps <= 0 || mbps < best_net_mbps_) return;
@@ -310,7 +311,7 @@ class NcclXml {
     });
   }
 
-  // GB/s between sockets, of NCCL's topo.h.
+  // GB/s between sockets, as in NCCL's topo.h.
   [[nodiscard]] double socket_gbps() const {
     if (cpu_arch_ == "arm64") return 6.0;
     if (cpu_arch_ == "ppc64") return 32.0;
@@ -362,7 +363,7 @@ class NcclXml {
     return levels;
   }
 
-  // As many GPUs on each CPU that has some, or 0.
+  // The number of GPUs on each CPU that has GPUs; 0 where these numbers differ.
   [[nodiscard]] std::int64_t devices_of_each_cpu() const {
     std::map<std::size_t, std::int64_t> counts;
     for (const Gpu& gpu : gpus_) ++counts[gpu.cpu];

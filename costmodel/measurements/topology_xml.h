@@ -2,13 +2,14 @@
 //
 //   const Topology host = topology_of_nccl_xml(text, "host.xml", shipped_topologies);
 //
-// Read: GPUs (compute capability), their NVLinks (count, whether to a switch), CPUs, PCIe speeds
-// and widths, network interfaces (speed in Mb/s). A dump of a multi-host NVLink domain holds all of
-// its hosts, told apart by host_hash. What the XML does not hold (memory, peak rates, launch) is
-// the first known topology's of the nearest compute capability, and the result's source says which.
+// These are read: GPUs (compute capability), their NVLinks (how many, and whether they lead to a
+// switch), CPUs, PCIe speeds and widths, and network interfaces (speed in Mb/s). A dump of an
+// NVLink domain of several hosts holds all of them, told apart by host_hash. What the XML does not
+// hold (memory, peak rates, launch) is taken from the first known topology of the nearest compute
+// capability, and the source of the result says which one that is.
 // Source of the format: NCCL's user guide (NCCL_TOPO_DUMP_FILE) and its public files,
-// src/graph/xml.cc and topo.h (link rates, CPU links). Status: derived; figures of the device as
-// the known topology has them.
+// src/graph/xml.cc and topo.h (link rates, CPU links). Status: derived; the device's figures as in
+// the known topology.
 #pragma once
 
 #include <span>
@@ -21,22 +22,23 @@
 
 namespace shardlab {
 
-// An element of the dialect: attributes and elements; text between elements is not kept.
+// An element with its attributes and the elements inside it. Text between elements is not kept.
 struct XmlElement {
   std::string name;
   int line = 0;
   std::vector<std::pair<std::string, std::string>> attributes;
   std::vector<XmlElement> children;
 
-  // The value, or nothing.
+  // The value of an attribute; null where the element does not have it.
   [[nodiscard]] const std::string* attribute(std::string_view key) const;
 };
 
-// One element with all that it holds. Comments, a prolog and the five named entities are
+// Reads one element with all that it holds. Comments, a prolog and the five named entities are
 // understood; other markup is an error. Throws ConfigError with the line.
 [[nodiscard]] XmlElement parse_xml(std::string_view text, const std::string& file);
 
-// Throws ConfigError: not that dialect, no GPU, hosts that differ. `known` is not empty.
+// Throws ConfigError where the text is not NCCL's dialect, has no GPU, or has hosts that differ.
+// Assumes that `known` is not empty.
 [[nodiscard]] Topology topology_of_nccl_xml(std::string_view text, const std::string& file,
                                             std::span<const Topology> known);
 

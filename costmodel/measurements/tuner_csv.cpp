@@ -136,7 +136,7 @@ std::optional<NcclDecision> decision_by_name(std::string_view algorithm,
 constexpr Collective kTuned[] = {Collective::kBroadcast, Collective::kAllGather,
                                  Collective::kReduceScatter, Collective::kAllReduce};
 
-// Sizes in bytes, rising, each once.
+// The sizes in bytes, rising, each once.
 std::vector<std::uint64_t> grid() {
   std::vector<std::uint64_t> sizes;
   for (int i = 0; i <= kOctaves * kStepsOfOctave; ++i) {
@@ -172,7 +172,7 @@ std::vector<TunerRule> read_tuner_csv(std::string_view text, std::string_view fi
     const std::size_t end = text.find('\n');
     const std::string_view line = trimmed(text.substr(0, end));
     text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
-    // The example's own file begins with its column names.
+    // The file that comes with the example begins with the names of the columns.
     if (line.empty() || line.starts_with('#') || line.starts_with("collective_type,")) continue;
     rules.push_back(LineReader(line, file, number).read());
   }
@@ -234,7 +234,7 @@ std::vector<TunerRule> tuner_rules(const CostModel& model, const GroupSpan& span
     };
     for (std::size_t i = 1; i < sizes.size(); ++i) {
       while (choice(sizes[i]) != now) {
-        // The last size with the choice so far, and the first without.
+        // `low` is a size with the choice so far, `high` one with another choice.
         std::uint64_t low = std::max(sizes[i - 1], begin);
         std::uint64_t high = sizes[i];
         while (high - low > 1) {

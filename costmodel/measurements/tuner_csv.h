@@ -1,16 +1,17 @@
-// The file that the example of a tuner plugin in NCCL's repository reads (NCCL_TUNER_CONFIG_FILE):
-// which algorithm and protocol to take for which sizes.
+// The file that NCCL's example of a tuner plugin reads (NCCL_TUNER_CONFIG_FILE): which algorithm
+// and protocol to take for which sizes.
 //
-//   collective_type,min_bytes,max_bytes,algorithm,protocol,channels,nNodes,nRanks,numPipeOps,regBuff
+//   collective_type,min_bytes,max_bytes,algorithm,protocol,channels,nNodes,nRanks,numPipeOps,
+//   regBuff (all in one line)
 //   allreduce,0,65536,tree,ll,-1,2,16,-1,-1
 //
 //   const std::vector<TunerRule> rules = read_tuner_csv(text, "tuner.conf");
 //   const TunerRule* rule = find_rule(rules, TunerCollective::kAllReduce, 4096, 2, 16);
 //   tuner_csv_text(tuner_rules(model, span))           // what a cost model would choose
 //
-// -1 is "any", in channels "NCCL's own". The first rule that fits counts. A plugin can't make NCCL
-// take what it does not weigh. Source of the format: NVIDIA/nccl, ext-tuner/example (README and
-// plugin.c, 2.27).
+// -1 means "any"; for channels it means NCCL's own choice. The first rule that fits counts. A
+// plugin can't make NCCL take an algorithm that NCCL does not consider for the call. Source of the
+// format: NVIDIA/nccl, ext-tuner/example (README and plugin.c, 2.27).
 #pragma once
 
 #include <array>
@@ -27,7 +28,7 @@
 
 namespace shardlab {
 
-// NCCL's own list; there is no collective `reduce` elsewhere in shardlab.
+// The collectives of NCCL's tuner. `reduce` is not among shardlab's own collectives.
 enum class TunerCollective : std::uint8_t {
   kBroadcast,
   kReduce,
@@ -60,12 +61,12 @@ struct TunerRule {
   std::int64_t nodes = -1;
   std::int64_t ranks = -1;
   std::int64_t pipe_ops = -1;
-  std::int64_t registered = -1;  // buffers: 0, 1 or any
+  std::int64_t registered = -1;  // whether buffers are registered: 0, 1, or -1 for any
 
   friend bool operator==(const TunerRule&, const TunerRule&) = default;
 };
 
-// Throws ConfigError: the line, what was found, what is valid.
+// Throws ConfigError with the line, what was found and what is valid.
 [[nodiscard]] std::vector<TunerRule> read_tuner_csv(std::string_view text, std::string_view file);
 [[nodiscard]] std::string tuner_csv_text(std::span<const TunerRule> rules);
 
@@ -74,10 +75,10 @@ struct TunerRule {
                                          std::int64_t nodes, std::int64_t ranks);
 
 // What a model that weighs alternatives takes for each collective among these ranks, size by size;
-// empty for a model that has one formula. A rule ends where the choice changes, to the byte;
-// changes that undo each other within an eighth of an octave are not seen.
+// empty for a model that has one formula. A rule ends at the very byte where the choice changes.
+// Two changes within an eighth of an octave that cancel each other are missed.
 [[nodiscard]] std::vector<TunerRule> tuner_rules(const CostModel& model, const GroupSpan& span);
-// The choice itself; nothing where the model weighs no algorithm of NCCL's.
+// The model's choice for one query; nothing where the model weighs no algorithm of NCCL.
 struct NcclDecision {
   NcclAlgorithm algorithm;
   NcclProtocol protocol;
@@ -86,8 +87,8 @@ struct NcclDecision {
 [[nodiscard]] std::optional<NcclDecision> decision_of(const CostModel& model,
                                                       const CollectiveQuery& query);
 
-// What a measured run says that NCCL took; empty where its rows do not say. A size's choice holds up
-// to the next size measured.
+// What NCCL took in a measured run; empty where its rows do not say. The choice for a size holds up
+// to the next size that was measured.
 [[nodiscard]] std::vector<TunerRule> tuner_rules_of(const MeasurementSet& set);
 
 }  // namespace shardlab

@@ -1,14 +1,15 @@
 // Hockney's alpha-beta model applied to ring collectives, on the link level that the group crosses.
 //
 //   t = launch + steps * alpha + S * volume / beta
-//   launch us, the floor of any kernel; S full_bytes; steps and volume of a ring (collective.h);
-//   alpha us of one step and beta GB/s of one rank on the slowest level that the group crosses. A
-//   group that spans hosts with g ranks on each drives g network links at once, up to the bandwidth
-//   inside the host: beta = min(beta_inner, g * beta_network).
+//   launch the floor of any kernel, in us; S full_bytes; steps and volume those of a ring
+//   (collective.h); alpha the latency of one step, in us, and beta the bandwidth of one rank, in
+//   GB/s, on the slowest level that the group crosses
+// A group with g ranks on each of its hosts drives g network links at once, up to the bandwidth
+// inside the host: beta = min(beta_inner, g * beta_network).
 // Source: Hockney 1994, "The communication challenge for MPP"; volume factors of NCCL Tests,
-// doc/PERFORMANCE.md. Valid: uniform link levels, large messages. Not: LL and LL128 switch-over,
-// trees, NVLS. Status: derived; launch, alpha and beta come from the topology (datasheet figures)
-// unless given as parameters.
+// doc/PERFORMANCE.md. Valid: for uniform link levels and large messages. Not: where NCCL switches
+// to LL, LL128, trees or NVLS. Status: derived; launch, alpha and beta are the topology's
+// (datasheet figures) unless given as parameters.
 #include <algorithm>
 
 #include "costmodel/registry.h"
@@ -68,7 +69,7 @@ double prior(std::string_view name, const Topology& topology, const GroupSpan& g
 
 COST_MODEL(alpha_beta){
     .name = "alpha_beta",
-    .summary = "start-up plus bytes over bandwidth, ring volumes, the topology's link levels",
+    .summary = "start-up plus bytes over bandwidth, for rings on the topology's link levels",
     .formula =
         "launch + steps * alpha + full_bytes * volume / beta; all_gather: n-1 steps, volume "
         "(n-1)/n",

@@ -1,6 +1,7 @@
-// The GPU generations that AutoParallel's constants know, and which of them a topology is.
-// Source: meta-pytorch/autoparallel at a54c252 (docs/autoparallel.md, "The price of a kernel"). There
-// the name of the device decides; here the dense bf16 rate does, so that every topology has one.
+// The GPU generations that AutoParallel has constants for, and which of them a topology counts as.
+// Source: meta-pytorch/autoparallel at a54c252, autoparallel/cost_models/nccl_cost_model.py. There
+// the name of the device decides; here the dense bf16 rate does, so that every topology has a
+// generation.
 #pragma once
 
 #include <optional>
@@ -11,9 +12,10 @@ namespace shardlab {
 
 enum class ApArchitecture : std::uint8_t { kAmpere, kHopper, kBlackwell };
 
-// A CUDA compute capability times ten (80, 90, 100); what lies between counts as the lower one.
-// None: the topology's bf16 peak decides: A100 312, H100 and H200 989, B200 2250, GB200 2500.
-// Status: assumed limits, between those figures.
+// `capability` is a CUDA compute capability times ten (80, 90, 100); a value between two of them
+// counts as the lower one. Where it is absent, the topology's bf16 peak in TFLOP/s decides: A100
+// has 312, H100 and H200 have 989, B200 has 2250, GB200 has 2500. Status: assumed limits, between
+// those figures.
 [[nodiscard]] inline ApArchitecture ap_architecture(std::optional<double> capability,
                                                     const Topology& topology) {
   constexpr double kFastestAmpere = 500.0;   // TFLOP/s

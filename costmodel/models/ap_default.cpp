@@ -1,12 +1,13 @@
-// AutoParallel's collective model where it knows no NCCL topology: DTensor's rings (dtensor.cpp) with
-// an all-to-all of five times its ring.
+// AutoParallel's model of collectives where it knows no NCCL topology: DTensor's rings
+// (dtensor.cpp), with an all-to-all at five times its ring.
 //
-//   t = base + hops * hop_latency + (b * hops / n) / bandwidth * 1e6; all_to_all 5 t
-//   b    full_bytes in GiB, divided by GB/s        hops  n-1, all_reduce 2(n-1)
-//   The mesh dim is between hosts once its walk product exceeds the devices of an NVLink domain.
-// Source: meta-pytorch/autoparallel at a54c252, cost_models/collective_runtime_estimation.py, restated
-// in docs/autoparallel.md, "The price of a collective". Valid: what AutoParallel decides without a
-// topology. Status: ported.
+//   t = base + hops * hop_latency + (b * hops / n) / bandwidth * 1e6; 5 t for all_to_all
+//   t and base in us; b full_bytes in GiB, divided by GB/s as DTensor does; n ranks; hops n-1, for
+//   all_reduce 2(n-1); hop_latency in us; bandwidth in GB/s
+// A group is between hosts where its mesh dim's walk (GroupSpan::walk) exceeds the devices of an
+// NVLink domain.
+// Source: meta-pytorch/autoparallel at a54c252, cost_models/collective_runtime_estimation.py.
+// Valid: for what AutoParallel decides without a topology. Status: ported.
 #include <cmath>
 
 #include "costmodel/registry.h"
@@ -44,7 +45,7 @@ class ApDefaultModel final : public CostModel {
     const double n = static_cast<double>(query.group.ranks);
     const double hops = query.kind == Collective::kAllReduce ? 2 * (n - 1) : n - 1;
     const bool all_to_all = query.kind == Collective::kAllToAll;
-    // The port asks for whole bytes of an all_to_all alone.
+    // AutoParallel rounds bytes down for an all_to_all, and for no other collective.
     const double gib =
         (all_to_all ? std::floor(query.full_bytes) : query.full_bytes) / kBytesPerGiB;
     const double latency = base_latency_ + hops * (inter_host ? inter_hop_ : intra_hop_);

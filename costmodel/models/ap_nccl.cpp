@@ -1,18 +1,21 @@
-// AutoParallel's NCCL model: the tuning formulas that NCCL chooses algorithms by, with curves fitted
-// to NVSwitch machines on top.
+// AutoParallel's NCCL model: the formulas by which NCCL chooses algorithms, with curves on top that
+// were fitted to machines with an NVSwitch.
 //
-//   the least over the eligible algorithms and protocols of  latency + bytes / (1000 * bandwidth)
-//   one node behind an NVSwitch     points measured at 2, 4, 8 ranks, linear in ranks
-//   2, 4, 8, 16, 32 nodes of those  NCCL's own tuning table, rings of an all_reduce by formula
-//   everything else                 the formulas: loop over algorithm and protocol
-//   all_to_all                      copy engines, the NIC, or the SMs
-// Origin of each table: N NCCL's tuning source as the port carries it; L read from tuning logs of
-// NCCL 2.27.5 on H100 with NVSwitch; E fitted by the authors to nccl-tests on such machines; G the
-// authors' guess, not measured.
-// Source: meta-pytorch/autoparallel at a54c252, autoparallel/cost_models/nccl_cost_model.py, outlined
-// in docs/autoparallel.md, "The price of a collective". Status: ported; equal to its golden points to
-// 1e-12 relative. The authors validated neither the figures of Blackwell nor those of A100 on several
-// nodes.
+//   t = the least of latency + bytes / (1000 * bandwidth) over the algorithms and protocols that
+//       are weighed, in us, with the bandwidth in GB/s
+//   one node with an NVSwitch           points measured at 2, 4 and 8 ranks, linear between them
+//   2, 4, 8, 16 or 32 such nodes        NCCL's own tuning table; rings of an all_reduce by formula
+//   all other groups                    the formulas of every algorithm and protocol
+//   all_to_all                          copy engines, the network interface, or the SMs
+//
+// A letter behind each figure tells where it is from:
+//   N   NCCL's tuning source, as AutoParallel carries it
+//   L   tuning logs of NCCL 2.27.5 on H100 with NVSwitch
+//   E   fitted by AutoParallel's authors to nccl-tests on such machines
+//   G   guessed by AutoParallel's authors, not measured
+// Source: meta-pytorch/autoparallel at a54c252, autoparallel/cost_models/nccl_cost_model.py.
+// Valid: H100 with NVSwitch, 2 to 256 GPUs; the authors validated no figure for Blackwell, nor for
+// A100 on several nodes. Status: ported; equal to AutoParallel's golden points to 1e-12 relative.
 #include "costmodel/models/ap_nccl.h"
 
 #include <algorithm>
@@ -30,7 +33,7 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 constexpr double real(std::int64_t value) { return static_cast<double>(value); }
 
-// By algorithm, then protocol. N.
+// Latencies in us, by algorithm, then by protocol. N.
 using ByProtocol = std::array<double, 3>;
 constexpr std::array<ByProtocol, 6> kBaseLatency = {
     {{6.8, 14.0, 8.4}, {6.6, 14.0, 8.4}, {}, {}, {}, {}}};
@@ -47,20 +50,20 @@ constexpr std::array<ByProtocol, 6> kNetworkLatency = {{{5.0, 8.5, 14.0},
                                                         {0.0, 0.0, 18.0},
                                                         {0.0, 0.0, 20.9}}};
 
-// By number of nodes: 1, 2, more.
+// Values for 1, 2, and 3 or more nodes.
 using ByNodes = std::array<double, 3>;
 
-// By architecture. N; the presets' bandwidths E (Blackwell G).
+// The figures of one architecture: N, except that the bandwidths are E, and for Blackwell G.
 struct ArchitectureFigures {
-  double intra;
-  double inter;
+  double intra;  // bandwidth of one GPU inside a node, GB/s
+  double inter;  // bandwidth of one GPU between nodes, GB/s
   double channels;
   bool nvswitch;
-  ByNodes tree_cap;        // of one channel
-  ByNodes nvls_tree_cap;   // of one channel
-  ByNodes ll_cap;          // of all channels; several nodes: the same row everywhere
-  ByNodes ring_ll128_cap;  // of one channel
-  ByNodes tree_ll128_cap;  // of one channel
+  ByNodes tree_cap;        // GB/s of one channel
+  ByNodes nvls_tree_cap;   // GB/s of one channel
+  ByNodes ll_cap;          // GB/s of all channels; on several nodes the same for every architecture
+  ByNodes ring_ll128_cap;  // GB/s of one channel
+  ByNodes tree_ll128_cap;  // GB/s of one channel
   double nvls_efficiency;
 };
 constexpr std::array<ArchitectureFigures, 3> kFigures = {{
@@ -96,7 +99,7 @@ constexpr std::array<ArchitectureFigures, 3> kFigures = {{
      .nvls_efficiency = 0.74},
 }};
 
-// Factors on a bandwidth, by floor(log2(bytes / 64)). Tree by protocol: N.
+// Factors on a tree's bandwidth, by protocol, then by floor(log2(bytes / 64)). N.
 constexpr std::array<SizeTable, 3> kTreeCorrection = {
     {{{1,   1,   1,   1,   0.9, 0.8, 0.7, 0.7, 0.7, 0.7, 0.6, 0.5,
        0.4, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1,   1,   1,   1,   1}},
@@ -105,8 +108,8 @@ constexpr std::array<SizeTable, 3> kTreeCorrection = {
      {{0.9, 0.9, 0.9, 0.9, 0.9, 0.9, 0.9, 0.8, 0.7, 0.6, 0.6, 0.5,
        0.5, 0.5, 0.5, 0.6, 0.7, 0.8, 0.7, 0.7, 0.8, 0.9, 0.9, 0.9}}}};
 
-constexpr int kTreeSizes = 23;  // a tree's last entry is never used
-// Fits: E.
+constexpr int kTreeSizes = 23;  // the last entry is never used for a tree
+// Factors on other bandwidths, by floor(log2(bytes / 64)). E.
 constexpr SizeTable kRingFit = {
     {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 0.1, 0.18, 0.3, 0.43, 0.63, 0.55, 0.78, 0.93, 1, 1, 1, 1, 1}};
 constexpr SizeTable kNvlsTreeRamp = {
@@ -117,7 +120,7 @@ constexpr SizeTable kFullMeshRamp = {{0.01, 0.02, 0.03, 0.06, 0.1,  0.16, 0.25, 
 constexpr SizeTable kNicRamp = {{1,    1,    1,    1,    1,    1,    1, 1, 0.28, 0.28, 0.35, 0.43,
                                  0.62, 0.71, 0.82, 0.89, 0.92, 0.95, 1, 1, 1,    1,    1,    1}};
 
-// One node behind an NVSwitch, by ranks: E; Blackwell's bandwidth twice as large: G.
+// One node with an NVSwitch: GB/s and us by ranks. E; that Blackwell has twice the bandwidth is G.
 struct Point {
   double ranks;
   double value;
@@ -128,19 +131,22 @@ constexpr std::array<Point, 3> kGatherLatency = {{{2, 8}, {4, 17}, {8, 30}}};
 constexpr std::array<Point, 3> kReduceLatency = {{{2, 10}, {4, 15}, {8, 31}}};
 constexpr double kBlackwellFactor = 2.0;
 
-// All-to-all through the NICs, by nodes: E.
+// All-to-all through the network interfaces: us by nodes. E.
 constexpr std::array<Point, 5> kNicLatency = {{{2, 37}, {4, 42}, {8, 60}, {16, 98}, {32, 290}}};
-constexpr double kNicLoss = 0.44;  // of the NIC's bandwidth, over the number of nodes: E
-// All-to-all by copy engines on one node: E, Blackwell's bandwidth G.
-constexpr double kCopyEngineLatency = 50.0;
-constexpr double kCopyEngineBandwidth = 380.0;
-constexpr double kCopyEngineBandwidthBlackwell = 675.0;
-constexpr double kSmEfficiency = 0.7;  // of the bus, where SMs copy: E
+// The share of a network interface's bandwidth that is lost, times the number of nodes. E.
+constexpr double kNicLoss = 0.44;
+// All-to-all by copy engines on one node. E; Blackwell's bandwidth is G.
+constexpr double kCopyEngineLatency = 50.0;              // us
+constexpr double kCopyEngineBandwidth = 380.0;           // GB/s
+constexpr double kCopyEngineBandwidthBlackwell = 675.0;  // GB/s
+// The share of the bus's bandwidth that is used where SMs copy. E.
+constexpr double kSmEfficiency = 0.7;
 
-// NCCL 2.27.5's tuning table of several nodes: L. The table's rings of an all_reduce are not used.
+// NCCL 2.27.5's tuning table for several nodes, in us and GB/s. L. AutoParallel does not use the
+// table for an all_reduce by rings.
 struct Line {
   double latency = 0.0;
-  double bandwidth = 0.0;  // 0: no such row
+  double bandwidth = 0.0;  // 0 where the table has no such line
 };
 struct TableRow {
   std::int64_t nodes;
@@ -254,7 +260,7 @@ const TableRow* row_of(const Group& group) {
       !std::has_single_bit(static_cast<std::uint64_t>(group.ppn))) {
     return nullptr;
   }
-  // Nodes 2 to 32, ppn 1 to 8: both in powers of two.
+  // The table has powers of two: 2 to 32 nodes with 1 to 8 ranks each.
   const std::int64_t index = (log2_floor(group.nodes) - 1) * 4 + log2_floor(group.ppn);
   return &kTable[to_index(index)];
 }
@@ -274,12 +280,12 @@ double between(const std::array<Point, kCount>& points, double ranks) {
   return points.back().value;
 }
 
-// Where a size lies among a table's entries.
-struct SizePlace {
+// A size as a position in a SizeTable: entry `low`, and `share` of the way to the next one.
+struct SizePosition {
   int low = 0;
-  double share = 0.0;  // of the next entry
+  double share = 0.0;
 };
-SizePlace place_of(std::int64_t bytes) {
+SizePosition position_of(std::int64_t bytes) {
   const std::int64_t units = bytes >> 6;
   if (units <= 0) return {};
   const double log = std::log2(real(units));
@@ -287,17 +293,18 @@ SizePlace place_of(std::int64_t bytes) {
   if (low + 1 >= kSizes) return {kSizes - 1, 0.0};
   return {low, log - low};
 }
-double value_at(const SizeTable& table, const SizePlace& place) {
-  const double low = table[to_index(place.low)];
-  if (place.share == 0.0) return low;
-  return low + place.share * (table[static_cast<std::size_t>(place.low) + 1] - low);
+double value_at(const SizeTable& table, const SizePosition& position) {
+  const double low = table[to_index(position.low)];
+  if (position.share == 0.0) return low;
+  return low + position.share * (table[static_cast<std::size_t>(position.low) + 1] - low);
 }
 
 double time_us(double latency, double bytes, double bandwidth) {
   return bandwidth > 0 ? latency + bytes / (1000 * bandwidth) : kInfinity;
 }
 
-// The network's bandwidth of one channel: an NVSwitch lets every GPU of a node reach every NIC. E.
+// The network bandwidth of one channel. With an NVSwitch, every GPU of a node reaches every network
+// interface. E.
 double network_channel(const Config& config, const Group& group) {
   const double intra = config.intra / config.channels;
   const double inter = config.inter / config.channels;
@@ -323,11 +330,11 @@ std::int64_t log2_floor(std::int64_t value) {
 }
 
 double interpolate(const SizeTable& table, std::int64_t bytes) {
-  return value_at(table, place_of(bytes));
+  return value_at(table, position_of(bytes));
 }
 
-// Deeper rings ramp up later: each entry below 1 is raised to a power that grows with the nodes, and
-// never more than doubles from one size to the next. E.
+// Rings through more nodes reach their bandwidth at larger sizes: each factor below 1 is raised to
+// a power that grows with the nodes, and factors at most double from one size to the next. E.
 SizeTable ring_correction(std::int64_t nodes) {
   SizeTable table = kRingFit;
   if (nodes <= 4) return table;
@@ -432,7 +439,7 @@ double latency(const Config& config, const Group& group, bool all_reduce, Algori
       const double intra = std::max(nvlink, overhead);
       const double crossings = all_reduce ? 2 * (nodes - 1) : nodes - 1;
       double us = base + (ring_steps(group, all_reduce) - crossings) * intra + crossings * inter;
-      if (group.nodes > 1) {  // fitted: E
+      if (group.nodes > 1) {  // E
         us += 4.7 * nodes * (group.nodes > 4 ? std::pow(nodes / 4, 0.65) : 1.0);
       }
       return us;
@@ -458,7 +465,7 @@ double tree_correction(std::size_t protocol, std::int64_t bytes) {
   return index < kTreeSizes ? kTreeCorrection[protocol][to_index(index)] : 1.0;
 }
 
-// `ring_factor`: the ring's size correction.
+// `ring_factor` is the factor on a ring's bandwidth at this size.
 LoopTime corrected_time(const Config& config, const Group& group, bool all_reduce,
                         Algorithm algorithm, Protocol protocol, std::int64_t bytes,
                         double ring_factor) {
@@ -491,7 +498,7 @@ LoopTime loop_time(const Config& config, const Group& group, bool all_reduce, Al
 
 namespace {
 
-// What one alternative takes.
+// What one alternative takes, in us.
 struct Option {
   std::string_view algorithm;
   std::string_view protocol;
@@ -618,7 +625,7 @@ class ApNcclModel final : public CostModel {
                   bool ring_only, const Visit& visit) const {
     const double ring_factor =
         group.nodes > 1
-            ? value_at(ring_correction_[to_index(log2_floor(group.nodes))], place_of(share))
+            ? value_at(ring_correction_[to_index(log2_floor(group.nodes))], position_of(share))
             : 1.0;
     for (const Algorithm algorithm :
          {Algorithm::kTree, Algorithm::kRing, Algorithm::kCollNetDirect, Algorithm::kCollNetChain,
@@ -672,11 +679,13 @@ constexpr ParamSpec kParams[] = {
     {"gpus_per_node", std::nullopt, 1.0, 1e6,
      "GPUs that NVLink joins; default: the topology's NVLink domain"},
     {"intra_bandwidth_gb_per_s", std::nullopt, 1e-6, 1e9,
-     "of one GPU inside a node; default: 87.7 Ampere, 320 Hopper, 640 Blackwell"},
+     "bandwidth of one GPU inside a node; default: 87.7 Ampere, 320 Hopper, 640 Blackwell"},
     {"inter_bandwidth_gb_per_s", std::nullopt, 1e-6, 1e9,
-     "of one GPU between nodes; default: 25 Ampere, 50 else"},
-    {"channels", std::nullopt, 1.0, 1e4, "NCCL's channels; default: 12 Ampere, 16 else"},
-    {"nvswitch", std::nullopt, 0.0, 1.0, "1: an NVSwitch; default: 0 Ampere, 1 else"},
+     "bandwidth of one GPU between nodes; default: 25 Ampere, 50 for later ones"},
+    {"channels", std::nullopt, 1.0, 1e4,
+     "number of NCCL's channels; default: 12 Ampere, 16 for later ones"},
+    {"nvswitch", std::nullopt, 0.0, 1.0,
+     "1: the node has an NVSwitch; default: 0 Ampere, 1 for later ones"},
     {"collnet", 0.0, 0.0, 1.0, "1: the network reduces (SHARP)"},
     {"net_latency_us", 0.0, 0.0, 1e6, "added to each network step, twice for SIMPLE"},
 };

@@ -1,5 +1,5 @@
-// AutoParallel's port of NCCL's tuning formulas, part by part, for the model `ap_nccl` and its
-// tests. Facts and sources: ap_nccl.cpp. Times in us, bandwidths in GB/s (1e9 bytes).
+// AutoParallel's version of NCCL's tuning formulas, part by part, for the model `ap_nccl` and its
+// tests. ap_nccl.cpp names the sources. Times are in us, bandwidths in GB/s (1e9 bytes per second).
 #pragma once
 
 #include <array>
@@ -48,49 +48,50 @@ struct EnumNames<ap_nccl::Protocol> {
 
 namespace shardlab::ap_nccl {
 
-inline constexpr int kSizes = 24;  // entries of a table by log2 of the size in units of 64 bytes
+inline constexpr int kSizes = 24;  // entries of a table, by log2(bytes / 64)
 using SizeTable = std::array<double, kSizes>;
 
 struct Config {
   ApArchitecture architecture = ApArchitecture::kHopper;
   std::int64_t gpus_per_node = 8;
   double intra = 0.0;  // bandwidth of one GPU inside a node
-  double inter = 0.0;  // and between nodes
+  double inter = 0.0;  // bandwidth of one GPU between nodes
   double channels = 1.0;
   bool nvswitch = false;
   bool collnet = false;
   double net_latency = 0.0;
 };
 
-// One mesh dim as the port sees it.
+// One group as AutoParallel sees it.
 struct Group {
   std::int64_t ranks = 1;
   std::int64_t nodes = 1;
-  std::int64_t ppn = 1;  // ranks on one node
+  std::int64_t ppn = 1;  // ranks per node
 };
 [[nodiscard]] Group group_of(const Config& config, const GroupSpan& span);
 
-[[nodiscard]] std::int64_t log2_floor(std::int64_t value);  // 0 for 0
-// Linear in the logarithm of the size.
+[[nodiscard]] std::int64_t log2_floor(std::int64_t value);  // 0 for values below 1
+// The table's value at a size, linear in the logarithm of the size.
 [[nodiscard]] double interpolate(const SizeTable& table, std::int64_t bytes);
-// The ring's size correction on this many nodes.
+// The factors on a ring's bandwidth on this many nodes, by size.
 [[nodiscard]] SizeTable ring_correction(std::int64_t nodes);
 [[nodiscard]] const SizeTable& nvls_tree_ramp();
 [[nodiscard]] const SizeTable& full_mesh_ramp();
 
-// Whether the loop over algorithms and protocols weighs this one.
+// Whether AutoParallel's loop over algorithms and protocols weighs this one.
 [[nodiscard]] bool is_eligible(const Config& config, const Group& group, bool all_reduce,
                                Algorithm algorithm, Protocol protocol);
-// 0: the algorithm can't run this.
+// In GB/s; 0 where the algorithm can't run this.
 [[nodiscard]] double bandwidth(const Config& config, const Group& group, bool all_reduce,
                                Algorithm algorithm, Protocol protocol);
+// In us.
 [[nodiscard]] double latency(const Config& config, const Group& group, bool all_reduce,
                              Algorithm algorithm, Protocol protocol);
 struct LoopTime {
   double latency;
   double total;  // infinite where the algorithm can't run
 };
-// With the corrections of the size.
+// Latency and total with the corrections by size.
 [[nodiscard]] LoopTime loop_time(const Config& config, const Group& group, bool all_reduce,
                                  Algorithm algorithm, Protocol protocol, std::int64_t bytes);
 

@@ -1,15 +1,17 @@
-// AutoParallel's price of a kernel: its memory traffic, with a floor, or its arithmetic.
+// AutoParallel's price of a kernel: the time of its memory traffic, with a floor, or of its
+// arithmetic.
 //
 //   views                  0
-//   memory                 max(launch, bytes / (bandwidth * efficiency))
-//   products, attention    max(flops / (peak * efficiency), memory); every other kernel: memory
-//   A copy of nothing still takes the floor.
-// Bandwidths are data sheet TB/s taken as TiB/s (10 % more), f32 products run as tf32, half rates are
-// integer halves of the sheet's sparse ones. AutoParallel refuses dtypes and devices that its table
-// lacks; here they take the row's f32 rate and the nearest generation.
-// Source: meta-pytorch/autoparallel at a54c252, cost_models/compute_estimation.py, restated in
-// docs/autoparallel.md, "The price of a kernel". Valid: what AutoParallel decides. Status: ported;
-// equal to its golden records to 1e-12 relative.
+//   GEMMs, attention       max(flops / (peak * efficiency), memory)
+//   all other kernels      memory
+//   memory = max(launch, bytes / (bandwidth * efficiency)), in us
+// A copy of no bytes still takes the floor. Bandwidths are the datasheet's TB/s taken as TiB/s (10
+// % more), f32 GEMMs run as tf32, and dense rates are integer halves of the datasheet's sparse
+// ones. AutoParallel refuses dtypes and devices that its table lacks; here such a dtype takes the
+// f32 rate, and such a device counts as the nearest generation.
+// Source: meta-pytorch/autoparallel at a54c252, cost_models/compute_estimation.py.
+// Valid: for what AutoParallel decides. Status: ported; equal to its golden records to 1e-12
+// relative.
 #include <algorithm>
 
 #include "costmodel/base/index.h"
@@ -37,7 +39,7 @@ constexpr ParamSpec kParams[] = {
     {"architecture", std::nullopt, 80.0, 120.0, kApArchitectureHelp},
     {"launch_us", 7.0, 0.0, 1e6, "floor of a kernel's memory time"},
     {"memory_efficiency", 0.70, 1e-6, 1.0, "share of the memory bandwidth that a kernel reaches"},
-    {"flops_efficiency", 0.70, 1e-6, 1.0, "share of the peak rate that a product reaches"},
+    {"flops_efficiency", 0.70, 1e-6, 1.0, "share of the peak rate that a GEMM reaches"},
 };
 
 class ApRoofline final : public ComputeModel {
@@ -84,8 +86,8 @@ class ApRoofline final : public ComputeModel {
 
 COST_MODEL(ap_roofline){
     .name = "ap_roofline",
-    .summary = "AutoParallel's kernels: memory time with a floor, or the arithmetic of products",
-    .formula = "max(launch, bytes / (bandwidth * eff), flops / (peak * eff)); views 0",
+    .summary = "AutoParallel's kernels: memory time with a floor, or the arithmetic of GEMMs",
+    .formula = "max(launch, bytes / (bandwidth * eff), flops / (peak * eff)); 0 for views",
     .source = "meta-pytorch/autoparallel a54c252, cost_models/compute_estimation.py",
     .valid_range = "what AutoParallel decides: A100, H100 and B200 figures, TB/s taken as TiB/s",
     .params = kParams,

@@ -1,16 +1,16 @@
-// DTensor's default collective model, as PyTorch ships it: rings, one bandwidth inside a host, 0.22
-// of it between hosts.
+// DTensor's default model of collectives, as PyTorch ships it: rings with one bandwidth inside a
+// host, and 0.22 of it between hosts.
 //
 //   t = base + hops * hop_latency + (b * hops / n) / bandwidth * 1e6
-//   b    full_bytes in GiB (bytes / 1024^3)           hops  n-1, all_reduce 2(n-1)
-//   bandwidth in GB/s: a GiB is divided by GB/s as if they were one unit, 7.4 % off. That quirk is
-//   the release's and is kept on purpose. Inter-host: the mesh dim's walk product (its size times
-//   all inner dims) exceeds the devices of an NVLink domain.
+//   t and base in us; b full_bytes in GiB (bytes / 1024^3); n ranks; hops n-1, for all_reduce
+//   2(n-1); hop_latency in us; bandwidth in GB/s
+// PyTorch divides GiB by GB/s as if they were the same unit, which is 7.4 % off. That quirk is kept
+// on purpose. A group is between hosts where its mesh dim's walk (GroupSpan::walk) exceeds the
+// devices of an NVLink domain.
 // Source: PyTorch 2.13.0, torch/distributed/tensor/_collective_utils.py, allgather_cost and its
-// neighbours; the
-//   constants are NCCL's tuning figures for Ampere and Hopper (base 6.6 us, NVLink 0.6 us,
-//   network 2.7 us a hop).
-// Valid: what DTensor decides. Not: what hardware does.
+// neighbours. The constants are NCCL's tuning figures for Ampere and Hopper: base 6.6 us, 0.6 us
+// per hop over NVLink, 2.7 us per hop over the network.
+// Valid: for what DTensor decides. Not: for what hardware does.
 // Status: ported (formula and constants), tested bit for bit against PyTorch 2.13.0.
 #include "costmodel/registry.h"
 
@@ -45,7 +45,7 @@ class DTensorModel final : public CostModel {
     const double n = static_cast<double>(query.group.ranks);
     const double hops = query.kind == Collective::kAllReduce ? 2 * (n - 1) : n - 1;
     const double gib = query.full_bytes / kBytesPerGiB;
-    // The order of operations is the release's: published figures depend on its last digit.
+    // The order of operations is PyTorch's, since published figures depend on the last digit.
     const double latency = base_latency_ + hops * (inter_host ? inter_hop_ : intra_hop_);
     const double seconds = (gib * hops / n) / (inter_host ? inter_bandwidth_ : intra_bandwidth_);
     return Price::of(Micros(latency), Micros(seconds * 1e6));

@@ -1,19 +1,22 @@
-// NCCL's own prediction: the time of every algorithm and protocol that it weighs; the cheapest is
-// what it runs.
+// NCCL's own prediction: it estimates the time of every algorithm and protocol that it weighs, and
+// runs the cheapest.
 //
-//   t = latency + bytes / bandwidth        of each of TREE, RING, COLLNET_*, NVLS*, PAT x LL, LL128,
-//   SIMPLE
-//   latency   base + steps inside hosts * NVLink (or PCIe) latency + steps between hosts * network's
-//   bandwidth the channels that NCCL's search finds on the topology (nccl_tuning.h), capped by
-//             protocol and architecture, times the tree correction by size
-// All-to-all, scatter and send_recv are sends and receives (P2P), which NCCL has no model of: base
-// and step latencies of the ring, each peer's share over the links; or copy engines (CE).
-// Source: NCCL 2.27 and 2.28.3, src/graph/tuning.cc; status by parameter. Valid: uniform hosts,
-// large enough groups. Not: contention, jitter, launch overhead of the framework.
+//   t = latency + bytes / bandwidth, in us, for TREE, RING, COLLNET_*, NVLS* and PAT, each with LL,
+//       LL128 and SIMPLE where NCCL has them
+//   latency     base + steps inside hosts * NVLink's (or PCIe's) latency
+//                    + steps between hosts * the network's latency
+//   bandwidth   the channels that NCCL's search finds on the topology (nccl_tuning.h), capped by
+//               protocol and architecture; for trees times a correction by size
+// All-to-all, scatter and send_recv are sends and receives (P2P), which NCCL does not estimate.
+// Their model here takes the base and step latencies of the ring and sends each peer's share over
+// the links; all_to_all and all_gather inside a host may also use copy engines (CE).
+// Source: NCCL 2.27 and 2.28.3, src/graph/tuning.cc; each parameter has its own status. Valid: for
+// uniform hosts and groups that fill them. Not: for contention, jitter, or what a framework adds.
 #include <algorithm>
 #include <array>
 #include <cmath>
 
+#include "costmodel/base/index.h"
 #include "costmodel/nccl_tuning.h"
 #include "costmodel/registry.h"
 
@@ -30,20 +33,21 @@ constexpr std::string_view kSearch = "NCCL 2.27, src/graph/search.cc";
 
 constexpr ParamSpec kParams[] = {
     {"nccl_version", 22705, 20000, 99999,
-     "as NCCL counts it, 22705 is 2.27.5; from 22800 on the formulas and constants of 2.28.3",
+     "version as NCCL counts it: 22705 is 2.27.5; from 22800 on, the formulas and constants of "
+     "2.28.3",
      kTuning, "derived"},
     {"ll128", 1, 0, 1, "1: LL128 is weighed where links inside hosts are NVLink", kTuning,
      "derived"},
     {"nvls", 1, 0, 1, "1: NVLS is weighed on NVSwitch of Hopper and Blackwell", kTuning, "derived"},
     {"collnet", 0, 0, 1, "1: CollNet (SHARP in the network) is weighed, and NVLS between hosts",
      kTuning, "derived"},
-    {"pat", 1, 0, 1, "1: PAT is weighed among groups of one rank a host", kTuning, "derived"},
+    {"pat", 1, 0, 1, "1: PAT is weighed for groups of one rank per host", kTuning, "derived"},
     {"copy_engine", 0, 0, 1,
      "1: copy engines are weighed for all_gather and all_to_all inside a host",
      "NCCL 2.28 release notes", "derived"},
-    {"amd_cpu", 0, 0, 1, "1: the caps and the network overhead of AMD CPUs, else Intel's", kTuning,
-     "derived"},
-    // Free constants: what a calibration fits.
+    {"amd_cpu", 0, 0, 1, "1: the caps and the network overhead of AMD CPUs; 0: those of Intel CPUs",
+     kTuning, "derived"},
+    // The free constants, which a calibration fits.
     {"base_latency_factor", 1, 0, 1e3, "factor on every base latency", "none: 1 is NCCL's",
      "assumed"},
     {"step_latency_factor", 1, 0, 1e3, "factor on every step inside a host", "none: 1 is NCCL's",
@@ -54,18 +58,21 @@ constexpr ParamSpec kParams[] = {
      "none: 1 is NCCL's", "assumed"},
     {"inter_bandwidth_factor", 1, 1e-6, 1e3, "factor on the bandwidth of groups on several hosts",
      "none: 1 is NCCL's", "assumed"},
-    {"net_latency_us", 0, 0, 1e6, "the network's own latency a step, twice for SIMPLE", kSearch,
-     "derived"},
+    {"net_latency_us", 0, 0, 1e6, "latency of the network per step, counted twice for SIMPLE",
+     kSearch, "derived"},
     {"net_overhead_us", 1, 0, 1e6,
-     "least latency of a ring step once a group leaves its host, three times for SIMPLE; AMD twice",
+     "least latency of a ring step in groups of several hosts; three times as long for SIMPLE, "
+     "twice "
+     "for AMD CPUs",
      kTuning, "derived"},
-    {"p2p_peer_us", 0.5, 0, 1e6, "each remote peer of an all_to_all",
+    {"p2p_peer_us", 0.5, 0, 1e6, "time for each peer of an all_to_all on another host",
      "slope of AutoParallel's all-to-all latencies from 2 to 16 hosts of 8", "fitted"},
     {"copy_engine_launch_us", 12, 0, 1e6, "start-up of a collective on copy engines", "none",
      "assumed"},
-    {"copy_engine_peer_us", 1, 0, 1e6, "each peer's copy on copy engines", "none", "assumed"},
-    {"copy_engine_share", 0.95, 1e-6, 1, "share of the links' datasheet rate of copy engines",
-     "none", "assumed"},
+    {"copy_engine_peer_us", 1, 0, 1e6, "time for each peer's copy on copy engines", "none",
+     "assumed"},
+    {"copy_engine_share", 0.95, 1e-6, 1,
+     "share of the links' datasheet rate that copy engines reach", "none", "assumed"},
     LATENCY("tree_ll_base_us", "tree, LL"),
     LATENCY("tree_ll128_base_us", "tree, LL128"),
     LATENCY("tree_simple_base_us", "tree, SIMPLE"),
@@ -119,47 +126,44 @@ constexpr ParamSpec kParams[] = {
 #undef LATENCY
 #undef CAP
 
-constexpr std::size_t index(NcclAlgorithm a) { return static_cast<std::size_t>(a); }
-constexpr std::size_t index(NcclProtocol p) { return static_cast<std::size_t>(p); }
-
-// Parameters laid over NCCL's constants.
+// NCCL's constants, with the parameters that were given in their place.
 NcclConstants constants_of(const Params& params, NcclArchitecture architecture) {
   NcclConstants c = nccl_constants(static_cast<int>(params["nccl_version"]), architecture);
   if (params["amd_cpu"] >= 0.5) c.ll_cap = c.ll_cap_amd;
   const auto over = [&](const std::string& name, double& value) {
     value = params.get(name).value_or(value);
   };
-  struct Named {
+  struct ParamStem {
     const char* name;
     NcclAlgorithm algorithm;
   };
-  constexpr std::array<Named, 2> kBoth = {
+  constexpr std::array<ParamStem, 2> kAllProtocols = {
       {{"tree", NcclAlgorithm::kTree}, {"ring", NcclAlgorithm::kRing}}};
   constexpr std::array<const char*, 3> kProtocols = {"_ll", "_ll128", "_simple"};
-  for (const Named& named : kBoth) {
+  for (const ParamStem& of : kAllProtocols) {
     for (std::size_t p = 0; p < 3; ++p) {
-      const std::string stem = std::string(named.name) + kProtocols[p];
-      const std::size_t a = index(named.algorithm);
+      const std::string stem = std::string(of.name) + kProtocols[p];
+      const std::size_t a = to_index(of.algorithm);
       over(stem + "_base_us", c.base[a][p]);
       over(stem + "_nvlink_us", c.nvlink[a][p]);
       over(stem + "_pci_us", c.pci[a][p]);
       over(stem + "_network_us", c.network[a][p]);
     }
   }
-  constexpr std::array<Named, 4> kSimpleOnly = {{
+  constexpr std::array<ParamStem, 4> kSimpleOnly = {{
       {"collnet_direct", NcclAlgorithm::kCollnetDirect},
       {"collnet_chain", NcclAlgorithm::kCollnetChain},
       {"nvls", NcclAlgorithm::kNvls},
       {"nvls_tree", NcclAlgorithm::kNvlsTree},
   }};
-  constexpr std::size_t kSimple = index(NcclProtocol::kSimple);
-  for (const Named& named : kSimpleOnly) {
-    const std::string stem = named.name;
-    over(stem + "_nvlink_us", c.nvlink[index(named.algorithm)][kSimple]);
-    over(stem + "_network_us", c.network[index(named.algorithm)][kSimple]);
+  constexpr std::size_t kSimple = to_index(NcclProtocol::kSimple);
+  for (const ParamStem& of : kSimpleOnly) {
+    const std::string stem = of.name;
+    over(stem + "_nvlink_us", c.nvlink[to_index(of.algorithm)][kSimple]);
+    over(stem + "_network_us", c.network[to_index(of.algorithm)][kSimple]);
   }
-  over("pat_base_us", c.base[index(NcclAlgorithm::kPat)][kSimple]);
-  over("pat_network_us", c.network[index(NcclAlgorithm::kPat)][kSimple]);
+  over("pat_base_us", c.base[to_index(NcclAlgorithm::kPat)][kSimple]);
+  over("pat_network_us", c.network[to_index(NcclAlgorithm::kPat)][kSimple]);
   constexpr std::array<const char*, 3> kHosts = {"_1_host", "_2_hosts", "_3_hosts"};
   for (std::size_t h = 0; h < 3; ++h) {
     const std::string end = kHosts[h];
@@ -184,10 +188,10 @@ NcclConstants constants_of(const Params& params, NcclArchitecture architecture) 
   return c;
 }
 
-// floor(log2(n)), 0 of what is below 1.
+// floor(log2(n)), and 0 for numbers below 1.
 double log2_floor(double n) { return n < 1 ? 0.0 : std::ilogb(n); }
 
-// The alternatives of one query, without the heap.
+// The alternatives of one query, kept off the heap since every price needs them.
 struct Weighed {
   std::array<Alternative, 16> all;
   std::size_t size = 0;
@@ -221,7 +225,7 @@ class NcclModel final : public CostModel {
         copy_launch_us_(input.params["copy_engine_launch_us"]),
         copy_peer_us_(input.params["copy_engine_peer_us"]),
         copy_share_(input.params["copy_engine_share"]) {
-    // NCCL takes an NVLink domain of several hosts as one.
+    // NCCL treats an NVLink domain of several hosts as one node.
     const bool by_domain = topology_.domain_devices() != topology_.devices_per_host();
     by_domain_ = by_domain;
     node_devices_ = by_domain ? topology_.domain_devices() : topology_.devices_per_host();
@@ -254,19 +258,19 @@ class NcclModel final : public CostModel {
   }
 
  private:
-  // Graphs of more devices than this in one host are searched at every query.
+  // Graphs of up to this many devices of a node are searched once; larger ones at every query.
   static constexpr std::int64_t kTabled = 256;
 
   // A query as NCCL sees it.
   struct Group {
     double ranks;
     double nodes;
-    double ppn;
-    double local;  // whole ranks of a node
-    std::size_t bucket;
-    bool nvlink;
-    const LinkLevel* inner;  // of the node
-    const LinkLevel* outer;  // between nodes, or nothing
+    double ppn;              // ranks per node, not rounded
+    double local;            // ranks per node, rounded down
+    std::size_t bucket;      // index into NcclByHosts: 1, 2, or 3 and more nodes
+    bool nvlink;             // whether NVLink joins the ranks of a node
+    const LinkLevel* inner;  // joins the ranks of a node
+    const LinkLevel* outer;  // joins nodes; null for a single node
     NcclGraphs graphs;
   };
 
@@ -310,7 +314,7 @@ class NcclModel final : public CostModel {
     g.local = static_cast<double>(local);
     g.bucket = static_cast<std::size_t>(std::min<std::int64_t>(nodes, 3) - 1);
     const LinkLevel& crossed = topology_.link(span);
-    // A topology of one level has no other inside.
+    // On a topology of one level, inner and outer are the same.
     g.outer = nodes > 1 ? &crossed : nullptr;
     g.inner = nodes > 1 ? &node_link() : &crossed;
     g.nvlink = g.inner->kind == LinkKind::kNvlink || g.inner->kind == LinkKind::kNvswitch;
@@ -355,16 +359,17 @@ class NcclModel final : public CostModel {
     return g.nodes > 1 ? inter_factor_ : intra_factor_;
   }
   [[nodiscard]] double intra_latency(const Group& g, NcclAlgorithm a, std::size_t p) const {
-    return (g.nvlink ? constants_.nvlink : constants_.pci)[index(a)][p];
+    return (g.nvlink ? constants_.nvlink : constants_.pci)[to_index(a)][p];
   }
-  // With one rank a host, nothing hides the network: a tree's latency for all.
+  // With one rank per host nothing hides the network, so that NCCL takes a tree's latency for every
+  // algorithm.
   [[nodiscard]] double inter_latency(const Group& g, NcclAlgorithm a, std::size_t p) const {
     const NcclAlgorithm used = g.ppn == 1 ? NcclAlgorithm::kTree : a;
-    return constants_.network[index(used)][p] +
-           net_latency_ * (p == index(NcclProtocol::kSimple) ? 2 : 1);
+    return constants_.network[to_index(used)][p] +
+           net_latency_ * (p == to_index(NcclProtocol::kSimple) ? 2 : 1);
   }
   [[nodiscard]] bool weighs(const Group& g, std::size_t p) const {
-    return p != index(NcclProtocol::kLL128) || (ll128_ && g.nvlink);
+    return p != to_index(NcclProtocol::kLL128) || (ll128_ && g.nvlink);
   }
 
   void weigh_ring(const Group& g, const CollectiveQuery& query, Weighed& out) const {
@@ -379,28 +384,28 @@ class NcclModel final : public CostModel {
     for (std::size_t p = 0; p < 3; ++p) {
       if (!weighs(g, p)) continue;
       double rate = bus;
-      if (p == index(NcclProtocol::kLL)) rate = std::min(constants_.ll_cap[g.bucket], 0.5 * bus);
-      if (p == index(NcclProtocol::kLL128)) {
+      if (p == to_index(NcclProtocol::kLL)) rate = std::min(constants_.ll_cap[g.bucket], 0.5 * bus);
+      if (p == to_index(NcclProtocol::kLL128)) {
         rate = std::min(0.92 * bus, channels * constants_.ring_ll128_cap[g.bucket]);
       }
-      const bool simple = p == index(NcclProtocol::kSimple);
-      double latency = constants_.base[index(kRing)][p];
+      const bool simple = p == to_index(NcclProtocol::kSimple);
+      double latency = constants_.base[to_index(kRing)][p];
       if (one_way) {
-        // Where all channels take one path, on one host or with one rank a host, a broadcast is one
-        // step.
+        // On one host, or with one rank per host, all channels take the same path, and NCCL counts
+        // a broadcast as one step.
         if (g.nodes == 1) {
           latency += intra_latency(g, kRing, p);
         } else if (g.ppn == 1) {
-          latency += constants_.network[index(kRing)][p];
+          latency += constants_.network[to_index(kRing)][p];
         } else {
-          latency += steps * constants_.network[index(simple ? NcclAlgorithm::kTree : kRing)][p];
+          latency += steps * constants_.network[to_index(simple ? NcclAlgorithm::kTree : kRing)][p];
         }
       } else {
         const double overhead = g.nodes > 1 ? net_overhead_ * (simple ? 3 : 1) : 0.0;
         latency += (steps - between) * std::max(intra_latency(g, kRing, p), overhead) +
                    between * inter_latency(g, kRing, p);
       }
-      // NCCL connects each channel twice.
+      // The factor 2 is there because NCCL connects each channel twice.
       if (simple && reduces_all && g.nodes > 1 &&
           std::floor(query.full_bytes / (2 * channels * g.ranks)) >= 64) {
         latency *= constants_.plateau;
@@ -416,29 +421,29 @@ class NcclModel final : public CostModel {
     const double channels = graph.channels;
     const double bus = std::min(0.92 * channels * (g.nodes <= 2 ? graph.intra : graph.inter),
                                 channels * constants_.tree_cap[g.bucket]);
-    // From Hopper on the search ends with the plain tree, which NCCL counts at 85 %.
+    // From Hopper on, NCCL's search ends with the plain tree, which NCCL counts at 85 %.
     const double pattern = capability_ >= 90 ? 0.85 : 1.0;
     const int size = static_cast<int>(std::min(64.0, log2_floor(std::floor(bytes) / 64)));
     for (std::size_t p = 0; p < 3; ++p) {
       if (!weighs(g, p)) continue;
       double rate = bus;
-      if (p == index(NcclProtocol::kLL)) rate = std::min(bus / 3.8, constants_.ll_cap[g.bucket]);
-      if (p == index(NcclProtocol::kLL128)) {
+      if (p == to_index(NcclProtocol::kLL)) rate = std::min(bus / 3.8, constants_.ll_cap[g.bucket]);
+      if (p == to_index(NcclProtocol::kLL128)) {
         rate = std::min(bus * (g.nodes > 1 ? 120.0 / 128.0 : 7.0 / 9.0),
                         channels * constants_.tree_ll128_cap[g.bucket]);
       }
-      const double latency =
-          constants_.base[index(kTree)][p] + 2 * ((g.local - 1) * intra_latency(g, kTree, p) +
-                                                  log2_floor(g.nodes) * inter_latency(g, kTree, p));
+      const double latency = constants_.base[to_index(kTree)][p] +
+                             2 * ((g.local - 1) * intra_latency(g, kTree, p) +
+                                  log2_floor(g.nodes) * inter_latency(g, kTree, p));
       const auto protocol = static_cast<NcclProtocol>(p);
       out.add(to_string(kTree), to_string(protocol), latency, bytes,
               rate * pattern * 0.5 * nccl_tree_correction(protocol, size) * factor(g));
     }
   }
 
-  // NVLS and CollNet, which reduce in a switch. SIMPLE only.
+  // NVLS and CollNet, which reduce in a switch and have the protocol SIMPLE alone.
   void weigh_switches(const Group& g, const CollectiveQuery& query, Weighed& out) const {
-    constexpr std::size_t p = index(NcclProtocol::kSimple);
+    constexpr std::size_t p = to_index(NcclProtocol::kSimple);
     const bool reduces_all = query.kind == Collective::kAllReduce;
     const double steps = (reduces_all ? 2 : 1) * (g.ranks - 1);
     const NcclGraph& graph = g.graphs.nvls;
@@ -471,7 +476,7 @@ class NcclModel final : public CostModel {
             {inside, graph.inter * (g.nodes <= 2 ? 2 : 1), constants_.nvls_tree_cap[g.bucket]});
       }
       add(NcclAlgorithm::kNvlsTree,
-          constants_.base[index(NcclAlgorithm::kNvlsTree)][p] +
+          constants_.base[to_index(NcclAlgorithm::kNvlsTree)][p] +
               intra_latency(g, NcclAlgorithm::kNvlsTree, p) +
               2 * log2_floor(g.nodes) * inter_latency(g, NcclAlgorithm::kNvlsTree, p),
           channels * rate * share);
@@ -482,7 +487,7 @@ class NcclModel final : public CostModel {
       constexpr auto kDirect = NcclAlgorithm::kCollnetDirect;
       double rate = 0.0;
       if (reduces_all) {
-        const double crowd = g.ppn / net.channels;  // devices a network interface
+        const double crowd = g.ppn / net.channels;  // devices per network interface
         rate = 0.5 * net.channels * net.intra / (crowd - (crowd - 1) / 2);
         if (capability_ >= 90) rate *= 0.85;
       } else {
@@ -502,18 +507,18 @@ class NcclModel final : public CostModel {
 
   void weigh_pat(const Group& g, double bytes, Weighed& out) const {
     constexpr auto kPat = NcclAlgorithm::kPat;
-    constexpr std::size_t p = index(NcclProtocol::kSimple);
+    constexpr std::size_t p = to_index(NcclProtocol::kSimple);
     if (!pat_ || g.nodes <= 1 || g.nodes != g.ranks) return;
     const NcclGraph& graph = g.graphs.tree;
     const double rate = 0.75 * graph.channels * (g.nodes <= 2 ? graph.intra : graph.inter);
     out.add(to_string(kPat), to_string(NcclProtocol::kSimple),
-            constants_.base[index(kPat)][p] +
+            constants_.base[to_index(kPat)][p] +
                 log2_floor(g.nodes) * inter_latency(g, kPat, p) / 3.5 + g.ranks * 2.8,
             bytes, rate * factor(g));
   }
 
-  // What one rank sends to ranks of its own node and to others. A scatter is the root's sends, a
-  // send_recv is one peer's.
+  // Counts what one rank sends to the ranks of its own node and to the others. A scatter is what
+  // the root sends; a send_recv goes to one peer.
   void weigh_p2p(const Group& g, const CollectiveQuery& query, Weighed& out) const {
     constexpr auto kRing = NcclAlgorithm::kRing;
     const bool single = query.kind == Collective::kSendRecv;
@@ -523,11 +528,11 @@ class NcclModel final : public CostModel {
     const double inside =
         nccl_device_gbps(g.inner->bandwidth.value(), g.inner->kind, architecture_);
     for (const NcclProtocol protocol : {NcclProtocol::kLL, NcclProtocol::kSimple}) {
-      const std::size_t p = index(protocol);
-      double latency = constants_.base[index(kRing)][p] + remote * peer_us_ * (single ? 0 : 1);
+      const std::size_t p = to_index(protocol);
+      double latency = constants_.base[to_index(kRing)][p] + remote * peer_us_ * (single ? 0 : 1);
       if (near > 0) latency += intra_latency(g, kRing, p);
-      if (remote > 0) latency += constants_.network[index(kRing)][p] + net_latency_;
-      // Both kinds of links are busy at once: the slower one counts.
+      if (remote > 0) latency += constants_.network[to_index(kRing)][p] + net_latency_;
+      // Both kinds of links are busy at the same time, so the slower one counts.
       double us_a_byte = part * near / (inside * intra_factor_);
       if (g.outer != nullptr) {
         us_a_byte =
@@ -538,7 +543,7 @@ class NcclModel final : public CostModel {
     }
   }
 
-  // One host, or one NVLink domain: a copy to each peer, no kernel.
+  // Inside one host or NVLink domain, copy engines copy to each peer without a kernel.
   void weigh_copy_engine(const Group& g, double bytes, Weighed& out) const {
     if (!copy_engine_ || g.nodes > 1 || !g.nvlink) return;
     const double rate = g.inner->bandwidth.value() * copy_share_ * g.ranks / (g.ranks - 1);
@@ -572,7 +577,7 @@ constexpr std::string_view kFitted[] = {"base_latency_factor", "step_latency_fac
                                         "network_latency_factor", "intra_bandwidth_factor",
                                         "inter_bandwidth_factor"};
 
-// How often: of a million random queries of CostModelContractSlow.
+// The percentages count among a million random queries of CostModelContractSlow.
 constexpr ContractExemption kExemptions[] = {
     {"never_falls_with_bytes",
      "NCCL's correction of trees rises in steps at powers of two: 0.05 % of random pairs of sizes "
@@ -590,8 +595,8 @@ constexpr ContractExemption kExemptions[] = {
 COST_MODEL(nccl){
     .name = "nccl",
     .summary =
-        "NCCL's own tuning: every algorithm and protocol that it weighs, on the channels that its "
-        "search finds",
+        "NCCL's own estimate: the cheapest algorithm and protocol on the channels that its search "
+        "finds",
     .formula =
         "min over algorithm and protocol of latency + bytes / (channels * bandwidth * n / "
         "steps)",

@@ -1,4 +1,4 @@
-// Kernels are free, as DTensor's redistribute cost assumes. Status: assumed.
+// Kernels cost nothing, as DTensor's redistribute cost assumes. Status: assumed.
 #include "costmodel/registry.h"
 
 namespace shardlab {

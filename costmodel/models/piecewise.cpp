@@ -1,12 +1,14 @@
-// Curves fitted to measurements: latency floor, bend, plateau and protocol kinks, by collective and
-// group.
+// Curves fitted to measurements, one per collective and group: a latency floor, a bend, a plateau,
+// and kinks where the protocol changes.
 //
 //   rows: {"collective", "ranks", "hosts", "latency_us", "bandwidth_gb_per_s", "sharpness",
 //          "kinks": [[bytes, factor], ...]}
-//   t of the row's own group: costmodel/curve.h. Of another collective or group: the mean of ln t over
-//   all rows on the same side of the host boundary, scaled and weighed by costmodel/curve_relation.h;
-//   without any, alpha_beta on the topology.
-// Source: fitted by `calibrate`. Valid: sizes and groups near those measured. Status: fitted.
+//   a collective and group with a row   the curve of costmodel/curve.h
+//   other collectives and groups        the mean of ln t over the curves on the same side of the
+//                                       host boundary, carried over and weighed by
+//                                       costmodel/curve_relation.h
+//   no curve on that side               alpha_beta on the topology
+// Source: fitted by `calibrate`. Valid: for sizes and groups near those measured. Status: fitted.
 #include <algorithm>
 #include <cmath>
 #include <optional>
@@ -40,14 +42,14 @@ Row read_row(const nlohmann::json& json, const JsonPlace& place) {
   curve.sharpness = reader.number("sharpness", {.min = 0.05, .max = 20.0});
   const nlohmann::json& kinks = reader.array("kinks");
   for (std::size_t i = 0; i < kinks.size(); ++i) {
-    const JsonPlace at = reader.place("kinks").at(i);
+    const JsonPlace kink_place = reader.place("kinks").at(i);
     const bool pair = kinks[i].is_array() && kinks[i].size() == 2 && kinks[i][0].is_number() &&
                       kinks[i][1].is_number();
-    if (!pair) at.fail("valid: [bytes, factor]");
+    if (!pair) kink_place.fail("valid: [bytes, factor]");
     const Kink kink{kinks[i][0].get<double>(), kinks[i][1].get<double>()};
     const bool rises = curve.kinks.empty() || kink.bytes > curve.kinks.back().bytes;
     if (!(kink.bytes >= 0.0) || !(kink.factor > 0.0) || kink.bytes > 1e18 || !rises) {
-      at.fail("valid: bytes that rise from pair to pair, factors above 0");
+      kink_place.fail("valid: bytes that rise from pair to pair, factors above 0");
     }
     curve.kinks.push_back(kink);
   }
@@ -132,7 +134,7 @@ COST_MODEL(piecewise){
     .name = "piecewise",
     .summary = "curves fitted to measurements: latency floor, bend, plateau, protocol kinks",
     .formula = "(a^p + (S/b)^p)^(1/p) * shape * kinks, by collective and group",
-    .source = "fitted by `calibrate`; the shape to configs/measurements",
+    .source = "fitted by `calibrate`; the shape is fitted to configs/measurements",
     .valid_range = "sizes and groups near those measured; elsewhere ring scaling, then alpha_beta",
     .exemptions = kExemptions,
     .reads_rows = true,

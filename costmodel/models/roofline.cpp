@@ -2,13 +2,14 @@
 // whichever is longest.
 //
 //   t = max(launch, startup + max(bytes / (bandwidth * efficiency), flops / (peak * efficiency)))
-//   bytes read plus written; bandwidth and peak (of the dtype) from the topology; efficiencies 0..1
-//   and start-ups in us, of a kind of kernel where given: filling and draining a device takes time
-//   that no traffic hides, and half-size kernels reach half the rate (Hockney's n_1/2). A view
-//   counts as a copy.
-// Source: Williams, Waterman, Patterson 2009, "Roofline"; the 0.70 copy efficiency is
-// AutoParallel's figure. Valid: kernels that are bound by one of the three. Not: small GEMMs with
-// odd shapes, fused kernels. Status: derived; figures assumed until calibrated.
+//   t, launch and startup in us; bytes read plus written; bandwidth, and the peak rate of the
+//   dtype, from the topology; efficiencies from 0 to 1
+// Kinds of kernels may have start-ups and efficiencies of their own. A start-up is there because
+// filling and draining a device takes time that no traffic hides (Hockney's n_1/2, the size at
+// which a kernel reaches half its rate). A view counts as a copy.
+// Source: Williams, Waterman, Patterson 2009, "Roofline"; the efficiency 0.70 is AutoParallel's
+// figure. Valid: for kernels that are bound by one of the three. Not: for small GEMMs with odd
+// shapes or fused kernels. Status: derived; figures assumed until calibrated.
 #include <algorithm>
 
 #include "costmodel/registry.h"
@@ -21,29 +22,31 @@ constexpr ParamSpec kParams[] = {
     {"memory_efficiency", 0.70, 1e-6, 1.0, "share of the memory bandwidth that a kernel reaches"},
     {"flops_efficiency", 0.70, 1e-6, 1.0, "share of the peak rate that a GEMM reaches"},
     {"attention_efficiency", std::nullopt, 1e-6, 1.0,
-     "of the peak rate, by attention; default: flops_efficiency"},
+     "share of the peak rate that attention reaches; default: flops_efficiency"},
     {"copy_efficiency", std::nullopt, 1e-6, 1.0,
-     "of the memory bandwidth, by copies; default: memory_efficiency"},
+     "share of the memory bandwidth that copies reach; default: memory_efficiency"},
     {"strided_copy_efficiency", std::nullopt, 1e-6, 1.0,
-     "by copies of pieces, as reshuffles make; default: copy_efficiency"},
+     "the same for copies in pieces, as in a reshuffle; default: copy_efficiency"},
     {"elementwise_efficiency", std::nullopt, 1e-6, 1.0,
-     "of the memory bandwidth, by elementwise kernels; default: memory_efficiency"},
+     "share of the memory bandwidth that elementwise kernels reach; default: memory_efficiency"},
     {"reduction_efficiency", std::nullopt, 1e-6, 1.0,
-     "of the memory bandwidth, by reductions; default: memory_efficiency"},
+     "share of the memory bandwidth that reductions reach; default: memory_efficiency"},
     {"f64_flops_efficiency", std::nullopt, 1e-6, 1.0,
-     "of the peak rate, by GEMMs of f64; default: flops_efficiency"},
+     "share of the peak rate that GEMMs of f64 reach; default: flops_efficiency"},
     {"f32_flops_efficiency", std::nullopt, 1e-6, 1.0,
-     "of the peak rate, by GEMMs of f32; default: flops_efficiency"},
+     "share of the peak rate that GEMMs of f32 reach; default: flops_efficiency"},
     {"f8_flops_efficiency", std::nullopt, 1e-6, 1.0,
-     "of the peak rate, by GEMMs of 8-bit floats; default: flops_efficiency"},
-    {"copy_startup_us", 0.0, 0.0, 1e6, "of a copy, on top of its traffic"},
-    {"strided_copy_startup_us", 0.0, 0.0, 1e6, "of a copy of pieces"},
-    {"elementwise_startup_us", 0.0, 0.0, 1e6, "of an elementwise kernel"},
-    {"reduction_startup_us", 0.0, 0.0, 1e6, "of a reduction"},
-    {"gemm_startup_us", 0.0, 0.0, 1e6, "of a GEMM, on top of traffic or arithmetic"},
+     "share of the peak rate that GEMMs of 8-bit floats reach; default: flops_efficiency"},
+    {"copy_startup_us", 0.0, 0.0, 1e6, "start-up of a copy, on top of its traffic"},
+    {"strided_copy_startup_us", 0.0, 0.0, 1e6,
+     "start-up of a copy in pieces, on top of its traffic"},
+    {"elementwise_startup_us", 0.0, 0.0, 1e6,
+     "start-up of an elementwise kernel, on top of its traffic"},
+    {"reduction_startup_us", 0.0, 0.0, 1e6, "start-up of a reduction, on top of its traffic"},
+    {"gemm_startup_us", 0.0, 0.0, 1e6, "start-up of a GEMM, on top of its traffic or arithmetic"},
 };
 
-// The topology's bandwidth at each kind's efficiency.
+// The bandwidth that each kind of kernel reaches.
 class KindBandwidths {
  public:
   explicit KindBandwidths(const ModelInput& input) {
@@ -81,7 +84,7 @@ class KindBandwidths {
   GBps reduction_;
 };
 
-// Start-up by kind.
+// The start-up of each kind of kernel.
 class KindStartups {
  public:
   explicit KindStartups(const Params& params)

@@ -1,11 +1,13 @@
-// Prices read from a table of measured or published points, straight lines in between.
+// Prices from a table of measured or published points, with straight lines between them.
 //
 //   rows: {"collective", "ranks", "hosts" (optional), "bytes", "time_us"}
-//   between two points of one collective and group: linear in bytes; below the first: its time;
-//   above the last: the last two points' slope (at least 0), or the last point's bytes per us when
-//   it is alone; impossible below the first over `reach`, and above `reach` times the last
-// Source: the rows' own. Valid: collectives and groups that have rows; every other query is
-// impossible, with that reason. Status: as the rows.
+//   between two points of a group             linear in bytes
+//   below the first point                     its time
+//   above the last point                      along the slope of the last two points, if that is
+//                                             not negative; a single point keeps its bytes per us
+//   below first / reach, above last * reach   impossible
+// Source: that of the rows. Valid: for collectives and groups that have rows; every other query is
+// impossible. Status: that of the rows.
 #include <algorithm>
 #include <map>
 #include <tuple>
@@ -88,7 +90,7 @@ class TableModel final : public CostModel {
     const auto lower = upper - 1;
     double slope = (upper->time_us - lower->time_us) / (upper->bytes - lower->bytes);
     if (beyond) {
-      slope = std::max(slope, 0.0);  // rows that fall are noise: they must not lead below zero
+      slope = std::max(slope, 0.0);  // falling rows are noise, and must not lead below zero
       return upper->time_us + slope * (bytes - upper->bytes);
     }
     return lower->time_us + slope * (bytes - lower->bytes);
@@ -100,7 +102,7 @@ class TableModel final : public CostModel {
 
 constexpr ParamSpec kParams[] = {
     {"reach", kAnySize, 1.0, kAnySize,
-     "how far beyond the sizes of its rows a group is priced, as a factor"},
+     "factor by which a size may lie outside those of its rows and still have a price"},
 };
 
 constexpr ContractExemption kExemptions[] = {
@@ -116,7 +118,7 @@ COST_MODEL(table){
     .name = "table",
     .summary = "linear interpolation in a table of measured or published points",
     .formula = "linear in bytes between the rows of one collective and group",
-    .source = "the rows' own",
+    .source = "that of the rows",
     .valid_range = "collectives and groups that have rows",
     .params = kParams,
     .exemptions = kExemptions,

@@ -1,27 +1,28 @@
 // What a record keeps of a decision that flips, so that its report can explain it: the cheapest
 // candidates with the parts of their prices, the steps of the choice, and what would flip it first.
 //
-//   {"candidates": [{"choice", "total_us", "parts_us": {latency, transfer, compute, straggler},
-//                    "kernel_us", "reference_us", "chosen"}],
-//    "steps": [{"of", "what", "full_bytes", "price_us", "parts_us"}],
-//    "flips_first": {"parameter", "factor", "to"}}     null: none found; absent: not looked for
+//   AnswerDetail detail = explainer.explain(question, choices, true);  // strategies/select
+//   detail.candidates.front().parts->transfer_us
 //
-// Parts are of the redistributions of the inputs, `kernel_us` is of the op itself. Null: impossible,
-// or nothing to say. Tested by tests/unit/reports/records/answer_detail_test.cpp.
+// A price that is not there is impossible. Tested by
+// tests/unit/reports/records/answer_detail_test.cpp.
 #pragma once
 
-#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
-namespace shardlab::reports {
+#include "costmodel/base/fields.h"
 
+namespace shardlab {
+namespace reports {
+
+// The parts of what redistributions cost; the kernel of the op itself is none of them.
 struct PartsOfPrice {
   double latency_us = 0.0;
   double transfer_us = 0.0;
-  double compute_us = 0.0;  // local work of redistributing
+  double compute_us = 0.0;
   double straggler_us = 0.0;
   friend bool operator==(const PartsOfPrice&, const PartsOfPrice&) = default;
 };
@@ -31,14 +32,14 @@ struct DetailCandidate {
   std::optional<double> total_us;
   std::optional<PartsOfPrice> parts;
   double kernel_us = 0.0;
-  std::optional<double> reference_us;  // the reference's own price of the same layouts
+  std::optional<double> reference_us;
   bool is_chosen = false;
   friend bool operator==(const DetailCandidate&, const DetailCandidate&) = default;
 };
 
 struct DetailStep {
-  std::string of;    // "input 0", or ""
-  std::string what;  // "all_gather on mesh dim 1, S(0) to R"
+  std::string of;
+  std::string what;
   double full_bytes = 0.0;
   std::optional<double> price_us;
   std::optional<PartsOfPrice> parts;
@@ -46,8 +47,8 @@ struct DetailStep {
 };
 
 struct DetailFlip {
-  std::string parameter;  // "latency"
-  double factor = 1.0;    // times this, `to` is as cheap, and cheaper beyond
+  std::string parameter;
+  double factor = 1.0;
   std::string to;
   friend bool operator==(const DetailFlip&, const DetailFlip&) = default;
 };
@@ -55,15 +56,70 @@ struct DetailFlip {
 struct AnswerDetail {
   std::vector<DetailCandidate> candidates;
   std::vector<DetailStep> steps;
-  bool looked_for_flip = false;
-  std::optional<DetailFlip> flips_first;  // nothing: none was found, or looked for
+  // Empty: it was not looked for. Holding an empty optional: it was, and none was found.
+  std::optional<std::optional<DetailFlip>> flips_first;
   friend bool operator==(const AnswerDetail&, const AnswerDetail&) = default;
 };
 
-[[nodiscard]] nlohmann::ordered_json to_json(const AnswerDetail& detail);
+}  // namespace reports
 
-// Throws ConfigError, naming `file` and the JSON pointer, for anything that is not such a detail.
-[[nodiscard]] AnswerDetail read_answer_detail(const nlohmann::json& value, std::string_view file,
-                                              const std::string& pointer);
+template <>
+struct Fields<reports::PartsOfPrice> {
+  using Self = reports::PartsOfPrice;
+  static constexpr std::string_view kName = "parts";
+  static constexpr std::string_view kMeaning =
+      "of the price of redistributions, in microseconds; a kernel is no part of it";
+  static constexpr auto kList =
+      std::tuple(field("latency", &Self::latency_us, ""), field("transfer", &Self::transfer_us, ""),
+                 field("compute", &Self::compute_us, "local work of redistributing"),
+                 field("straggler", &Self::straggler_us, ""));
+};
 
-}  // namespace shardlab::reports
+template <>
+struct Fields<reports::DetailCandidate> {
+  using Self = reports::DetailCandidate;
+  static constexpr auto kList = std::tuple(
+      field("choice", &Self::choice, ""), field("total_us", &Self::total_us, "null: impossible"),
+      field("parts_us", &Self::parts, "of redistributing the inputs"),
+      field("kernel_us", &Self::kernel_us, "of the op itself"),
+      field("reference_us", &Self::reference_us, "the reference's own price of the same layouts"),
+      field("chosen", &Self::is_chosen, ""));
+};
+
+template <>
+struct Fields<reports::DetailStep> {
+  using Self = reports::DetailStep;
+  static constexpr auto kList =
+      std::tuple(field("of", &Self::of, "input 0; empty for a redistribution"),
+                 field("what", &Self::what, "all_gather on mesh dim 1, S(0) to R"),
+                 field("full_bytes", &Self::full_bytes, "of the larger of one rank's two buffers"),
+                 field("price_us", &Self::price_us, ""), field("parts_us", &Self::parts, ""));
+};
+
+template <>
+struct Fields<reports::DetailFlip> {
+  using Self = reports::DetailFlip;
+  static constexpr std::string_view kName = "flip";
+  static constexpr std::string_view kMeaning =
+      "the parameter whose change makes another choice as cheap, and by what factor";
+  static constexpr auto kList = std::tuple(
+      field("parameter", &Self::parameter, "latency, for instance"),
+      field("factor", &Self::factor,
+            "at the parameter's value times this the other choice is as cheap, beyond it cheaper"),
+      field("to", &Self::to, "the other choice"));
+};
+
+template <>
+struct Fields<reports::AnswerDetail> {
+  using Self = reports::AnswerDetail;
+  static constexpr std::string_view kName = "detail";
+  static constexpr std::string_view kMeaning =
+      "of a decision that flips (see reports/records/answer_detail.h)";
+  static constexpr auto kList =
+      std::tuple(field("candidates", &Self::candidates, "the cheapest ones, by price"),
+                 field("steps", &Self::steps, "what the choice runs"),
+                 optional_field("flips_first", &Self::flips_first,
+                                "null: none was found; absent: not looked for"));
+};
+
+}  // namespace shardlab

@@ -11,20 +11,23 @@
 
 #include <array>
 #include <cstdint>
-#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <string_view>
 #include <vector>
 
-namespace shardlab::reports {
+#include "costmodel/base/enum_names.h"
+#include "costmodel/base/fields.h"
+
+namespace shardlab {
+namespace reports {
 
 struct PriceBasis {
   std::int64_t measured_steps = 0;
-  std::vector<std::string> not_measured;  // of the other communication steps, each text once
+  std::vector<std::string> not_measured;
   friend bool operator==(const PriceBasis&, const PriceBasis&) = default;
 };
 
-// Of one choice, or of several that are compared.
+// What the price of one choice rests on, or the prices of several choices that are compared.
 enum class Basis {
   kMeasured,     // every communication step was measured, and there is one
   kCarriedOver,  // some were not: the price is carried over from other groups or sizes
@@ -33,15 +36,32 @@ enum class Basis {
 inline constexpr std::array<Basis, 3> kBases = {Basis::kMeasured, Basis::kCarriedOver,
                                                 Basis::kLocalWork};
 
-// "measured", "carried over", "local work".
-[[nodiscard]] std::string_view basis_text(Basis basis);
-// "measured", "carried_over", "local_work".
-[[nodiscard]] std::string_view basis_key(Basis basis);
+// The name as words: "carried over".
+[[nodiscard]] std::string basis_text(Basis basis);
 
-[[nodiscard]] nlohmann::ordered_json to_json(const PriceBasis& basis);
+}  // namespace reports
 
-// Throws ConfigError, naming `file` and the JSON pointer, for anything else.
-[[nodiscard]] PriceBasis read_price_basis(const nlohmann::json& value, std::string_view file,
-                                          const std::string& pointer);
+template <>
+struct EnumNames<reports::Basis> {
+  static constexpr std::string_view kKind = "basis";
+  static constexpr std::array kNames = {Named{reports::Basis::kMeasured, "measured"},
+                                        Named{reports::Basis::kCarriedOver, "carried_over"},
+                                        Named{reports::Basis::kLocalWork, "local_work"}};
+};
 
-}  // namespace shardlab::reports
+template <>
+struct Fields<reports::PriceBasis> {
+  using Self = reports::PriceBasis;
+  static constexpr std::string_view kName = "price_basis";
+  static constexpr std::string_view kMeaning =
+      "what the reference's price rests on, where its collectives have measured rows (see "
+      "reports/records/price_basis.h); there is a price";
+  static constexpr auto kList =
+      std::tuple(field("measured_steps", &Self::measured_steps,
+                       "communication steps of a measured collective, group and size"),
+                 field("not_measured", &Self::not_measured,
+                       "what the rows lack of the other communication steps, each text once: "
+                       "all_gather of 16 ranks on 2 hosts"));
+};
+
+}  // namespace shardlab

@@ -7,191 +7,18 @@
 #include <utility>
 
 #include "costmodel/base/error.h"
+#include "costmodel/base/fields_json.h"
 #include "reports/records/json_text.h"
-#include "reports/records/strict_json.h"
 
 namespace shardlab::reports {
 namespace {
 
 using nlohmann::json;
-using nlohmann::ordered_json;
-
-// ---- writing
-
-ordered_json number_or_null(const std::optional<double>& number) {
-  return number ? ordered_json(*number) : ordered_json(nullptr);
-}
-
-ordered_json text_or_null(const std::string& text) {
-  return text.empty() ? ordered_json(nullptr) : ordered_json(text);
-}
-
-std::string_view kind_text(QuestionKind kind) {
-  return kind == QuestionKind::kSelect ? "select" : "plan";
-}
-
-ordered_json answer_json(const StackAnswer& answer) {
-  ordered_json value = {{"choice", answer.choice},
-                        {"path", answer.path},
-                        {"price_us", number_or_null(answer.price_us)},
-                        {"impossible", text_or_null(answer.impossible)},
-                        {"reference_us", number_or_null(answer.reference_us)},
-                        {"reference_impossible", text_or_null(answer.reference_impossible)},
-                        {"ties", answer.ties},
-                        {"flips_with_order", answer.flips_with_order},
-                        {"margin_us", number_or_null(answer.margin_us)},
-                        {"kendall_tau", number_or_null(answer.kendall_tau)}};
-  if (!answer.cannot_run.empty()) value["cannot_run"] = answer.cannot_run;
-  if (answer.basis) value["rests_on"] = to_json(*answer.basis);
-  if (answer.detail) value["detail"] = to_json(*answer.detail);
-  return value;
-}
-
-ordered_json best_json(const BestChoice& best) {
-  ordered_json value = {{"choice", best.choice},
-                        {"us", number_or_null(best.us)},
-                        {"reason", text_or_null(best.reason)}};
-  if (best.basis) value["rests_on"] = to_json(*best.basis);
-  return value;
-}
-
-ordered_json question_json(const RecordQuestion& question) {
-  ordered_json answers = ordered_json::array();
-  for (const StackAnswer& answer : question.answers) answers.push_back(answer_json(answer));
-  return {{"id", question.id},
-          {"suite", question.suite},
-          {"kind", kind_text(question.kind)},
-          {"op", question.op},
-          {"mesh", question.mesh},
-          {"mesh_dims", question.mesh_dims},
-          {"bytes", question.bytes},
-          {"inputs", question.inputs},
-          {"count", question.count},
-          {"candidates", question.candidates},
-          {"best", best_json(question.best)},
-          {"answers", std::move(answers)}};
-}
-
-ordered_json invariant_json(const InvariantResult& invariant) {
-  ordered_json worst = invariant.worst ? to_json(*invariant.worst) : ordered_json(nullptr);
-  return {{"stack", invariant.stack},
-          {"name", invariant.name},
-          {"checked", invariant.checked},
-          {"violated", invariant.violated},
-          {"worst", std::move(worst)}};
-}
-
-// ---- reading
 
 // Where a value is: "/questions" and 3 give "/questions/3".
 std::string element_pointer(std::string_view array, std::size_t index) {
   return std::string(array) + "/" + std::to_string(index);
 }
-
-ReferenceStack read_reference(const json& value, std::string_view file) {
-  StrictObject object(value, file, "/reference");
-  ReferenceStack reference;
-  reference.name = object.text("name");
-  reference.label = object.text("label");
-  object.finish();
-  return reference;
-}
-
-std::optional<PriceBasis> read_rests_on(StrictObject& owner, std::string_view file) {
-  if (!owner.has("rests_on")) return std::nullopt;
-  return read_price_basis(owner.value("rests_on"), file, owner.pointer_to("rests_on"));
-}
-
-StackAnswer read_answer(const json& value, std::string_view file, const std::string& pointer) {
-  StrictObject object(value, file, pointer);
-  StackAnswer answer;
-  answer.choice = object.text("choice");
-  answer.path = object.texts("path");
-  answer.price_us = object.number_or_null("price_us");
-  answer.impossible = object.text_or_null("impossible");
-  answer.reference_us = object.number_or_null("reference_us");
-  answer.reference_impossible = object.text_or_null("reference_impossible");
-  answer.ties = object.integer("ties", 0);
-  answer.flips_with_order = object.flag("flips_with_order");
-  answer.margin_us = object.number_or_null("margin_us");
-  answer.kendall_tau = object.number_or_null("kendall_tau");
-  if (object.has("cannot_run")) answer.cannot_run = object.text("cannot_run");
-  answer.basis = read_rests_on(object, file);
-  if (object.has("detail")) {
-    answer.detail = read_answer_detail(object.value("detail"), file, object.pointer_to("detail"));
-  }
-  object.finish();
-  return answer;
-}
-
-RecordQuestion read_question(const json& value, std::string_view file, std::size_t index) {
-  const std::string pointer = element_pointer("/questions", index);
-  StrictObject object(value, file, pointer);
-  RecordQuestion question;
-  question.id = object.text("id");
-  question.suite = object.text("suite");
-  const std::string kind = object.text("kind");
-  if (kind != "select" && kind != "plan") {
-    object.fail("kind", "found \"" + kind + "\"; valid: select, plan");
-  }
-  question.kind = kind == "select" ? QuestionKind::kSelect : QuestionKind::kPlan;
-  question.op = object.text("op");
-  question.mesh = object.text("mesh");
-  question.mesh_dims = object.integer("mesh_dims", 0);
-  question.bytes = object.number("bytes");
-  question.inputs = object.texts("inputs");
-  question.count = object.integer("count", 1);
-  question.candidates = object.integer("candidates", 0);
-  StrictObject best(object.object("best"), file, pointer + "/best");
-  question.best.choice = best.text("choice");
-  question.best.us = best.number_or_null("us");
-  question.best.reason = best.text_or_null("reason");
-  question.best.basis = read_rests_on(best, file);
-  best.finish();
-  const json& answers = object.array("answers");
-  question.answers.reserve(answers.size());
-  for (std::size_t i = 0; i < answers.size(); ++i) {
-    question.answers.push_back(
-        read_answer(answers[i], file, element_pointer(pointer + "/answers", i)));
-  }
-  object.finish();
-  return question;
-}
-
-InvariantResult read_invariant(const json& value, std::string_view file, std::size_t index) {
-  StrictObject object(value, file, element_pointer("/invariants", index));
-  InvariantResult invariant;
-  invariant.stack = object.text("stack");
-  invariant.name = object.text("name");
-  invariant.checked = object.integer("checked", 0);
-  invariant.violated = object.integer("violated", 0);
-  if (!object.value("worst").is_null()) {
-    StrictObject worst(object.object("worst"), file, object.pointer_to("worst"));
-    InvariantWitness witness;
-    witness.witness = worst.text("witness");
-    witness.amount_us = worst.number("amount_us");
-    witness.amount_percent = worst.number_or_null("amount_percent");
-    worst.finish();
-    invariant.worst = std::move(witness);
-  }
-  object.finish();
-  return invariant;
-}
-
-PriceCurve read_curve(const json& value, std::string_view file, std::size_t index) {
-  StrictObject object(value, file, element_pointer("/curves", index));
-  PriceCurve curve;
-  curve.stack = object.text("stack");
-  curve.collective = object.text("collective");
-  curve.mesh = object.text("mesh");
-  curve.group = object.text("group");
-  curve.bytes = object.numbers("bytes");
-  curve.price_us = object.numbers_or_null("price_us");
-  object.finish();
-  return curve;
-}
-
-// ---- consistency
 
 bool is_bad(const std::optional<double>& number) { return number && !std::isfinite(*number); }
 
@@ -318,40 +145,6 @@ std::optional<Contradiction> contradiction_in(const ComparisonRecord& record) {
   return std::nullopt;
 }
 
-// Everything but the elements of "questions", which `questions` holds already.
-ComparisonRecord read_record(const json& value, std::string_view file,
-                             std::vector<RecordQuestion> questions) {
-  StrictObject object(value, file, "");
-  const std::string schema = object.text("schema");
-  if (schema != kRecordSchema) {
-    object.fail("schema", "found \"" + schema + "\"; valid: " + std::string(kRecordSchema));
-  }
-  ComparisonRecord record;
-  // Records of before there were other kinds name none.
-  if (object.has("kind") && object.text("kind") != kCompareKind) {
-    object.fail("kind",
-                "found \"" + object.text("kind") + "\"; expected " + std::string(kCompareKind));
-  }
-  static_cast<RunHeader&>(record) = read_run_header(object, file);
-  record.stacks = object.texts("stacks");
-  record.reference = read_reference(object.value("reference"), file);
-  static_cast<void>(object.array("questions"));
-  record.questions = std::move(questions);
-  const json& invariants = object.array("invariants");
-  for (std::size_t i = 0; i < invariants.size(); ++i) {
-    record.invariants.push_back(read_invariant(invariants[i], file, i));
-  }
-  const json& curves = object.array("curves");
-  for (std::size_t i = 0; i < curves.size(); ++i) {
-    record.curves.push_back(read_curve(curves[i], file, i));
-  }
-  object.finish();
-  if (const auto found = contradiction_in(record)) {
-    throw ConfigError(file, found->pointer, found->message);
-  }
-  return record;
-}
-
 // Turns each element of "questions" into a value as soon as it is parsed and drops its tree, so
 // that memory holds one question as JSON at a time.
 class QuestionStream {
@@ -371,7 +164,8 @@ class QuestionStream {
     const bool ends_element =
         event == Event::object_end || event == Event::array_end || event == Event::value;
     if (depth != 2 || top_key_ != "questions" || !ends_element) return true;
-    questions.push_back(read_question(parsed, file_, questions.size()));
+    questions.push_back(read_as<RecordQuestion>(
+        parsed, {std::string(file_), element_pointer("/questions", questions.size())}));
     return false;
   }
 
@@ -383,87 +177,40 @@ class QuestionStream {
   std::set<std::string> seen_;
 };
 
+// Puts one key of a record into its text: arrays of records have a line for each element.
+template <class Value>
+void write_key(JsonObjectText& text, std::string_view key, const Value& value) {
+  text.value(key, json_of(value));
+}
+template <Described Element>
+void write_key(JsonObjectText& text, std::string_view key, const std::vector<Element>& elements) {
+  text.begin_array(key);
+  for (const Element& element : elements) text.element(json_of(element));
+  text.end_array();
+}
+
 }  // namespace
-
-ordered_json to_json(const ReferenceStack& reference) {
-  return {{"name", reference.name}, {"label", reference.label}};
-}
-
-ordered_json to_json(const PriceCurve& curve) {
-  ordered_json prices = ordered_json::array();
-  for (const std::optional<double>& price : curve.price_us) prices.push_back(number_or_null(price));
-  return {{"stack", curve.stack}, {"collective", curve.collective},
-          {"mesh", curve.mesh},   {"group", curve.group},
-          {"bytes", curve.bytes}, {"price_us", std::move(prices)}};
-}
-
-ordered_json to_json(const InvariantWitness& witness) {
-  return {{"witness", witness.witness},
-          {"amount_us", witness.amount_us},
-          {"amount_percent", number_or_null(witness.amount_percent)}};
-}
 
 void check_record(const ComparisonRecord& record) {
   const auto found = contradiction_in(record);
   SHARDLAB_CHECK(!found, "record:", found->pointer, ": ", found->message);
 }
 
-ordered_json to_json(const ComparisonRecord& record) {
+nlohmann::ordered_json to_json(const ComparisonRecord& record) {
   check_record(record);
-  ordered_json value = ordered_json::object();
-  value["schema"] = kRecordSchema;
-  value["kind"] = kCompareKind;
-  value["context"] = to_json(record.context);
-  if (record.timing) value["timing"] = to_json(*record.timing);
-  value["configuration"] = to_json(record.configuration);
-  value["stacks"] = record.stacks;
-  value["reference"] = to_json(record.reference);
-  value["questions"] = ordered_json::array();
-  for (const RecordQuestion& question : record.questions) {
-    value["questions"].push_back(question_json(question));
-  }
-  value["invariants"] = ordered_json::array();
-  for (const InvariantResult& invariant : record.invariants) {
-    value["invariants"].push_back(invariant_json(invariant));
-  }
-  value["curves"] = ordered_json::array();
-  for (const PriceCurve& curve : record.curves) value["curves"].push_back(to_json(curve));
-  return value;
+  return json_of(record);
 }
 
 std::string record_text(const ComparisonRecord& record) {
   check_record(record);
   JsonObjectText text;
-  text.value("schema", ordered_json(kRecordSchema));
-  text.value("kind", ordered_json(kCompareKind));
-  text.value("context", to_json(record.context));
-  if (record.timing) text.value("timing", to_json(*record.timing));
-  text.value("configuration", to_json(record.configuration));
-  text.value("stacks", ordered_json(record.stacks));
-  text.value("reference", to_json(record.reference));
-  text.begin_array("questions");
-  for (const RecordQuestion& question : record.questions) text.element(question_json(question));
-  text.end_array();
-  text.begin_array("invariants");
-  for (const InvariantResult& invariant : record.invariants) {
-    text.element(invariant_json(invariant));
-  }
-  text.end_array();
-  text.begin_array("curves");
-  for (const PriceCurve& curve : record.curves) text.element(to_json(curve));
-  text.end_array();
+  for_each_written(record,
+                   [&](std::string_view key, const auto& value) { write_key(text, key, value); });
   return text.finish();
 }
 
 ComparisonRecord from_json(const json& value, std::string_view file) {
-  StrictObject object(value, file, "");
-  std::vector<RecordQuestion> questions;
-  const json& elements = object.array("questions");
-  questions.reserve(elements.size());
-  for (std::size_t i = 0; i < elements.size(); ++i) {
-    questions.push_back(read_question(elements[i], file, i));
-  }
-  return read_record(value, file, std::move(questions));
+  return from_tree({value, {}}, file);
 }
 
 RecordTree parse_record_tree(std::string_view text, std::string_view file) {
@@ -484,7 +231,12 @@ RecordTree parse_record_tree(std::string_view text, std::string_view file) {
 }
 
 ComparisonRecord from_tree(RecordTree tree, std::string_view file) {
-  return read_record(tree.value, file, std::move(tree.questions));
+  auto record = read_as<ComparisonRecord>(tree.value, {std::string(file), ""});
+  if (!tree.questions.empty()) record.questions = std::move(tree.questions);
+  if (const auto found = contradiction_in(record)) {
+    throw ConfigError(file, found->pointer, found->message);
+  }
+  return record;
 }
 
 ComparisonRecord parse_record(std::string_view text, std::string_view file) {

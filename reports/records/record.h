@@ -10,110 +10,47 @@
 // Fill it once, then leave it alone: every reader takes it const. Times are microseconds, sizes
 // bytes. What has no number holds nothing and a reason, never infinity or NaN.
 //
-// Not for: results as they are computed (strategies/), or conclusions (reports/comparison.h).
+// The lists of fields (costmodel/base/fields.h) are the one description of this JSON: the writer,
+// the strict reader and configs/schema/record.schema.json follow from them. To add a figure to the
+// answers, see reports/records/question.h.
+//
+// Not for: conclusions (reports/comparison.h).
 // Cost: about 400 bytes an answer; 20,000 questions put to 8 stacks are some 60 MB. The text is
 // written and read a question at a time, without a JSON tree of the whole. Tested by
 // tests/unit/reports/records/record_test.cpp.
 #pragma once
 
-#include <cstdint>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "reports/records/answer_detail.h"
-#include "reports/records/price_basis.h"
+#include "reports/records/invariant_result.h"
+#include "reports/records/question.h"
 #include "reports/records/run_header.h"
 
-namespace shardlab::reports {
+namespace shardlab {
+namespace reports {
 
-// The stack whose prices judge the others.
 struct ReferenceStack {
   std::string name;
-  std::string label;  // "datasheet, not measured"
+  std::string label;
   friend bool operator==(const ReferenceStack&, const ReferenceStack&) = default;
 };
 
-enum class QuestionKind {
-  kSelect,  // which placements does an op take?
-  kPlan,    // which steps take one layout to another?
-};
-
-// The cheapest choice by the reference, over all candidates.
-struct BestChoice {
-  std::string choice;
-  std::optional<double> us;
-  std::string reason;                    // why there is no price, else ""
-  std::optional<PriceBasis> basis = {};  // of `us`, where the reference has measured rows
-  friend bool operator==(const BestChoice&, const BestChoice&) = default;
-};
-
-// What one stack chose.
-struct StackAnswer {
-  std::string choice;                  // "" when the stack finds nothing possible
-  std::vector<std::string> path;       // the plan's steps, or one redistribution of an input each
-  std::optional<double> price_us;      // the stack's own price of its choice
-  std::string impossible;              // why there is no price, else ""
-  std::optional<double> reference_us;  // the reference's price of the same choice
-  std::string reference_impossible;    // why there is none, else ""
-  std::string cannot_run;              // which step no collective does, else ""
-  std::optional<PriceBasis> basis;     // of reference_us, where the reference has measured rows
-  std::int64_t ties = 1;          // candidates at the lowest price: 1 is a choice, 2 or more a tie
-  bool flips_with_order = false;  // another order of the candidates gives another choice
-  std::optional<double> margin_us;     // to the best different price
-  std::optional<double> kendall_tau;   // tau-b of its candidate prices against the reference's
-  std::optional<AnswerDetail> detail;  // of the baseline and of who decides otherwise
-  friend bool operator==(const StackAnswer&, const StackAnswer&) = default;
-};
-
-struct RecordQuestion {
-  std::string id;  // unique in its record
-  std::string suite;
-  QuestionKind kind = QuestionKind::kSelect;
-  std::string op;    // "aten.mm.default", or "redistribute"
-  std::string mesh;  // "dp=8,tp=8"
-  std::int64_t mesh_dims = 1;
-  double bytes = 0.0;  // the largest tensor, unsharded
-  std::vector<std::string> inputs;
-  std::int64_t count = 1;  // how often the suite asks it: its weight
-  std::int64_t candidates = 0;
-  BestChoice best;
-  std::vector<StackAnswer> answers;  // one for each of ComparisonRecord::stacks
-  friend bool operator==(const RecordQuestion&, const RecordQuestion&) = default;
-};
-
-// The case that breaks an invariant most.
-struct InvariantWitness {
-  std::string witness;  // "S(0)R to RS(1) by way of RR on 2x4, f32[64,32]"
-  double amount_us = 0.0;
-  std::optional<double> amount_percent;  // nothing where the fair price is 0
-  friend bool operator==(const InvariantWitness&, const InvariantWitness&) = default;
-};
-
-struct InvariantResult {
-  std::string stack;
-  std::string name;  // triangle, monotone, monotone_bandwidth, zero_same_layout, ...
-  std::int64_t checked = 0;
-  std::int64_t violated = 0;
-  std::optional<InvariantWitness> worst;
-  friend bool operator==(const InvariantResult&, const InvariantResult&) = default;
-};
-
-// Price against bytes: one collective over one group.
 struct PriceCurve {
   std::string stack;
   std::string collective;
   std::string mesh;
-  std::string group;  // "tp, 8 ranks, one host"
+  std::string group;
   std::vector<double> bytes;
   std::vector<std::optional<double>> price_us;  // as long as `bytes`
   friend bool operator==(const PriceCurve&, const PriceCurve&) = default;
 };
 
 struct ComparisonRecord : RunHeader {
-  std::vector<std::string> stacks;  // the baseline, then the candidates
+  std::vector<std::string> stacks;
   ReferenceStack reference;
   std::vector<RecordQuestion> questions;
   std::vector<InvariantResult> invariants;
@@ -127,11 +64,6 @@ struct ComparisonRecord : RunHeader {
 void check_record(const ComparisonRecord& record);
 
 [[nodiscard]] nlohmann::ordered_json to_json(const ComparisonRecord& record);
-
-// The parts of a record that a report repeats as they are, in the record's own JSON.
-[[nodiscard]] nlohmann::ordered_json to_json(const ReferenceStack& reference);
-[[nodiscard]] nlohmann::ordered_json to_json(const InvariantWitness& witness);
-[[nodiscard]] nlohmann::ordered_json to_json(const PriceCurve& curve);
 
 // Throws ConfigError, naming `file` and the JSON pointer, for an unknown or missing key, a wrong
 // type, another schema, or a record that contradicts itself.
@@ -154,4 +86,42 @@ struct RecordTree {
 // Throws ConfigError as both do.
 [[nodiscard]] ComparisonRecord parse_record(std::string_view text, std::string_view file);
 
-}  // namespace shardlab::reports
+}  // namespace reports
+
+template <>
+struct Fields<reports::ReferenceStack> {
+  using Self = reports::ReferenceStack;
+  static constexpr std::string_view kName = "reference";
+  static constexpr std::string_view kMeaning = "the stack whose prices judge the others";
+  static constexpr auto kList = std::tuple(field("name", &Self::name, ""),
+                                           field("label", &Self::label, "datasheet, not measured"));
+};
+
+template <>
+struct Fields<reports::PriceCurve> {
+  using Self = reports::PriceCurve;
+  static constexpr std::string_view kName = "curve";
+  static constexpr std::string_view kMeaning = "price against bytes: one collective over one group";
+  static constexpr auto kList = std::tuple(
+      field("stack", &Self::stack, ""), field("collective", &Self::collective, ""),
+      field("mesh", &Self::mesh, ""), field("group", &Self::group, "tp, 8 ranks, one host"),
+      field("bytes", &Self::bytes, ""), field("price_us", &Self::price_us, "one for each size"));
+};
+
+template <>
+struct Fields<reports::ComparisonRecord> {
+  using Self = reports::ComparisonRecord;
+  static constexpr std::string_view kName = "compare_record";
+  static constexpr auto kList = std::tuple_cat(
+      std::tuple(ConstantField{"schema", reports::kRecordSchema},
+                 // Records from before there were other kinds name none.
+                 ConstantField{"kind", reports::kCompareKind, KeyPresence::kOptional}),
+      Fields<reports::RunHeader>::kList,
+      std::tuple(field("stacks", &Self::stacks, "the baseline, then the candidates",
+                       {.schema = R"({"type": "array", "minItems": 2, "uniqueItems": true,
+                                      "items": {"type": "string"}})"}),
+                 field("reference", &Self::reference, ""), field("questions", &Self::questions, ""),
+                 field("invariants", &Self::invariants, ""), field("curves", &Self::curves, "")));
+};
+
+}  // namespace shardlab

@@ -14,14 +14,14 @@
 #include <string_view>
 #include <vector>
 
-#include "reports/records/strict_json.h"
+#include "costmodel/base/fields.h"
 
-namespace shardlab::reports {
+namespace shardlab {
+namespace reports {
 
 inline constexpr std::string_view kRecordSchema = "shardlab/record/1";
 inline constexpr std::string_view kCompareKind = "compare";
 
-// What ran, so that a number can be believed and made again.
 struct RunContext {
   std::string shardlab_version;
   std::string commit;
@@ -32,18 +32,17 @@ struct RunContext {
   friend bool operator==(const RunContext&, const RunContext&) = default;
 };
 
-// Everything read from a clock; left out with --no-timing. Keys of `ms` end in "_ms": wall_ms,
-// price_ms.
+// Everything that is read from a clock; left out with --no-timing.
 struct RunTiming {
-  std::optional<std::string> started_utc;  // "2025-01-17T09:30:00Z"
-  std::map<std::string, double> ms;
+  std::optional<std::string> started_utc;
+  std::map<std::string, double> ms;  // wall_ms, price_ms: every key ends in "_ms"
   friend bool operator==(const RunTiming&, const RunTiming&) = default;
 };
 
 struct SuiteSource {
   std::string name;
   std::int64_t questions = 0;
-  std::string source;  // its file, or how it was generated
+  std::string source;
   friend bool operator==(const SuiteSource&, const SuiteSource&) = default;
 };
 
@@ -54,14 +53,12 @@ struct ProgramSource {
   friend bool operator==(const ProgramSource&, const ProgramSource&) = default;
 };
 
-// The effective configuration, after every override.
 struct RunConfiguration {
   nlohmann::json topology = nlohmann::json::object();
-  std::vector<nlohmann::json>
-      stacks;  // objects with a "name"; the reference too, where it is not among them
+  std::vector<nlohmann::json> stacks;  // the reference, too, where it is not among those compared
   std::vector<SuiteSource> suites;
-  std::optional<ProgramSource> program = {};  // of a command that solves one; else no key
-  std::vector<std::string> overrides;  // as typed: "stack.collective_model.params.latency_us=3"
+  std::optional<ProgramSource> program = {};
+  std::vector<std::string> overrides;
   friend bool operator==(const RunConfiguration&, const RunConfiguration&) = default;
 };
 
@@ -72,24 +69,87 @@ struct RunHeader {
   friend bool operator==(const RunHeader&, const RunHeader&) = default;
 };
 
-// A record that is a command's JSON: see run_record.h.
+// A record that holds the JSON of a command as it was printed: see reports/run_record.h.
 struct ResultRecord : RunHeader {
+  std::string kind;
   nlohmann::json result;
 };
 
-[[nodiscard]] nlohmann::ordered_json to_json(const RunContext& context);
-[[nodiscard]] nlohmann::ordered_json to_json(const RunTiming& timing);
-[[nodiscard]] nlohmann::ordered_json to_json(const RunConfiguration& configuration);
-
-// Takes context, timing and configuration out of a record. Throws ConfigError.
-[[nodiscard]] RunHeader read_run_header(StrictObject& record, std::string_view file);
-
-// Where a record contradicts itself, and how.
-struct Contradiction {
-  std::string pointer;
-  std::string message;
-};
-
+// Rules of the header that its fields alone do not tell.
 [[nodiscard]] std::optional<Contradiction> contradiction_in(const RunHeader& header);
 
-}  // namespace shardlab::reports
+}  // namespace reports
+
+template <>
+struct Fields<reports::RunContext> {
+  using Self = reports::RunContext;
+  static constexpr std::string_view kName = "context";
+  static constexpr std::string_view kMeaning =
+      "what ran, so that a number can be believed and made again";
+  static constexpr auto kList = std::tuple(
+      field("shardlab_version", &Self::shardlab_version, ""), field("commit", &Self::commit, ""),
+      field("compiler", &Self::compiler, ""), field("build_type", &Self::build_type, ""),
+      field("command_line", &Self::command_line, ""), field("seed", &Self::seed, ""));
+};
+
+template <>
+struct Fields<reports::RunTiming> {
+  using Self = reports::RunTiming;
+  static constexpr std::string_view kName = "timing";
+  static constexpr std::string_view kMeaning = "what clocks said; left out with --no-timing";
+  static constexpr auto kList =
+      std::tuple(optional_field("started_utc", &Self::started_utc, "2025-01-17T09:30:00Z"),
+                 keys_ending_in("_ms", &Self::ms));
+};
+
+template <>
+struct Fields<reports::SuiteSource> {
+  using Self = reports::SuiteSource;
+  static constexpr std::string_view kName = "suite_source";
+  static constexpr auto kList =
+      std::tuple(field("name", &Self::name, ""), field("questions", &Self::questions, ""),
+                 field("source", &Self::source, "its file, or how it was generated"));
+};
+
+template <>
+struct Fields<reports::ProgramSource> {
+  using Self = reports::ProgramSource;
+  static constexpr std::string_view kName = "program_source";
+  static constexpr auto kList =
+      std::tuple(field("name", &Self::name, ""), field("nodes", &Self::nodes, ""),
+                 field("source", &Self::source, ""));
+};
+
+template <>
+struct Fields<reports::RunConfiguration> {
+  using Self = reports::RunConfiguration;
+  static constexpr std::string_view kName = "configuration";
+  static constexpr std::string_view kMeaning = "the effective configuration, after every override";
+  static constexpr auto kList = std::tuple(
+      field("topology", &Self::topology, "shardlab/topology/1; {} where several were used"),
+      field("stacks", &Self::stacks, "shardlab/stack/1, which has a schema of its own",
+            {.schema = R"({"type": "array", "items": {"$ref": "#/definitions/named"}})"}),
+      field("suites", &Self::suites, ""),
+      optional_field("program", &Self::program, "of a command that solves one"),
+      field("overrides", &Self::overrides, "--set, as typed"));
+};
+
+template <>
+struct Fields<reports::RunHeader> {
+  using Self = reports::RunHeader;
+  static constexpr auto kList =
+      std::tuple(field("context", &Self::context, ""), optional_field("timing", &Self::timing, ""),
+                 field("configuration", &Self::configuration, ""));
+};
+
+template <>
+struct Fields<reports::ResultRecord> {
+  using Self = reports::ResultRecord;
+  static constexpr auto kList =
+      std::tuple_cat(std::tuple(ConstantField{"schema", reports::kRecordSchema},
+                                field("kind", &Self::kind, "the command that ran")),
+                     Fields<reports::RunHeader>::kList,
+                     std::tuple(field("result", &Self::result, "the command's answer")));
+};
+
+}  // namespace shardlab

@@ -4,13 +4,15 @@
 #pragma once
 
 #include <cstdint>
-#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
-namespace shardlab::reports {
+#include "costmodel/base/fields.h"
+
+namespace shardlab {
+namespace reports {
 
 struct SolutionBreakdown {
   double compute_us = 0.0;
@@ -18,106 +20,117 @@ struct SolutionBreakdown {
   double transition_us = 0.0;
 };
 
-// A node, or a parameter, that lies otherwise in another plan.
+// A node or a parameter whose layout is another one in another plan.
 struct LayoutChange {
   std::string what;
   std::string from;
   std::string to;
 };
+struct NodeChange : LayoutChange {};
+struct ParameterChange : LayoutChange {};
 
 struct ExplainedNode {
   std::string node;
   std::string chosen;
-  double chosen_us = 0.0;           // its kernel and what moves to and from it
-  std::optional<double> local_us;   // with the asked layout, all else as chosen; none: can't be
-  std::optional<double> global_us;  // the best total with it
+  double chosen_us = 0.0;
+  std::optional<double> local_us;
+  std::optional<double> global_us;
 };
 struct Explained {
   std::string layout;
-  std::vector<ExplainedNode> nodes;  // those that can have it
+  std::vector<ExplainedNode> nodes;
 };
 
 struct OtherPlan {
   std::string file;
-  std::optional<double> objective_us;  // none: it breaks a constraint
-  std::optional<double> gap_us;        // above the optimum
+  std::optional<double> objective_us;
+  std::optional<double> gap_us;
   std::optional<double> gap_percent;
-  std::vector<LayoutChange> nodes;
+  std::vector<NodeChange> nodes;
 };
 
 struct FurtherPlan {
   double objective_us = 0.0;
-  std::string changes;  // from the best one, "node value, node value"; "" of the best
+  std::string changes;
 };
 
 struct FurtherPin {
-  std::string pin;  // "node=layout"
+  std::string pin;
   bool is_tried = false;
-  std::optional<double> objective_us;  // none: the pin can't be heeded
+  std::optional<double> objective_us;
   std::optional<double> lower_bound_us;
-  std::optional<double> dearer_us;  // than before this pin
+  std::optional<double> dearer_us;
   bool optimal = false;
-  std::vector<std::string> changed;   // nodes
-  std::vector<std::string> conflict;  // what it contradicts
+  std::vector<std::string> changed;
+  std::vector<std::string> conflict;
 };
 
-// A choice of the greedy walk, or a stretch of them that only together are regretted.
-struct RegrettedChoice {
-  std::string node, to_node;  // the first and the last
-  double regret_us = 0.0;
-  std::string op, chosen, instead;  // of one node
+// A choice of the greedy walk, or a stretch of choices that are regretted only together.
+struct RegrettedNode {
+  std::string op, chosen, instead;
   std::optional<double> dearer_there_us;
   std::optional<double> cheaper_later_us;
 };
+struct RegrettedChoice {
+  std::string node, to_node;
+  double regret_us = 0.0;
+  std::optional<RegrettedNode> choice;  // where `node` is `to_node`
+};
 struct GreedyPlan {
-  std::optional<double> objective_us;  // none: stuck
+  std::optional<double> objective_us;
   std::optional<double> gap_us;
   std::optional<double> gap_percent;
   std::string stuck_at;
   std::optional<SolutionBreakdown> breakdown;
-  std::vector<RegrettedChoice> choices;  // the largest regret first
+  std::vector<RegrettedChoice> choices;
   std::optional<double> other_regret_us;
 };
 
 struct PlanFlipPoint {
   double factor = 1.0;
   double objective_us = 0.0;
-  std::vector<LayoutChange> nodes;
+  std::vector<NodeChange> nodes;
 };
 struct ParameterRange {
-  std::string parameter;               // of the stack
-  std::optional<PlanFlipPoint> below;  // none: no other plan down to a 16th
-  std::optional<PlanFlipPoint> above;  // none: no other plan up to 16 times
+  std::string parameter;
+  std::optional<PlanFlipPoint> below;
+  std::optional<PlanFlipPoint> above;
 };
 
 struct BudgetPoint {
-  double kept = 0.0;  // in the curve's unit
+  double kept = 0.0;
   double kept_bytes = 0.0;
   double objective_us = 0.0;
-  std::string found_by;               // hull, search
-  bool is_next_known = true;          // no other optimum lies before the next point
-  std::vector<LayoutChange> changes;  // of parameters, from the point before
+  std::string found_by;
+  bool is_next_known = true;
+  std::vector<ParameterChange> changes;
 };
 struct BudgetCurveAnswer {
   std::int64_t parameters = 0;
   bool complete = false;
   bool given_up = false;
-  std::vector<BudgetPoint> points;  // less and less kept
+  std::vector<BudgetPoint> points;
 };
 struct BudgetCurves {
-  BudgetCurveAnswer fractions;  // kept: summed over parameters
-  BudgetCurveAnswer bytes;      // kept: bytes of a device
+  BudgetCurveAnswer fractions;
+  BudgetCurveAnswer bytes;
 };
 
-struct RecipeCost {
-  std::string recipe, title;
-  std::string misfit;  // why it can't be; then the rest is empty
-  std::optional<double> objective_us;
+struct RecipeMoves {
+  double parameters_us = 0.0, gradients_us = 0.0, activations_us = 0.0;
+};
+struct RecipeFigures {
   std::optional<double> above_percent;
   double kernels_us = 0.0;
-  double parameters_us = 0.0, gradients_us = 0.0, activations_us = 0.0;  // moves
+  RecipeMoves moves;
   double kept_bytes = 0.0;
-  std::optional<double> greedy_us;  // none: stuck
+  std::optional<double> greedy_us;
+};
+struct RecipeCost {
+  std::string recipe, title;
+  std::string misfit;
+  std::optional<double> objective_us;
+  std::optional<RecipeFigures> figures;  // of a recipe that fits
 };
 
 struct SolutionAnswers {
@@ -131,10 +144,209 @@ struct SolutionAnswers {
   std::vector<RecipeCost> recipes;  // the optimum first
 };
 
-[[nodiscard]] SolutionBreakdown read_breakdown(const nlohmann::json& json, std::string_view file,
-                                               std::string pointer);
-// Throws ConfigError, naming `file` and the JSON pointer.
-[[nodiscard]] SolutionAnswers read_solution_answers(const nlohmann::json& json,
-                                                    std::string_view file, std::string pointer);
+}  // namespace reports
 
-}  // namespace shardlab::reports
+template <>
+struct Fields<reports::SolutionBreakdown> {
+  using Self = reports::SolutionBreakdown;
+  static constexpr auto kList = std::tuple(field("compute", &Self::compute_us, ""),
+                                           field("communication", &Self::communication_us, ""),
+                                           field("transition", &Self::transition_us, ""));
+};
+
+template <>
+struct Fields<reports::NodeChange> {
+  using Self = reports::NodeChange;
+  static constexpr std::string_view kName = "node_change";
+  static constexpr auto kList =
+      std::tuple(field("node", &Self::what, ""), field("here", &Self::from, ""),
+                 field("there", &Self::to, ""));
+};
+
+template <>
+struct Fields<reports::ParameterChange> {
+  using Self = reports::ParameterChange;
+  static constexpr auto kList =
+      std::tuple(field("parameter", &Self::what, ""), field("from", &Self::from, ""),
+                 field("to", &Self::to, ""));
+};
+
+template <>
+struct Fields<reports::ExplainedNode> {
+  using Self = reports::ExplainedNode;
+  static constexpr auto kList =
+      std::tuple(field("node", &Self::node, ""), field("chosen", &Self::chosen, ""),
+                 field("chosen_us", &Self::chosen_us, "its kernel and what moves to and from it"),
+                 field("local_us", &Self::local_us,
+                       "with the asked layout, all else as chosen; null: that cannot be"),
+                 field("global_us", &Self::global_us, "the best total with it"));
+};
+
+template <>
+struct Fields<reports::Explained> {
+  using Self = reports::Explained;
+  static constexpr auto kList =
+      std::tuple(field("layout", &Self::layout, ""),
+                 field("nodes", &Self::nodes, "those that can have the layout"));
+};
+
+template <>
+struct Fields<reports::OtherPlan> {
+  using Self = reports::OtherPlan;
+  static constexpr auto kList =
+      std::tuple(field("file", &Self::file, ""),
+                 field("objective_us", &Self::objective_us, "null: it breaks a constraint"),
+                 field("gap_us", &Self::gap_us, "above the optimum"),
+                 field("gap_percent", &Self::gap_percent, ""), field("nodes", &Self::nodes, ""));
+};
+
+template <>
+struct Fields<reports::FurtherPlan> {
+  using Self = reports::FurtherPlan;
+  static constexpr auto kList =
+      std::tuple(field("objective_us", &Self::objective_us, ""),
+                 field("changes", &Self::changes,
+                       "from the best one, \"node value, node value\"; empty for the best itself"));
+};
+
+template <>
+struct Fields<reports::FurtherPin> {
+  using Self = reports::FurtherPin;
+  static constexpr auto kList = std::tuple(
+      field("pin", &Self::pin, "node=layout"), field("tried", &Self::is_tried, ""),
+      field("objective_us", &Self::objective_us, "null: the pin cannot be heeded"),
+      field("lower_bound_us", &Self::lower_bound_us, ""), field("optimal", &Self::optimal, ""),
+      field("dearer_us", &Self::dearer_us, "than before this pin"),
+      field("changed", &Self::changed, "nodes"),
+      field("conflict", &Self::conflict, "what the pin contradicts"));
+};
+
+template <>
+struct Fields<reports::RegrettedNode> {
+  using Self = reports::RegrettedNode;
+  static constexpr auto kList = std::tuple(
+      field("op", &Self::op, ""), field("chosen", &Self::chosen, ""),
+      field("instead", &Self::instead, ""), field("dearer_there_us", &Self::dearer_there_us, ""),
+      field("cheaper_later_us", &Self::cheaper_later_us, ""));
+};
+
+template <>
+struct Fields<reports::RegrettedChoice> {
+  using Self = reports::RegrettedChoice;
+  static constexpr auto kList =
+      std::tuple(field("node", &Self::node, ""),
+                 field("to_node", &Self::to_node,
+                       "the last of several nodes taken together, which have no op"),
+                 field("regret_us", &Self::regret_us, ""), all_or_none(&Self::choice));
+  static std::optional<Contradiction> contradiction(const Self& choice);
+};
+
+template <>
+struct Fields<reports::GreedyPlan> {
+  using Self = reports::GreedyPlan;
+  static constexpr auto kList = std::tuple(
+      field("objective_us", &Self::objective_us, "null: stuck"),
+      field("gap_us", &Self::gap_us, "above the optimum"),
+      field("gap_percent", &Self::gap_percent, ""),
+      nullable_text("stuck_at", &Self::stuck_at, "a node for which the constraints leave nothing"),
+      field("breakdown_us", &Self::breakdown, ""),
+      field("regret", &Self::choices, "the largest regret first"),
+      field("other_regret_us", &Self::other_regret_us, ""));
+  static std::optional<Contradiction> contradiction(const Self& greedy);
+};
+
+template <>
+struct Fields<reports::PlanFlipPoint> {
+  using Self = reports::PlanFlipPoint;
+  static constexpr std::string_view kName = "plan_flip";
+  static constexpr auto kList =
+      std::tuple(field("factor", &Self::factor, ""), field("objective_us", &Self::objective_us, ""),
+                 field("nodes", &Self::nodes, ""));
+};
+
+template <>
+struct Fields<reports::ParameterRange> {
+  using Self = reports::ParameterRange;
+  static constexpr auto kList =
+      std::tuple(field("parameter", &Self::parameter, "of the stack"),
+                 field("below", &Self::below, "null: no other plan down to a 16th"),
+                 field("above", &Self::above, "null: no other plan up to 16 times"));
+};
+
+template <>
+struct Fields<reports::BudgetPoint> {
+  using Self = reports::BudgetPoint;
+  static constexpr auto kList = std::tuple(
+      field("kept", &Self::kept, "in the unit of the curve"),
+      field("kept_bytes", &Self::kept_bytes, ""), field("objective_us", &Self::objective_us, ""),
+      field("found_by", &Self::found_by, "hull or search"),
+      field("next_is_known", &Self::is_next_known, "no other optimum lies before the next point"),
+      field("changes", &Self::changes, "from the point before"));
+};
+
+template <>
+struct Fields<reports::BudgetCurveAnswer> {
+  using Self = reports::BudgetCurveAnswer;
+  static constexpr std::string_view kName = "budget_curve";
+  static constexpr auto kList = std::tuple(
+      field("parameters", &Self::parameters, ""), field("complete", &Self::complete, ""),
+      field("given_up", &Self::given_up, ""), field("points", &Self::points, "less and less kept"));
+};
+
+template <>
+struct Fields<reports::BudgetCurves> {
+  using Self = reports::BudgetCurves;
+  static constexpr auto kList =
+      std::tuple(field("fractions", &Self::fractions, "kept: fractions summed over parameters"),
+                 field("bytes", &Self::bytes, "kept: bytes of a device"));
+};
+
+template <>
+struct Fields<reports::RecipeMoves> {
+  using Self = reports::RecipeMoves;
+  static constexpr auto kList = std::tuple(field("parameters", &Self::parameters_us, ""),
+                                           field("gradients", &Self::gradients_us, ""),
+                                           field("activations", &Self::activations_us, ""));
+};
+
+template <>
+struct Fields<reports::RecipeFigures> {
+  using Self = reports::RecipeFigures;
+  static constexpr auto kList =
+      std::tuple(field("above_optimum_percent", &Self::above_percent, ""),
+                 field("kernels_us", &Self::kernels_us, ""), field("moves_us", &Self::moves, ""),
+                 field("kept_bytes", &Self::kept_bytes, ""),
+                 field("greedy_us", &Self::greedy_us, "null: the walk is stuck"));
+};
+
+template <>
+struct Fields<reports::RecipeCost> {
+  using Self = reports::RecipeCost;
+  static constexpr auto kList = std::tuple(
+      field("recipe", &Self::recipe, ""), field("title", &Self::title, ""),
+      field("objective_us", &Self::objective_us, ""),
+      nullable_text("misfit", &Self::misfit, "why the recipe cannot be; then nothing more is told"),
+      all_or_none(&Self::figures));
+  static constexpr std::string_view kAlso = R"({
+    "if": {"properties": {"misfit": {"type": "null"}}},
+    "then": {"required": ["kernels_us"]}})";
+  static std::optional<Contradiction> contradiction(const Self& cost);
+};
+
+template <>
+struct Fields<reports::SolutionAnswers> {
+  using Self = reports::SolutionAnswers;
+  static constexpr std::string_view kName = "answers";
+  static constexpr std::string_view kMeaning =
+      "what was asked beside the plan (see reports/records/solution_answers.h)";
+  static constexpr auto kList = std::tuple(
+      optional_field("explain", &Self::explained, ""), optional_field("diff", &Self::diff, ""),
+      optional_field("best", &Self::best, "with --best: plans by what they change"),
+      optional_field("then", &Self::then, ""), optional_field("greedy", &Self::greedy, ""),
+      optional_field("sensitivity", &Self::sensitivity, ""),
+      optional_field("budget_curves", &Self::budget_curves, ""),
+      optional_field("recipes", &Self::recipes,
+                     "with --compare-recipes: the optimum, then each recipe"));
+};
+
+}  // namespace shardlab

@@ -10,31 +10,32 @@
 #include "reports/records/run_header.h"
 #include "reports/records/solution_answers.h"
 
-namespace shardlab::reports {
+namespace shardlab {
+namespace reports {
 
 inline constexpr std::string_view kSolveKind = "solve";
 
 // An input that its reader wants in another layout than its producer gives.
 struct SolvedMove {
   std::int64_t input = 0;
-  std::string of;      // the producer
-  std::string tensor;  // "bf16[16,8192,4096]", before it is cut
+  std::string of;
+  std::string tensor;
   std::string from, to;
   double us = 0.0;
 };
 
 struct SolvedNode {
   std::string node;
-  std::string kind;                   // op, parameter, buffer, input, tangent, output, gradient
-  std::string phase;                  // forward, backward
-  std::string op;                     // "" unless of kind op
-  std::optional<std::int64_t> layer;  // of the model, from 0; nothing: outside, or not known
+  std::string kind;
+  std::string phase;
+  std::string op;
+  std::optional<std::int64_t> layer;
   std::vector<std::string> layout_in;
   std::string layout_out;
   double compute_us = 0.0;
-  double communication_us = 0.0;  // of bringing its inputs there
-  double transition_us = 0.0;     // of layouts that differ; records of before have it in the above
-  std::vector<SolvedMove> moves;  // which those are; records of before hold none
+  double communication_us = 0.0;
+  double transition_us = 0.0;
+  std::vector<SolvedMove> moves;
   std::optional<double> margin_us;
 
   [[nodiscard]] double moves_us() const { return communication_us + transition_us; }
@@ -42,9 +43,9 @@ struct SolvedNode {
 
 // What the plan had to heed.
 struct SolutionConstraints {
-  std::string recipe;  // "": none
+  std::string recipe;
   std::int64_t pins = 0;
-  std::string pin_inputs;  // a layout; "": free
+  std::string pin_inputs;
   std::string pin_outputs;
   std::optional<double> parameter_budget;
   std::optional<double> memory_budget_bytes;
@@ -58,21 +59,90 @@ struct SolutionRecord : ResultRecord {
   std::int64_t nodes = 0;
   std::int64_t edges = 0;
   std::int64_t strategies = 0;
-  std::optional<double> objective_us;  // nothing: infeasible
+  std::optional<double> objective_us;
   std::optional<double> lower_bound_us;
   bool optimal = false;
-  std::optional<double> optima;  // how many assignments share the objective, where counted
-  std::string infeasible;        // why there is none
+  std::optional<double> optima;
+  std::string infeasible;
   std::vector<std::string> notes;
   std::optional<SolutionBreakdown> breakdown;
-  std::optional<double>
-      executed_us;           // kernels, and the steps of all moves; records of before: none
-  std::string unexecutable;  // the first move that can't run, and why
   std::vector<SolvedNode> assignment;
-  SolutionAnswers answers;  // to what was asked beside the plan
+  std::optional<double> executed_us;
+  std::string unexecutable;
+  SolutionAnswers answers;
 };
 
 // Throws ConfigError, naming `file` and the JSON pointer, which begins with /result.
 [[nodiscard]] SolutionRecord read_solution_record(ResultRecord record, std::string_view file);
 
-}  // namespace shardlab::reports
+}  // namespace reports
+
+template <>
+struct Fields<reports::SolvedMove> {
+  using Self = reports::SolvedMove;
+  static constexpr auto kList =
+      std::tuple(field("input", &Self::input, ""), field("of", &Self::of, "the node that makes it"),
+                 field("tensor", &Self::tensor, "bf16[8192,4096], before it is cut"),
+                 field("from", &Self::from, ""), field("to", &Self::to, ""),
+                 field("us", &Self::us, "communication and transition"));
+};
+
+template <>
+struct Fields<reports::SolvedNode> {
+  using Self = reports::SolvedNode;
+  static constexpr std::string_view kName = "solved_node";
+  static constexpr auto kList = std::tuple(
+      field("node", &Self::node, ""),
+      field("kind", &Self::kind, "op, parameter, buffer, input, tangent, output or gradient"),
+      field("phase", &Self::phase, "forward or backward"),
+      field("op", &Self::op, "empty unless of kind op"),
+      optional_or_null("layer", &Self::layer, "of the model, from 0; null: outside of all"),
+      field("layout_in", &Self::layout_in, ""), field("layout_out", &Self::layout_out, ""),
+      field("compute_us", &Self::compute_us, ""),
+      field("communication_us", &Self::communication_us, "of bringing its inputs there"),
+      optional_field("transition_us", &Self::transition_us,
+                     "of layouts that differ; older records have it within communication_us"),
+      optional_field("moves", &Self::moves,
+                     "of a node's inputs, to where it takes them; older records have none"),
+      field("margin_us", &Self::margin_us, ""));
+};
+
+template <>
+struct Fields<reports::SolutionConstraints> {
+  using Self = reports::SolutionConstraints;
+  static constexpr auto kList =
+      std::tuple(nullable_text("recipe", &Self::recipe, ""), field("pins", &Self::pins, ""),
+                 nullable_text("pin_inputs", &Self::pin_inputs, "a layout; null: free"),
+                 nullable_text("pin_outputs", &Self::pin_outputs, "a layout; null: free"),
+                 field("parameter_budget", &Self::parameter_budget, ""),
+                 field("memory_budget_bytes", &Self::memory_budget_bytes, ""));
+};
+
+// The part of the record that stands under "result".
+template <>
+struct Fields<reports::SolutionRecord> {
+  using Self = reports::SolutionRecord;
+  static constexpr std::string_view kName = "solution";
+  static constexpr std::string_view kMeaning = "what `solve` prints of a program";
+  static constexpr auto kList = std::tuple(
+      field("program", &Self::program, ""), field("mesh", &Self::mesh, ""),
+      field("stack", &Self::stack, ""),
+      optional_field("constraints", &Self::constraints, "what the plan had to heed"),
+      field("nodes", &Self::nodes, ""), field("edges", &Self::edges, ""),
+      field("strategies", &Self::strategies, ""),
+      field("objective_us", &Self::objective_us, "null: infeasible"),
+      field("lower_bound_us", &Self::lower_bound_us, ""), field("optimal", &Self::optimal, ""),
+      field("optima", &Self::optima,
+            "how many assignments share the objective; null: they were not counted"),
+      nullable_text("infeasible", &Self::infeasible, "why there is no plan"),
+      field("notes", &Self::notes, ""), field("breakdown_us", &Self::breakdown, ""),
+      field("assignment", &Self::assignment, ""),
+      optional_or_null("executed_us", &Self::executed_us,
+                       "kernels, and the steps of all moves; null: a move can't run"),
+      optional_or_null("unexecutable", &Self::unexecutable,
+                       "the first move that can't run, and why"),
+      optional_field("answers", &Self::answers, "to what was asked beside the plan"));
+  static std::optional<Contradiction> contradiction(const Self& solution);
+};
+
+}  // namespace shardlab

@@ -11,7 +11,8 @@
 #include "reports/records/answer_detail.h"
 #include "reports/records/run_header.h"
 
-namespace shardlab::reports {
+namespace shardlab {
+namespace reports {
 
 inline constexpr std::string_view kTiesKind = "ties";
 
@@ -19,13 +20,13 @@ struct TiesItem {
   std::string question;
   std::string op;
   std::string mesh;
-  double bytes = 0.0;  // the largest tensor, unsharded
+  double bytes = 0.0;
   std::vector<std::string> inputs;
   std::string choice;
   std::optional<double> total_us;
   std::int64_t candidates = 0;
-  std::int64_t exact_ties = 1;  // candidates at the minimum
-  std::int64_t near_ties = 0;   // further ones within the given percentage
+  std::int64_t exact_ties = 1;
+  std::int64_t near_ties = 0;
   std::optional<double> margin_us;
   bool order_dependent = false;
   std::optional<DetailFlip> flip;
@@ -39,13 +40,48 @@ struct TiesRecord : ResultRecord {
   std::int64_t exact_ties = 0;
   std::int64_t near_ties = 0;
   std::int64_t order_dependent = 0;
+  std::map<std::string, std::int64_t> flipped_first_by;
   std::int64_t impossible = 0;
   std::int64_t not_asked = 0;
-  std::map<std::string, std::int64_t> flipped_first_by;  // choices by parameter
   std::vector<TiesItem> items;
 };
 
 // Throws ConfigError, naming `file` and the JSON pointer, which begins with /result.
 [[nodiscard]] TiesRecord read_ties_record(ResultRecord record, std::string_view file);
 
-}  // namespace shardlab::reports
+}  // namespace reports
+
+template <>
+struct Fields<reports::TiesItem> {
+  using Self = reports::TiesItem;
+  static constexpr auto kList =
+      std::tuple(field("question", &Self::question, ""), field("op", &Self::op, ""),
+                 field("mesh", &Self::mesh, ""),
+                 field("bytes", &Self::bytes, "of the largest tensor, unsharded"),
+                 field("inputs", &Self::inputs, ""), field("choice", &Self::choice, ""),
+                 field("total_us", &Self::total_us, ""), field("candidates", &Self::candidates, ""),
+                 field("exact_ties", &Self::exact_ties, "candidates at the lowest price"),
+                 field("near_ties", &Self::near_ties, "further ones within the percentage"),
+                 field("margin_us", &Self::margin_us, ""),
+                 field("order_dependent", &Self::order_dependent, ""),
+                 field("flip", &Self::flip, ""), field("tied", &Self::tied, ""));
+};
+
+// The part of the record that stands under "result".
+template <>
+struct Fields<reports::TiesRecord> {
+  using Self = reports::TiesRecord;
+  static constexpr std::string_view kName = "ties";
+  static constexpr std::string_view kMeaning = "what `ties` prints";
+  static constexpr auto kList = std::tuple(
+      field("stack", &Self::stack, ""), field("within_percent", &Self::within_percent, ""),
+      field("questions", &Self::questions, ""), field("exact_ties", &Self::exact_ties, ""),
+      field("near_ties", &Self::near_ties, ""),
+      field("order_dependent", &Self::order_dependent, ""),
+      field("flipped_first_by", &Self::flipped_first_by,
+            "choices, by the parameter that flips them first"),
+      field("impossible", &Self::impossible, ""), field("not_asked", &Self::not_asked, ""),
+      field("items", &Self::items, ""));
+};
+
+}  // namespace shardlab

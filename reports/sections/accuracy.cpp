@@ -12,7 +12,7 @@
 #include "reports/summary.h"
 
 namespace shardlab {
-namespace {
+namespace accuracy_section {
 
 using namespace reports;
 
@@ -61,7 +61,7 @@ std::vector<std::string> labels_of(const ValidationRecord& record, const Label& 
   return {labels.begin(), labels.end()};
 }
 
-// The group with the largest median.
+// The group with the largest median error.
 std::string worst_of(const std::vector<Table>& tables) {
   const Table* owner = nullptr;
   const Row* worst = nullptr;
@@ -106,14 +106,14 @@ SectionContent render(const ValidationRecord& record) {
   return content;
 }
 
-}  // namespace
+}  // namespace accuracy_section
 
 REPORT_SECTION(accuracy){
     .id = "accuracy",
     .title = "At a glance",
     .question = "How far are predictions from measurements, and where are they furthest?",
     .order = 12,
-    .render = render,
+    .render = accuracy_section::render,
 };
 
 }  // namespace shardlab

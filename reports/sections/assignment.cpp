@@ -9,7 +9,7 @@
 #include "reports/summary.h"
 
 namespace shardlab {
-namespace {
+namespace assignment_section {
 
 using namespace reports;
 
@@ -110,14 +110,14 @@ SectionContent render(const SolutionRecord& record) {
   return content;
 }
 
-}  // namespace
+}  // namespace assignment_section
 
 REPORT_SECTION(assignment){
     .id = "assignment",
     .title = "The plan, node by node",
     .question = "Which layout has each node, and what does it cost?",
     .order = 23,
-    .render = render,
+    .render = assignment_section::render,
 };
 
 }  // namespace shardlab

@@ -10,7 +10,7 @@
 #include "reports/summary.h"
 
 namespace shardlab {
-namespace {
+namespace basis_section {
 
 using namespace reports;
 
@@ -45,7 +45,7 @@ Table table(const std::string& caption, const std::string& of, ColumnKind kind,
   return table;
 }
 
-// Of all candidates: the groups that `of` gives of each, those of one label added up.
+// The groups that `of` gives for each candidate; groups with the same label are added up.
 template <class Of>
 std::vector<BasisGroup> over_candidates(const Comparison& comparison, const Of& of) {
   std::vector<BasisGroup> sums;
@@ -64,7 +64,7 @@ std::vector<BasisGroup> over_candidates(const Comparison& comparison, const Of& 
   return sums;
 }
 
-// The first `most`, and one for all the others.
+// The first `most` groups, and one group for all the others.
 std::vector<BasisGroup> cut(std::vector<BasisGroup> groups, std::size_t most) {
   if (groups.size() <= most) return groups;
   BasisGroup others{
@@ -141,14 +141,14 @@ SectionContent render(const ComparisonRecord& record, const Comparison& comparis
   return content;
 }
 
-}  // namespace
+}  // namespace basis_section
 
 REPORT_SECTION(basis){
     .id = "basis",
     .title = "What the verdicts rest on",
     .question = "How many decisions compare groups that were measured?",
     .order = 35,
-    .render = render,
+    .render = basis_section::render,
 };
 
 }  // namespace shardlab

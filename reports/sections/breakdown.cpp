@@ -11,12 +11,12 @@
 #include "reports/summary.h"
 
 namespace shardlab {
-namespace {
+namespace breakdown_section {
 
 using namespace reports;
 
-// Ops beyond these share one bar and one row; with several candidates each op has a bar and a row
-// of each.
+// Ops beyond these share one bar and one row. With several candidates each op has a bar and a row for
+// each candidate.
 constexpr std::size_t kMostOps = 12;
 constexpr std::size_t kMostOpsOfSeveral = 6;
 
@@ -67,8 +67,8 @@ Groups by_leading_op(const Groups& by_op, const std::vector<std::string>& ops) {
   return groups;
 }
 
-// With one candidate the bars are stacked by verdict, with several they stand side by side, one for
-// each.
+// With one candidate the bars are stacked by verdict; with several there is one bar for each, side by
+// side.
 Chart chart(const Comparison& comparison, const std::string& id, const std::string& title,
             const std::string& axis, const std::vector<Groups>& by_candidate) {
   Chart chart;
@@ -100,7 +100,7 @@ Chart chart(const Comparison& comparison, const std::string& id, const std::stri
   return chart;
 }
 
-// The first `names` groups are called by a name, which is set as code; the others by words.
+// The labels of the first `names` groups are names, which are set as code; the others are words.
 Table table(const Comparison& comparison, const std::string& caption, const std::string& axis,
             const std::vector<Groups>& by_candidate, std::size_t names) {
   const bool has_one_candidate = by_candidate.size() == 1;
@@ -134,7 +134,7 @@ Table table(const Comparison& comparison, const std::string& caption, const std:
   return table;
 }
 
-// Of the first `groups` groups the one with the most flips over all candidates, and how many.
+// Which of the first `groups` groups has the most flips over all candidates, and how many.
 std::pair<std::string, std::int64_t> leader(const std::vector<Groups>& by_candidate,
                                             std::size_t groups) {
   std::pair<std::string, std::int64_t> best{"", -1};
@@ -181,14 +181,14 @@ SectionContent render(const ComparisonRecord& record, const Comparison& comparis
   return content;
 }
 
-}  // namespace
+}  // namespace breakdown_section
 
 REPORT_SECTION(breakdown){
     .id = "breakdown",
     .title = "Where they fall",
     .question = "Which ops, sizes and meshes do the flips fall on?",
     .order = 30,
-    .render = render,
+    .render = breakdown_section::render,
 };
 
 }  // namespace shardlab

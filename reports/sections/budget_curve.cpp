@@ -7,7 +7,7 @@
 #include "reports/summary.h"
 
 namespace shardlab {
-namespace {
+namespace budget_curve_section {
 
 using namespace reports;
 
@@ -83,14 +83,14 @@ SectionContent render(const SolutionRecord& record) {
   return content;
 }
 
-}  // namespace
+}  // namespace budget_curve_section
 
 REPORT_SECTION(budget_curve){
     .id = "budget_curve",
     .title = "Cost against memory",
     .question = "What does it cost to keep less on each device?",
     .order = 32,
-    .render = render,
+    .render = budget_curve_section::render,
 };
 
 }  // namespace shardlab

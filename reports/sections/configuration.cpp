@@ -11,14 +11,14 @@
 #include "reports/summary.h"
 
 namespace shardlab {
-namespace {
+namespace configuration_section {
 
 using namespace reports;
 
 using Leaves = std::map<std::string, std::string>;
 
-// Every leaf of a stack by its --set path: "collective_model.params.latency_us" to "3.0". What is
-// empty has none.
+// Maps the --set path of every leaf of a stack to its value: "collective_model.params.latency_us" to
+// "3.0". Empty objects and arrays have no leaf.
 void collect_leaves(const nlohmann::json& value, const std::string& path, Leaves& leaves) {
   if (value.is_structured()) {
     for (const auto& item : value.items()) {
@@ -38,7 +38,7 @@ Leaves leaves_of(const nlohmann::json& stack) {
   return leaves;
 }
 
-// What a stack is comes before how it is set.
+// Keys that say what a stack is come before those that say how it is set.
 std::vector<std::string> in_reading_order(const std::set<std::string>& paths) {
   const auto place = [](const std::string& path) {
     if (path == "title") return 0;
@@ -52,8 +52,8 @@ std::vector<std::string> in_reading_order(const std::set<std::string>& paths) {
   return ordered;
 }
 
-// A column for each stack, and only the rows in which two of them differ. More stacks than columns
-// make more tables, each beside the first stack.
+// A column for each stack, and only the rows in which two of them differ. Where there are more stacks
+// than columns there are more tables, and each of them begins with the first stack.
 std::vector<Table> difference_tables(const std::vector<nlohmann::json>& stacks) {
   std::vector<Leaves> all;
   std::set<std::string> paths;
@@ -187,14 +187,14 @@ SectionContent render(const RunHeader& record) {
   return content;
 }
 
-}  // namespace
+}  // namespace configuration_section
 
 REPORT_SECTION(configuration){
     .id = "configuration",
     .title = "Configuration and versions",
     .question = "What exactly ran, and on what?",
     .order = 90,
-    .render = render,
+    .render = configuration_section::render,
 };
 
 }  // namespace shardlab

@@ -10,7 +10,7 @@
 #include "reports/summary.h"
 
 namespace shardlab {
-namespace {
+namespace curves_section {
 
 using namespace reports;
 
@@ -128,14 +128,14 @@ SectionContent render(const ComparisonRecord& record, const Comparison&) {
   return content;
 }
 
-}  // namespace
+}  // namespace curves_section
 
 REPORT_SECTION(curves){
     .id = "curves",
     .title = "Price against bytes",
     .question = "What does each stack ask for a collective as it grows?",
     .order = 70,
-    .render = render,
+    .render = curves_section::render,
 };
 
 }  // namespace shardlab

@@ -9,7 +9,7 @@
 #include "reports/summary.h"
 
 namespace shardlab {
-namespace {
+namespace execution_section {
 
 using namespace reports;
 
@@ -37,7 +37,7 @@ std::string label_of(const SimulatedStep& step) {
   return step.change.empty() ? step.name : step.name + " " + step.change;
 }
 
-// The dearest steps.
+// The steps that cost most.
 Chart chart_of(const SimulationRecord& run) {
   std::vector<std::size_t> order;
   for (std::size_t i = 0; i < run.steps.size(); ++i) {
@@ -121,14 +121,14 @@ SectionContent render(const SimulationRecord& run) {
   return content;
 }
 
-}  // namespace
+}  // namespace execution_section
 
 REPORT_SECTION(execution){
     .id = "execution",
     .title = "At a glance",
     .question = "Is the result right, and how long does it take?",
     .order = 14,
-    .render = render,
+    .render = execution_section::render,
 };
 
 }  // namespace shardlab

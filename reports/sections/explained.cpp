@@ -11,11 +11,11 @@
 #include "reports/summary.h"
 
 namespace shardlab {
-namespace {
+namespace explained_section {
 
 using namespace reports;
 
-// What having the layout there costs in all; nothing: it can't be had with these constraints.
+// What having the layout there costs in all. Nothing: these constraints forbid it.
 std::optional<double> dearer_us(const SolutionRecord& record, const ExplainedNode& node) {
   if (!node.global_us || !record.objective_us) return std::nullopt;
   return *node.global_us - *record.objective_us;
@@ -86,14 +86,14 @@ SectionContent render(const SolutionRecord& record) {
   return content;
 }
 
-}  // namespace
+}  // namespace explained_section
 
 REPORT_SECTION(explained){
     .id = "explained",
     .title = "Why not another layout?",
     .question = "What would this layout cost where the plan has another?",
     .order = 24,
-    .render = render,
+    .render = explained_section::render,
 };
 
 }  // namespace shardlab

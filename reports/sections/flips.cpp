@@ -9,11 +9,11 @@
 #include "reports/summary.h"
 
 namespace shardlab {
-namespace {
+namespace flips_section {
 
 using namespace reports;
 
-// More rows than these are not even prepared; every flip stands in report.json.
+// Rows beyond these are not even prepared. Every flip stands in report.json.
 constexpr std::size_t kMostRows = 24000;
 constexpr std::size_t kMostDetails = 4000;
 constexpr const char* kNotJudged = "not judged";
@@ -34,7 +34,7 @@ std::string gain_note(const Flip& flip) {
   if (!flip.gain_us) {
     return flip.verdict == Verdict::kBetter ? "the baseline's cannot run" : "cannot run";
   }
-  // What is not zero must not look like zero.
+  // A gain that is not zero must not look like zero.
   const int digits = std::abs(*flip.gain_us) < 0.005 ? 6 : 2;
   return signed_fixed(*flip.gain_us, digits) + " us";
 }
@@ -73,22 +73,22 @@ Row answer_row(const std::string& stack, const StackAnswer& answer) {
 
 // "latency x 1.32, then R, R -> R is cheaper".
 std::string flips_first(const RecordQuestion& question, const AnswerDetail& detail) {
-  if (detail.flips_first) {
-    return detail.flips_first->parameter + " x " + fixed(detail.flips_first->factor, 4) +
-           ", then cheaper: " + detail.flips_first->to;
+  const std::optional<DetailFlip> first = detail.flips_first.value_or(std::nullopt);
+  if (first) {
+    return first->parameter + " x " + fixed(first->factor, 4) + ", then cheaper: " + first->to;
   }
   if (question.kind == QuestionKind::kPlan) return "nothing: a redistribution has one plan";
-  return detail.looked_for_flip ? "no parameter alone, within the range that is looked at"
-                                : "not looked for: other flips gain or lose more";
+  return detail.flips_first ? "no parameter alone, within the range that is looked at"
+                            : "not looked for: other flips gain or lose more";
 }
 
-// What of a price is neither latency nor transfer nor kernel: local work of redistributing, waiting
-// for stragglers, a stack's fixed charge for every transition.
+// The part of a price that is neither latency nor transfer nor kernel: local work of redistributing,
+// waiting for stragglers, and a stack's fixed charge for every transition.
 std::optional<double> rest_of(const std::optional<double>& total_us,
                               const std::optional<PartsOfPrice>& parts, double kernel_us) {
   if (!total_us || !parts) return std::nullopt;
   const double rest = *total_us - parts->latency_us - parts->transfer_us - kernel_us;
-  // Sums of rounded parts: what is left of them is not a part.
+  // The parts are rounded: a remainder this small is rounding and no part of the price.
   return std::abs(rest) < 1e-9 * std::abs(*total_us) ? 0.0 : rest;
 }
 
@@ -119,7 +119,7 @@ void add_steps(const std::string& stack, const AnswerDetail& detail, std::vector
   }
 }
 
-// "groups that ref has measured", or what of all choices it has not.
+// "groups that ref has measured", or the groups of the choices that it has not measured.
 std::string rests_on_text(const ComparisonRecord& record, const Flip& flip) {
   if (!flip.basis) return "";
   switch (*flip.basis) {
@@ -245,7 +245,7 @@ Browser browser(const ComparisonRecord& record, const Comparison& comparison) {
 
   FacetOptions bases;
   if (comparison.tells_basis) {
-    for (const Basis basis : kBases) bases.add(std::string(basis_text(basis)));
+    for (const Basis basis : kBases) bases.add(basis_text(basis));
     bases.add(kNotJudged);
     browser.facets.push_back({"rests on", bases.values()});
   }
@@ -260,8 +260,7 @@ Browser browser(const ComparisonRecord& record, const Comparison& comparison) {
     BrowserRow row;
     row.place = place;
     row.cells = {
-        Cell(std::string(verdict_text(flip.verdict)),
-             flip.basis ? std::string(basis_text(*flip.basis)) : ""),
+        Cell(std::string(verdict_text(flip.verdict)), flip.basis ? basis_text(*flip.basis) : ""),
         Cell(flip.gain_percent, gain_note(flip)),
         Cell(question.op, question.id),
         Cell(question.mesh),
@@ -274,8 +273,7 @@ Browser browser(const ComparisonRecord& record, const Comparison& comparison) {
                   static_cast<std::size_t>(flip.verdict)};
     if (!has_one_candidate) row.facets.push_back(flip.stack - 1);
     if (comparison.tells_basis) {
-      row.facets.push_back(
-          bases.add(flip.basis ? std::string(basis_text(*flip.basis)) : kNotJudged));
+      row.facets.push_back(bases.add(flip.basis ? basis_text(*flip.basis) : kNotJudged));
     }
     if (browser.rows.size() < kMostDetails) row.detail = detail(record, flip);
     browser.rows.push_back(std::move(row));
@@ -323,14 +321,14 @@ SectionContent render(const ComparisonRecord& record, const Comparison& comparis
   return content;
 }
 
-}  // namespace
+}  // namespace flips_section
 
 REPORT_SECTION(flips){
     .id = "flips",
     .title = "Flipped decisions",
     .question = "Which decisions change, and what does the reference say of each?",
     .order = 20,
-    .render = render,
+    .render = flips_section::render,
 };
 
 }  // namespace shardlab

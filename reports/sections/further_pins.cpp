@@ -1,4 +1,4 @@
-// What pins cost that are added one after the other.
+// What each of several pins costs when they are added one after the other.
 #include <string>
 
 #include "reports/number_text.h"
@@ -6,7 +6,7 @@
 #include "reports/summary.h"
 
 namespace shardlab {
-namespace {
+namespace further_pins_section {
 
 using namespace reports;
 
@@ -57,14 +57,14 @@ SectionContent render(const SolutionRecord& record) {
   return content;
 }
 
-}  // namespace
+}  // namespace further_pins_section
 
 REPORT_SECTION(further_pins){
     .id = "further_pins",
     .title = "Further pins",
     .question = "What does it cost to pin more?",
     .order = 27,
-    .render = render,
+    .render = further_pins_section::render,
 };
 
 }  // namespace shardlab

@@ -6,7 +6,7 @@
 #include "reports/summary.h"
 
 namespace shardlab {
-namespace {
+namespace further_plans_section {
 
 using namespace reports;
 
@@ -32,14 +32,14 @@ SectionContent render(const SolutionRecord& record) {
   return content;
 }
 
-}  // namespace
+}  // namespace further_plans_section
 
 REPORT_SECTION(further_plans){
     .id = "further_plans",
     .title = "The next best plans",
     .question = "Which other plans come close?",
     .order = 26,
-    .render = render,
+    .render = further_plans_section::render,
 };
 
 }  // namespace shardlab

@@ -8,7 +8,7 @@
 #include "reports/summary.h"
 
 namespace shardlab {
-namespace {
+namespace glance_section {
 
 using namespace reports;
 
@@ -122,7 +122,7 @@ Table stack_table(const Comparison& comparison) {
 
 // "The largest gain is 45.0 % (`q12`) and the largest loss 3.1 % (`q88`)."
 std::string answer(const ComparisonRecord& record, const Comparison& comparison) {
-  // In reading order the first flip of a verdict is its largest.
+  // Flips come in reading order, so the first of a verdict is its largest.
   const Flip* loss = nullptr;
   const Flip* gain = nullptr;
   for (const Flip& flip : comparison.flips) {
@@ -154,14 +154,14 @@ SectionContent render(const ComparisonRecord& record, const Comparison& comparis
   return content;
 }
 
-}  // namespace
+}  // namespace glance_section
 
 REPORT_SECTION(glance){
     .id = "glance",
     .title = "At a glance",
     .question = "What does the change flip, and is it for the better?",
     .order = 10,
-    .render = render,
+    .render = glance_section::render,
 };
 
 }  // namespace shardlab

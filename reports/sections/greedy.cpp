@@ -6,7 +6,7 @@
 #include "reports/summary.h"
 
 namespace shardlab {
-namespace {
+namespace greedy_section {
 
 using namespace reports;
 
@@ -41,10 +41,10 @@ Table regret_table(const GreedyPlan& greedy) {
                    {"regret, us", ColumnKind::kNumber, 3}};
   for (const RegrettedChoice& choice : greedy.choices) {
     Row row;
-    if (choice.node == choice.to_node) {
-      row = {Cell(choice.node),     Cell(choice.op),        Cell(choice.chosen),
-             Cell(choice.instead),  choice.dearer_there_us, choice.cheaper_later_us,
-             Cell(choice.regret_us)};
+    if (choice.choice) {
+      const RegrettedNode& one = *choice.choice;
+      row = {Cell(choice.node),   Cell(one.op),         Cell(one.chosen),      Cell(one.instead),
+             one.dearer_there_us, one.cheaper_later_us, Cell(choice.regret_us)};
     } else {
       row = {Cell(choice.node + " to " + choice.to_node),
              Cell(),
@@ -85,14 +85,14 @@ SectionContent render(const SolutionRecord& record) {
   return content;
 }
 
-}  // namespace
+}  // namespace greedy_section
 
 REPORT_SECTION(greedy){
     .id = "greedy",
     .title = "Without looking ahead",
     .question = "What does choosing node by node lose?",
     .order = 28,
-    .render = render,
+    .render = greedy_section::render,
 };
 
 }  // namespace shardlab

@@ -9,7 +9,7 @@
 #include "reports/summary.h"
 
 namespace shardlab {
-namespace {
+namespace invariants_section {
 
 using namespace reports;
 
@@ -106,14 +106,14 @@ SectionContent render(const ComparisonRecord& record, const Comparison&) {
   return content;
 }
 
-}  // namespace
+}  // namespace invariants_section
 
 REPORT_SECTION(invariants){
     .id = "invariants",
     .title = "Invariants",
     .question = "Which laws of prices does each stack break, and where worst?",
     .order = 60,
-    .render = render,
+    .render = invariants_section::render,
 };
 
 }  // namespace shardlab

@@ -1,4 +1,4 @@
-// Where each measured figure is from.
+// The source of each measured figure.
 #include <string>
 #include <vector>
 
@@ -6,7 +6,7 @@
 #include "reports/section.h"
 
 namespace shardlab {
-namespace {
+namespace measurements_section {
 
 using namespace reports;
 
@@ -38,14 +38,14 @@ SectionContent render(const ValidationRecord& record) {
   return content;
 }
 
-}  // namespace
+}  // namespace measurements_section
 
 REPORT_SECTION(measurements){
     .id = "measurements",
     .title = "Measurements",
     .question = "Who measured, on what, and when?",
     .order = 31,
-    .render = render,
+    .render = measurements_section::render,
 };
 
 }  // namespace shardlab

@@ -10,7 +10,7 @@
 #include "reports/summary.h"
 
 namespace shardlab {
-namespace {
+namespace moves_section {
 
 using namespace reports;
 
@@ -22,7 +22,7 @@ struct Group {
   double dearest_us = 0.0;
 };
 
-// The dearest first.
+// Sorted by cost, the dearest first.
 std::vector<Group> groups_of(const SolutionRecord& record) {
   std::map<std::tuple<std::string, std::string, std::string, std::string>, std::size_t> places;
   std::vector<Group> groups;
@@ -50,7 +50,7 @@ SectionContent render(const SolutionRecord& record) {
   SectionContent content;
   const std::vector<Group> groups = groups_of(record);
   if (groups.empty()) {
-    // A record of before holds the costs alone.
+    // Records of older versions hold the costs alone.
     const bool is_still =
         std::none_of(record.assignment.begin(), record.assignment.end(),
                      [](const SolvedNode& node) { return node.moves_us() > 0.0; });
@@ -87,14 +87,14 @@ SectionContent render(const SolutionRecord& record) {
   return content;
 }
 
-}  // namespace
+}  // namespace moves_section
 
 REPORT_SECTION(moves){
     .id = "moves",
     .title = "What moves",
     .question = "Which redistributions does the plan pay for?",
     .order = 16,
-    .render = render,
+    .render = moves_section::render,
 };
 
 }  // namespace shardlab

@@ -6,7 +6,7 @@
 #include "reports/summary.h"
 
 namespace shardlab {
-namespace {
+namespace other_plan_section {
 
 using namespace reports;
 
@@ -37,14 +37,14 @@ SectionContent render(const SolutionRecord& record) {
   return content;
 }
 
-}  // namespace
+}  // namespace other_plan_section
 
 REPORT_SECTION(other_plan){
     .id = "other_plan",
     .title = "Another plan",
     .question = "How much worse is the other plan, and where does it differ?",
     .order = 25,
-    .render = render,
+    .render = other_plan_section::render,
 };
 
 }  // namespace shardlab

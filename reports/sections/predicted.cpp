@@ -13,11 +13,11 @@
 #include "reports/summary.h"
 
 namespace shardlab {
-namespace {
+namespace predicted_section {
 
 using namespace reports;
 
-constexpr std::size_t kMostHardware = 7;  // and the others together: eight marks
+constexpr std::size_t kMostHardware = 7;  // the others share an eighth mark
 constexpr std::size_t kMostRows = 24000;
 constexpr const char* kOthers = "others";
 
@@ -33,7 +33,7 @@ std::size_t error_band(const PredictedRow& row) {
   return band;
 }
 
-// The hardware with the most rows, by name; the others share a name.
+// The names of the hardware with the most rows; all other hardware shares one name.
 std::vector<std::string> leading_hardware(const ValidationRecord& record) {
   std::map<std::string, std::size_t> count;
   for (const PredictedRow& row : record.rows) ++count[record.sets[row.set].gpu];
@@ -67,7 +67,7 @@ Chart diagonal(const ValidationRecord& record, const std::vector<std::string>& n
   for (const PredictedRow& row : record.rows) {
     if (!row.predicted_us || *row.predicted_us <= 0.0 || row.measured_us <= 0.0) continue;
     Series& series = chart.series[hardware_of(record, row, names)];
-    // Three digits are more than a mark shows, and half the bytes.
+    // A mark shows less than three digits, and three digits take half the bytes.
     const auto short_of = [](double value) {
       const double unit = std::pow(10.0, std::floor(std::log10(value)) - 2.0);
       return std::round(value / unit) * unit;
@@ -129,7 +129,8 @@ Browser browser(const ValidationRecord& record) {
   for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
   const auto size_of_error = [&](std::size_t i) {
     const auto& error = record.rows[i].error_percent;
-    return error ? std::abs(*error) : HUGE_VAL;  // what has no prediction is furthest off
+    return error ? std::abs(*error)
+                 : HUGE_VAL;  // a row without a prediction sorts as the furthest off
   };
   std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
     return size_of_error(a) > size_of_error(b);
@@ -177,14 +178,14 @@ SectionContent render(const ValidationRecord& record) {
   return content;
 }
 
-}  // namespace
+}  // namespace predicted_section
 
 REPORT_SECTION(predicted){
     .id = "predicted",
     .title = "Predicted against measured",
     .question = "Which times are predicted well, and which are not?",
     .order = 22,
-    .render = render,
+    .render = predicted_section::render,
 };
 
 }  // namespace shardlab

@@ -1,5 +1,5 @@
-// Where the figures of a run are from: its topology, its stacks and the rows measured for them, its
-// suites or its program.
+// The sources of the figures of a run: its topology, its stacks and the rows measured for them, and
+// its suites or its program.
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -9,7 +9,7 @@
 #include "reports/summary.h"
 
 namespace shardlab {
-namespace {
+namespace provenance_section {
 
 using namespace reports;
 
@@ -18,7 +18,7 @@ std::string text_of(const nlohmann::json& object, const char* key) {
   return object[key].get<std::string>();
 }
 
-// Fitted to measured times (calibrate), or timed by measure.
+// Whether a stack was fitted to measured times (calibrate) or timed (measure).
 bool is_measured(const std::string& source) {
   return source.starts_with("fitted:") || source.starts_with("record:");
 }
@@ -79,14 +79,14 @@ SectionContent render(const RunHeader& header) {
   return content;
 }
 
-}  // namespace
+}  // namespace provenance_section
 
 REPORT_SECTION(provenance){
     .id = "provenance",
     .title = "Where the figures are from",
     .question = "Which figures were measured, and who says so?",
     .order = 85,
-    .render = render,
+    .render = provenance_section::render,
 };
 
 }  // namespace shardlab

@@ -6,7 +6,7 @@
 #include "reports/summary.h"
 
 namespace shardlab {
-namespace {
+namespace recipes_section {
 
 using namespace reports;
 
@@ -23,12 +23,12 @@ Chart chart_of(const std::vector<RecipeCost>& recipes) {
                   {"moves of gradients", {}},
                   {"moves of activations", {}}};
   for (const RecipeCost& recipe : recipes) {
-    if (!recipe.misfit.empty()) continue;
+    if (!recipe.figures) continue;
     chart.labels.push_back(recipe.recipe);
-    chart.series[0].values.emplace_back(recipe.kernels_us);
-    chart.series[1].values.emplace_back(recipe.parameters_us);
-    chart.series[2].values.emplace_back(recipe.gradients_us);
-    chart.series[3].values.emplace_back(recipe.activations_us);
+    chart.series[0].values.emplace_back(recipe.figures->kernels_us);
+    chart.series[1].values.emplace_back(recipe.figures->moves.parameters_us);
+    chart.series[2].values.emplace_back(recipe.figures->moves.gradients_us);
+    chart.series[3].values.emplace_back(recipe.figures->moves.activations_us);
   }
   return chart;
 }
@@ -45,11 +45,12 @@ Table table_of(const std::vector<RecipeCost>& recipes) {
                    {"activations, us", ColumnKind::kNumber, 0},
                    {"bytes kept", ColumnKind::kBytes}};
   for (const RecipeCost& recipe : recipes) {
-    if (!recipe.misfit.empty()) continue;
+    if (!recipe.figures) continue;
+    const RecipeFigures& figures = *recipe.figures;
     table.rows.push_back({Cell(code(recipe.recipe), recipe.title), Cell(recipe.objective_us),
-                          Cell(recipe.above_percent), Cell(recipe.kernels_us),
-                          Cell(recipe.parameters_us), Cell(recipe.gradients_us),
-                          Cell(recipe.activations_us), Cell(recipe.kept_bytes)});
+                          Cell(figures.above_percent), Cell(figures.kernels_us),
+                          Cell(figures.moves.parameters_us), Cell(figures.moves.gradients_us),
+                          Cell(figures.moves.activations_us), Cell(figures.kept_bytes)});
   }
   return table;
 }
@@ -65,13 +66,16 @@ Table misfit_table(const std::vector<RecipeCost>& recipes) {
   return table;
 }
 
-// The walks without looking ahead, from where each recipe's best plan has parameters and inputs.
+// The walks without looking ahead. Each starts with parameters and inputs where the recipe's best plan
+// has them.
 Table greedy_table(const std::vector<RecipeCost>& recipes) {
   Table table;
   table.caption = "Without looking ahead, from the layouts of the sources";
   table.columns = {{"recipe", ColumnKind::kName}, {"greedy, us", ColumnKind::kNumber, 0}};
   for (const RecipeCost& recipe : recipes) {
-    if (recipe.misfit.empty()) table.rows.push_back({Cell(recipe.recipe), Cell(recipe.greedy_us)});
+    if (recipe.figures) {
+      table.rows.push_back({Cell(recipe.recipe), Cell(recipe.figures->greedy_us)});
+    }
   }
   return table;
 }
@@ -92,24 +96,26 @@ SectionContent render(const SolutionRecord& record) {
   const RecipeCost* nearest = nullptr;
   for (const RecipeCost& recipe : recipes) {
     const bool is_recipe = !recipe.recipe.starts_with("optimum");
-    if (!is_recipe || !recipe.above_percent) continue;
-    if (nearest == nullptr || *recipe.above_percent < *nearest->above_percent) nearest = &recipe;
+    if (!is_recipe || !recipe.figures || !recipe.figures->above_percent) continue;
+    if (nearest == nullptr || *recipe.figures->above_percent < *nearest->figures->above_percent) {
+      nearest = &recipe;
+    }
   }
   content.answer = nearest == nullptr
                        ? std::string("No recipe fits.")
                        : "The best recipe is " + code(nearest->recipe) + ", " +
-                             fixed(*nearest->above_percent, 1) + " % above the best plan.";
+                             fixed(*nearest->figures->above_percent, 1) + " % above the best plan.";
   return content;
 }
 
-}  // namespace
+}  // namespace recipes_section
 
 REPORT_SECTION(recipes){
     .id = "recipes",
     .title = "Experts' recipes",
     .question = "How close do the recipes come, and what do they pay for?",
     .order = 15,
-    .render = render,
+    .render = recipes_section::render,
 };
 
 }  // namespace shardlab

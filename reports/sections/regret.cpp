@@ -9,7 +9,7 @@
 #include "reports/summary.h"
 
 namespace shardlab {
-namespace {
+namespace regret_section {
 
 using namespace reports;
 
@@ -47,7 +47,7 @@ Table regret_table(const Comparison& comparison) {
   return table;
 }
 
-// The answers that have no regret, where there are any.
+// Counts the answers that have no regret; no table where there are none.
 std::optional<Table> unjudged_table(const Comparison& comparison) {
   Table table;
   table.caption = "Decisions without a regret";
@@ -69,7 +69,7 @@ std::optional<Table> unjudged_table(const Comparison& comparison) {
   return table;
 }
 
-// The costliest choices of each stack.
+// The choices of each stack with the largest regret.
 std::optional<Table> worst_table(const ComparisonRecord& record) {
   Table table;
   table.caption = "The costliest choices";
@@ -101,6 +101,43 @@ std::optional<Table> worst_table(const ComparisonRecord& record) {
     }
   }
   if (table.rows.empty()) return std::nullopt;
+  return table;
+}
+
+// What all choices of a stack take by the reference, each counted as often as its suite asks it, and
+// how much of that is communication. Only questions count that the reference prices for every stack.
+std::optional<Table> time_table(const ComparisonRecord& record) {
+  std::vector<double> total_us(record.stacks.size());
+  std::vector<double> kernel_us(record.stacks.size());
+  std::int64_t counted = 0;
+  for (const RecordQuestion& question : record.questions) {
+    const bool is_known = std::all_of(
+        question.answers.begin(), question.answers.end(),
+        [](const StackAnswer& each) { return each.reference_us && each.reference_kernel_us; });
+    if (!is_known) continue;
+    ++counted;
+    const auto times = static_cast<double>(question.count);
+    for (std::size_t stack = 0; stack < record.stacks.size(); ++stack) {
+      total_us[stack] += times * *question.answers[stack].reference_us;
+      kernel_us[stack] += times * *question.answers[stack].reference_kernel_us;
+    }
+  }
+  if (counted == 0) return std::nullopt;
+  Table table;
+  table.caption = "What the choices take by the reference";
+  table.columns = {{"stack", ColumnKind::kName},
+                   {"decisions", ColumnKind::kCount},
+                   {"all, us", ColumnKind::kNumber, 1},
+                   {"kernels, us", ColumnKind::kNumber, 1},
+                   {"communication, us", ColumnKind::kNumber, 1},
+                   {"communication, %", ColumnKind::kNumber, 1}};
+  for (std::size_t stack = 0; stack < record.stacks.size(); ++stack) {
+    const double moved_us = total_us[stack] - kernel_us[stack];
+    table.rows.push_back(
+        {Cell(record.stacks[stack]), Cell(counted), Cell(total_us[stack]), Cell(kernel_us[stack]),
+         Cell(moved_us),
+         total_us[stack] > 0.0 ? Cell(100.0 * moved_us / total_us[stack]) : Cell()});
+  }
   return table;
 }
 
@@ -154,20 +191,21 @@ SectionContent render(const ComparisonRecord& record, const Comparison& comparis
                                 "nothing among the candidates it lists, whatever it is worth."});
   }
   content.blocks.emplace_back(regret_table(comparison));
+  if (auto table = time_table(record)) content.blocks.emplace_back(std::move(*table));
   if (auto table = unjudged_table(comparison)) content.blocks.emplace_back(std::move(*table));
   if (auto table = worst_table(record)) content.blocks.emplace_back(std::move(*table));
   content.answer = answer(record, comparison);
   return content;
 }
 
-}  // namespace
+}  // namespace regret_section
 
 REPORT_SECTION(regret){
     .id = "regret",
     .title = "Regret and rank correlation",
     .question = "How much does each stack lose by its choices?",
     .order = 40,
-    .render = render,
+    .render = regret_section::render,
 };
 
 }  // namespace shardlab

@@ -8,7 +8,7 @@
 #include "reports/summary.h"
 
 namespace shardlab {
-namespace {
+namespace sensitivity_section {
 
 using namespace reports;
 
@@ -57,14 +57,14 @@ SectionContent render(const SolutionRecord& record) {
   return content;
 }
 
-}  // namespace
+}  // namespace sensitivity_section
 
 REPORT_SECTION(sensitivity){
     .id = "sensitivity",
     .title = "How firm the plan is",
     .question = "Which parameter changes the plan first?",
     .order = 29,
-    .render = render,
+    .render = sensitivity_section::render,
 };
 
 }  // namespace shardlab

@@ -15,7 +15,7 @@
 #include "reports/summary.h"
 
 namespace shardlab {
-namespace {
+namespace solution_section {
 
 using namespace reports;
 
@@ -46,12 +46,12 @@ struct Stretch {
 
 bool is_backward(const SolvedNode& node) { return node.phase == "backward"; }
 
-// Of each node its layer from 0, or one of these.
+// The layer of each node: a number from 0, or one of these.
 constexpr std::int64_t kBefore = -1;
 constexpr std::int64_t kAfter = std::numeric_limits<std::int64_t>::max();
 using Places = std::vector<std::int64_t>;
 
-// From the layers that the record names. What is of none stands where its phase passes it: the
+// Takes the layers that the record names. A node of no layer stands where its phase passes it; the
 // backward pass goes through the layers from the last to the first.
 std::optional<Places> named_places(const SolutionRecord& record) {
   std::array<std::set<std::int64_t>, 2> layers;
@@ -78,7 +78,7 @@ std::optional<Places> named_places(const SolutionRecord& record) {
   return places;
 }
 
-// From ops that repeat, as often in either pass.
+// Finds the layers by ops that repeat, equally often in both passes.
 std::optional<Places> repeated_places(const SolutionRecord& record) {
   Places places(record.assignment.size(), kAfter);
   std::size_t forward_layers = 0;
@@ -106,7 +106,8 @@ std::optional<Places> repeated_places(const SolutionRecord& record) {
   return places;
 }
 
-// Stretches in the order of the forward pass: what is before the layers, each layer, what follows.
+// The stretches in the order of the forward pass: the nodes before the layers, each layer, and the
+// nodes after them.
 std::vector<Stretch> stretches_of(const SolutionRecord& record, const Places& places) {
   std::map<std::int64_t, Stretch> stretches;
   for (std::size_t i = 0; i < record.assignment.size(); ++i) {
@@ -168,7 +169,7 @@ Table table_of(const std::vector<Stretch>& stretches) {
   return table;
 }
 
-// What running the plan step by step sums up to, where that is not its objective.
+// Says what the steps of the plan sum up to, where that differs from its objective.
 std::string executed_text(const SolutionRecord& record) {
   if (!record.unexecutable.empty()) {
     return "This plan can't run as it is: " + record.unexecutable + ".";
@@ -217,14 +218,14 @@ SectionContent render(const SolutionRecord& record) {
   return content;
 }
 
-}  // namespace
+}  // namespace solution_section
 
 REPORT_SECTION(solution){
     .id = "solution",
     .title = "At a glance",
     .question = "What does the best plan cost, and where?",
     .order = 13,
-    .render = render,
+    .render = solution_section::render,
 };
 
 }  // namespace shardlab

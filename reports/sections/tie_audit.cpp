@@ -9,7 +9,7 @@
 #include "reports/summary.h"
 
 namespace shardlab {
-namespace {
+namespace tie_audit_section {
 
 using namespace reports;
 
@@ -126,14 +126,14 @@ SectionContent render(const TiesRecord& record) {
   return content;
 }
 
-}  // namespace
+}  // namespace tie_audit_section
 
 REPORT_SECTION(tie_audit){
     .id = "tie_audit",
     .title = "At a glance",
     .question = "How often do prices leave a choice open, and to whom?",
     .order = 11,
-    .render = render,
+    .render = tie_audit_section::render,
 };
 
 }  // namespace shardlab

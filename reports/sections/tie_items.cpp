@@ -10,7 +10,7 @@
 #include "reports/summary.h"
 
 namespace shardlab {
-namespace {
+namespace tie_items_section {
 
 using namespace reports;
 
@@ -46,7 +46,8 @@ RowDetail detail(const TiesItem& item) {
   return detail;
 }
 
-// The largest ties first; of equal ones those that the order decides, then as the suite asks.
+// The largest ties come first; among ties of one size come those that the order of candidates decides,
+// and then the order of the suite.
 std::vector<std::size_t> in_order(const std::vector<TiesItem>& items) {
   std::vector<std::size_t> order(items.size());
   for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
@@ -122,14 +123,14 @@ SectionContent render(const TiesRecord& record) {
   return content;
 }
 
-}  // namespace
+}  // namespace tie_items_section
 
 REPORT_SECTION(tie_items){
     .id = "tie_items",
     .title = "Decisions with ties",
     .question = "Which choices could as well have been others?",
     .order = 21,
-    .render = render,
+    .render = tie_items_section::render,
 };
 
 }  // namespace shardlab

@@ -8,7 +8,7 @@
 #include "reports/summary.h"
 
 namespace shardlab {
-namespace {
+namespace ties_section {
 
 using namespace reports;
 
@@ -38,8 +38,8 @@ Table counts_table(const ComparisonRecord& record, const Comparison& comparison)
   return table;
 }
 
-// Choices that change with the order of the candidates: the largest ties first, a few of each
-// stack.
+// The choices that change with the order of the candidates: a few of each stack, the largest ties
+// first.
 std::optional<Table> order_dependent_table(const ComparisonRecord& record) {
   Table table;
   table.columns = {{"stack", ColumnKind::kName},
@@ -103,14 +103,14 @@ SectionContent render(const ComparisonRecord& record, const Comparison& comparis
   return content;
 }
 
-}  // namespace
+}  // namespace ties_section
 
 REPORT_SECTION(ties){
     .id = "ties",
     .title = "Ties and order dependence",
     .question = "Which choices do the prices not decide?",
     .order = 50,
-    .render = render,
+    .render = ties_section::render,
 };
 
 }  // namespace shardlab

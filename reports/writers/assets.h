@@ -7,7 +7,7 @@
 
 namespace shardlab::reports {
 
-// A file in pieces: compilers need not accept a string literal above 65,536 characters.
+// A file comes in pieces, since a compiler need not accept a string literal above 65,536 characters.
 using EmbeddedFile = std::span<const std::string_view>;
 
 [[nodiscard]] EmbeddedFile embedded_page_css();

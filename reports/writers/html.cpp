@@ -18,7 +18,8 @@ namespace {
 
 using nlohmann::ordered_json;
 
-// How much a page holds: tried from the most generous to the tersest, until it is below its limit.
+// How much a page holds. These are tried from the most generous to the tersest, until the page is below
+// its limit.
 // Chart.js takes 200 KB of that.
 struct Budget {
   std::size_t browser_bytes;
@@ -223,7 +224,7 @@ std::string open_table(std::string_view caption) {
 
 // ---- data for the page's script
 
-// Each text once; rows hold its number.
+// Keeps each text once; rows hold its number.
 class TextTable {
  public:
   std::size_t add(const std::string& text) {
@@ -251,7 +252,7 @@ std::string data_number(const Column& column, double number) {
   return text;
 }
 
-// Rows first, as many as fit; then, in the same order, what opens below them, as much as still fits.
+// As many rows as fit come first; then, in the same order, as many of their details as still fit.
 class BrowserData {
  public:
   BrowserData(const Browser& browser, std::size_t budget) : browser_(browser) {

@@ -1,9 +1,9 @@
 // A report as one HTML file that needs nothing else: style, script, data and Chart.js are inside,
-// and its content security policy forbids the network. Works from file://, in light and dark, on
-// paper, by keyboard; without JavaScript the tables show their first rows.
+// and its content security policy forbids the network. The page works from file://, in light and dark,
+// on paper and by keyboard; without JavaScript the tables show their first rows.
 //
-// Below the limit: long tables embed as many rows as fit, charts as many as fit, and both say how
-// many there are; tried again with less where a record is longer than that foresees. Everything
+// The page stays below the limit: it embeds as many rows of long tables and as many charts as fit and
+// says how many there are. Where that is still too long, it is written again with less. Everything
 // from a record is escaped. Tested by tests/unit/reports/html_test.cpp.
 #pragma once
 

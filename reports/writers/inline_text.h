@@ -13,10 +13,10 @@ struct InlineRun {
   std::string_view text;
 };
 
-// The runs borrow `text`.
+// The runs point into `text`.
 [[nodiscard]] std::vector<InlineRun> inline_runs(std::string_view text);
 
-// The text without its backticks, for where there is no code: a terminal, a title.
+// The text without its backticks, for places that cannot set code: a terminal, a title.
 [[nodiscard]] std::string plain_text(std::string_view text);
 
 // "▲" for better, "▼" for worse, "=" for equal, "?" for undecided, "✓" for holds, "✗" for broken;

@@ -4,6 +4,7 @@
 #include <optional>
 #include <utility>
 
+#include "costmodel/base/fields_json.h"
 #include "reports/records/json_text.h"
 #include "reports/summary.h"
 #include "reports/writers/inline_text.h"
@@ -12,10 +13,6 @@ namespace shardlab::reports {
 namespace {
 
 using nlohmann::ordered_json;
-
-ordered_json number_or_null(const std::optional<double>& number) {
-  return number ? ordered_json(*number) : ordered_json(nullptr);
-}
 
 ordered_json text_or_null(const std::string& text) {
   return text.empty() ? ordered_json(nullptr) : ordered_json(text);
@@ -36,7 +33,7 @@ ordered_json groups_json(const std::vector<FlipGroup>& groups) {
 
 ordered_json basis_counts_json(const BasisCounts& counts) {
   ordered_json value = ordered_json::object();
-  for (const Basis basis : kBases) value[std::string(basis_key(basis))] = counts[basis];
+  for (const Basis basis : kBases) value[std::string(name_of(basis))] = counts[basis];
   return value;
 }
 
@@ -63,23 +60,22 @@ ordered_json invariants_json(const ComparisonRecord& record, const std::string& 
   ordered_json value = ordered_json::object();
   for (const InvariantResult& invariant : record.invariants) {
     if (invariant.stack != stack) continue;
-    ordered_json worst = invariant.worst ? to_json(*invariant.worst) : ordered_json(nullptr);
     value[invariant.name] = {{"checked", invariant.checked},
                              {"violated", invariant.violated},
-                             {"worst", std::move(worst)}};
+                             {"worst", json_of(invariant.worst)}};
   }
   return value;
 }
 
 ordered_json regret_json(const RegretSummary& regret) {
-  ordered_json value = {{"mean", number_or_null(regret.mean)},
-                        {"p50", number_or_null(regret.p50)},
-                        {"p99", number_or_null(regret.p99)},
-                        {"max", number_or_null(regret.max)},
-                        {"weighted_mean", number_or_null(regret.weighted_mean)},
+  ordered_json value = {{"mean", json_of(regret.mean)},
+                        {"p50", json_of(regret.p50)},
+                        {"p99", json_of(regret.p99)},
+                        {"max", json_of(regret.max)},
+                        {"weighted_mean", json_of(regret.weighted_mean)},
                         {"judged", regret.judged},
                         {"unbounded", regret.unbounded},
-                        {"unbounded_max_us", number_or_null(regret.unbounded_max_us)},
+                        {"unbounded_max_us", json_of(regret.unbounded_max_us)},
                         {"impossible", regret.impossible},
                         {"cannot_run", regret.cannot_run},
                         {"unpriced", regret.unpriced}};
@@ -92,8 +88,8 @@ ordered_json stack_json(const ComparisonRecord& record, const StackSummary& stac
   ordered_json value = {{"name", stack.name},
                         {"role", is_baseline ? "baseline" : "candidate"},
                         {"regret", regret_json(stack.regret)},
-                        {"kendall_tau", number_or_null(stack.kendall_tau)},
-                        {"kendall_tau_weighted", number_or_null(stack.weighted_kendall_tau)},
+                        {"kendall_tau", json_of(stack.kendall_tau)},
+                        {"kendall_tau_weighted", json_of(stack.weighted_kendall_tau)},
                         {"kendall_tau_questions", stack.ranked}};
   if (!stack.kendall_tau)
     value["kendall_tau_reason"] = "no question has candidates that both stack and reference rank";
@@ -129,15 +125,15 @@ ordered_json flip_json(const ComparisonRecord& record, const Flip& flip) {
                         {"stack", record.stacks[flip.stack]},
                         {"baseline", before.choice},
                         {"candidate", after.choice},
-                        {"baseline_us", number_or_null(before.price_us)},
-                        {"candidate_us", number_or_null(after.price_us)},
+                        {"baseline_us", json_of(before.price_us)},
+                        {"candidate_us", json_of(after.price_us)},
                         {"reference_us",
-                         {{"baseline", number_or_null(before.reference_us)},
-                          {"candidate", number_or_null(after.reference_us)},
-                          {"best", number_or_null(best_known_us(question))}}},
+                         {{"baseline", json_of(before.reference_us)},
+                          {"candidate", json_of(after.reference_us)},
+                          {"best", json_of(best_known_us(question))}}},
                         {"verdict", verdict_text(flip.verdict)},
-                        {"gain_us", number_or_null(flip.gain_us)},
-                        {"gain_percent", number_or_null(flip.gain_percent)}};
+                        {"gain_us", json_of(flip.gain_us)},
+                        {"gain_percent", json_of(flip.gain_percent)}};
   // A missing price always has its reason.
   if (!before.price_us) value["baseline_impossible"] = before.impossible;
   if (!after.price_us) value["candidate_impossible"] = after.impossible;
@@ -149,14 +145,14 @@ ordered_json flip_json(const ComparisonRecord& record, const Flip& flip) {
     value["reason"] = "the reference finds the baseline's choice free: there is no percentage";
   }
   if (flip.basis) {
-    value["rests_on"] = basis_key(*flip.basis);
+    value["rests_on"] = name_of(*flip.basis);
     value["not_measured"] = not_measured_of(bases_of(question, flip.stack));
   }
   value["baseline_path"] = before.path;
   value["candidate_path"] = after.path;
   value["best"] = text_or_null(question.best.choice);
-  if (before.detail) value["baseline_detail"] = to_json(*before.detail);
-  if (after.detail) value["candidate_detail"] = to_json(*after.detail);
+  if (before.detail) value["baseline_detail"] = json_of(*before.detail);
+  if (after.detail) value["candidate_detail"] = json_of(*after.detail);
   return value;
 }
 
@@ -170,7 +166,7 @@ std::string write_json(const ComparisonRecord& record, const Comparison& compari
   text.value("baseline", ordered_json(record.stacks[0]));
   text.value("candidates", ordered_json(std::vector<std::string>(record.stacks.begin() + 1,
                                                                  record.stacks.end())));
-  text.value("reference", to_json(record.reference));
+  text.value("reference", json_of(record.reference));
   text.begin_array("stacks");
   for (const StackSummary& stack : comparison.stacks) {
     text.element(
@@ -192,16 +188,16 @@ std::string write_json(const ComparisonRecord& record, const Comparison& compari
                     {"stack", record.stacks[stack]},
                     {"choice", answer.choice},
                     {"ties", answer.ties},
-                    {"price_us", number_or_null(answer.price_us)}});
+                    {"price_us", json_of(answer.price_us)}});
     }
   }
   text.end_array();
   text.begin_array("curves");
-  for (const PriceCurve& curve : record.curves) text.element(to_json(curve));
+  for (const PriceCurve& curve : record.curves) text.element(json_of(curve));
   text.end_array();
-  text.value("context", to_json(record.context));
-  text.value("configuration", to_json(record.configuration));
-  if (record.timing) text.value("timing", to_json(*record.timing));
+  text.value("context", json_of(record.context));
+  text.value("configuration", json_of(record.configuration));
+  if (record.timing) text.value("timing", json_of(*record.timing));
   return text.finish();
 }
 

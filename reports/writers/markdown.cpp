@@ -13,7 +13,7 @@
 namespace shardlab::reports {
 namespace {
 
-// How much is said: tried from the most generous to the tersest, until the text fits.
+// How much is said. These are tried from the most generous to the tersest, until the text fits.
 struct Detail {
   std::size_t browser_rows;
   std::size_t table_rows;
@@ -39,7 +39,7 @@ constexpr std::array<Detail, 4> kSummaryDetails = {{
     {0, 3, 0, 0, 0, 30},
 }};
 
-// Cuts at a whole UTF-8 character.
+// Cuts a text without splitting a UTF-8 character.
 std::string shortened(std::string_view text, std::size_t limit) {
   if (text.size() <= limit) return std::string(text);
   std::size_t end = limit;
@@ -54,7 +54,7 @@ bool opens_html(std::string_view text, std::size_t at) {
          next == '?';
 }
 
-// An underscore within a word is only that.
+// An underscore within a word needs no escape.
 bool opens_emphasis(std::string_view text, std::size_t at) {
   const auto is_word = [&](std::size_t i) {
     return i < text.size() && std::isalnum(static_cast<unsigned char>(text[i])) != 0;
@@ -239,7 +239,7 @@ class BlockWriter {
 
   std::string operator()(const Listing& listing) const {
     if (listing.text.size() > detail_.listing_bytes) return {};
-    // A fence longer than any run of backticks inside.
+    // The fence is longer than any run of backticks inside it.
     const std::string fence = listing.text.find("```") == std::string::npos ? "```" : "``````";
     return "<details><summary>" + escape_plain(listing.title, false) + "</summary>\n\n" + fence +
            "\n" + listing.text + "\n" + fence + "\n\n</details>\n";
@@ -270,7 +270,7 @@ std::string heading(const RenderedReport& report) {
          inline_markdown(report.sentence, false) + "**\n";
 }
 
-// What is still too long at the tersest is cut at a line's end.
+// A text that is too long even at the tersest is cut at the end of a line.
 std::string cut(std::string text, std::size_t limit) {
   constexpr std::string_view kNote = "\n\n(cut here; the rest is in report.json)\n";
   if (text.size() < limit) return text;

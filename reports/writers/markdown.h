@@ -1,7 +1,7 @@
 // A report as Markdown (GitHub's dialect), for a pull request comment.
 //
-// Always below the limit: long tables are cut and say what is missing, then charts and listings go,
-// whatever the record holds. Charts become tables of their numbers. Tested by
+// The text stays below the limit whatever the record holds: long tables are cut and say what is
+// missing, and then charts and listings are left out. Charts become tables of their numbers. Tested by
 // tests/unit/reports/markdown_test.cpp and, word for word, by
 // tests/unit/reports/golden_report_test.cpp.
 #pragma once

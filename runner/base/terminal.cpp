@@ -14,8 +14,8 @@ bool is_number(const std::string& cell) {
   return !cell.empty() && (cell.find_first_of("0123456789+-.") == 0 || cell == "inf");
 }
 
-// Bytes of the UTF-8 letter that a text begins with; 0 when it begins with none. Overlong forms and
-// surrogates are none.
+// The length in bytes of the UTF-8 letter that a text begins with; 0 when it begins with none.
+// Overlong forms and surrogates count as none.
 std::size_t utf8_length(std::string_view text) {
   const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
   const unsigned char lead = byte(0);

@@ -1,4 +1,4 @@
-// Text tables for eyes, safe quoting, and progress on stderr.
+// Text tables for people, quoting that is safe on a terminal, and progress on stderr.
 #pragma once
 
 #include <chrono>
@@ -9,8 +9,8 @@
 
 namespace shardlab {
 
-// Columns as wide as their widest cell; numbers (cells that begin with a digit, a sign or a point)
-// to the right. Cells are printable().
+// Each column is as wide as its widest cell. Cells that are numbers (they begin with a digit, a
+// sign or a point) stand to the right. Cells are made printable().
 class TextTable {
  public:
   explicit TextTable(std::vector<std::string> header) { add(std::move(header)); }
@@ -21,13 +21,13 @@ class TextTable {
   std::vector<std::vector<std::string>> rows_;
 };
 
-// The text with control characters and bytes that are not UTF-8 as \x1b: what it quotes can't steer
-// a terminal.
+// The text, with control characters and bytes that are not UTF-8 written as \x1b, so that a quoted
+// text cannot steer a terminal.
 [[nodiscard]] std::string printable(std::string_view text);
 
-// One line on stderr, rewritten in place, once a command takes longer than a second: how much is done, the
-// rate, and the time that is left at that rate. Only on terminals, not with --quiet. Safe to call from several threads.
-// "questions 120 of 1000, 60/s, 15 s left"; no rate before a second has passed.
+// Progress as one line on stderr, rewritten in place once a command takes longer than a second: how
+// much is done, the rate, and the time that is left at that rate ("questions 120 of 1000, 60/s, 15
+// s left"). It appears only on terminals, and not with --quiet. Safe to call from several threads.
 [[nodiscard]] std::string progress_text(const std::string& what, std::size_t done,
                                         std::size_t total, std::size_t skipped, double seconds);
 
@@ -38,7 +38,7 @@ class Progress {
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
   void advance(std::size_t by = 1);
-  void skip(std::size_t done);  // was done before: no part of the rate
+  void skip(std::size_t done);  // done by an earlier run, so not part of the rate
 
  private:
   std::string what_;

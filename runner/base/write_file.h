@@ -11,7 +11,7 @@ namespace shardlab {
 
 // Throws EnvironmentError.
 void write_file(const std::filesystem::path& path, std::string_view text);
-// What `write` puts into the stream, for texts that are too long to hold.
+// Writes what `write` puts into the stream, for texts that are too long to hold in memory.
 void write_file(const std::filesystem::path& path, const std::function<void(std::ostream&)>& write);
 
 // ": No such file or directory" of ENOENT; "" of 0.

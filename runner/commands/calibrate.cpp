@@ -8,6 +8,7 @@
 #include "costmodel/calibrate/calibration.h"
 #include "costmodel/calibrate/kernel_calibration.h"
 #include "costmodel/measurements/tuner_csv.h"
+#include "runner/base/optional_values.h"
 #include "runner/base/terminal.h"
 #include "runner/base/write_file.h"
 #include "runner/commands/commands.h"
@@ -40,14 +41,15 @@ struct Result {
   Observations observations;
   Calibration fit;
   std::string topology;
-  std::vector<RefusedPlace> refused;  // by the reader, then by the fit
+  std::vector<RefusedPlace>
+      refused;  // those that the reader refused, then those that the fit refused
   std::vector<std::string> warnings;
   std::optional<ErrorSummary> held_out;
   std::string tuner_csv;
 };
 
-// Which rows a fit does not see: of each group's rows the second and third of every four, so that
-// both halves have small and large ones.
+// Which rows a fit does not see: the second and third of every four rows of a group, so that both
+// halves have small and large sizes.
 std::vector<bool> held_out_rows(const std::vector<std::string>& groups) {
   std::map<std::string, int> seen;
   std::vector<bool> held;
@@ -201,14 +203,11 @@ nlohmann::json result_json(const Result& result) {
                           {"noise_percent", fit.noise_percent}}},
                         {"more_rows", fit.more_rows},
                         {"warnings", result.warnings}};
-  const auto figure = [](const std::optional<double>& value) {
-    return value ? nlohmann::json(*value) : nlohmann::json(nullptr);
-  };
   if (result.held_out) {
     out["held_out"] = {{"points", result.held_out->points},
-                       {"median_ape_percent", figure(result.held_out->median_ape_percent)},
-                       {"p90_ape_percent", figure(result.held_out->p90_ape_percent)},
-                       {"bias_percent", figure(result.held_out->bias_percent)}};
+                       {"median_ape_percent", or_null(result.held_out->median_ape_percent)},
+                       {"p90_ape_percent", or_null(result.held_out->p90_ape_percent)},
+                       {"bias_percent", or_null(result.held_out->bias_percent)}};
   }
   out["parameters"] = nlohmann::json::array();
   for (const FittedParameter& p : fit.parameters) {
@@ -311,7 +310,7 @@ void add_calibrate_command(const Command& root, Session& session) {
   auto arguments = std::make_shared<CalibrateArguments>();
   const Command command = root.subcommand(
       "calibrate",
-      "measured times in, a fitted stack out\n  shardlab calibrate h100_1x8_all_reduce_dgxc --out "
+      "fit a stack to measured times\n  shardlab calibrate h100_1x8_all_reduce_dgxc --out "
       "calibrated-h100.json");
   command
       .option("files", arguments->files,

@@ -16,7 +16,7 @@ struct CommandRow {
   void (*add)(const Command& root, Session& session);
 };
 
-// In the order of `shardlab --help`.
+// All commands, in the order in which `shardlab --help` lists them.
 [[nodiscard]] std::span<const CommandRow> all_commands();
 
 void add_calibrate_command(const Command& root, Session& session);

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
-#include <cmath>
+#include <iterator>
 #include <limits>
 #include <set>
 
@@ -36,7 +36,7 @@ struct CompareArguments {
   std::string reference = "alpha-beta";
 };
 
-// What a comparison runs on, after every override.
+// What a comparison runs on, with every override applied.
 struct Comparison {
   Topology topology;
   std::vector<Stack> stacks;  // the baseline first
@@ -94,27 +94,8 @@ std::optional<double> rank_correlation(const Answer& answer) {
   return reports::kendall_tau_b(own, reference);
 }
 
-std::optional<reports::PriceBasis> to_record(const std::optional<PriceBasis>& basis) {
-  if (!basis) return std::nullopt;
-  reports::PriceBasis out{.measured_steps = basis->measured_steps, .not_measured = {}};
-  for (const MeasuredGap& gap : basis->not_measured) out.not_measured.push_back(gap.text());
-  return out;
-}
-
 reports::StackAnswer to_record(const Answer& answer) {
-  const bool possible = answer.price_us < kInfinity;
-  reports::StackAnswer out;
-  out.choice = answer.choice;
-  out.path = answer.path;
-  if (possible) out.price_us = answer.price_us;
-  out.impossible = possible ? "" : answer.impossible;
-  out.reference_us = answer.reference_us;
-  out.reference_impossible = answer.reference_us ? "" : answer.reference_impossible;
-  out.cannot_run = possible ? answer.cannot_run : "";
-  out.basis = to_record(answer.basis);
-  out.ties = possible ? static_cast<std::int64_t>(answer.ties) : 1;
-  out.flips_with_order = possible && answer.flips_with_order;
-  if (possible) out.margin_us = answer.margin_us;
+  reports::StackAnswer out = answer;
   out.kendall_tau = rank_correlation(answer);
   return out;
 }
@@ -133,18 +114,15 @@ reports::RecordQuestion to_record(const Question& question, const std::string& s
   out.bytes = question.bytes();
   out.inputs = question.inputs();
   out.count = question.count;
-  out.best = {.choice = result.best_choice,
-              .us = result.best_us,
-              .reason = result.best_reason,
-              .basis = to_record(result.best_basis)};
+  out.best = result.best;
   for (const Answer& answer : result.answers) {
-    out.candidates = std::max(out.candidates, static_cast<std::int64_t>(answer.candidates));
+    out.candidates = std::max(out.candidates, answer.candidates);
     out.answers.push_back(to_record(answer));
   }
   return out;
 }
 
-// The questions that were asked, as record.questions.
+// Asks all questions, and returns those that were asked in the order of record.questions.
 std::vector<const Question*> ask_all(const Comparison& comparison, const Session& session,
                                      ComparisonRecord& record) {
   std::vector<const Question*> questions;
@@ -190,31 +168,20 @@ std::vector<const Question*> ask_all(const Comparison& comparison, const Session
 
 void check_all_invariants(const Comparison& comparison, const Session& session,
                           ComparisonRecord& record) {
-  std::vector<std::vector<InvariantCheck>> checks(comparison.stacks.size());
+  std::vector<std::vector<reports::InvariantResult>> checks(comparison.stacks.size());
   parallel_for(
       comparison.stacks.size(), session.threads(), [] { return std::make_unique<int>(0); },
       [&](int&, std::size_t i) {
         checks[i] = check_invariants(comparison.stacks[i], comparison.topology, session.seed,
                                      kInvariantSamples);
       });
-  for (std::size_t i = 0; i < checks.size(); ++i) {
-    for (const InvariantCheck& check : checks[i]) {
-      reports::InvariantResult result{.stack = comparison.stacks[i].name,
-                                      .name = check.name,
-                                      .checked = check.checked,
-                                      .violated = check.violated,
-                                      .worst = {}};
-      if (check.violated > 0) {
-        result.worst = reports::InvariantWitness{.witness = check.witness,
-                                                 .amount_us = check.amount_us,
-                                                 .amount_percent = check.amount_percent};
-      }
-      record.invariants.push_back(std::move(result));
-    }
+  for (std::vector<reports::InvariantResult>& results : checks) {
+    std::move(results.begin(), results.end(), std::back_inserter(record.invariants));
   }
 }
 
-// Price against bytes for the four collectives: within one host, and across eight.
+// Adds the price of the four collectives as a function of their bytes, within one host and across
+// eight.
 void draw_curves(const Comparison& comparison, ComparisonRecord& record) {
   struct Change {
     Collective collective;
@@ -265,7 +232,7 @@ void draw_curves(const Comparison& comparison, ComparisonRecord& record) {
 std::string reference_label(const Stack& reference) {
   const ModelChoice& collectives = reference.collective_model;
   const std::string_view model = collectives.entry->name;
-  // As `calibrate` writes constants: the rows themselves are not in the stack.
+  // `calibrate` writes constants like this: the measured rows themselves are not in the stack.
   if (reference.source.starts_with("fitted:") && !collectives.entry->fitted.empty() &&
       !collectives.params.empty()) {
     return "collectives by constants fitted to measured rows, kernels from the datasheet";
@@ -283,7 +250,7 @@ std::string reference_label(const Stack& reference) {
 void run_compare(const CompareArguments& arguments, Session& session) {
   const auto start = std::chrono::steady_clock::now();
   const Comparison comparison = load(arguments, session);
-  prepare_out(session);  // before the work, not after it
+  prepare_out(session);  // a folder that cannot be made is an error before the work, not after it
   ComparisonRecord record;
   static_cast<reports::RunHeader&>(record) = header_of(session);
   record.configuration.topology = comparison.topology.to_json();

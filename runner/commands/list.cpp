@@ -73,48 +73,6 @@ std::vector<Item> measurement_items(const ConfigStore& store) {
   return items;
 }
 
-constexpr std::array<std::string_view, 10> kPlurals = {
-    "stacks",      "models",   "topologies", "ops",         "suites",
-    "regressions", "programs", "recipes",    "experiments", "measurements"};
-constexpr std::array<std::string_view, 10> kSingulars = {
-    "stack",      "model",   "topology", "op",         "suite",
-    "regression", "program", "recipe",   "experiment", "measurement"};
-
-std::vector<Item> items_of(std::string_view what, const ConfigStore& store) {
-  if (what == "stacks") return config_items(store, ConfigKind::kStack);
-  if (what == "models") return model_items();
-  if (what == "topologies") return config_items(store, ConfigKind::kTopology);
-  if (what == "ops") return op_items();
-  if (what == "suites") return config_items(store, ConfigKind::kSuite);
-  if (what == "regressions") return config_items(store, ConfigKind::kRegression);
-  if (what == "programs") return config_items(store, ConfigKind::kProgram);
-  if (what == "recipes") return config_items(store, ConfigKind::kRecipe);
-  if (what == "experiments") return config_items(store, ConfigKind::kExperiment);
-  return measurement_items(store);
-}
-
-void run_list(const std::string& what, Session& session) {
-  session.expect_no_sets("list");
-  const std::vector<Item> items = items_of(what, session.store());
-  if (session.json()) {
-    nlohmann::json names = nlohmann::json::array();
-    for (const Item& item : items) names.push_back(item.name);
-    session.print(nlohmann::json{{what, names}});
-    return;
-  }
-  if (items.empty()) {
-    session.print("no " + what + " are shipped yet\n");
-    return;
-  }
-  std::size_t width = 0;
-  for (const Item& item : items) width = std::max(width, item.name.size());
-  std::string text;
-  for (const Item& item : items) {
-    text += item.name + std::string(width - item.name.size() + 2, ' ') + item.summary + "\n";
-  }
-  session.print(text);
-}
-
 // -- describe
 // ----------------------------------------------------------------------------------------------------------
 
@@ -144,7 +102,7 @@ nlohmann::json model_json(const ModelEntry& entry) {
           {"params", params},         {"exemptions", exemptions}};
 }
 
-// One model as Markdown; costmodel/README.md is made of these.
+// One model as Markdown. costmodel/README.md consists of these.
 std::string model_text(const ModelEntry& entry) {
   const nlohmann::json json = model_json(entry);
   const auto text = [&](const char* key) { return json.at(key).get<std::string>(); };
@@ -197,28 +155,31 @@ nlohmann::json op_json(const std::string& name) {
   return {{"name", name}, {"rules", rules}};
 }
 
-void describe_config(ConfigKind kind, const std::string& name, Session& session) {
-  const ConfigStore store = session.store();
-  if (kind == ConfigKind::kStack) {
-    session.print(store.stack(name).to_json());
-  } else if (kind == ConfigKind::kTopology) {
-    session.print(store.topology(name).to_json());
-  } else {
-    const std::filesystem::path path = store.find(kind, name);
-    const nlohmann::json json = read_json_file(path);
-    // Read in full, so that what is printed is valid.
-    if (kind == ConfigKind::kSuite) static_cast<void>(Suite::from_json(json, {path.string(), ""}));
-    if (kind == ConfigKind::kRegression) static_cast<void>(Case::parse(json, {path.string(), ""}));
-    if (kind == ConfigKind::kProgram) {
-      static_cast<void>(Program::from_json(json, {path.string(), ""}));
-    }
-    if (kind == ConfigKind::kRecipe)
-      static_cast<void>(Recipe::from_json(json, {path.string(), ""}));
-    session.print(json);
-  }
+void describe_stack(const std::string& name, Session& session) {
+  session.print(session.store().stack(name).to_json());
 }
 
-// A tuner's file, or what a measured run says that NCCL took, as such a file.
+void describe_topology(const std::string& name, Session& session) {
+  session.print(session.store().topology(name).to_json());
+}
+
+// Prints a file as it is, once `Read` has made sure that it is valid.
+template <ConfigKind kKind, auto Read>
+void describe_file(const std::string& name, Session& session) {
+  const std::filesystem::path path = session.store().find(kKind, name);
+  const nlohmann::json json = read_json_file(path);
+  static_cast<void>(Read(json, JsonPlace{path.string(), ""}));
+  session.print(json);
+}
+
+void describe_experiment(const std::string& name, Session& session) {
+  const ConfigStore store = session.experiment_store();
+  static_cast<void>(
+      Experiment::read(store, name));  // read in full, so that what is printed is valid
+  session.print(store.experiment_json(store.find(ConfigKind::kExperiment, name)));
+}
+
+// Prints a tuner's file, or writes what NCCL chose in a measured run as such a file.
 void describe_tuner(const std::string& name, Session& session) {
   if (name.empty()) {
     throw InputError(
@@ -258,7 +219,7 @@ void describe_tuner(const std::string& name, Session& session) {
   session.print(nlohmann::json{{"rules", list}});
 }
 
-// As a document; an array of them where a trace has groups of several shapes.
+// Prints one document, or an array of them where a trace has groups of several shapes.
 void describe_measurement(const std::string& name, Session& session) {
   const std::vector<std::string> files = {name};
   const std::vector<MeasurementSet> sets = read_measurements(session.store(), files, {});
@@ -276,60 +237,118 @@ void describe_measurement(const std::string& name, Session& session) {
   session.print((sets.size() == 1 ? text : "[" + text + "]") + "\n");
 }
 
+void describe_all_models(Session& session) {
+  if (!session.json()) {
+    session.print(all_models_text());
+    return;
+  }
+  nlohmann::json models = nlohmann::json::array();
+  for (const ModelEntry* entry : all_cost_models()) models.push_back(model_json(*entry));
+  session.print(nlohmann::json{{"models", models}});
+}
+
+// Describes all models where no name is given.
+void describe_model(const std::string& name, Session& session) {
+  if (name.empty()) return describe_all_models(session);
+  const ModelEntry* entry = find_cost_model(name);
+  if (entry == nullptr) {
+    std::vector<std::string_view> valid;
+    for (const ModelEntry* each : all_cost_models()) valid.push_back(each->name);
+    throw InputError("unknown model \"" + name + "\"" + did_you_mean(name, valid) +
+                     "; valid: " + join(valid));
+  }
+  if (session.json()) {
+    session.print(model_json(*entry));
+  } else {
+    session.print(model_text(*entry));
+  }
+}
+
+void describe_op(const std::string& name, Session& session) {
+  const OpRule* rule = rule_table(kShardlab).find(name);
+  for (const auto& [set, set_name] : EnumNames<RuleSet>::kNames) {
+    if (rule == nullptr) rule = rule_table(set).find(name);
+  }
+  if (rule == nullptr)
+    rule = &find_op_rule(name, kAutoParallel);  // throws InputError, which lists the valid names
+  session.print(op_json(std::string(rule->op)));
+}
+
+// -- The registries -------------------------------------------------------------------------------
+
+struct Registry {
+  std::string_view one;   // as `describe` calls it
+  std::string_view many;  // as `list` calls it
+  std::vector<Item> (*items)(const ConfigStore& store);
+  void (*describe)(const std::string& name, Session& session);
+};
+
+template <ConfigKind kKind>
+std::vector<Item> files(const ConfigStore& store) {
+  return config_items(store, kKind);
+}
+
+constexpr Registry kRegistries[] = {
+    {"stack", "stacks", files<ConfigKind::kStack>, describe_stack},
+    {"model", "models", [](const ConfigStore&) { return model_items(); }, describe_model},
+    {"topology", "topologies", files<ConfigKind::kTopology>, describe_topology},
+    {"op", "ops", [](const ConfigStore&) { return op_items(); }, describe_op},
+    {"suite", "suites", files<ConfigKind::kSuite>,
+     describe_file<ConfigKind::kSuite, Suite::from_json>},
+    {"regression", "regressions", files<ConfigKind::kRegression>,
+     describe_file<ConfigKind::kRegression, Case::parse>},
+    {"program", "programs", files<ConfigKind::kProgram>,
+     describe_file<ConfigKind::kProgram, Program::from_json>},
+    {"recipe", "recipes", files<ConfigKind::kRecipe>,
+     describe_file<ConfigKind::kRecipe, Recipe::from_json>},
+    {"experiment", "experiments", files<ConfigKind::kExperiment>, describe_experiment},
+    {"measurement", "measurements", measurement_items, describe_measurement},
+};
+
+const Registry& registry_of(std::string_view word, std::string_view Registry::*name) {
+  const auto* const found = std::find_if(std::begin(kRegistries), std::end(kRegistries),
+                                         [&](const Registry& each) { return each.*name == word; });
+  SHARDLAB_CHECK(found != std::end(kRegistries), "a registry that the option's check let pass");
+  return *found;
+}
+
+std::vector<std::string> registry_names(std::string_view Registry::*name) {
+  std::vector<std::string> names;
+  for (const Registry& each : kRegistries) names.emplace_back(each.*name);
+  return names;
+}
+
+void run_list(const std::string& what, Session& session) {
+  session.expect_no_sets("list");
+  const std::vector<Item> items = registry_of(what, &Registry::many).items(session.store());
+  if (session.json()) {
+    nlohmann::json names = nlohmann::json::array();
+    for (const Item& item : items) names.push_back(item.name);
+    session.print(nlohmann::json{{what, names}});
+    return;
+  }
+  if (items.empty()) {
+    session.print("no " + what + " are shipped yet\n");
+    return;
+  }
+  std::size_t width = 0;
+  for (const Item& item : items) width = std::max(width, item.name.size());
+  std::string text;
+  for (const Item& item : items) {
+    text += item.name + std::string(width - item.name.size() + 2, ' ') + item.summary + "\n";
+  }
+  session.print(text);
+}
+
 void run_describe(const std::string& what, const std::string& name, Session& session) {
-  if (what == "models" || what == "model") {
-    if (name.empty()) {
-      if (session.json()) {
-        nlohmann::json models = nlohmann::json::array();
-        for (const ModelEntry* entry : all_cost_models()) models.push_back(model_json(*entry));
-        session.print(nlohmann::json{{"models", models}});
-      } else {
-        session.print(all_models_text());
-      }
-      return;
-    }
-    const ModelEntry* entry = find_cost_model(name);
-    if (entry == nullptr) {
-      std::vector<std::string_view> valid;
-      for (const ModelEntry* each : all_cost_models()) valid.push_back(each->name);
-      throw InputError("unknown model \"" + name + "\"" + did_you_mean(name, valid) +
-                       "; valid: " + join(valid));
-    }
-    if (session.json()) {
-      session.print(model_json(*entry));
-    } else {
-      session.print(model_text(*entry));
-    }
-    return;
-  }
+  if (what == "models") return describe_model(name, session);
   if (what == "tuner") return describe_tuner(name, session);
-  if (name.empty()) {
-    const auto kind = std::find(kSingulars.begin(), kSingulars.end(), what) - kSingulars.begin();
+  const Registry& registry = registry_of(what, &Registry::one);
+  if (name.empty() && what != "model") {
     throw InputError("describe " + what + ": a name is required; valid: those of `shardlab list " +
-                     std::string(kPlurals[to_index(kind)]) + "`");
+                     std::string(registry.many) + "`");
   }
-  if (what == "op") {
-    const OpRule* rule = rule_table(kShardlab).find(name);
-    for (const auto& [set, set_name] : EnumNames<RuleSet>::kNames) {
-      if (rule == nullptr) rule = rule_table(set).find(name);
-    }
-    if (rule == nullptr) rule = &find_op_rule(name, kAutoParallel);  // throws
-    session.print(op_json(std::string(rule->op)));
-    return;
-  }
-  if (what == "stack") return describe_config(ConfigKind::kStack, name, session);
-  if (what == "topology") return describe_config(ConfigKind::kTopology, name, session);
-  if (what == "suite") return describe_config(ConfigKind::kSuite, name, session);
-  if (what == "regression") return describe_config(ConfigKind::kRegression, name, session);
-  if (what == "program") return describe_config(ConfigKind::kProgram, name, session);
-  if (what == "recipe") return describe_config(ConfigKind::kRecipe, name, session);
-  if (what == "experiment") {
-    const ConfigStore store = session.experiment_store();
-    static_cast<void>(Experiment::read(store, name));  // in full, so that what is printed is valid
-    session.print(store.experiment_json(store.find(ConfigKind::kExperiment, name)));
-    return;
-  }
-  describe_measurement(name, session);
+  registry.describe(name, session);
 }
 
 }  // namespace
@@ -339,7 +358,7 @@ void add_list_command(const Command& root, Session& session) {
   const Command command = root.subcommand("list", "print a registry\n  shardlab list stacks");
   command.option("what", *what, "which registry")
       .required()
-      .check(one_of(std::vector<std::string>(kPlurals.begin(), kPlurals.end())));
+      .check(one_of(registry_names(&Registry::many)));
   add_common_options(command, session);
   command.runs([what, &session] { run_list(*what, session); });
 }
@@ -349,7 +368,7 @@ void add_describe_command(const Command& root, Session& session) {
   auto name = std::make_shared<std::string>();
   const Command command = root.subcommand(
       "describe", "print one entry of a registry\n  shardlab describe model alpha_beta");
-  std::vector<std::string> kinds(kSingulars.begin(), kSingulars.end());
+  std::vector<std::string> kinds = registry_names(&Registry::one);
   kinds.emplace_back("models");
   kinds.emplace_back("tuner");
   command.option("what", *what, "kind of entry").required().check(one_of(kinds));

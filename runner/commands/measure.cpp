@@ -29,9 +29,10 @@ namespace shardlab {
 namespace {
 
 constexpr std::int64_t kMostRanks = 4096;
-// The watchdog speaks first: it knows what was going on.
+// Seconds that the watchdog has to speak before the meeting gives up: it knows what was going on.
 constexpr double kGrace = 1.0;
-// Ranks that are started together meet within seconds, on a busy cluster within a minute.
+// Seconds to wait for the other ranks: those that are started together meet within seconds, or
+// within a minute on a busy cluster.
 constexpr double kPatience = 60.0;
 
 struct MeasureArguments {
@@ -40,7 +41,7 @@ struct MeasureArguments {
   std::string max_bytes = "64MiB";
   double step_factor = 2.0;
   std::vector<std::string> dtypes = {"f32"};
-  std::int64_t ranks = 0;  // 0: as the launcher says, else one a GPU
+  std::int64_t ranks = 0;  // 0: what the launcher says, or else one per GPU
   int iterations = 20;
   int warmup = 5;
   bool one_gpu = false;
@@ -96,7 +97,7 @@ std::string now_text(const char* format) {
   return {text.data(), std::strftime(text.data(), text.size(), format, &utc)};
 }
 
-// The kernel driver's version, which CUDA does not tell: the word behind "Kernel Module".
+// The version of the kernel driver, which CUDA does not tell: the number after "Kernel Module".
 std::string driver_version() {
   std::string text;
   try {
@@ -111,13 +112,14 @@ std::string driver_version() {
   return text.substr(begin, text.find_first_not_of("0123456789.", begin) - begin);
 }
 
-// A file that NCCL writes its choices into: one that stays, or one that is there meanwhile.
+// A file that NCCL writes its choices into. It stays if the user named it; a temporary one is
+// removed at the end.
 class ChoicesFile {
  public:
   ChoicesFile(bool wanted, const std::string& kept) : is_kept_(!kept.empty()) {
     if (!wanted) return;
     if (is_kept_) {
-      write_file(kept, "");  // what was there is gone, and a folder that isn't there is said now
+      write_file(kept, "");  // empties the file, and reports a missing folder now
       path_ = kept;
       return;
     }
@@ -169,7 +171,7 @@ RankRange ranks_of(const MeasureArguments& arguments, const std::optional<Launch
   if (place) {
     range.world = place->world;
     range.first = place->rank;
-    // A launcher may show each rank a GPU of its own alone.
+    // Some launchers show each rank only a GPU of its own.
     const bool is_bound = place->launcher != "shardlab" && visible_gpus() == 1;
     range.first_device = is_bound ? 0 : place->local_rank;
   } else {
@@ -177,6 +179,28 @@ RankRange ranks_of(const MeasureArguments& arguments, const std::optional<Launch
     range.local = ranks;
   }
   return range;
+}
+
+// A set without rows: what was measured, where and when.
+MeasurementSet set_of(const MeasureArguments& arguments, const BackendFacts& facts,
+                      const RankRange& range, std::int64_t hosts) {
+  MeasurementSet set;
+  set.hosts = hosts;
+  set.ranks = range.world;
+  set.gpus_per_host = (set.ranks + set.hosts - 1) / set.hosts;
+  set.gpu = facts.device;
+  if (!arguments.on_cpu()) {
+    set.driver = driver_version() + (facts.driver.empty() ? "" : " (" + facts.driver + ")");
+  }
+  set.nccl_version = facts.library;
+  set.clocks = facts.clocks;
+  set.intra = facts.transport;
+  set.date = now_text("%Y-%m-%d");
+  set.name = arguments.id;
+  if (set.name.empty() && !arguments.out.empty()) set.name = set_name_of(arguments.out);
+  if (set.name.empty()) set.name = "measure-" + now_text("%Y%m%dT%H%M%SZ");
+  set.source = "record:" + set.name;
+  return set;
 }
 
 // What every process of the world does; process 0 returns what was measured.
@@ -219,23 +243,8 @@ MeasurementSet measure(const MeasureArguments& arguments, const Session& session
   const MeasuringRun run = {*backend, meeting, watchdog};
   const BackendFacts facts = backend->facts();
 
-  MeasurementSet set;
-  set.hosts = count_hosts(meeting);
-  set.ranks = range.world;
-  set.gpus_per_host = (set.ranks + set.hosts - 1) / set.hosts;
-  set.gpu = facts.device;
-  set.driver = driver_version() + (facts.driver.empty() ? "" : " (" + facts.driver + ")");
-  if (arguments.on_cpu()) set.driver.clear();
-  set.nccl_version = facts.library;
-  set.clocks = facts.clocks;
-  set.intra = facts.transport;
+  MeasurementSet set = set_of(arguments, facts, range, count_hosts(meeting));
   set.settings = settings;
-  set.date = now_text("%Y-%m-%d");
-  std::string id = arguments.id;
-  if (id.empty() && !arguments.out.empty()) id = set_name_of(arguments.out);
-  if (id.empty()) id = "measure-" + now_text("%Y%m%dT%H%M%SZ");
-  set.name = id;
-  set.source = "record:" + id;
   const auto caveat = [&](const std::string& text) {
     set.health = Health::kUnhealthy;
     set.health_reason = "source: " + text;
@@ -259,7 +268,7 @@ MeasurementSet measure(const MeasureArguments& arguments, const Session& session
   meeting.barrier();
   watchdog.stop();
   choices.name_choices(set.rows);
-  // All are done before anybody leaves.
+  // Nobody leaves before all are done.
   meeting.barrier();
   return set;
 }
@@ -289,7 +298,7 @@ void print_set(const MeasureArguments& arguments, Session& session, const Measur
   if (set.verified_plans && set.verified_plans->failed > 0) session.exit_code = kGateSaidNo;
 }
 
-// Ranks to start, where no launcher did.
+// How many ranks to start where no launcher has started any.
 std::int64_t ranks_wanted(const MeasureArguments& arguments) {
   if (arguments.ranks > 0) return arguments.ranks;
   return arguments.on_cpu() || arguments.one_gpu ? 2 : std::max<std::int64_t>(visible_gpus(), 1);
@@ -342,11 +351,12 @@ void run_measure(const MeasureArguments& given, Session& session) {
 }
 
 void add_run_options(const Command& command, MeasureArguments& arguments) {
-  command.option("--ranks", arguments.ranks, "processes to start; default: one a GPU")
+  command.option("--ranks", arguments.ranks, "processes to start; default: one per GPU")
       .check(integer_from(1, kMostRanks));
   command.flag("--one-gpu", arguments.one_gpu,
                "all ranks on GPU 0: right results, times without meaning");
-  command.flag("--one-process", arguments.one_process, "all ranks in one process, a GPU each");
+  command.flag("--one-process", arguments.one_process,
+               "all ranks in one process, each with a GPU of its own");
   command
       .option("--time-limit", arguments.time_limit_s, "seconds after which every process is ended")
       .check(number_from(0.1, 1e6))
@@ -361,7 +371,7 @@ void add_run_options(const Command& command, MeasureArguments& arguments) {
               "where the processes meet; default: any free one. Under a launcher MASTER_ADDR "
               "and MASTER_PORT count")
       .check(integer_from(1, 65535));
-  // For tests: `cpu` passes bytes between processes of a CPU. Recorded as such in the set.
+  // This option is for tests: `cpu` passes bytes between processes on a CPU, and the set says so.
   command.option("--backend", arguments.backend, "nccl or cpu, a stand-in without GPUs")
       .check(one_of({"nccl", "cpu"}))
       .hidden();
@@ -380,32 +390,34 @@ void add_measure_command(const Command& root, Session& session) {
               "comma-separated; default: all_reduce, unless kernels or plans are asked for")
       .comma_separated()
       .check(one_of(words_of(kMeasuredCollectives)));
-  command.option("--min-bytes", arguments->min_bytes, "of the full array").show_default();
-  command.option("--max-bytes", arguments->max_bytes, "of the full array").show_default();
-  command.option("--step-factor", arguments->step_factor, "from size to size")
+  command.option("--min-bytes", arguments->min_bytes, "smallest size of the full array")
+      .show_default();
+  command.option("--max-bytes", arguments->max_bytes, "largest size of the full array")
+      .show_default();
+  command.option("--step-factor", arguments->step_factor, "factor from one size to the next")
       .check(number_from(1.01, 1e6))
       .show_default();
   command.option("--dtype", arguments->dtypes, "comma-separated")
       .comma_separated()
-      .check(one_of(words_of(kDTypeNames)))
+      .check(one_of<DType>())
       .show_default();
-  command.option("--iterations", arguments->iterations, "timed, each by itself")
+  command.option("--iterations", arguments->iterations, "timed calls, each timed by itself")
       .check(integer_from(1, 1000000))
       .show_default();
-  command.option("--warmup", arguments->warmup, "calls before, not timed")
+  command.option("--warmup", arguments->warmup, "calls before the timed ones")
       .check(integer_from(0, 1000000))
       .show_default();
   command
       .option("--kernels", arguments->kernels, "comma-separated: " + std::string(kMeasuredKernels))
       .comma_separated()
       .check(one_of(words_of(kMeasuredKernels)));
-  command.option("--kernel-bytes", arguments->kernel_bytes, "most that one kernel moves")
+  command.option("--kernel-bytes", arguments->kernel_bytes, "most bytes that one kernel moves")
       .show_default();
   command
       .option("--verify-plans", arguments->verify_plans,
               "random plans to run and compare with the fake process group, bit for bit")
       .check(integer_from(1, 1000000));
-  command.option("--stack", arguments->stack, "whose plans are verified").show_default();
+  command.option("--stack", arguments->stack, "the stack whose plans are verified").show_default();
   add_topology_option(command, session);
   add_run_options(command, *arguments);
   command.option("--topology-xml", arguments->topology_xml,

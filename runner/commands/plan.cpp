@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "costmodel/base/text.h"
+#include "runner/base/optional_values.h"
 #include "runner/base/terminal.h"
 #include "runner/commands/commands.h"
 #include "runner/config/configs.h"
@@ -20,7 +21,8 @@ nlohmann::json parts_json(const Price& price) {
           {"straggler", price.straggler.value()}};
 }
 
-// What the model weighed for a step, the cheapest first; empty for models of one formula.
+// The alternatives that the model weighed for a step, the cheapest first; none for models that have
+// one formula.
 std::vector<Alternative> alternatives_of(const PlanStep& step, StackEvaluator& evaluator,
                                          const DeviceMesh& mesh) {
   const Redistributor& redistributor = evaluator.on(mesh);
@@ -55,17 +57,13 @@ nlohmann::json step_json(const PlanStep& step, const std::vector<Alternative>& a
   return json;
 }
 
-nlohmann::json optional_json(const std::optional<double>& value) {
-  return value ? nlohmann::json(*value) : nlohmann::json(nullptr);
-}
-
 std::string mesh_dims_text(const MeshDims& dims) {
   std::string text;
   for (const int dim : dims) text += (text.empty() ? "" : ",") + std::to_string(dim);
   return text;
 }
 
-// A line a step: "step 1: NVLS SIMPLE 276.658, RING SIMPLE 301.200, ..."
+// One line per step: "step 1: NVLS SIMPLE 276.658, RING SIMPLE 301.200, ..."
 std::string alternatives_text(std::span<const std::vector<Alternative>> steps) {
   std::string out;
   for (std::size_t i = 0; i < steps.size(); ++i) {
@@ -80,7 +78,7 @@ std::string alternatives_text(std::span<const std::vector<Alternative>> steps) {
   return out;
 }
 
-// What selection adds for a tensor that changes its layout, and a plan's price leaves out.
+// What selection adds to the price of a plan for a tensor that changes its layout.
 double transition_us(const Plan& plan, StackEvaluator& evaluator) {
   return plan.from.placements == plan.to.placements ? 0.0 : evaluator.stack().transition_us;
 }
@@ -126,11 +124,9 @@ std::string plan_text(const Plan& plan, const PlanBounds& bounds, double transit
   if (plan.optimal_paths > 1) {
     out += "  " + format_double(plan.optimal_paths) + " paths share this price\n";
   }
-  const auto ratio = [](const std::optional<double>& value) {
-    return value ? format_fixed(*value, 2) : std::string("-");
-  };
-  out += "  over the bound: volume " + ratio(bounds.volume_ratio) + ", time " +
-         ratio(bounds.time_ratio) + ", memory " + ratio(bounds.memory_ratio) + "\n";
+  out += "  over the bound: volume " + fixed_or(bounds.volume_ratio, 2, "-") + ", time " +
+         fixed_or(bounds.time_ratio, 2, "-") + ", memory " + fixed_or(bounds.memory_ratio, 2, "-") +
+         "\n";
   return out;
 }
 
@@ -180,9 +176,9 @@ void run_plan(const RedistributionArguments& arguments, Session& session) {
                      {"optimal_paths", plan.optimal_paths},
                      {"warnings", warnings},
                      {"bounds",
-                      {{"volume_ratio", optional_json(bounds.volume_ratio)},
-                       {"time_ratio", optional_json(bounds.time_ratio)},
-                       {"memory_ratio", optional_json(bounds.memory_ratio)}}}});
+                      {{"volume_ratio", or_null(bounds.volume_ratio)},
+                       {"time_ratio", or_null(bounds.time_ratio)},
+                       {"memory_ratio", or_null(bounds.memory_ratio)}}}});
 }
 
 }  // namespace

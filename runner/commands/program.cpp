@@ -22,7 +22,7 @@ std::vector<std::string> program_names() {
   return names;
 }
 
-// A file with a larger tensor could not be read again.
+// A file with a larger tensor could not be read back.
 void expect_tensors_within_bounds(const Program& program) {
   for (const ProgramNode& node : program.nodes) {
     for (const TensorMeta& meta : node.outputs) {
@@ -60,10 +60,12 @@ void add_program_command(const Command& root, Session& session) {
                                           "write a built-in program: a training step, for solve\n  "
                                           "shardlab program llama3-8b --layers 2 "
                                           "--batch 16 --seqlen 8192");
-  command.option("name", arguments->name, "which").required().check(one_of(program_names()));
-  command.option("--layers", arguments->layers, "default: the model's")
+  command.option("name", arguments->name, "which built-in program")
+      .required()
+      .check(one_of(program_names()));
+  command.option("--layers", arguments->layers, "layers; default: the model's")
       .check(integer_from(1, 1024));
-  command.option("--batch", arguments->batch, "sequences")
+  command.option("--batch", arguments->batch, "sequences in a batch")
       .check(integer_from(1, 1 << 20))
       .show_default();
   command.option("--seqlen", arguments->seqlen, "tokens of a sequence; default: the model's")
@@ -76,18 +78,20 @@ void add_program_command(const Command& root, Session& session) {
       .show_default();
   ProgramSizes& sizes = arguments->sizes;
   const std::vector<std::tuple<std::string, std::optional<std::int64_t>*, std::string>> widths = {
-      {"--width", &sizes.width, "of the residual stream; this and the next: default the model's"},
+      {"--width", &sizes.width,
+       "width of the residual stream; this and the following: default the model's"},
       {"--heads", &sizes.heads, "attention heads"},
-      {"--kv-heads", &sizes.kv_heads, "heads of keys and values, of llama"},
+      {"--kv-heads", &sizes.kv_heads, "heads of keys and values (llama only)"},
       {"--ffn", &sizes.ffn, "width of the feed-forward layer"},
-      {"--vocabulary", &sizes.vocabulary, "tokens"},
-      {"--experts", &sizes.experts, "of moe"},
-      {"--experts-per-token", &sizes.experts_per_token, "of moe"}};
+      {"--vocabulary", &sizes.vocabulary, "tokens in the vocabulary"},
+      {"--experts", &sizes.experts, "experts of a layer (moe only)"},
+      {"--experts-per-token", &sizes.experts_per_token,
+       "experts that each token goes to (moe only)"}};
   for (const auto& [name, size, help] : widths) {
-    const bool counts = help == "of moe";
+    const bool counts = name.starts_with("--experts");
     command.option(name, *size, help).check(integer_from(1, counts ? 1 << 16 : 1 << 24));
   }
-  command.option("--out", arguments->out, "a file; default: stdout");
+  command.option("--out", arguments->out, "file to write; default: stdout");
   add_common_options(command, session);
   command.runs([arguments, &session] { run_program(*arguments, session); });
 }

@@ -30,8 +30,8 @@ Case read_case(const std::filesystem::path& path) {
   return Case::parse(read_json_file(path), {path.string(), ""});
 }
 
-// The named cases of the corpus and of the files; without names all files, or else the whole
-// corpus.
+// The cases that the command line names. Names select among the corpus and the files; without
+// names, all files are run, or the whole corpus if there are no files.
 std::vector<Case> chosen_cases(const RegressArguments& arguments, const ConfigStore& store) {
   std::vector<Case> files;
   for (const std::string& file : arguments.files) files.push_back(read_case(file));
@@ -63,7 +63,8 @@ std::vector<Case> chosen_cases(const RegressArguments& arguments, const ConfigSt
   return chosen;
 }
 
-// Stacks and topologies by name, from the store. A stack that is an object stands on a shipped one.
+// Gives cases their stacks and topologies by name. A stack that is written out in a case stands on
+// a shipped one.
 CaseSources sources_from(const ConfigStore& store) {
   const auto named = [&store](const std::string& name, const JsonPlace& place) {
     try {
@@ -146,7 +147,8 @@ std::string summary_text(const std::vector<CaseReport>& reports) {
 
 // -- The story of one case ---------------------------------------------------------------
 
-// Breaks at blanks, or after "->" where there are none; lines after the first are indented.
+// Breaks a text into lines at blanks, or after "->" where there are none. Lines after the first are
+// indented.
 std::string wrapped(std::string_view text, const std::string& indent, std::size_t hanging = 0) {
   std::string out;
   std::string margin = indent;
@@ -169,7 +171,7 @@ std::string wrapped(std::string_view text, const std::string& indent, std::size_
   return out + margin + std::string(text) + "\n";
 }
 
-// What all the stacks' names begin with, up to a "-": it is said once.
+// The prefix that all stacks' names share, which the table says once.
 std::string common_prefix(const std::vector<std::string>& stacks) {
   const std::string prefix = "dtensor-";
   const bool all = std::all_of(stacks.begin(), stacks.end(), [&](const std::string& stack) {
@@ -192,7 +194,7 @@ struct SelectTable {
   std::vector<const SelectView*> views;
 };
 
-// One row a candidate, one column a stack; then who is chosen under which order.
+// One row per candidate and one column per stack; below them, who is chosen under which order.
 std::string select_table_text(const SelectTable& table) {
   std::vector<std::string> stacks;
   std::vector<std::string> orders;
@@ -212,7 +214,7 @@ std::string select_table_text(const SelectTable& table) {
                                  [&](const auto& total) { return total.first == candidate; });
     return it == view.totals.end() ? std::optional<double>() : it->second;
   };
-  // Numbered as the first view lists them; of many only the cheapest are shown.
+  // Candidates are numbered as the first view lists them. Of many, only the cheapest are shown.
   std::vector<std::string> all;
   for (const SelectView* view : table.views) {
     for (const auto& [text, unused] : view->totals) {
@@ -265,7 +267,7 @@ std::string select_table_text(const SelectTable& table) {
   return out + text.text("  ");
 }
 
-// One heading a question; stacks with the same plan and price on one line.
+// One heading per question; stacks with the same plan and price share a line.
 std::string plans_text(const std::vector<PlanView>& plans) {
   std::vector<std::string> questions;
   for (const PlanView& plan : plans) {
@@ -297,7 +299,8 @@ std::string plans_text(const std::vector<PlanView>& plans) {
   return out;
 }
 
-// What no table shows: relations with their numbers, other checks with what they saw.
+// The checks that no table shows: relations with their numbers, and other checks with what they
+// saw.
 std::string other_checks_text(const CaseReport& report) {
   std::vector<std::string> lines;
   std::string previous;
@@ -351,8 +354,8 @@ void run_regress(const RegressArguments& arguments, Session& session) {
   std::optional<std::string> stack;
   if (!arguments.stack.empty()) {
     stack = arguments.stack;
-    static_cast<void>(
-        store.stack(arguments.stack));  // an unknown name is said once, not case by case
+    static_cast<void>(store.stack(
+        arguments.stack));  // so that an unknown name is reported once, not for every case
   }
   std::vector<CaseReport> reports(cases.size());
   Progress progress("cases", cases.size(), session.quiet);
@@ -397,7 +400,8 @@ void add_regress_command(const Command& root, Session& session) {
                       "run the corpus of historical cases; with a case named, tell its story\n"
                       "  shardlab regress R03");
   command.option("ID", arguments->ids, "cases: R03 names R03 and R03-anything");
-  command.option("--file", arguments->files, "a case of one's own; once per file").repeatable();
+  command.option("--file", arguments->files, "a file with a case of your own; may be repeated")
+      .repeatable();
   command
       .option("--stack", arguments->stack,
               "shipped name or path: instead of the stack of every check that is not pinned to one")

@@ -13,8 +13,9 @@ struct ReportArguments {
   std::vector<std::string> records;
 };
 
-// Where the report of each record goes: the folder of --out, or, where there are several records, a
-// folder of its own in it, by the name of the record's file or, of a record.json, of its folder.
+// Where the report of each record goes. A single record's report goes into the folder of --out
+// itself. Several records get a folder each inside it, named after the record's file, or after the
+// folder of a file called record.json.
 std::vector<std::string> folders_of(const std::vector<std::string>& records,
                                     const std::string& out) {
   if (records.size() == 1) return {out};
@@ -40,7 +41,7 @@ reports::RunRecord read_record(const std::string& file) {
   try {
     return reports::parse_run_record(text, file);
   } catch (const ConfigError&) {
-    (void)parse_json(text, file);  // of broken JSON this reader says more
+    (void)parse_json(text, file);  // this reader says more about broken JSON
     throw;
   }
 }
@@ -55,7 +56,8 @@ void run_report(const ReportArguments& arguments, Session& session) {
   }
   std::vector<std::string> folders(arguments.records.size());
   if (!session.out.empty()) folders = folders_of(arguments.records, session.out);
-  // All are read before any is written: a damaged one leaves nothing half done.
+  // All records are read before any report is written, so that a damaged record leaves nothing half
+  // done.
   std::vector<reports::RunRecord> records;
   for (const std::string& file : arguments.records) {
     records.push_back(read_record(file));

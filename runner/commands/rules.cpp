@@ -47,7 +47,7 @@ RuleProofOptions options_of(const RulesArguments& arguments) {
   return options;
 }
 
-// The rules to prove, by op: those named, or all that can be.
+// The rules to prove: those of the ops that were named, or all that can be proved.
 std::vector<const OpRule*> rules_of(const RulesArguments& arguments, RuleSet set) {
   std::vector<const OpRule*> rules;
   for (const std::string& op : arguments.ops) {
@@ -184,8 +184,9 @@ void add_rules_command(const Command& root, Session& session) {
   auto arguments = std::make_shared<RulesArguments>();
   const Command command = root.subcommand(
       "rules",
-      "prove sharding rules on virtual ranks: rows that compute something else, right "
-      "combinations that are no rows\n  shardlab rules aten.mm.default --rule-set dtensor-2.13");
+      "prove sharding rules on virtual ranks: find rows that compute something wrong, "
+      "and right combinations that have no row\n  shardlab rules aten.mm.default --rule-set "
+      "dtensor-2.13");
   command.option("ops", arguments->ops, "ops to prove (default: all that have a reference kernel)");
   command.option("--rule-set", arguments->rule_set, valid_names<RuleSet>()).show_default();
   command

@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "costmodel/base/text.h"
+#include "runner/base/optional_values.h"
 #include "runner/base/terminal.h"
 #include "runner/commands/commands.h"
 #include "runner/config/configs.h"
@@ -31,7 +32,7 @@ std::vector<std::string> texts(const std::vector<Placements>& layouts) {
   return out;
 }
 
-// Why the redistribution of an input is impossible, asked once per layout.
+// Says why the redistribution of an input is impossible. The planner is asked once per layout.
 class Reasons {
  public:
   Reasons(const OpCall& call, Redistributor& redistributor)
@@ -67,7 +68,7 @@ nlohmann::json candidate_json(const Candidate& candidate, std::size_t index, Rea
           {"redistribute_us", costs},
           {"compute_us", candidate.compute_us},
           {"total_us", finite_or_null(candidate.total_us)},
-          {"impossible", reason.empty() ? nlohmann::json(nullptr) : nlohmann::json(reason)}};
+          {"impossible", text_or_null(reason)}};
 }
 
 nlohmann::json selection_json(const Selection& selection, Reasons& reasons) {
@@ -79,8 +80,7 @@ nlohmann::json selection_json(const Selection& selection, Reasons& reasons) {
       {"candidates", candidates},
       {"selected", candidate_json(selection.choice, selection.selected, reasons)},
       {"ties", selection.ties},
-      {"margin_us",
-       selection.margin_us ? nlohmann::json(*selection.margin_us) : nlohmann::json(nullptr)},
+      {"margin_us", or_null(selection.margin_us)},
       {"flips_with_order", selection.flips_with_order}};
   if (!selection.search_note.empty()) {
     json["search_note"] = "full enumeration: " + selection.search_note;
@@ -139,7 +139,7 @@ void run_select(const SelectArguments& arguments, Session& session) {
   const DeviceMesh mesh = parse_option("--mesh", [&] { return DeviceMesh::parse(arguments.mesh); });
   const OpCall call = arguments.op.read(mesh, evaluator.stack().rules);
   SelectOptions options;
-  if (!arguments.search.empty()) options.search = search_from_name(arguments.search);
+  if (!arguments.search.empty()) options.search = from_name<SearchKind>(arguments.search);
   if (!arguments.order.empty()) {
     options.order = parse_option("--order", [&] { return CandidateOrder::parse(arguments.order); });
   }
@@ -160,7 +160,7 @@ void run_select(const SelectArguments& arguments, Session& session) {
     }
     return;
   }
-  // Every element of the lists is selected on its own.
+  // Each element of the lists is an op of its own, with its own choice.
   nlohmann::json children = nlohmann::json::array();
   std::string text;
   for (std::size_t i = 0; i < foreach_size(call); ++i) {
@@ -186,15 +186,16 @@ void add_select_command(const Command& root, Session& session) {
   auto arguments = std::make_shared<SelectArguments>();
   const Command command =
       root.subcommand("select",
-                      "candidates and choice for one op\n"
+                      "list the candidates of one op with their prices, and the choice\n"
                       "  shardlab select --op aten.mm.default --mesh 2 --inputs "
                       "\"f32[16,16] S(0)\" \"f32[16,16] R\"");
   arguments->op.add_options(command, true);
   command.option("--mesh", arguments->mesh, "8x8, or dp=8,tp=8").required();
   command.option("--stack", arguments->stack, "shipped name or path").show_default();
-  command.option("--search", arguments->search, "instead of the stack's")
+  command.option("--search", arguments->search, "the search to use instead of the stack's")
       .check(one_of({"full", "dijkstra", "exact"}));
-  command.option("--order", arguments->order, "listed, reversed or shuffled:SEED");
+  command.option("--order", arguments->order,
+                 "order of the candidates: listed, reversed or shuffled:SEED");
   add_topology_option(command, session);
   add_common_options(command, session);
   command.runs([arguments, &session] { run_select(*arguments, session); });

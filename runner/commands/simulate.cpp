@@ -1,4 +1,5 @@
-// shardlab simulate: a redistribution, an op or a program (simulate_program.h), run on virtual ranks with
+// shardlab simulate: a redistribution, an op or a program (simulate_program.h), run on virtual
+// ranks with
 // real bytes and in virtual time.
 #include <algorithm>
 #include <nlohmann/json.hpp>
@@ -20,11 +21,11 @@ namespace shardlab {
 namespace {
 
 struct SimulateArguments {
-  RedistributionArguments redistribution;  // --mesh and --stack are of all three
+  RedistributionArguments redistribution;  // its mesh and stack serve all three kinds of run
   OpArguments op;
-  SimulateProgramArguments program;  // its mesh and simulation are those below
+  SimulateProgramArguments program;  // its mesh and simulation are filled in from the other members
   SimulationArguments simulation;
-  // Options of one kind of run, and its word.
+  // Options that belong to one kind of run, with the word for that kind.
   std::vector<std::pair<CommandOption, std::string>> options;
   std::optional<CommandOption> data;
   std::optional<CommandOption> stack;
@@ -32,7 +33,8 @@ struct SimulateArguments {
 
 // -- A redistribution ----------------------------------------------------------------------------
 
-// Of replicas that differ although they ought to be equal: could one reduction replace several?
+// A note for replicas that differ although they ought to be equal: could one reduction replace
+// several?
 std::string about_merging(const Plan& plan) {
   std::string out =
       "replicas differ: groups that reduce one after the other round in orders of their "
@@ -107,14 +109,14 @@ nlohmann::json choice_json(const ChosenOp& op) {
   return {{"op", op.call.op}, {"inputs", inputs}, {"outputs", outputs}};
 }
 
-// Whole tensors, their redistributions, the local kernels and what they make. Returns what the
-// executor found, by input, and the op's result.
+// What a run with data found: the redistribution of each input, then the op itself.
 struct OpData {
   std::vector<ExecutionResult> moves;
   OpExecution execution;
 };
 
-// What an op's samples say of the values of each tensor: indices and numbers that must be positive.
+// What an op's samples say about the values of each tensor: which are indices, and which must be
+// positive.
 std::vector<SampleCall::Values> values_of(const OpCall& call) {
   for (const SampleCall& sample : sample_calls_of(call.op, 1)) {
     if (sample.values.size() == call.tensors().size()) return sample.values;
@@ -122,7 +124,7 @@ std::vector<SampleCall::Values> values_of(const OpCall& call) {
   return std::vector<SampleCall::Values>(call.tensors().size());
 }
 
-// Indices are below every extent of the other tensors, and different along the last dim if they can.
+// Indices stay below every extent of the other tensors, and differ along the last dim if they can.
 HostTensor indices_of(const Executor& executor, const OpCall& call, std::size_t which) {
   const auto specs = call.tensors();
   std::int64_t limit = std::int64_t{1} << 20U;
@@ -226,7 +228,7 @@ void run_simulate(const SimulateArguments& arguments, Session& session) {
     SimulateProgramArguments program = arguments.program;
     program.mesh = move.mesh;
     program.simulation = arguments.simulation;
-    // Whole models are too large for data unless asked for.
+    // Whole models are too large to run with data unless that was asked for.
     if (!arguments.data->is_given()) program.simulation.data = "off";
     simulate_program(program, store, evaluator, session);
   } else if (runs_op) {

@@ -14,9 +14,13 @@ void add_solve_network_command(const Command& root, Session& session) {
                       "the cheapest assignment of a cost-function network, with its proof\n"
                       "  shardlab solve-network network.cfn --margins");
   command.option("file", arguments->file, "a network in toulbar2's JSON format (.cfn)").required();
-  command.flag("--margins", arguments->margins,
-               "how much dearer the best with another value is, per variable; count optima");
-  command.option("--best", arguments->best, "this many different assignments")
+  command.flag(
+      "--margins", arguments->margins,
+      "say for each variable how much dearer the best assignment with another value is; count "
+      "optima");
+  command
+      .option("--best", arguments->best,
+              "print this many different assignments, the cheapest first")
       .check(integer_from(1, 100000))
       .show_default();
   add_common_options(command, session);

@@ -19,10 +19,11 @@ struct SweepArguments {
   std::string experiment;
   std::string part;
   bool resume = false;
-  std::optional<CommandOption> seed;  // --seed: the experiment's
+  std::optional<CommandOption> seed;  // --seed, which replaces the experiment's seed
 };
 
-// --part, else what a launcher says, else the whole.
+// The part that --part names; without it the launcher's rank decides, and without a launcher there
+// is one part.
 SweepPart part_of(const SweepArguments& arguments, bool& launched) {
   launched = false;
   if (!arguments.part.empty()) return SweepPart::parse(arguments.part);
@@ -67,8 +68,8 @@ void run_sweep(const SweepArguments& arguments, Session& session) {
   });
   const Sweep::Merge merge = sweep.merge();
   const bool merged = merge != Sweep::Merge::kPartsMissing;
-  // Of processes that a launcher started together one speaks for all: the one that merged, or the first where
-  // nothing was left to do.
+  // When a launcher started several processes, only one of them prints: the one that merged the
+  // parts, or the first if nothing was left to merge.
   const bool speaks = merge == Sweep::Merge::kMade || (merged && was_merged && part.part == 0);
   if (launched && !speaks) return;
   nlohmann::json json = {{"experiment", experiment.name},
@@ -107,9 +108,9 @@ void add_sweep_command(const Command& root, Session& session) {
       "sweep",
       "answer an experiment's questions (suites x stacks x topologies), row by row\n"
       "  shardlab sweep history --out sweep/\n"
-      "  mpirun -np 4 shardlab sweep history --out sweep/     a part a process; so under srun\n"
-      "  shardlab sweep history --out sweep/ --part 2/4       one of four, as a job array has "
-      "them");
+      "  mpirun -np 4 shardlab sweep history --out sweep/     one part per process; also under "
+      "srun\n"
+      "  shardlab sweep history --out sweep/ --part 2/4       one of four parts, for a job array");
   command.option("experiment", arguments->experiment, "shipped name or path").required();
   command
       .option("--out", session.out,

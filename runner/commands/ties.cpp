@@ -7,6 +7,7 @@
 
 #include "costmodel/base/parallel.h"
 #include "costmodel/base/text.h"
+#include "runner/base/optional_values.h"
 #include "runner/base/stop_watch.h"
 #include "runner/base/terminal.h"
 #include "runner/commands/commands.h"
@@ -28,18 +29,19 @@ struct TiesArguments {
 struct Audit {
   std::vector<Question> questions;
   std::vector<TieItem> items;
-  nlohmann::json topology;  // as they are after --set
+  nlohmann::json topology;  // both as they are after --set
   nlohmann::json stack;
   std::vector<reports::SuiteSource> suites;
   std::size_t exact = 0;
   std::size_t near = 0;
   std::size_t order_dependent = 0;
-  std::map<std::string, std::size_t> flips;  // choices by the parameter that flips them first
+  std::map<std::string, std::size_t>
+      flips;  // number of choices for each parameter that flips some first
   std::size_t impossible = 0;
   std::size_t not_asked = 0;
 };
 
-// What one thread works with.
+// Each thread has its own, since evaluators keep caches.
 struct Auditor {
   Auditor(const Stack& stack, const Topology& topology)
       : evaluator(stack, topology), flips(stack, topology) {}
@@ -110,13 +112,13 @@ nlohmann::json item_json(const Question& question, const TieItem& item) {
           {"candidates", item.candidates},
           {"exact_ties", item.exact},
           {"near_ties", item.near},
-          {"margin_us", item.margin_us ? nlohmann::json(*item.margin_us) : nlohmann::json(nullptr)},
+          {"margin_us", or_null(item.margin_us)},
           {"order_dependent", item.order_dependent},
           {"flip", flip_json(item.flip)},
           {"tied", item.tied}};
 }
 
-// "latency x1.25", or nothing.
+// "latency x1.25", or an empty text where nothing flips the choice.
 std::string flip_text(const std::optional<PriceFlip>& flip) {
   if (!flip) return "";
   return std::string(flip->parameter) + " x" + format_fixed(flip->factor, 3);

@@ -7,6 +7,7 @@
 
 #include "costmodel/base/text.h"
 #include "costmodel/measurements/nccl_log.h"
+#include "runner/base/optional_values.h"
 #include "runner/base/stop_watch.h"
 #include "runner/base/terminal.h"
 #include "runner/commands/commands.h"
@@ -30,7 +31,7 @@ struct ValidateArguments {
   bool scoreboard = false;
   bool nccl_table = false;
   std::optional<double> max_median_ape_percent;
-  std::vector<CommandOption> of_one_stack;  // options that --scoreboard does not read
+  std::vector<CommandOption> of_one_stack;  // options about one stack, which --scoreboard refuses
 };
 
 struct Validation {
@@ -77,17 +78,13 @@ Validation validate(const ValidateArguments& arguments, const Session& session) 
   return out;
 }
 
-nlohmann::json number_or_null(const std::optional<double>& value) {
-  return value ? nlohmann::json(*value) : nlohmann::json(nullptr);
-}
-
 nlohmann::json summary_json(const ErrorSummary& summary) {
   return {{"points", summary.points},
           {"unpriced", summary.unpriced},
-          {"median_ape_percent", number_or_null(summary.median_ape_percent)},
-          {"p90_ape_percent", number_or_null(summary.p90_ape_percent)},
-          {"mean_ape_percent", number_or_null(summary.mean_ape_percent)},
-          {"bias_percent", number_or_null(summary.bias_percent)}};
+          {"median_ape_percent", or_null(summary.median_ape_percent)},
+          {"p90_ape_percent", or_null(summary.p90_ape_percent)},
+          {"mean_ape_percent", or_null(summary.mean_ape_percent)},
+          {"bias_percent", or_null(summary.bias_percent)}};
 }
 
 nlohmann::json groups_json(const Groups& groups) {
@@ -119,7 +116,7 @@ Groups grouped(const Validation& result, const Name& name_of) {
   return groups;
 }
 
-// The rows that are furthest off, the furthest first.
+// The rows whose predictions are furthest off, the furthest first.
 std::vector<RowPrediction> worst_of(const Validation& result) {
   constexpr std::size_t kWorst = 10;
   std::vector<RowPrediction> rows;
@@ -179,16 +176,14 @@ nlohmann::json kernels_json(const Validation& result) {
   return out;
 }
 
-std::string percent_text(const std::optional<double>& value) {
-  return value ? format_fixed(*value, 1) : "none";
-}
+std::string percent(const std::optional<double>& value) { return fixed_or(value, 1, "none"); }
 
 void add_groups(TextTable& table, const std::string& what, const Groups& groups) {
   for (const auto& [name, rows] : groups) {
     const ErrorSummary summary = summarize(rows);
     table.add({what + " " + printable(name), std::to_string(summary.points),
-               percent_text(summary.median_ape_percent), percent_text(summary.p90_ape_percent),
-               percent_text(summary.mean_ape_percent), percent_text(summary.bias_percent)});
+               percent(summary.median_ape_percent), percent(summary.p90_ape_percent),
+               percent(summary.mean_ape_percent), percent(summary.bias_percent)});
   }
 }
 
@@ -200,9 +195,9 @@ std::string kernels_text(const Validation& result, const std::string& stack) {
   for (const KernelErrors& each : result.kernels) {
     const ErrorSummary& errors = each.errors;
     table.add({"kernel " + printable(each.kernel), std::to_string(errors.points),
-               std::to_string(errors.unpriced), percent_text(errors.median_ape_percent),
-               percent_text(errors.p90_ape_percent), percent_text(errors.mean_ape_percent),
-               percent_text(errors.bias_percent)});
+               std::to_string(errors.unpriced), percent(errors.median_ape_percent),
+               percent(errors.p90_ape_percent), percent(errors.mean_ape_percent),
+               percent(errors.bias_percent)});
   }
   return std::to_string(points) + " kernels under " + stack + ", errors in percent\n" +
          table.text();
@@ -273,7 +268,7 @@ struct CheckedTable {
   NcclTableCheck check;
 };
 
-// Ranks and hosts: the log's, else the options'.
+// Takes ranks and hosts from the log, or from the options where the log does not say.
 NcclTable placed_table(NcclTable table, const std::string& file,
                        const ValidateArguments& arguments) {
   if (arguments.hosts) table.hosts = *arguments.hosts;
@@ -334,8 +329,8 @@ nlohmann::json tables_json(const std::vector<CheckedTable>& tables) {
                        {"protocol", to_string(check.cell.protocol)},
                        {"nccl_latency_us", check.cell.latency_us},
                        {"nccl_gb_per_s", check.cell.gb_per_s},
-                       {"latency_us", number_or_null(check.latency_us)},
-                       {"gb_per_s", number_or_null(check.gb_per_s)}});
+                       {"latency_us", or_null(check.latency_us)},
+                       {"gb_per_s", or_null(check.gb_per_s)}});
     }
     out.push_back({{"file", table.file},
                    {"nccl_version", text_or_null(table.nccl_version)},
@@ -363,15 +358,12 @@ std::string tables_text(const std::vector<CheckedTable>& tables, const std::stri
     TextTable lines({"collective", "algorithm", "protocol", "NCCL us", stack + " us", "NCCL GB/s",
                      stack + " GB/s", ""});
     for (const NcclCellCheck& each : check.cells) {
-      const auto number = [](const std::optional<double>& value) {
-        return value ? format_fixed(*value, 1) : "none";
-      };
       const bool is_same = each.same_latency() && each.same_bandwidth();
       lines.add({std::string(to_string(each.cell.collective)),
                  std::string(to_string(each.cell.algorithm)),
                  std::string(to_string(each.cell.protocol)), format_fixed(each.cell.latency_us, 1),
-                 number(each.latency_us), format_fixed(each.cell.gb_per_s, 1),
-                 number(each.gb_per_s),
+                 fixed_or(each.latency_us, 1, "none"), format_fixed(each.cell.gb_per_s, 1),
+                 fixed_or(each.gb_per_s, 1, "none"),
                  is_same           ? ""
                  : each.latency_us ? "differs"
                                    : "not weighed"});
@@ -396,7 +388,7 @@ void print_tables(const ValidateArguments& arguments, const Session& session) {
   }
 }
 
-// Where the measured times are from.
+// Where the measured times come from, set by set.
 nlohmann::json sets_json(const Validation& result) {
   nlohmann::json sets = nlohmann::json::array();
   for (const MeasurementSet& set : result.sets) {
@@ -418,7 +410,7 @@ void write_validation(const Validation& result, const ValidateArguments& argumen
   header.configuration.stacks = {session.store().stack(arguments.stack).to_json()};
   nlohmann::json document = validation_json(result, arguments, true);
   document["measurement_sets"] = sets_json(result);
-  // Two files may share a name.
+  // Each row carries the position of its set, because two files may share a name.
   for (std::size_t i = 0; i < result.rows.size(); ++i)
     document["rows"][i]["set"] = result.rows[i].set;
   write_run(session, {.kind = reports::kValidateKind,
@@ -458,7 +450,7 @@ void add_validate_command(const Command& root, Session& session) {
   auto arguments = std::make_shared<ValidateArguments>();
   const Command command = root.subcommand(
       "validate",
-      "predicted against measured times\n  shardlab validate h100_1x8_all_reduce_dgxc --stack "
+      "compare predicted with measured times\n  shardlab validate h100_1x8_all_reduce_dgxc --stack "
       "alpha-beta");
   command.option("files", arguments->files,
                  "nccl-tests text or JSON, shardlab's JSON, or a shipped set; none: all "
@@ -477,7 +469,7 @@ void add_validate_command(const Command& root, Session& session) {
       .option("--gpus-per-host", arguments->gpus_per_host,
               "GPUs of a host, where a file does not say")
       .check(integer_from(1, 1 << 30));
-  of_one_stack(command.flag("--rows", arguments->rows, "every row as well"));
+  of_one_stack(command.flag("--rows", arguments->rows, "print every row as well"));
   command.flag("--nccl-table", arguments->nccl_table,
                "FILEs are NCCL's logs (NCCL_DEBUG_SUBSYS=INIT,TUNING): its table of latencies "
                "and bandwidths against that of --stack nccl");

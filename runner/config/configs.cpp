@@ -16,35 +16,13 @@ namespace fs = std::filesystem;
 
 constexpr std::array<std::string_view, 3> kTargets = {"topology", "stack", "experiment"};
 
-std::string kind_name(ConfigKind kind) {
-  switch (kind) {
-    case ConfigKind::kStack:
-      return "stack";
-    case ConfigKind::kTopology:
-      return "topology";
-    case ConfigKind::kSuite:
-      return "suite";
-    case ConfigKind::kRegression:
-      return "regression";
-    case ConfigKind::kProgram:
-      return "program";
-    case ConfigKind::kRecipe:
-      return "recipe";
-    case ConfigKind::kMeasurement:
-      return "measurement set";
-    case ConfigKind::kExperiment:
-      return "experiment";
-  }
-  return "";
-}
-
 bool is_configs_folder(const fs::path& path) {
   std::error_code error;
   return fs::is_directory(path / "stacks", error);
 }
 
-// What `read` makes of a file's JSON after --set. Where the file alone is good, the fault is the
-// command line's.
+// Returns what `read` makes of a file's JSON after --set. If only the changed JSON is bad, the
+// message blames the command line and not the file.
 template <class Read>
 auto read_changed(const nlohmann::json& json, const nlohmann::json& changed,
                   const std::string& overrides, const Read& read) {
@@ -106,23 +84,8 @@ Override Override::parse(std::string_view text) {
 }
 
 std::string_view folder_of(ConfigKind kind) {
-  switch (kind) {
-    case ConfigKind::kStack:
-      return "stacks";
-    case ConfigKind::kTopology:
-      return "topologies";
-    case ConfigKind::kSuite:
-      return "suites";
-    case ConfigKind::kRegression:
-      return "regressions";
-    case ConfigKind::kProgram:
-      return "programs";
-    case ConfigKind::kRecipe:
-      return "recipes";
-    case ConfigKind::kMeasurement:
-      return "measurements";
-    case ConfigKind::kExperiment:
-      return "experiments";
+  for (const auto& each : EnumNames<ConfigKind>::kFolders) {
+    if (each.value == kind) return each.name;
   }
   return "";
 }
@@ -141,7 +104,7 @@ std::vector<std::string> ConfigStore::names(ConfigKind kind) const {
 
 namespace {
 
-// Of a name that no shipped program has: `shardlab program` may know it.
+// What to add to a message about an unknown program: how `shardlab program` can write one.
 std::string how_to_write(std::string_view name) {
   std::vector<std::string_view> names;
   for (const BuiltInProgram& program : all_built_in_programs()) names.push_back(program.name);
@@ -157,23 +120,24 @@ fs::path ConfigStore::find(ConfigKind kind, const std::string& name, const fs::p
   const bool is_path = name.find('/') != std::string::npos;
   fs::path shipped = root_ / folder_of(kind) / (name + ".json");
   std::error_code error;
-  // What shardlab measured itself lies in a folder of its own: own/NAME.
+  // Sets that shardlab measured itself lie in a folder of their own and are called own/NAME.
   const bool may_be_shipped = !is_path || name.starts_with("own/");
   if (may_be_shipped && fs::exists(shipped, error)) return shipped;
   fs::path given = fs::path(name).is_absolute() ? fs::path(name) : folder / name;
   if (!name.empty() && fs::exists(given, error)) return given;
+  const std::string kind_text(name_of(kind));
   if (is_path || name.ends_with(".json")) {
-    throw InputError(kind_name(kind) + " \"" + name + "\": no such file");
+    throw InputError(kind_text + " \"" + name + "\": no such file");
   }
   const std::vector<std::string> all = names(kind);
   const std::vector<std::string_view> views(all.begin(), all.end());
   constexpr std::size_t kFew = 40;
   if (all.size() > kFew) {
-    throw InputError("unknown " + kind_name(kind) + " \"" + name + "\"" +
-                     did_you_mean(name, views) + "; valid: a path, or a name of `shardlab list " +
+    throw InputError("unknown " + kind_text + " \"" + name + "\"" + did_you_mean(name, views) +
+                     "; valid: a path, or a name of `shardlab list " +
                      std::string(folder_of(kind)) + "`");
   }
-  throw InputError("unknown " + kind_name(kind) + " \"" + name + "\"" + did_you_mean(name, views) +
+  throw InputError("unknown " + kind_text + " \"" + name + "\"" + did_you_mean(name, views) +
                    "; valid: a path" + (all.empty() ? "" : ", or " + join(views)) +
                    (kind == ConfigKind::kProgram ? how_to_write(name) : ""));
 }
@@ -192,7 +156,7 @@ nlohmann::json ConfigStore::with_overrides(nlohmann::json json, std::string_view
     nlohmann::json* at = &json;
     for (const std::string& key : change.keys) {
       if (at->is_array()) {
-        // Elements by position or by their "name".
+        // An element is named by its position or by its "name".
         nlohmann::json* element = nullptr;
         std::vector<std::string> valid;
         for (std::size_t i = 0; i < at->size() && element == nullptr; ++i) {

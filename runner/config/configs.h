@@ -15,6 +15,7 @@
 #include <string_view>
 #include <vector>
 
+#include "costmodel/base/enum_names.h"
 #include "costmodel/topology.h"
 #include "runner/config/read_json.h"
 #include "strategies/programs/program.h"
@@ -33,8 +34,8 @@ namespace shardlab {
 struct Override {
   std::string target;             // stack, topology, experiment
   std::vector<std::string> keys;  // path inside it
-  nlohmann::json value;           // the value as JSON, or as a text when it is no JSON
-  std::string text;               // as typed
+  nlohmann::json value;           // JSON; a text where what was typed is no JSON
+  std::string text;               // as it was typed
 
   [[nodiscard]] static Override parse(std::string_view text);  // throws TextError
 };
@@ -48,6 +49,27 @@ enum class ConfigKind : std::uint8_t {
   kRecipe,
   kMeasurement,
   kExperiment
+};
+template <>
+struct EnumNames<ConfigKind> {
+  static constexpr std::string_view kKind = "kind of configuration";
+  static constexpr std::array kNames = {Named{ConfigKind::kStack, "stack"},
+                                        Named{ConfigKind::kTopology, "topology"},
+                                        Named{ConfigKind::kSuite, "suite"},
+                                        Named{ConfigKind::kRegression, "regression"},
+                                        Named{ConfigKind::kProgram, "program"},
+                                        Named{ConfigKind::kRecipe, "recipe"},
+                                        Named{ConfigKind::kMeasurement, "measurement set"},
+                                        Named{ConfigKind::kExperiment, "experiment"}};
+  // The folder of each kind, below configs/.
+  static constexpr std::array kFolders = {Named{ConfigKind::kStack, "stacks"},
+                                          Named{ConfigKind::kTopology, "topologies"},
+                                          Named{ConfigKind::kSuite, "suites"},
+                                          Named{ConfigKind::kRegression, "regressions"},
+                                          Named{ConfigKind::kProgram, "programs"},
+                                          Named{ConfigKind::kRecipe, "recipes"},
+                                          Named{ConfigKind::kMeasurement, "measurements"},
+                                          Named{ConfigKind::kExperiment, "experiments"}};
 };
 [[nodiscard]] std::string_view folder_of(ConfigKind kind);
 
@@ -63,19 +85,18 @@ class ConfigStore {
   [[nodiscard]] std::filesystem::path find(ConfigKind kind, const std::string& name,
                                            const std::filesystem::path& folder = {}) const;
 
-  // A stack's file with its "base" (a shipped name, or a path relative to the file) merged below
-  // it.
+  // The JSON of a stack's file upon its "base" (strategies/select/stack.h), which is a shipped name
+  // or a path relative to the file.
   [[nodiscard]] nlohmann::json stack_json(const std::string& name) const;
   [[nodiscard]] Stack stack(const std::string& name) const;
-  // One that is written out, at `place` in the file `path`; its base is a shipped name, or a path relative to
-  // the file.
+  // A stack that is written out inside another file, at `place` in the file `path`.
   [[nodiscard]] Stack stack(const nlohmann::json& json, const std::filesystem::path& path,
                             const JsonPlace& place) const;
   // A file that ends in .xml is NCCL's topology XML (costmodel/measurements/topology_xml.h).
   [[nodiscard]] Topology topology(const std::string& name) const;
-  // A shipped topology with this many devices a host.
+  // A topology whose hosts have this many devices, whatever its file says.
   [[nodiscard]] Topology topology(const std::string& name, std::int64_t devices_per_host) const;
-  // `seed`: of its generator, in place of its own.
+  // A `seed` takes the place of the generator's own, if the suite has a generator.
   [[nodiscard]] Suite suite(const std::string& name, std::optional<std::uint64_t> seed = {}) const;
   [[nodiscard]] nlohmann::json experiment_json(const std::filesystem::path& path) const;
   [[nodiscard]] Program program(const std::string& name) const;

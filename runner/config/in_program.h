@@ -10,7 +10,7 @@
 
 namespace shardlab {
 
-// A NodeError becomes a ConfigError of the file. All else goes through.
+// A NodeError becomes a ConfigError that names the file. Other exceptions pass through.
 template <class Work>
 auto in_program(const std::string& file, Work&& work) -> decltype(work()) {
   try {

@@ -72,8 +72,8 @@ class Builder {
   }
 
   json document_;
-  std::vector<json*> open_;  // objects and arrays that the walk is in
-  json* member_ = nullptr;   // of the last key
+  std::vector<json*> open_;  // the objects and arrays that the walk is inside of
+  json* member_ = nullptr;   // the value of the last key
 };
 
 // Walks a document without building it, and stops at the first fault.
@@ -82,15 +82,19 @@ class Probe final : public nlohmann::json_sax<json> {
   enum class Fault { kNone, kSyntax, kDuplicateKey, kTooDeep };
 
   [[nodiscard]] Fault fault() const { return fault_; }
-  [[nodiscard]] std::size_t position() const { return position_; }  // bytes read, of kSyntax
+  [[nodiscard]] std::size_t position() const {
+    return position_;
+  }  // bytes read before the fault, for kSyntax
   [[nodiscard]] const std::string& token() const { return token_; }
   [[nodiscard]] bool is_out_of_range() const { return out_of_range_; }
   [[nodiscard]] bool is_in_text() const { return in_text_; }
-  [[nodiscard]] const std::string& key() const { return key_; }  // of kDuplicateKey
+  [[nodiscard]] const std::string& key() const {
+    return key_;
+  }  // the key that stands twice, for kDuplicateKey
   [[nodiscard]] bool is_inside() const { return !frames_.empty(); }
   [[nodiscard]] bool is_in_object() const { return is_inside() && frames_.back().is_object; }
   [[nodiscard]] bool is_after_key() const { return after_key_; }
-  // Of the object or array that the walk is in.
+  // The pointer of the object or array that the walk is in.
   [[nodiscard]] std::string pointer() const {
     JsonPlace place;
     for (std::size_t i = 0; i + 1 < frames_.size(); ++i) {
@@ -134,7 +138,7 @@ class Probe final : public nlohmann::json_sax<json> {
  private:
   struct Frame {
     bool is_object = false;
-    std::size_t index = 0;  // of the element that the walk is in
+    std::size_t index = 0;  // index of the element that the walk is in
     std::string key;
     std::set<std::string> keys;
   };
@@ -205,7 +209,7 @@ std::string valid_after(std::string_view before, const Probe& probe) {
   }
 }
 
-// Found and valid, for a fault of the syntax at byte `at`.
+// Says what was found and what is valid, for a fault of the syntax at byte `at`.
 std::string syntax_message(std::string_view text, std::size_t at, const Probe& probe) {
   if (text.find_first_not_of(" \t\r\n") == std::string_view::npos) {
     return "found nothing; valid: a JSON document";
@@ -243,7 +247,8 @@ std::string syntax_message(std::string_view text, std::size_t at, const Probe& p
   return "found " + in_quotes(here.substr(0, 1)) + "; valid: " + valid;
 }
 
-// Where the fault is: the reader stops inside a word at its first letter that is no JSON's.
+// The position of the fault. The reader stops inside a word at the first letter that makes it no
+// JSON word.
 std::size_t fault_position(std::string_view text, const Probe& probe) {
   const std::size_t read = probe.position();
   const std::size_t at = std::min(read == 0 ? 0 : read - 1, text.size());
@@ -295,7 +300,7 @@ std::string read_text_file(const fs::path& path) {
   std::ifstream in(path, std::ios::binary);
   std::string text;
   if (in) {
-    // A stream's iterators hide a failing read; read() does not.
+    // read() reports a failure, which a stream's iterators would hide.
     char buffer[1 << 14];
     while (in.read(buffer, sizeof buffer) || in.gcount() > 0) {
       text.append(buffer, static_cast<std::size_t>(in.gcount()));

@@ -17,15 +17,15 @@ namespace shardlab {
 
 inline constexpr int kMaxJsonDepth = 64;
 
-// The bytes of a file. Throws ConfigError: unreadable.
+// The bytes of a file. Throws ConfigError for a file that cannot be read.
 [[nodiscard]] std::string read_text_file(const std::filesystem::path& path);
-// Throws ConfigError: unreadable, or what parse_json throws.
+// The value in a file. Throws ConfigError for a file that cannot be read, and as parse_json does.
 [[nodiscard]] nlohmann::json read_json_file(const std::filesystem::path& path);
-// The same from a text that came from `name`. Throws ConfigError: broken at a line and column, a
-// number that no double holds, a key that stands twice in its object, more than kMaxJsonDepth
-// levels.
+// The value of a text that came from `name`. Throws ConfigError for JSON that is broken (with line
+// and column), a number that no double holds, a key that stands twice in its object, and more than
+// kMaxJsonDepth levels.
 [[nodiscard]] nlohmann::json parse_json(std::string_view text, const std::string& name);
-// The value of a text that may be JSON; none when it is not.
+// The value of a text, or nothing where the text is no JSON.
 [[nodiscard]] std::optional<nlohmann::json> try_parse_json(std::string_view text);
 
 }  // namespace shardlab

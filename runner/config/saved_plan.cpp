@@ -109,7 +109,7 @@ std::vector<SavedNode> read_saved_plan(const nlohmann::json& json, const JsonPla
   std::vector<SavedNode> plan;
   for (std::size_t i = 0; i < nodes.size(); ++i) {
     const JsonPlace at = place.at(key).at(i);
-    // AutoParallel lists the graph's return, which chooses nothing.
+    // AutoParallel also lists the graph's return, which makes no choice.
     if (!is_own && nodes[i].is_object() && nodes[i].value("op", "") == "output") continue;
     plan.push_back(is_own ? own_node(nodes[i], at) : autoparallel_node(nodes[i], at));
   }

@@ -6,8 +6,10 @@
 //    "stacks": ["dtensor-v3", {"base": "alpha-beta", "name": "slow-start", "transition_us": 1}],
 //    "reference": "alpha-beta", "seed": 7}
 //
-// Names are shipped ones, or paths relative to the file. A stack may be written out, upon a base. `reference`
-// judges the choices (default: alpha-beta). `seed` makes generated suites draw other questions; without it they
+// Names are shipped ones, or paths relative to the file. A stack may be written out, upon a base.
+// `reference`
+// judges the choices (default: alpha-beta). `seed` makes generated suites draw other questions;
+// without it they
 // draw their own.
 #pragma once
 
@@ -28,11 +30,12 @@ struct Experiment {
   Stack reference;
   std::optional<std::uint64_t> seed;
 
-  // A shipped name or a path. Throws ConfigError: keys, kinds, a name that stands twice; InputError: no such
-  // experiment.
+  // Reads a shipped name or a path. Throws ConfigError for bad keys, kinds, and names that stand
+  // twice; InputError where there is no such experiment.
   [[nodiscard]] static Experiment read(const ConfigStore& store, const std::string& name);
   [[nodiscard]] std::size_t questions() const;  // over all suites and topologies
-  // Of all that decides its rows: configurations in full, questions, the seed, and this build.
+  // A digest of everything that decides the rows: configurations in full, questions, the seed, and
+  // this build.
   [[nodiscard]] std::string digest() const;
 };
 

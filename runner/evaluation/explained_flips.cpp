@@ -1,6 +1,5 @@
 #include "runner/evaluation/explained_flips.h"
 
-#include <limits>
 #include <map>
 #include <memory>
 #include <set>
@@ -14,44 +13,6 @@
 namespace shardlab {
 namespace {
 
-std::optional<double> finite(double us) {
-  return us < std::numeric_limits<double>::infinity() ? std::optional(us) : std::nullopt;
-}
-
-std::optional<reports::PartsOfPrice> parts_of(const Price& price) {
-  if (!price.is_possible()) return std::nullopt;
-  return reports::PartsOfPrice{.latency_us = price.latency.value(),
-                               .transfer_us = price.transfer.value(),
-                               .compute_us = price.compute.value(),
-                               .straggler_us = price.straggler.value()};
-}
-
-reports::AnswerDetail to_record(const Explanation& explanation, bool has_flip) {
-  reports::AnswerDetail out;
-  for (const ExplainedCandidate& candidate : explanation.candidates) {
-    out.candidates.push_back({.choice = candidate.choice,
-                              .total_us = finite(candidate.total_us),
-                              .parts = parts_of(candidate.moves),
-                              .kernel_us = candidate.kernel_us,
-                              .reference_us = candidate.reference_us,
-                              .is_chosen = candidate.is_chosen});
-  }
-  for (const ExplainedStep& step : explanation.steps) {
-    out.steps.push_back({.of = step.of,
-                         .what = step.what,
-                         .full_bytes = step.full_bytes,
-                         .price_us = finite(step.price.total.value()),
-                         .parts = parts_of(step.price)});
-  }
-  out.looked_for_flip = has_flip;
-  if (explanation.flip) {
-    out.flips_first = reports::DetailFlip{.parameter = std::string(explanation.flip->parameter),
-                                          .factor = explanation.flip->factor,
-                                          .to = explanation.flip->to};
-  }
-  return out;
-}
-
 // The flips of one question, and the baseline's answer beside them.
 struct Job {
   std::size_t question = 0;
@@ -62,7 +23,7 @@ struct Job {
 std::vector<Job> jobs_of(const reports::ComparisonRecord& record) {
   const reports::Comparison comparison = reports::compare(record);
   std::vector<Job> jobs;
-  std::map<std::size_t, std::size_t> job_of;  // by question
+  std::map<std::size_t, std::size_t> job_of;  // the job of each question
   std::size_t taken = 0;
   for (const std::size_t place : reports::most_telling_first(comparison)) {
     if (taken == kMostExplained) break;
@@ -98,10 +59,8 @@ void explain_flips(const FlipExplanations& what, reports::ComparisonRecord& reco
         std::vector<std::string> choices;
         for (const std::size_t stack : job.stacks) choices.push_back(asked.answers[stack].choice);
         for (const std::size_t stack : job.stacks) {
-          asked.answers[stack].detail =
-              to_record(explainers[stack]->explain(*what.questions[job.question], choices,
-                                                   job.looks_for_flip),
-                        job.looks_for_flip);
+          asked.answers[stack].detail = explainers[stack]->explain(*what.questions[job.question],
+                                                                   choices, job.looks_for_flip);
         }
         progress.advance();
       });

@@ -1,5 +1,6 @@
 // Puts into a comparison's record why its flips are decided as they are: candidates with the parts
-// of their prices, steps, and the parameter that flips each choice first (strategies/select/explanation.h).
+// of their prices, steps, and the parameter that flips each choice first
+// (strategies/select/explanation.h).
 //
 //   explain_flips({.stacks = stacks, .reference = reference, .topology = topology,
 //                  .questions = questions, .threads = 4, .quiet = true}, record);
@@ -22,10 +23,10 @@ inline constexpr std::size_t kMostExplained = 2000;
 inline constexpr std::size_t kMostFlippedFirst = 300;
 
 struct FlipExplanations {
-  std::span<const Stack> stacks;  // as record.stacks
+  std::span<const Stack> stacks;  // in the order of record.stacks
   const Stack& reference;
   const Topology& topology;
-  std::span<const Question* const> questions;  // as record.questions
+  std::span<const Question* const> questions;  // in the order of record.questions
   int threads = 1;
   bool quiet = false;
 };

@@ -59,7 +59,7 @@ Content content_of(std::string_view text, const SourceHints& hints, const std::s
   if (is_array_of_objects(text)) return chakra_json_trace(parse_json(text, file), file);
   if (begin != '{') {
     MeasurementSet set = read_nccl_tests_text(text, hints, file);
-    // What a log calls normal is judged as well.
+    // A log's own word that it is healthy does not count: it is judged like every other.
     if (set.health == Health::kHealthy) set.health = Health::kUnknown;
     return judged(std::move(set));
   }

@@ -3,8 +3,10 @@
 //   for (const MeasurementSet& set : read_measurements(store, {"run.txt", "h100_1x8_..."}, {})) ...
 //
 // The content decides: shardlab/measurements/1, the JSON of nccl-tests (-J), a trace of PyTorch's
-// profiler (kineto_trace.h) or of Chakra (chakra_trace.h: as protocol buffers, also where the name ends
-// in .et, or as JSON), else the text of nccl-tests. What a file does not say about its health is judged
+// profiler (kineto_trace.h) or of Chakra (chakra_trace.h: as protocol buffers, also where the name
+// ends
+// in .et, or as JSON), else the text of nccl-tests. What a file does not say about its health is
+// judged
 // (costmodel/measurements/health.h).
 //
 // Traces that stand one after the other are one run as long as they are of one kind and world size,
@@ -32,14 +34,14 @@ namespace shardlab {
 [[nodiscard]] std::vector<MeasurementSet> parse_measurements(std::string_view text,
                                                              const SourceHints& hints,
                                                              const std::string& file);
-// The only one. Throws ConfigError: several, too.
+// The only set of a file. Throws ConfigError also where the file has several.
 [[nodiscard]] MeasurementSet parse_measurement(std::string_view text, const SourceHints& hints,
                                                const std::string& file);
-// All shipped sets that are healthy.
+// All shipped sets that count as healthy.
 [[nodiscard]] std::vector<MeasurementSet> healthy_measurements(const ConfigStore& store);
 
-// What reading it left out or assumed, one line each, with the set's name; and, in front, that it is
-// unhealthy.
+// What the reader left out or assumed, one line each, with the set's name. The first line says so
+// if the set is unhealthy.
 [[nodiscard]] std::vector<std::string> left_out_of(const MeasurementSet& set);
 [[nodiscard]] std::vector<std::string> remarks_on(const MeasurementSet& set);
 // The same without the rows that the reader refused, for who lists those.

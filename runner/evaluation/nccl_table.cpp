@@ -69,7 +69,7 @@ NcclTableCheck check_nccl_table(const Stack& stack, const Topology& topology,
     const std::optional<Price> small = price_of(cell, kSmall);
     const std::optional<Price> large = price_of(cell, kLarge);
     if (small && large) {
-      constexpr double kBytesPerUs = 1e3;  // of one GB/s
+      constexpr double kBytesPerUs = 1e3;  // bytes per microsecond in one GB/s
       check.latency_us = small->latency.value();
       check.gb_per_s = kLarge / (large->transfer.value() * kBytesPerUs);
     }

@@ -32,7 +32,7 @@ struct ScoreRow {
 
 struct ProtocolScores {
   std::string name;
-  std::size_t sets = 0;  // that were predicted
+  std::size_t sets = 0;  // number of sets that were predicted
   std::vector<ScoreRow> rows;
 };
 
@@ -44,7 +44,8 @@ inline constexpr std::string_view kCalibratedStack = "calibrated";
 
 struct Scoreboard {
   std::size_t sets = 0;
-  std::array<ErrorSummary, std::size(kSizeBands)> noise;  // in place against out of place
+  std::array<ErrorSummary, std::size(kSizeBands)>
+      noise;  // differences between in-place and out-of-place times
   std::vector<ProtocolScores> protocols;
   std::vector<SystemScores> decisions;
 };

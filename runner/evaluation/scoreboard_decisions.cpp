@@ -127,14 +127,14 @@ bool is_measured(const DeviceMesh& mesh, const System& system) {
 
 // Regrets of the stacks in percent; empty when the question does not count.
 std::vector<double> regrets(const QuestionResult& result) {
-  if (!result.error.empty() || !result.best_us || !(*result.best_us > 0.0)) return {};
+  if (!result.error.empty() || !result.best.us || !(*result.best.us > 0.0)) return {};
   std::vector<double> out;
   std::set<double> times;
   bool moves = false;
   for (const Answer& answer : result.answers) {
     if (!answer.reference_us) return {};
     moves = moves || answer.collectives > 0;
-    out.push_back(100 * (*answer.reference_us / *result.best_us - 1));
+    out.push_back(100 * (*answer.reference_us / *result.best.us - 1));
     times.insert(*answer.reference_us);
     for (const double us : answer.reference_totals) {
       if (std::isfinite(us)) times.insert(us);

@@ -4,13 +4,17 @@
 //
 // Of each family of hardware (measurement_family) all rows together make a table of measured times.
 // A question counts when every group of its mesh was measured, when the table prices the choice of
-// every stack, when one of these choices moves data, and when there are at least two different times
-// among them and the reference's candidates: else there is nothing to choose. The table answers from
-// half the smallest to twice the largest measured size; what is smaller takes the time of a smallest
+// every stack, when one of these choices moves data, and when there are at least two different
+// times
+// among them and the reference's candidates: else there is nothing to choose. The table answers
+// from
+// half the smallest to twice the largest measured size; what is smaller takes the time of a
+// smallest
 // message of up to 16 KiB. Kernels are the roofline's on the family's topology: they are not
 // measured.
 // All stacks choose among the same candidates, those of the reference's rules: what counts here is
-// the price. A stack's regret is the measured time of its choice over that of the best choice, minus 1.
+// the price. A stack's regret is the measured time of its choice over that of the best choice,
+// minus 1.
 #pragma once
 
 #include <span>
@@ -24,7 +28,7 @@ namespace shardlab {
 
 struct StackDecisions {
   std::string stack;
-  std::vector<double> regret_percent;  // by question
+  std::vector<double> regret_percent;  // one per question
 };
 
 struct SystemScores {
@@ -39,7 +43,7 @@ struct SystemScores {
 [[nodiscard]] std::vector<SystemScores> score_decisions(const ConfigStore& store,
                                                         std::span<const MeasurementSet> sets,
                                                         int threads);
-// As a section of Markdown.
+// The decisions as a section of Markdown.
 [[nodiscard]] std::string decisions_text(std::span<const SystemScores> systems);
 
 }  // namespace shardlab

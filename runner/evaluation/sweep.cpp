@@ -17,6 +17,7 @@
 #include <nlohmann/json.hpp>
 
 #include "costmodel/base/error.h"
+#include "costmodel/base/fields_json.h"
 #include "costmodel/base/parallel.h"
 #include "runner/base/version.h"
 #include "runner/base/write_file.h"
@@ -28,11 +29,11 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Rows that go to a part at a time. Status: assumed; enough that neighbours share cached prices, few enough
+// Rows that go to a part at a time. Status: assumed; enough that neighbours share cached prices,
+// few enough
 // that parts end together.
 constexpr std::size_t kBlock = 64;
 constexpr int kMostParts = 9999;
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 std::string padded(int number) {
   const std::string text = std::to_string(number);
@@ -40,16 +41,14 @@ std::string padded(int number) {
 }
 
 nlohmann::ordered_json answer_json(const Answer& answer, const Stack& stack) {
-  const bool possible = answer.price_us < kInfinity;
-  nlohmann::ordered_json json = {
-      {"stack", stack.name},
-      {"choice", answer.choice},
-      {"price_us", finite_or_null(answer.price_us)},
-      {"reference_us", answer.reference_us ? nlohmann::json(*answer.reference_us) : nullptr},
-      {"ties", possible ? answer.ties : 1},
-      {"margin_us", possible && answer.margin_us ? nlohmann::json(*answer.margin_us) : nullptr},
-      {"flips_with_order", possible && answer.flips_with_order}};
-  if (!possible) json["impossible"] = answer.impossible;
+  nlohmann::ordered_json json = {{"stack", stack.name},
+                                 {"choice", answer.choice},
+                                 {"price_us", json_of(answer.price_us)},
+                                 {"reference_us", json_of(answer.reference_us)},
+                                 {"ties", answer.ties},
+                                 {"margin_us", json_of(answer.margin_us)},
+                                 {"flips_with_order", answer.flips_with_order}};
+  if (!answer.price_us) json["impossible"] = answer.impossible;
   return json;
 }
 
@@ -60,7 +59,8 @@ class LockedFile {
   explicit LockedFile(const fs::path& path, Wait wait = Wait::kNo) : path_(path) {
     fd_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
     if (fd_ < 0) fail("can't be opened");
-    // Some shared folders know no locks: what a lock would have kept apart is then the launcher's to keep.
+    // Some shared folders know no locks: what a lock would have kept apart is then the launcher's
+    // to keep.
     if (::flock(fd_, wait == Wait::kYes ? LOCK_EX : LOCK_EX | LOCK_NB) != 0 &&
         errno == EWOULDBLOCK) {
       ::close(fd_);
@@ -124,7 +124,8 @@ SweepPart SweepPart::parse(std::string_view text) {
   return part;
 }
 
-// What answers a thread's questions: one questionnaire a topology, made when it is needed.
+// Answers the questions of one thread. It has one questionnaire per topology, made when it is first
+// needed.
 class Sweep::Answers {
  public:
   explicit Answers(const Experiment& experiment)
@@ -226,8 +227,8 @@ std::string Sweep::row_text(std::size_t row, Answers& answers) const {
     json["not_asked"] = result.error;
     return json.dump() + "\n";
   }
-  json["best_us"] = result.best_us ? nlohmann::json(*result.best_us) : nullptr;
-  json["best_choice"] = result.best_choice;
+  json["best_us"] = json_of(result.best.us);
+  json["best_choice"] = result.best.choice;
   json["answers"] = nlohmann::ordered_json::array();
   for (std::size_t s = 0; s < result.answers.size(); ++s) {
     json["answers"].emplace_back(answer_json(result.answers[s], experiment_.stacks[s]));

@@ -4,14 +4,18 @@
 //   sweep.run(threads, resume, progress);
 //   if (sweep.merge() == Sweep::Merge::kMade) ...   // whoever finishes last
 //
-// Row n is question n, over topologies, then suites, then questions; a row is one line of JSON, the same
-// bytes whoever writes it. Blocks of rows go to the parts in turn. A part is one file, FOLDER/part-I-of-N.jsonl:
+// Row n is question n, over topologies, then suites, then questions; a row is one line of JSON, the
+// same
+// bytes whoever writes it. Blocks of rows go to the parts in turn. A part is one file,
+// FOLDER/part-I-of-N.jsonl:
 //   {"schema": "shardlab/sweep/1", "experiment", "digest", "shardlab", "commit", "topologies", "suites", "stacks",
 //    "reference", "seed", "part", "parts", "rows"}
 //   {"row", "topology", "suite", "question", "op", "mesh", "bytes", "count", "best_us", "best_choice",
 //    "answers": [{"stack", "choice", "price_us", "reference_us", "ties", "margin_us", "flips_with_order"}]}
-// in the order of rows, so what a kill leaves is a prefix, and perhaps a torn last line, which a resumed run cuts
-// off. FOLDER/results.jsonl is the parts' rows in order under a head of their own. A file is locked while it
+// in the order of rows, so what a kill leaves is a prefix, and perhaps a torn last line, which a
+// resumed run cuts
+// off. FOLDER/results.jsonl is the parts' rows in order under a head of their own. A file is locked
+// while it
 // is written (flock(2)), so that no two processes write one part.
 #pragma once
 
@@ -37,9 +41,11 @@ class Sweep {
   // Keeps a reference.
   Sweep(const Experiment& experiment, std::filesystem::path folder, SweepPart part);
 
-  [[nodiscard]] std::size_t rows() const { return rows_.size(); }  // of this part
-  // Answers what is missing; `advance` is called once a row, from any thread. Returns the rows that were
-  // there already. Throws InputError: the file is there and may not be resumed, or is another sweep's;
+  [[nodiscard]] std::size_t rows() const { return rows_.size(); }  // number of rows in this part
+  // Answers what is missing; `advance` is called once a row, from any thread. Returns the rows that
+  // were
+  // there already. Throws InputError: the file is there and may not be resumed, or is another
+  // sweep's;
   // EnvironmentError: it can't be written, or another process writes it.
   using Advance = std::function<void(std::size_t rows)>;
   [[nodiscard]] std::size_t run(int threads, bool resume, const Advance& advance);
@@ -49,7 +55,8 @@ class Sweep {
   [[nodiscard]] Merge merge() const;
   [[nodiscard]] bool is_merged() const;
   [[nodiscard]] std::filesystem::path results() const { return folder_ / "results.jsonl"; }
-  // Of the merged file: per topology, suite and stack the questions, ties, flips from the first stack, regret.
+  // Summarises the merged file. For each topology, suite and stack: questions, ties, flips against
+  // the first stack, regret.
   [[nodiscard]] nlohmann::json summary() const;
 
  private:
@@ -74,7 +81,7 @@ class Sweep {
   std::string digest_;
   std::size_t total_ = 0;
   std::size_t per_topology_ = 0;
-  std::vector<std::size_t> rows_;  // of this part, ascending
+  std::vector<std::size_t> rows_;  // the rows of this part, ascending
 };
 
 }  // namespace shardlab

@@ -1,4 +1,5 @@
-// Predicted against measured times: what `validate` prints, and what protocols (held-out sizes, logs,
+// Predicted against measured times: what `validate` prints, and what protocols (held-out sizes,
+// logs,
 // scales) are made of.
 //
 //   const auto rows = predict(stack, [&](const MeasurementSet& set) {
@@ -39,7 +40,7 @@ struct RowPrediction {
   [[nodiscard]] double error_percent() const;
 };
 
-// Of the rows that are priced.
+// Summary of the errors of all rows that have a price.
 struct ErrorSummary {
   std::size_t points = 0;
   std::size_t unpriced = 0;
@@ -49,15 +50,15 @@ struct ErrorSummary {
   std::optional<double> bias_percent;
 };
 
-// Of the measured kernels of one kind, under a stack's compute model. `unpriced`: empty launches, and
-// what the model does not price.
+// Errors of the measured kernels of one kind under a stack's compute model. `unpriced` counts empty
+// launches and kernels that the model does not price.
 struct KernelErrors {
   std::string kernel;
   ErrorSummary errors;
 };
 
 [[nodiscard]] ErrorSummary summarize(std::span<const RowPrediction> rows);
-// Of signed errors in percent.
+// Summarises signed errors in percent.
 [[nodiscard]] ErrorSummary summarize_errors(std::span<const double> errors_percent);
 
 // Decimal: below 1e6 bytes, below 64e6 bytes, above.
@@ -67,7 +68,8 @@ inline constexpr std::string_view kSizeBands[] = {"<1MB", "1-64MB", ">=64MB"};
 // "2x8": hosts times ranks of a host.
 [[nodiscard]] std::string scale_of(const MeasurementSet& set);
 
-// A GPU's name up to its first parenthesis, and the fabric: the first word that states it and the GB/s
+// A GPU's name up to its first parenthesis, and the fabric: the first word that states it and the
+// GB/s
 // of a host (health.h): "H100-SXM5-80GB, InfiniBand, 400 GB/s a host".
 [[nodiscard]] std::string measurement_family(const MeasurementSet& set);
 
@@ -87,14 +89,15 @@ struct TopologyChoice {
 [[nodiscard]] GroupSpan span_on(const MeasurementSet& set, const Topology& topology);
 
 using TopologyOf = std::function<Topology(const MeasurementSet&)>;
-// By kind of kernel, all sets together, in the order of their first rows; empty without kernels.
+// One entry per kind of kernel, over all sets together, in the order of their first rows; empty
+// where no kernels were measured.
 [[nodiscard]] std::vector<KernelErrors> kernel_errors(const Stack& stack,
                                                       const TopologyOf& topology_of,
                                                       std::span<const MeasurementSet> sets);
 
 [[nodiscard]] std::vector<RowPrediction> predict(const Stack& stack, const TopologyOf& topology_of,
                                                  std::span<const MeasurementSet> sets);
-// Of one set, priced by one model; `index` is what the predictions carry as `set`.
+// Predictions for one set under one model. They carry `index` as their `set`.
 [[nodiscard]] std::vector<RowPrediction> predict_set(const CostModel& model, const GroupSpan& span,
                                                      const MeasurementSet& set,
                                                      std::size_t index = 0);

@@ -30,7 +30,7 @@ struct LaunchPlace {
   std::int64_t local_rank = 0;  // among the processes of this host
   std::string address;          // where rank 0 listens
   int port = kDefaultPort;
-  int listening_fd = -1;  // of rank 0, when its parent listens for it already
+  int listening_fd = -1;  // rank 0 has one if its parent listens for it already
 };
 
 using ReadVariable = std::function<std::string(const char*)>;  // "" when unset
@@ -38,7 +38,7 @@ using ReadVariable = std::function<std::string(const char*)>;  // "" when unset
 // Throws InputError: a variable that is no number, a rank outside of its world, no MASTER_ADDR for
 // ranks on several hosts.
 [[nodiscard]] std::optional<LaunchPlace> find_place(const ReadVariable& read);
-// The same for processes that never meet: no address, no port.
+// The same for processes that never meet and so need neither address nor port.
 [[nodiscard]] std::optional<LaunchPlace> find_rank(const ReadVariable& read);
 
 }  // namespace shardlab

@@ -32,7 +32,8 @@ constexpr int kListenerInChild = 3;
 constexpr auto kPeriod = std::chrono::milliseconds(20);
 // Ranks notice by themselves first, and say what they were at.
 constexpr double kGraceOfLimit = 2.0;
-// Of ranks that fail because another did: that one's end is seen within this time.
+// Seconds within which the end of the rank that caused a failure is seen, after ranks that failed
+// because of it.
 constexpr double kGraceOfCause = 0.3;
 constexpr double kGraceOfTerm = 0.5;
 constexpr std::size_t kMostText = std::size_t{1} << 16U;
@@ -42,8 +43,8 @@ struct Process {
   pid_t pid = -1;
   Socket err = {};  // the end of a pipe that we read
   std::string text = {};
-  std::optional<int> status = {};  // of waitpid, once it has ended
-  int order = 0;                   // in which they ended
+  std::optional<int> status = {};  // what waitpid said once the process had ended
+  int order = 0;                   // position among the processes, in the order in which they ended
 
   [[nodiscard]] bool failed() const { return status && *status != 0; }
 };
@@ -97,7 +98,7 @@ Process start(std::int64_t rank, const RankLaunch& launch, const Socket& listene
   return process;
 }
 
-// All processes of one launch; what is left of them ends with it.
+// All processes of one launch. Its destructor ends those that are left.
 class Processes {
  public:
   Processes() = default;
@@ -108,7 +109,7 @@ class Processes {
   void add(Process process) { all_.push_back(std::move(process)); }
   [[nodiscard]] const std::vector<Process>& all() const { return all_; }
 
-  // Takes in what they said and who ended.
+  // Reads what the processes wrote and notes which have ended.
   void look() {
     for (Process& process : all_) {
       read_text(process);
@@ -124,7 +125,8 @@ class Processes {
 
   [[nodiscard]] bool all_ended() const { return ended_ == static_cast<int>(all_.size()); }
 
-  // The one that failed by itself: ended by a signal, else the first that blames no other.
+  // The process that failed first by itself: one ended by a signal, or else the first that blames
+  // no other.
   [[nodiscard]] const Process* first_failed() const {
     const Process* found = nullptr;
     const auto order_of = [](const Process& p) {
@@ -145,7 +147,7 @@ class Processes {
         if (process.status) continue;
         any = true;
         kill(process.pid, signal);
-        // A stopped process takes no other signal before it goes on.
+        // A stopped process takes no other signal before it is continued.
         kill(process.pid, SIGCONT);
       }
       if (!any) return;
@@ -173,7 +175,7 @@ class Processes {
     }
   }
 
-  // Whole lines of rank 0 that are no error message: those are kept for the end.
+  // Passes on rank 0's whole lines, except error messages: those are kept for the end.
   static void pass_on(Process& process) {
     std::string kept;
     std::size_t begin = 0;
@@ -210,7 +212,7 @@ void end_with_parent() {
   const std::string parent = read_env("SHARDLAB_PARENT");
   if (parent.empty()) return;
   prctl(PR_SET_PDEATHSIG, SIGKILL);
-  // It may have died before that call.
+  // The parent may have died before that call.
   if (std::to_string(getppid()) != parent) _exit(1);
 }
 
@@ -252,7 +254,7 @@ int run_rank_processes(const RankLaunch& launch) {
                            "); the other ranks were ended");
   }
   const int code = WEXITSTATUS(*cause.status);
-  // A gate that said no has printed why.
+  // A gate that said no has already printed why.
   if (code == 1) return code;
   const std::string message = last_message(cause);
   std::cerr << "shardlab: " << printable(message) << "\n";

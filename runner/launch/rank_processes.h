@@ -3,7 +3,8 @@
 //   const int code = run_rank_processes({.ranks = 4, .arguments = {"measure", ...}, .limit_s = 300});
 //
 // The processes are this program again, with these arguments, told their rank by the environment
-// (runner/launch/place.h). Rank 0 writes to our stdout; its stderr is passed on line by line, that of
+// (runner/launch/place.h). Rank 0 writes to our stdout; its stderr is passed on line by line, that
+// of
 // the others when they fail. When one fails, or the time limit passes, all others are ended: by
 // SIGTERM, then SIGKILL. Should this process die, the kernel ends them (PR_SET_PDEATHSIG).
 #pragma once
@@ -22,10 +23,11 @@ struct RankLaunch {
 };
 
 // The exit code that the ranks agree on: 0, or that of the one that failed first. Throws
-// EnvironmentError: a rank was ended by a signal, the time limit passed, a process can't be started.
+// EnvironmentError: a rank was ended by a signal, the time limit passed, a process can't be
+// started.
 [[nodiscard]] int run_rank_processes(const RankLaunch& launch);
 
-// In a rank's process, first: it ends when its parent does.
+// To be called first in a rank's process, so that the process ends when its parent does.
 void end_with_parent();
 
 }  // namespace shardlab

@@ -14,7 +14,7 @@ constexpr std::uint64_t kMaxMessage = std::uint64_t{1} << 30U;
 constexpr std::array<char, 16> kMagic = {'s', 'h', 'a', 'r', 'd', 'l', 'a', 'b',
                                          '-', 'm', 'e', 'e', 't', 'i', 'n', '1'};
 
-// What a process says first.
+// The first message of a process that joins.
 struct Hello {
   std::array<char, 16> magic = kMagic;
   std::int64_t rank = 0;
@@ -122,7 +122,7 @@ Rendezvous Rendezvous::join(const LaunchPlace& place, double patience_s, Deadlin
     try {
       receive_all(peer, writable_bytes_of(hello), std::min(meeting, deadline_in(2.0)), "a guest");
     } catch (const EnvironmentError&) {
-      continue;  // says nothing, or too little
+      continue;  // the peer says nothing, or too little
     }
     if (hello.magic != kMagic) continue;
     if (const std::string reason = objection(hello, place.world, out.peers_); !reason.empty()) {

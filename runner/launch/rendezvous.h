@@ -6,7 +6,8 @@
 //   const std::vector<std::string> all = meeting.all_gather(mine);      // by rank
 //
 // Collective calls: every process makes the same ones in the same order. A process that leaves ends
-// them with an EnvironmentError that names it; so does the time limit. Connections that do not speak
+// them with an EnvironmentError that names it; so does the time limit. Connections that do not
+// speak
 // the protocol (a port scanner's, say) are dropped.
 #pragma once
 
@@ -22,7 +23,7 @@ namespace shardlab {
 
 class Rendezvous {
  public:
-  // A process alone.
+  // A world of one process.
   Rendezvous() = default;
   // Waits until all have come. Throws EnvironmentError: who is missing, a rank that came twice,
   // processes that disagree about their number, a port in use. `deadline` holds for all calls to
@@ -52,7 +53,7 @@ class Rendezvous {
   std::int64_t size_ = 1;
   std::string address_ = "127.0.0.1";
   Deadline deadline_ = Deadline::max();
-  std::vector<Socket> peers_;  // of rank 0: by rank; of the others: rank 0 alone, first
+  std::vector<Socket> peers_;  // rank 0 has one per rank; the others have only rank 0, first
 };
 
 }  // namespace shardlab

@@ -20,7 +20,7 @@ using Deadline = std::chrono::steady_clock::time_point;
 // Milliseconds until then as poll() takes them: 0 when it has passed.
 [[nodiscard]] int milliseconds_until(Deadline deadline);
 
-// How a message ends that blames another process: "rank 2 left: its connection closed".
+// The end of a message that blames another process, such as "rank 2 left: its connection closed".
 inline constexpr std::string_view kLeft = " left: its connection closed";
 
 class Socket {
@@ -41,14 +41,14 @@ class Socket {
   int fd_ = -1;
 };
 
-// Port 0: any free one. A port in use is named as such.
+// Port 0 takes any free port. The error for a port in use says that it is.
 [[nodiscard]] Socket listen_on(const std::string& address, int port);
 [[nodiscard]] int port_of(const Socket& listener);
 // The address of this end of a connection.
 [[nodiscard]] std::string local_address(const Socket& connection);
-// Tries again until the deadline: the other end may start later.
+// Tries again until the deadline, since the other end may start later.
 [[nodiscard]] Socket connect_to(const std::string& address, int port, Deadline deadline);
-// Not open when the deadline passes first.
+// Returns a socket that is not open if the deadline passes first.
 [[nodiscard]] Socket accept_from(const Socket& listener, Deadline deadline);
 
 // `peer` names the other end in messages.
@@ -56,7 +56,8 @@ void send_all(const Socket& socket, std::span<const std::byte> bytes, Deadline d
               const std::string& peer);
 void receive_all(const Socket& socket, std::span<std::byte> bytes, Deadline deadline,
                  const std::string& peer);
-// Both at once, to one and from another: neither waits for the other.
+// Sends to one peer and receives from another at the same time, so that neither waits for the
+// other.
 void exchange(const Socket& to, std::span<const std::byte> out, const std::string& receiver,
               const Socket& from, std::span<std::byte> in, const std::string& sender,
               Deadline deadline);

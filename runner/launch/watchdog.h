@@ -4,7 +4,8 @@
 //   Watchdog watchdog(meeting, {.stall_s = 60, .whole = deadline}, end_process);
 //   watchdog.step("all_reduce of 64 KiB");   // progress, and what comes now
 //
-// A collective among ranks one of which has gone waits for ever, deep inside a library: only another
+// A collective among ranks one of which has gone waits for ever, deep inside a library: only
+// another
 // thread can tell, and only ending the process helps. `trouble` is called from that thread, once.
 #pragma once
 
@@ -19,9 +20,9 @@
 namespace shardlab {
 
 struct WatchdogLimits {
-  double stall_s = 60.0;  // without a step
+  double stall_s = 60.0;  // seconds without a step that count as a hang
   Deadline whole = Deadline::max();
-  double whole_s = 0.0;  // the same, as messages name it
+  double whole_s = 0.0;  // the whole time limit in seconds, as messages name it
 };
 
 // Says why on stderr and ends the process with the exit code of a failed environment.

@@ -16,7 +16,7 @@ bool reduces_data(Collective kind) {
   return kind == Collective::kAllReduce || kind == Collective::kReduceScatter;
 }
 
-// By rank of the world; all processes get them.
+// The times of all ranks of the world, by rank; every process gets them.
 std::vector<std::vector<double>> gather_times(const MeasuringRun& run,
                                               const std::vector<std::vector<double>>& mine) {
   std::string text;
@@ -53,7 +53,8 @@ class Buffers {
       out.push_back({send_[i].get(), receive_[i].get()});
     return out;
   }
-  // A part of the whole is where the whole has it; empty for calls that can't be in place.
+  // In place, a part lies where it belongs in the whole. Empty for calls that can't be made in
+  // place.
   [[nodiscard]] std::vector<CallBuffers> in_place() const {
     std::vector<CallBuffers> out;
     if (call_.kind == Collective::kAllToAll || call_.kind == Collective::kSendRecv) return out;
@@ -140,7 +141,7 @@ std::vector<MeasuredRow> measure_collectives(const MeasuringRun& run,
         const Buffers buffers(run.backend, call);
         const std::vector<CallBuffers> apart = buffers.out_of_place();
         const IterationSummary summary = time_call(run, *world, call, apart, request);
-        // A clock may not tell two instants apart.
+        // The clock may not tell two instants apart.
         constexpr double kLeastUs = 1e-3;
         row.time_us = std::max(summary.mean_us, kLeastUs);
         row.p5_us = std::max(summary.p5_us, kLeastUs);

@@ -4,7 +4,8 @@
 //
 // Every process of the world calls it alike; process 0 gets the rows. What one iteration takes is
 // the shortest time among the ranks: the rank that comes last waits for none, so that is the time
-// from the last arrival to the end. The longest minus the shortest is what the earliest rank waited.
+// from the last arrival to the end. The longest minus the shortest is what the earliest rank
+// waited.
 #pragma once
 
 #include <span>
@@ -27,14 +28,14 @@ struct MeasuringRun {
 struct CollectiveRequest {
   std::vector<Collective> collectives;
   std::vector<DType> dtypes;
-  double min_bytes = 0.0;  // of the full array
+  double min_bytes = 0.0;  // bytes of the full array
   double max_bytes = 0.0;
   double step_factor = 2.0;
   int warmup = 5;
   int iterations = 20;
 };
 
-// Collectives that a backend runs.
+// The collectives that a backend can run.
 inline constexpr std::string_view kMeasuredCollectives =
     "all_reduce all_gather reduce_scatter all_to_all broadcast send_recv";
 

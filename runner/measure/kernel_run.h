@@ -14,8 +14,8 @@
 namespace shardlab {
 
 struct KernelRequest {
-  std::vector<std::string> kernels;  // of kMeasuredKernels
-  double max_bytes = 0.0;            // that one launch reads and writes, at most
+  std::vector<std::string> kernels;  // names out of kMeasuredKernels
+  double max_bytes = 0.0;            // most bytes that one launch reads and writes
   int warmup = 3;
   int iterations = 20;
 };
@@ -27,7 +27,7 @@ struct KernelRun {
 
 [[nodiscard]] KernelRun measure_kernels(const MeasuringRun& run, const KernelRequest& request);
 
-// What is measured of one kernel: shapes with traffic up to max_bytes.
+// The shapes that are measured for one kernel: those with traffic up to max_bytes.
 [[nodiscard]] std::vector<KernelShape> shapes_of(std::string_view kernel, double max_bytes);
 // Bytes read and written, and arithmetic (multiply and add count as two), of one launch.
 [[nodiscard]] double bytes_of(const KernelShape& shape);

@@ -12,7 +12,7 @@ struct NcclWishes {
   std::int64_t rank = 0;
   std::int64_t ranks = 1;
   bool one_gpu = false;
-  int nccl_version = 0;           // of the library that is loaded
+  int nccl_version = 0;           // version of the library that is loaded
   std::string log_file = {};      // where its choices go; "" for none
   std::string topology_xml = {};  // where its topology goes; "" for nowhere
 };
@@ -29,10 +29,10 @@ struct Setting {
 // Sets those that are not set; returns all as text: "NCCL_MAX_CTAS=4 ...", as they are now.
 [[nodiscard]] std::string apply_settings(const std::vector<Setting>& settings);
 
-// What a reader of such figures has to know.
+// What a reader has to know about figures that were measured on one GPU.
 [[nodiscard]] std::string one_gpu_caveat(int nccl_version);
 
-// From this version on NCCL has the switch.
+// The first version of NCCL that has the switch NCCL_MULTI_RANK_GPU_ENABLE.
 inline constexpr int kMultiRankVersion = 23000;
 
 }  // namespace shardlab

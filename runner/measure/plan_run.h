@@ -9,7 +9,8 @@
 // sim/executor.h derives; anything else is a failure. Half of the questions have whole numbers,
 // whose sums are exact in any order.
 //
-// Questions are drawn by their number and the seed: every process draws the same. Layouts replicate,
+// Questions are drawn by their number and the seed: every process draws the same. Layouts
+// replicate,
 // shard, shard strided and have partials of the ops that the backend reduces; norm partials are not
 // among them.
 #pragma once
@@ -42,7 +43,8 @@ struct PlanQuestion {
   PlannerKind planner = PlannerKind::kGreedy;
   DataOptions data;
 };
-// The same for the same seed and number; dtypes and ops are those that the backend reduces.
+// Draws the same question for the same seed and number. Dtypes and ops are those that the backend
+// reduces.
 [[nodiscard]] PlanQuestion draw_question(const Backend& backend, std::uint64_t seed,
                                          std::uint64_t number);
 

@@ -85,7 +85,8 @@ std::int64_t StepRun::longest(const Place& place, int dim) const {
 
 bool StepRun::is_local() const { return step_.from.is_replicate(); }
 
-// Between two tensor dims each member gets its piece of a shard; otherwise whole shards go round.
+// In a move between two tensor dims each member receives its piece of a shard; otherwise whole
+// shards are passed on.
 bool StepRun::sends_pieces(const Place& place) const {
   if (step_.from.dim() == step_.to.dim()) return false;
   const DimSharding from = sharding(step_.from, place);
@@ -102,7 +103,7 @@ bool StepRun::sends_pieces(const Place& place) const {
 
 bool StepRun::is_norm() const { return step_.from.kind() == Placement::Kind::kNormPartial; }
 
-// A merged sum and average sums, then divides; a norm sums powers.
+// A sum merged with an average sums first and divides then; a norm sums powers.
 ReduceOp StepRun::op() const {
   return is_norm() || step_.avg_scale > 1 ? ReduceOp::kSum : step_.from.reduce_op();
 }
@@ -126,7 +127,8 @@ HostTensor StepRun::part_of(const Work& work, std::int64_t index, const Shape& p
   return part;
 }
 
-// Of an all-to-all between two tensor dims: what one member sends to another; -1 for the longest.
+// For an all-to-all between two tensor dims: the shape of what one member sends to another, or of
+// the longest piece for member -1.
 Shape StepRun::piece_shape(const Place& place, std::int64_t from, std::int64_t to) const {
   const auto rows = [&](const Placement& placement, std::int64_t member) {
     const DimSharding cut = sharding(placement, place);

@@ -1,11 +1,13 @@
-// One step of a plan on a backend: each local rank packs, the group's collective runs, each unpacks.
+// One step of a plan on a backend: each local rank packs, the group's collective runs, each
+// unpacks.
 //
 //   GroupCache groups(backend);
 //   const StepRun step(backend, groups, executor, plan.steps[0], fake);   // fake: before the step
 //   if (step.changes()) mine = step.run(mine);        // the local ranks' tensors
 //
 // Shards are padded to the longest of their group, as PyTorch pads them. What needs no bytes from
-// others (a chunk of a replicated tensor, a partition) is done by the fake group's own functions, and
+// others (a chunk of a replicated tensor, a partition) is done by the fake group's own functions,
+// and
 // so is putting received shards in their places; what moves and what is reduced is the backend's.
 #pragma once
 
@@ -42,7 +44,7 @@ class StepRun {
  private:
   // A local rank's group.
   struct Place {
-    std::int64_t me = 0;               // in the group
+    std::int64_t me = 0;               // this rank's position in the group
     std::vector<std::size_t> members;  // ranks
     Shape whole;                       // what the group has between its members
   };

@@ -10,7 +10,7 @@
 namespace shardlab {
 namespace {
 
-// As nccl-tests names them.
+// The names that nccl-tests has for dtypes.
 std::string type_name(const std::string& dtype) {
   constexpr std::array<std::array<const char*, 2>, 10> kNames = {{{"f64", "double"},
                                                                   {"f32", "float"},

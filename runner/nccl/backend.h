@@ -8,7 +8,8 @@
 //   DevicePointer buffer = backend->allocate(0, bytes);          // on the first rank of this process
 //   world->time_us({Collective::kAllReduce, DType::kF32, ReduceOp::kSum, count}, buffers, 20)
 //
-// A process holds one or several ranks of the world, with a device each (or all one device). What is
+// A process holds one or several ranks of the world, with a device each (or all one device). What
+// is
 // asked of several ranks is asked of all that this process holds, in order; every process of the
 // world makes the same calls.
 //
@@ -41,7 +42,7 @@ struct RankRange {
   bool one_device = false;  // all ranks of a host share device 0
 };
 
-// What runs the collectives, for the record.
+// What runs the collectives, as the record names it.
 struct BackendFacts {
   std::string device;     // the GPU's name
   std::string driver;     // version
@@ -58,7 +59,7 @@ struct CollectiveCall {
   DType dtype = DType::kF32;
   ReduceOp op = ReduceOp::kSum;
   std::int64_t count = 0;
-  std::int64_t root = 0;  // of a broadcast
+  std::int64_t root = 0;  // the root of a broadcast
 };
 
 using DevicePointer = std::shared_ptr<std::byte>;  // memory of a device: not to be dereferenced
@@ -89,7 +90,7 @@ class Group {
 struct KernelShape {
   std::string_view name = {};  // gemm copy reshuffle elementwise reduction launch
   DType dtype = DType::kF32;
-  std::int64_t rows = 0;     // of the matrix; m of a GEMM
+  std::int64_t rows = 0;     // rows of the matrix; m of a GEMM
   std::int64_t columns = 0;  // n
   std::int64_t inner = 0;    // k of a GEMM; columns of one piece of a reshuffle
   bool tf32 = false;         // a GEMM of f32 may round its inputs to TF32
@@ -104,11 +105,12 @@ class Backend {
 
   [[nodiscard]] virtual BackendFacts facts() const = 0;
   [[nodiscard]] virtual const RankRange& ranks() const = 0;
-  // On the device of local rank `local`.
+  // Allocates on the device of local rank `local`.
   [[nodiscard]] virtual DevicePointer allocate(std::int64_t local, std::int64_t bytes) = 0;
   virtual void upload(std::int64_t local, std::byte* to, std::span<const std::byte> from) = 0;
   virtual void download(std::int64_t local, std::span<std::byte> to, const std::byte* from) = 0;
-  // By rank of the world. Every process of the world calls it alike.
+  // Makes the groups of this process. `colours` has one entry per rank of the world; every process
+  // of the world makes the same call.
   [[nodiscard]] virtual std::unique_ptr<Group> make_group(
       std::span<const std::int64_t> colours) = 0;
   // Times of single launches on the device of local rank 0; empty, with the reason, for what the
@@ -120,10 +122,11 @@ class Backend {
   [[nodiscard]] virtual bool reduces(ReduceOp op, DType dtype) const = 0;
 };
 
-// Why there is no NCCL to measure with: the build has none, no driver, no GPU; "" when there is.
+// Why there is no NCCL to measure with: this build has none, or there is no driver or no GPU. Empty
+// where there is.
 [[nodiscard]] std::string nccl_absence();
 [[nodiscard]] std::int64_t visible_gpus();  // 0 without NCCL
-[[nodiscard]] int nccl_runtime_version();   // as NCCL counts: 23004 is 2.30.4; 0 without NCCL
+[[nodiscard]] int nccl_runtime_version();   // NCCL's own count: 23004 is 2.30.4; 0 without NCCL
 [[nodiscard]] std::unique_ptr<Backend> make_nccl_backend(Rendezvous& meeting,
                                                          const RankRange& ranks);
 // Processes that pass bytes through TCP sockets, in the order of NCCL's ring; its times say nothing

@@ -184,7 +184,7 @@ class Member {
       const Part& in = parts[to_index(wrap(me_ - 2 - step))];
       incoming.resize(to_index(in.size * item));
       swap_with(me_ + 1, {data + out.offset * item, to_index(out.size * item)}, me_ - 1, incoming);
-      // What came is the sum so far: ours is added to it.
+      // What arrived is the sum so far, to which this rank adds its own.
       if (in.size == 0) continue;
       combine(call.op, call.dtype, incoming.data(), data + in.offset * item, in.size);
       std::memcpy(data + in.offset * item, incoming.data(), incoming.size());
@@ -208,7 +208,7 @@ class Member {
   }
 
   void all_to_all(const CallBuffers& buffers, std::int64_t piece) const {
-    // In place, what is sent must outlive what arrives.
+    // In place, the bytes to send are copied first, because what arrives overwrites them.
     std::vector<std::byte> kept;
     const std::byte* send = buffers.send;
     if (send == buffers.receive) {
@@ -291,7 +291,8 @@ class CpuGroup final : public Group {
   }
 
  private:
-  // On a thread each, where there are several: collectives wait for each other.
+  // Runs each rank's work on a thread of its own where there are several ranks, since collectives
+  // wait for each other.
   template <class Work>
   void for_each(Work&& work) {
     if (members_.size() == 1) {

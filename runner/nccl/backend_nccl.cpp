@@ -12,7 +12,8 @@
 namespace shardlab {
 namespace {
 
-// Launches between two events: a kernel is timed among its like, as programs run them.
+// Launches between two events. A kernel is timed among others of its kind, because that is how
+// programs run it.
 constexpr int kLaunchesPerSample = 10;
 
 std::optional<ncclDataType_t> type_of(DType dtype) {
@@ -70,7 +71,7 @@ Comm owned(ncclComm_t comm) {
 struct Device {
   int index = 0;
   Stream stream;
-  Comm comm;  // of the world
+  Comm comm;  // the communicator of the world
 };
 
 std::string version_text(int version, int major_unit, int minor_unit) {
@@ -150,7 +151,7 @@ class NcclGroup final : public Group {
     ncclComm_t comm = comms_[i].get();
     const std::int64_t size = sizes_[i];
     check(cudaSetDevice(device.index), "cudaSetDevice");
-    // Bytes of types that NCCL lacks can be moved, not reduced.
+    // Types that NCCL lacks can be moved as bytes, but not reduced.
     const std::optional<ncclDataType_t> known = type_of(call.dtype);
     const ncclDataType_t type = known.value_or(ncclUint8);
     const std::int64_t scale = known ? 1 : itemsize(call.dtype);
@@ -205,7 +206,7 @@ class NcclGroup final : public Group {
     }
   }
 
-  // Not cudaStreamSynchronize: an error of a communicator would never reach it.
+  // cudaStreamSynchronize is not used, because it would never see an error of a communicator.
   void wait() {
     for (std::size_t i = 0; i < comms_.size(); ++i) {
       check(cudaSetDevice(devices_[i].index), "cudaSetDevice");

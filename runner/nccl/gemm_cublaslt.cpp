@@ -1,4 +1,5 @@
-// GEMMs by cuBLASLt: [rows, inner] times [inner, columns], row-major as PyTorch has them, which is a
+// GEMMs by cuBLASLt: [rows, inner] times [inner, columns], row-major as PyTorch has them, which is
+// a
 // column-major [columns, inner] times [inner, rows]. bf16, f16 and f8 accumulate in f32; f32 runs
 // on tensor cores where TF32 is allowed, as PyTorch does when asked for "high" precision. f8 is
 // measured in the form that cuBLASLt has for it: the first operand transposed, bf16 results.
@@ -59,7 +60,7 @@ struct Gemm {
   cublasLtMatmulAlgo_t algorithm{};
   DevicePointer workspace;
   DevicePointer arrays;
-  std::array<std::int64_t, 3> bytes{};  // of a, b, c
+  std::array<std::int64_t, 3> bytes{};  // bytes of a, b and c
   int copies = 1;
   bool is_f64 = false;
 };

@@ -52,7 +52,7 @@ void launch_kernel(const Kernel& kernel, unsigned blocks, void** arguments, cuda
 
 struct Arrays {
   DevicePointer block;
-  std::int64_t bytes = 0;  // of one array
+  std::int64_t bytes = 0;  // bytes of one array
   int per_launch = 2;
   int copies = 1;
 

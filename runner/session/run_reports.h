@@ -1,5 +1,6 @@
 // What the commands that write reports share: --out and --summary, the header of a record, and the
-// files: report.html, report.md, report.json, and record.json, from which `report` writes them again.
+// files: report.html, report.md, report.json, and record.json, from which `report` writes them
+// again.
 //
 //   add_report_options(command, session);
 //   ...
@@ -36,7 +37,7 @@ void write_run(const Session& session, const reports::RunRecord& record);
 struct RunResult {
   std::string_view kind;
   reports::RunHeader header;
-  // As --format json prints it, without timing.
+  // What --format json prints, without timing.
   nlohmann::json result;
   std::optional<double> wall_ms = {};  // left out with --no-timing
 };

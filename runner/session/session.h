@@ -43,13 +43,13 @@ struct Session {
 
   int exit_code = kDone;
   std::ostream* results = nullptr;        // null: stdout
-  std::vector<std::string> command_line;  // as typed
+  std::vector<std::string> command_line;  // the words as they were typed
 
   [[nodiscard]] bool json() const { return format == "json"; }
   [[nodiscard]] ConfigStore store() const;
-  [[nodiscard]] ConfigStore experiment_store() const;  // of a command that reads an experiment
-  [[nodiscard]] ConfigStore topology_store() const;    // of a command that reads no stack
-  // Of a command that reads no configuration. Throws InputError: --set was given.
+  [[nodiscard]] ConfigStore experiment_store() const;  // for commands that read an experiment
+  [[nodiscard]] ConfigStore topology_store() const;    // for commands that read no stack
+  // For commands that read no configuration. Throws InputError where --set was given.
   void expect_no_sets(std::string_view command) const;
   [[nodiscard]] int threads() const;  // jobs, or the number of cores
   // Results: the JSON document or the text, to `results`.
@@ -61,7 +61,8 @@ struct Session {
 void add_common_options(const Command& command, Session& session);
 CommandOption add_topology_option(const Command& command, Session& session);
 
-// A parse of one option's text form; the message of a TextError gets the option's name in front.
+// Parses the text form of one option's value. The message of a TextError gets the option's name in
+// front.
 template <class Parse>
 auto parse_option(std::string_view option, Parse&& parse) -> decltype(parse()) {
   try {

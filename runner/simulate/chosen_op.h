@@ -1,4 +1,5 @@
-// One op as a stack runs it: its choice, and what brings each input into it. What `simulate` makes of an
+// One op as a stack runs it: its choice, and what brings each input into it. What `simulate` makes
+// of an
 // op, and of each op of a program that has no plan.
 #pragma once
 
@@ -17,7 +18,8 @@ struct ChosenOp {
   std::string refused;
 };
 
-// By this rule for the call's op. Throws InputError: an op that is many ops, inputs that it can't take.
+// Chooses by this rule, which must be that of the call's op. Throws InputError for an op that
+// stands for many ops, and for inputs that the op can't take.
 [[nodiscard]] ChosenOp choose(StackEvaluator& evaluator, const DeviceMesh& mesh, const OpCall& call,
                               const OpRule& rule);
 [[nodiscard]] double kernel_us(const StackEvaluator& evaluator, const DeviceMesh& mesh,

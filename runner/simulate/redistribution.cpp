@@ -28,12 +28,13 @@ void RedistributionArguments::add_options(const Command& command, bool required)
   command.option("--from", from, "layout now, e.g. S(0)R").required(required);
   command.option("--to", to, "layout wanted").required(required);
   command.option("--stack", stack, "shipped name or path").show_default();
-  command.option("--planner", planner, "instead of the stack's").check(one_of({"greedy", "graph"}));
+  command.option("--planner", planner, "the planner to use instead of the stack's")
+      .check(one_of<PlannerKind>());
   command
       .option("--flatten", flatten,
               "axes of a registered flattened mesh, e.g. \"dp,tp\"; once per mesh")
       .repeatable();
-  command.option("--rank", rank, "whose logical shapes to show")
+  command.option("--rank", rank, "the rank whose logical shapes are shown")
       .check(integer_from(0, (std::uint64_t{1} << 40) - 1))
       .show_default();
 }
@@ -53,9 +54,7 @@ RedistributionQuestion RedistributionArguments::read() const {
                      question.mesh.text());
   }
   question.options = {.planner = {}, .rank = rank, .count_optimal_paths = true};
-  if (!planner.empty()) {
-    question.options.planner = planner == "graph" ? PlannerKind::kGraph : PlannerKind::kGreedy;
-  }
+  question.options.planner = from_name<PlannerKind>(planner);
   return question;
 }
 

@@ -21,19 +21,19 @@
 namespace shardlab {
 namespace {
 
-// What runs: by node its layouts and the way to them, and what its kernel costs.
+// What runs: for each node its layouts, the plans that lead to them, and the price of its kernel.
 struct ProgramRunPlan {
   std::vector<NodePlan> nodes;
   std::vector<double> compute_us;
-  std::string refused;  // why it does not run; then `nodes` may be incomplete
+  std::string refused;  // why it does not run; `nodes` may be incomplete then
 };
 
-// Names what is there: no kernel runs.
+// Whether the node only names a value that exists already, so that no kernel runs.
 bool only_names(const ProgramNode& node) { return !node.computes() || node.op == kGetItem; }
 
 // -- As the stack chooses, op by op ---------------------------------------------------------------
 
-// Layouts of the nodes that nothing before them decides: pinned, else replicated.
+// The layouts of nodes that no other node decides: the pinned one, or replicated.
 std::vector<Layout> pinned_layouts(const SimulateProgramArguments& arguments,
                                    const Program& program, const DeviceMesh& mesh) {
   std::vector<Layout> layouts(program.nodes.size(), Layout::replicated(mesh.ndim()));
@@ -64,7 +64,7 @@ std::vector<Layout> pinned_layouts(const SimulateProgramArguments& arguments,
   return layouts;
 }
 
-// Layouts of an op's outputs as the program shows them.
+// The layouts of an op's outputs, in the order in which the program has them.
 std::vector<Layout> output_layouts(const ProgramNode& node, const ChosenOp& op, int mesh_ndim) {
   std::vector<Layout> layouts;
   for (const std::optional<std::size_t> made :
@@ -74,7 +74,8 @@ std::vector<Layout> output_layouts(const ProgramNode& node, const ChosenOp& op, 
   return layouts;
 }
 
-// The stack's rule, and where it has none AutoParallel's, as in solve. Throws InputError: no rule.
+// The op's rule in the stack's rule set or, if that has none, AutoParallel's, as `solve` does it.
+// Throws InputError where neither has one.
 const OpRule& rule_of(const std::string& op, RuleSet rules) {
   const OpRule* rule = find_program_rule(op, rules);
   return rule != nullptr ? *rule : find_op_rule(op, rules);
@@ -129,7 +130,8 @@ ProgramRunPlan choose_all(const SimulateProgramArguments& arguments, const Progr
   return plan;
 }
 
-// -- As a file has it -------------------------------------------------------------------------------
+// -- As a file has it
+// -------------------------------------------------------------------------------
 
 std::vector<NodePlacements> read_placements(const std::string& file, const Program& program,
                                             const DeviceMesh& mesh) {

@@ -33,7 +33,7 @@ void SimulationArguments::add_options(const Command& command) {
       .show_default();
   command
       .option("--reduction", reduction, "the order in which a group's contributions are combined")
-      .check(one_of({"ring", "tree", "flat"}))
+      .check(one_of<ReductionOrder>())
       .show_default();
   command.flag("--domains-first", domains_first, "combine the ranks of one NVLink domain first");
   command.option("--memory", memory, "most bytes of tensor data, or of clocks").show_default();
@@ -101,7 +101,7 @@ std::vector<int> Simulation::add(const Plan& plan, const ExecutionResult* result
   const auto first = static_cast<int>(std::ssize(schedule_.kernels));
   after = add_plan(schedule_, plan, std::move(after));
   Layout before = plan.start;
-  // The executor stops where shapes go wrong.
+  // The executor stops at the first step whose shapes are wrong.
   const std::size_t done = result != nullptr ? result->steps.size() : plan.steps.size();
   for (std::size_t i = 0; i < done; ++i) {
     const PlanStep& step = plan.steps[i];
@@ -244,7 +244,7 @@ nlohmann::json Simulation::json(nlohmann::json document) const {
 
 std::string Simulation::table() const {
   const bool waits = time_.simulated_ranks > 1;
-  // With a straggler a step takes longer than its price: when it is done says how much.
+  // With a straggler a step takes longer than its price, so the table says when it is done.
   const bool is_slowed = arguments_.straggler != "none";
   const bool has_ops = std::any_of(steps_.begin(), steps_.end(),
                                    [](const Step& step) { return step.json.contains("op"); });

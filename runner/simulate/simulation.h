@@ -1,5 +1,6 @@
 // A run on the fake process group, as `simulate` shows it: steps as they are added, what their data
-// came to, their times, and both as JSON and text. A redistribution is one plan; an op is a plan for
+// came to, their times, and both as JSON and text. A redistribution is one plan; an op is a plan
+// for
 // each input and a kernel; a program is many ops.
 #pragma once
 
@@ -41,7 +42,7 @@ class Simulation {
   [[nodiscard]] Executor executor() const;
   [[nodiscard]] DataOptions data() const;
 
-  // Why nothing runs, unless empty: what was added before is dropped.
+  // Says why nothing runs, and drops what was added before. An empty reason changes nothing.
   void refuse(const std::string& reason);
   [[nodiscard]] bool is_refused() const { return !refused_.empty(); }
 
@@ -53,20 +54,20 @@ class Simulation {
   // An op's kernel on every rank.
   int add(const std::string& op, double price_us, const OpExecution* result, std::vector<int> after,
           const nlohmann::json& place = nlohmann::json::object());
-  // Of a node that runs no kernel: is what it names right?
+  // Notes whether a node that runs no kernel (a view, say) names what it should.
   void judge(const std::string& node, const OpExecution& result) {
     judge(result.verified, result.max_abs_error, node + ": " + result.mismatch);
   }
-  // Of the result: do ranks that ought to hold the same bytes hold them?
+  // Notes whether ranks that ought to hold the same bytes of the result do hold them.
   void note_replicas(bool equal) { replicas_equal_ = equal; }
-  // What runs, under which stack: for the report.
+  // Notes for the report what runs, and under which stack.
   void note_subject(std::string what, nlohmann::json stack) {
     what_ = std::move(what);
     stack_ = std::move(stack);
   }
-  // What a reader of the result should know.
+  // Adds a remark that a reader of the result should know.
   void note(std::string text) { notes_.push_back(std::move(text)); }
-  // Wall time that went into data.
+  // Adds wall time that went into making and moving data.
   void note_wall(double distribute_ms, double run_ms);
 
   // Runs the clocks, writes the trace, prints, and sets the exit code. `document` has the keys that

@@ -15,7 +15,7 @@
 namespace shardlab {
 namespace {
 
-// Writes one event a line.
+// Writes one event per line.
 class EventWriter {
  public:
   explicit EventWriter(std::ostream& out) : out_(out) {}
@@ -65,7 +65,7 @@ void write_names(EventWriter& out, const std::map<std::int64_t, Thread>& threads
   }
 }
 
-// `args`: of a collective.
+// Writes one slice. `args` describe a collective.
 void write_slice(EventWriter& out, const ScheduledKernel& kernel, const TimelineSpan& span,
                  const Thread& thread, const Json& args) {
   Json slice = {{"ph", "X"},
@@ -116,7 +116,8 @@ Json collective_args(const ScheduledKernel& kernel, const TracedGroup& group, st
           {"Global rank", rank}};
 }
 
-// What the profiler says of process groups: those whose ranks are listed, while that is not too much.
+// What PyTorch's profiler says about process groups. Their ranks are listed only while that is not
+// too much.
 Json groups_json(const TraceGroups& groups) {
   constexpr std::int64_t kMost = 200000;
   std::int64_t listed = 0;
@@ -139,7 +140,7 @@ std::int64_t traced_ranks(const Schedule& schedule, std::int64_t wanted) {
 
 void write_trace(std::ostream& stream, const std::string& title, const DeviceMesh& mesh,
                  const Topology& topology, const Schedule& schedule, const Timeline& timeline) {
-  std::map<std::int64_t, Thread> threads;  // by index into the mesh
+  std::map<std::int64_t, Thread> threads;  // by the rank's index in the mesh
   for (const std::int64_t index : timeline.rank_indices) {
     const std::int64_t rank = mesh.rank(index);
     threads[index] = {rank / topology.devices_per_host(), rank};

@@ -11,7 +11,7 @@
 
 namespace shardlab {
 
-ExecutedPlan executed_plan(const SolvedProgram& solved, Redistributor& redistributor) {
+ExecutedPlan executed_plan(const ProgramSolution& solved, Redistributor& redistributor) {
   const ProgramStrategies& strategies = solved.strategies;
   const Assignment& assignment = solved.solution.assignment;
   ExecutedPlan executed;
@@ -20,7 +20,8 @@ ExecutedPlan executed_plan(const SolvedProgram& solved, Redistributor& redistrib
     const auto row = static_cast<std::size_t>(assignment[node]);
     return strategies.layout(strategies.of(node), row, tensor);
   };
-  std::map<std::tuple<std::uint32_t, LayoutId, LayoutId>, double> known;  // by tensor, from, to
+  std::map<std::tuple<std::uint32_t, LayoutId, LayoutId>, double>
+      known;  // times by tensor, source layout and target layout
   for (const PricedEdge& edge : solved.problem.priced) {
     const std::uint32_t meta = strategies.meta(edge.producer, edge.output);
     const LayoutId from = layout(edge.producer, edge.output);

@@ -8,7 +8,7 @@
 #include <optional>
 #include <string>
 
-#include "runner/solve/solved_program.h"
+#include "runner/solve/solution.h"
 #include "sim/redistribute.h"
 
 namespace shardlab {
@@ -21,7 +21,8 @@ struct ExecutedPlan {
 };
 
 // Plans each kind of move once. Assumes a feasible solution.
-[[nodiscard]] ExecutedPlan executed_plan(const SolvedProgram& solved, Redistributor& redistributor);
+[[nodiscard]] ExecutedPlan executed_plan(const ProgramSolution& solved,
+                                         Redistributor& redistributor);
 // A line where that is another sum than the objective's; else none.
 [[nodiscard]] std::string executed_text(const ExecutedPlan& executed, const Breakdown& objective);
 

@@ -4,6 +4,7 @@
 
 #include "costmodel/base/index.h"
 #include "costmodel/base/text.h"
+#include "runner/base/optional_values.h"
 #include "runner/base/terminal.h"
 #include "runner/config/read_json.h"
 #include "runner/config/saved_plan.h"
@@ -12,18 +13,20 @@
 namespace shardlab {
 namespace {
 
-// -- Why not another layout -------------------------------------------------------------------------
+// -- Why not another layout
+// -------------------------------------------------------------------------
 
-// A node that can have the asked layout as its output's.
+// A node that can give its output the layout that was asked for.
 struct Available {
   std::size_t node = 0;
   double chosen_us = 0.0;         // the node's kernel and what moves to and from it
-  double local_us = kForbidden;   // the same with that layout, all other nodes as chosen
+  double local_us = kForbidden;   // the price with that layout, all other nodes as chosen
   double global_us = kForbidden;  // the best total with that layout
 };
 
-// What the node's value costs with all other nodes as chosen: its own cost and its edges'.
-std::vector<double> local_costs(const SolvedProgram& solved, int variable) {
+// The cost of each value of the node while all other nodes stay as chosen: its own cost and that of
+// its edges.
+std::vector<double> local_costs(const ProgramSolution& solved, int variable) {
   const CostNetwork& network = solved.network;
   std::vector<double> us(network.costs(variable).begin(), network.costs(variable).end());
   for (const CostEdge& edge : network.edges()) {
@@ -37,7 +40,7 @@ std::vector<double> local_costs(const SolvedProgram& solved, int variable) {
   return us;
 }
 
-std::vector<Available> explain(const SolvedProgram& solved, const std::string& layout,
+std::vector<Available> explain(const ProgramSolution& solved, const std::string& layout,
                                ExactSolver& solver, const Session& session) {
   std::vector<Available> found;
   for (int v = 0; v < solved.network.variables(); ++v) {
@@ -64,7 +67,7 @@ std::vector<Available> explain(const SolvedProgram& solved, const std::string& l
   return found;
 }
 
-nlohmann::json explain_json(const SolvedProgram& solved, std::span<const Available> found) {
+nlohmann::json explain_json(const ProgramSolution& solved, std::span<const Available> found) {
   nlohmann::json nodes = nlohmann::json::array();
   for (const Available& available : found) {
     nodes.push_back({{"node", solved.program.nodes[available.node].name},
@@ -76,7 +79,7 @@ nlohmann::json explain_json(const SolvedProgram& solved, std::span<const Availab
   return nodes;
 }
 
-std::string explain_text(const SolvedProgram& solved, const std::string& layout,
+std::string explain_text(const ProgramSolution& solved, const std::string& layout,
                          std::span<const Available> found) {
   TextTable table({layout + " at", "chosen", "us there", "us with it", "best total us"});
   const auto text = [](double us) { return us < kForbidden ? format_fixed(us, 3) : "can't be"; };
@@ -92,11 +95,11 @@ std::string explain_text(const SolvedProgram& solved, const std::string& layout,
 
 struct Diff {
   double objective_us = 0.0;
-  std::vector<std::size_t> nodes;  // that differ
+  std::vector<std::size_t> nodes;  // the nodes that differ
   Assignment assignment;
 };
 
-Diff diff_of(const SolvedProgram& solved, const DeviceMesh& mesh, const std::string& file) {
+Diff diff_of(const ProgramSolution& solved, const DeviceMesh& mesh, const std::string& file) {
   const nlohmann::json json = parse_json(read_text_file(file), file);
   expect_mesh(read_saved_run(json, {file, ""}), file, mesh);
   const std::vector<SavedNode> saved = read_saved_plan(json, {file, ""});
@@ -131,7 +134,7 @@ Diff diff_of(const SolvedProgram& solved, const DeviceMesh& mesh, const std::str
   return diff;
 }
 
-nlohmann::json diff_json(const SolvedProgram& solved, const Diff& diff) {
+nlohmann::json diff_json(const ProgramSolution& solved, const Diff& diff) {
   nlohmann::json nodes = nlohmann::json::array();
   for (const std::size_t n : diff.nodes) {
     nodes.push_back({{"node", solved.program.nodes[n].name},
@@ -139,14 +142,13 @@ nlohmann::json diff_json(const SolvedProgram& solved, const Diff& diff) {
                      {"there", layouts_of(solved, n, to_index(diff.assignment[n])).out}});
   }
   const double gap = diff.objective_us - solved.solution.objective;
-  return {
-      {"objective_us", finite_or_null(diff.objective_us)},
-      {"gap_us", finite_or_null(gap)},
-      {"gap_percent", percent_json(percent_above(diff.objective_us, solved.solution.objective))},
-      {"nodes", nodes}};
+  return {{"objective_us", finite_or_null(diff.objective_us)},
+          {"gap_us", finite_or_null(gap)},
+          {"gap_percent", or_null(percent_above(diff.objective_us, solved.solution.objective))},
+          {"nodes", nodes}};
 }
 
-std::string diff_text(const SolvedProgram& solved, const Diff& diff) {
+std::string diff_text(const ProgramSolution& solved, const Diff& diff) {
   const double gap = diff.objective_us - solved.solution.objective;
   std::string out = diff.objective_us < kForbidden
                         ? "  the other plan: " + format_double(diff.objective_us) + " us, " +
@@ -164,15 +166,16 @@ std::string diff_text(const SolvedProgram& solved, const Diff& diff) {
   return out + table.text();
 }
 
-// -- A walk that never looks ahead -------------------------------------------------------------------
+// -- A walk that never looks ahead
+// -------------------------------------------------------------------
 
 struct Greedy {
   GreedyWalk walk;
-  std::optional<GreedyRegret> regret;  // unless the walk is stuck
-  double objective_us = 0.0;           // of the walk, from the network's tables
+  std::optional<GreedyRegret> regret;  // missing where the walk is stuck
+  double objective_us = 0.0;           // the total of the walk, from the network's tables
 };
 
-Greedy greedy_of(const SolvedProgram& solved, ExactSolver& solver) {
+Greedy greedy_of(const ProgramSolution& solved, ExactSolver& solver) {
   const Assignment given = sources_of(solved.program, solved.solution.assignment);
   Greedy greedy{
       .walk = greedy_walk(solved.network, given), .regret = {}, .objective_us = kForbidden};
@@ -182,16 +185,16 @@ Greedy greedy_of(const SolvedProgram& solved, ExactSolver& solver) {
   return greedy;
 }
 
-const std::string& name_of(const SolvedProgram& solved, int node) {
+const std::string& name_of(const ProgramSolution& solved, int node) {
   return solved.program.nodes[to_index(node)].name;
 }
 
-nlohmann::json greedy_json(const SolvedProgram& solved, const Greedy& greedy) {
+nlohmann::json greedy_json(const ProgramSolution& solved, const Greedy& greedy) {
   const double gap = greedy.objective_us - solved.solution.objective;
   nlohmann::json json = {
       {"objective_us", finite_or_null(greedy.objective_us)},
       {"gap_us", finite_or_null(gap)},
-      {"gap_percent", percent_json(percent_above(greedy.objective_us, solved.solution.objective))},
+      {"gap_percent", or_null(percent_above(greedy.objective_us, solved.solution.objective))},
       {"stuck_at", greedy.walk.stuck ? nlohmann::json(name_of(solved, *greedy.walk.stuck))
                                      : nlohmann::json(nullptr)},
       {"breakdown_us", nullptr},
@@ -223,7 +226,7 @@ nlohmann::json greedy_json(const SolvedProgram& solved, const Greedy& greedy) {
   return json;
 }
 
-std::string greedy_text(const SolvedProgram& solved, const Greedy& greedy) {
+std::string greedy_text(const ProgramSolution& solved, const Greedy& greedy) {
   std::string out = "  greedy, node by node from where the optimum has parameters and inputs: ";
   if (!greedy.regret) {
     return out + "stuck at " + printable(name_of(solved, *greedy.walk.stuck)) +
@@ -232,7 +235,7 @@ std::string greedy_text(const SolvedProgram& solved, const Greedy& greedy) {
   const double gap = greedy.objective_us - solved.solution.objective;
   const Assignment& walk = greedy.walk.assignment;
   out += format_double(greedy.objective_us) + " us, " + format_fixed(gap, 3) + " us (" +
-         percent_text(percent_above(greedy.objective_us, solved.solution.objective), 2) +
+         fixed_or(percent_above(greedy.objective_us, solved.solution.objective), 2, "-") +
          " %) above the optimum; " +
          breakdown_text(solved.problem.breakdown(solved.strategies, solved.prices, walk)) + "\n";
   if (greedy.regret->choices.empty()) return out;
@@ -256,7 +259,7 @@ std::string greedy_text(const SolvedProgram& solved, const Greedy& greedy) {
 
 }  // namespace
 
-SolveAnswer explain_answer(const SolvedProgram& solved, const std::string& layout,
+SolveAnswer explain_answer(const ProgramSolution& solved, const std::string& layout,
                            ExactSolver& solver, const Session& session) {
   const std::vector<Available> found = explain(solved, layout, solver, session);
   SolveAnswer answer{"explain", explain_json(solved, found), explain_text(solved, layout, found)};
@@ -264,7 +267,7 @@ SolveAnswer explain_answer(const SolvedProgram& solved, const std::string& layou
   return answer;
 }
 
-SolveAnswer diff_answer(const SolvedProgram& solved, const DeviceMesh& mesh,
+SolveAnswer diff_answer(const ProgramSolution& solved, const DeviceMesh& mesh,
                         const std::string& file) {
   const Diff diff = diff_of(solved, mesh, file);
   SolveAnswer answer{"diff", diff_json(solved, diff), diff_text(solved, diff)};
@@ -273,7 +276,7 @@ SolveAnswer diff_answer(const SolvedProgram& solved, const DeviceMesh& mesh,
   return answer;
 }
 
-SolveAnswer greedy_answer(const SolvedProgram& solved, ExactSolver& solver) {
+SolveAnswer greedy_answer(const ProgramSolution& solved, ExactSolver& solver) {
   const Greedy greedy = greedy_of(solved, solver);
   SolveAnswer answer{"greedy", greedy_json(solved, greedy), greedy_text(solved, greedy)};
   answer.record = answer.json;

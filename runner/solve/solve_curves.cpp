@@ -12,8 +12,8 @@
 namespace shardlab {
 namespace {
 
-// Parameters that have one layout whatever the budget.
-std::vector<std::size_t> fixed_parameters(const SolvedProgram& solved) {
+// Parameters that have only one layout, whatever the budget.
+std::vector<std::size_t> fixed_parameters(const ProgramSolution& solved) {
   std::vector<std::size_t> fixed;
   for (std::size_t n = 0; n < solved.program.nodes.size(); ++n) {
     if (solved.program.nodes[n].kind != NodeKind::kParameter) continue;
@@ -27,11 +27,11 @@ std::vector<std::size_t> fixed_parameters(const SolvedProgram& solved) {
 
 struct Curve {
   ProblemBudget budget;
-  std::size_t parameters = 0;  // that it sums over
+  std::size_t parameters = 0;  // number of parameters that it sums over
   BudgetCurve curve;
 };
 
-Curve curve_of(const SolvedProgram& solved, ProblemBudget budget, std::size_t points) {
+Curve curve_of(const ProgramSolution& solved, ProblemBudget budget, std::size_t points) {
   Budget weights{.name = budget.name, .limit = 0, .weights = {}};
   for (const ProblemBudget::Weights& own : budget.weights) {
     weights.weights.push_back({own.variable, own.of_value});
@@ -41,13 +41,13 @@ Curve curve_of(const SolvedProgram& solved, ProblemBudget budget, std::size_t po
   return {std::move(budget), parameters, std::move(curve)};
 }
 
-// A parameter that lies elsewhere than a point before.
+// A parameter whose layout differs from that of the point before.
 struct Change {
   std::string parameter;
   std::string from;
   std::string to;
 };
-std::vector<Change> changes_of(const SolvedProgram& solved, const Assignment& before,
+std::vector<Change> changes_of(const ProgramSolution& solved, const Assignment& before,
                                const Assignment& after) {
   std::vector<Change> changes;
   for (std::size_t n = 0; n < solved.program.nodes.size(); ++n) {
@@ -74,7 +74,7 @@ std::string changes_text(std::span<const Change> changes) {
 
 std::string_view found_by(const CurvePoint& point) { return point.on_hull ? "hull" : "search"; }
 
-nlohmann::json curve_json(const SolvedProgram& solved, const Curve& curve,
+nlohmann::json curve_json(const ProgramSolution& solved, const Curve& curve,
                           const ProblemBudget& memory) {
   nlohmann::json points = nlohmann::json::array();
   for (std::size_t i = 0; i < curve.curve.points.size(); ++i) {
@@ -100,7 +100,7 @@ nlohmann::json curve_json(const SolvedProgram& solved, const Curve& curve,
           {"points", std::move(points)}};
 }
 
-std::string curve_text(const SolvedProgram& solved, const Curve& curve,
+std::string curve_text(const ProgramSolution& solved, const Curve& curve,
                        const ProblemBudget& memory) {
   const bool is_memory = curve.budget.name == memory.name;
   TextTable table({is_memory ? "kept bytes" : "kept fractions", "objective us", "kept MB",
@@ -128,7 +128,7 @@ std::string curve_text(const SolvedProgram& solved, const Curve& curve,
 
 }  // namespace
 
-SolveAnswer budget_curve_answer(const SolvedProgram& solved, const DeviceMesh& mesh,
+SolveAnswer budget_curve_answer(const ProgramSolution& solved, const DeviceMesh& mesh,
                                 std::size_t points) {
   const ProblemBudget memory = memory_weights(solved.program, mesh, solved.strategies);
   const Curve fractions = curve_of(

@@ -19,10 +19,6 @@ struct Times {
   double total_ms = 0.0;
 };
 
-nlohmann::json number_or_null(bool there, double value) {
-  return there ? finite_or_null(value) : nlohmann::json(nullptr);
-}
-
 nlohmann::json values_json(const CostNetwork& network, const Assignment& assignment) {
   nlohmann::json values = nlohmann::json::object();
   for (int v = 0; v < network.variables(); ++v) {
@@ -45,20 +41,22 @@ std::string infeasible_text(const CfnProblem& problem, const ExactSolution& solu
          ", and has to cost less than " + format_double(problem.below);
 }
 
-nlohmann::json solution_json(const CfnProblem& problem, const ExactSolution& solution,
-                             bool solved) {
+nlohmann::json network_json(const CfnProblem& problem, const ExactSolution& solution, bool solved) {
   const CostNetwork& network = problem.network;
   std::size_t strategies = 0;
   for (int v = 0; v < network.variables(); ++v) {
     strategies += network.domain_names(v).size();
   }
+  const auto if_feasible = [&](double value) {
+    return solution.feasible ? finite_or_null(value) : nlohmann::json(nullptr);
+  };
   nlohmann::json json = {
       {"problem", problem.name},
       {"nodes", network.variables()},
       {"edges", network.edges().size()},
       {"strategies", strategies},
-      {"objective_us", number_or_null(solution.feasible, solution.objective)},
-      {"lower_bound_us", number_or_null(solution.feasible, solution.lower_bound)},
+      {"objective_us", if_feasible(solution.objective)},
+      {"lower_bound_us", if_feasible(solution.lower_bound)},
       {"optimal", solved && solution.optimal},
       {"optima", solution.optima ? finite_or_null(*solution.optima) : nlohmann::json(nullptr)},
       {"infeasible",
@@ -88,7 +86,7 @@ nlohmann::json solution_json(const CfnProblem& problem, const ExactSolution& sol
   return json;
 }
 
-std::string solution_text(const CfnProblem& problem, const ExactSolution& solution, bool solved) {
+std::string network_text(const CfnProblem& problem, const ExactSolution& solution, bool solved) {
   const CostNetwork& network = problem.network;
   std::string out = printable(problem.name) + ": " + std::to_string(network.variables()) +
                     " variables, " + std::to_string(network.edges().size()) + " edges\n";
@@ -146,7 +144,7 @@ void solve_network(const SolveNetworkArguments& arguments, Session& session) {
   if (!solved) session.exit_code = kGateSaidNo;
   times.total_ms = total.ms();
   if (session.json()) {
-    nlohmann::json json = solution_json(problem, solution, solved);
+    nlohmann::json json = network_json(problem, solution, solved);
     if (!session.no_timing) {
       json["timing"] = {
           {"read_ms", times.read_ms}, {"solve_ms", times.solve_ms}, {"total_ms", times.total_ms}};
@@ -154,7 +152,7 @@ void solve_network(const SolveNetworkArguments& arguments, Session& session) {
     session.print(json);
     return;
   }
-  std::string text = solution_text(problem, solution, solved);
+  std::string text = network_text(problem, solution, solved);
   if (!session.no_timing) {
     text += "  read " + format_fixed(times.read_ms, 1) + " ms, solved and checked " +
             format_fixed(times.solve_ms, 1) + " ms\n";

@@ -4,19 +4,20 @@
 #include <nlohmann/json.hpp>
 
 #include "costmodel/base/text.h"
+#include "runner/base/optional_values.h"
 #include "runner/base/stop_watch.h"
 #include "runner/base/write_file.h"
 #include "runner/config/configs.h"
 #include "runner/config/in_program.h"
 #include "runner/session/run_reports.h"
 #include "runner/solve/executed_plan.h"
-#include "runner/solve/solution_report.h"
+#include "runner/solve/record_solution.h"
+#include "runner/solve/solution_text.h"
 #include "runner/solve/solve_answers.h"
 #include "runner/solve/solve_curves.h"
 #include "runner/solve/solve_recipes.h"
 #include "runner/solve/solve_sensitivity.h"
 #include "runner/solve/solve_then.h"
-#include "runner/solve/solved_text.h"
 #include "strategies/programs/sharding_network.h"
 #include "strategies/solvers/cfn.h"
 #include "strategies/solvers/exact.h"
@@ -48,7 +49,7 @@ NodePin pin_of(const std::string& option, const std::string& text, const DeviceM
   return {text.substr(0, equals), placements_of(option, text.substr(equals + 1), mesh)};
 }
 
-ProblemOptions options_of(const SolveProgramArguments& arguments, const SolveAnswers& answers,
+ProblemOptions options_of(const SolveProgramArguments& arguments, const SolveQuestions& asked,
                           const DeviceMesh& mesh) {
   ProblemOptions options;
   for (const std::string& pin : arguments.pins) {
@@ -60,7 +61,7 @@ ProblemOptions options_of(const SolveProgramArguments& arguments, const SolveAns
   if (!arguments.pin_outputs.empty()) {
     options.pin_outputs = placements_of("--pin-outputs", arguments.pin_outputs, mesh);
   }
-  if (answers.budget_curve && (arguments.parameter_budget || !arguments.memory_budget.empty())) {
+  if (asked.budget_curve && (arguments.parameter_budget || !arguments.memory_budget.empty())) {
     throw InputError("solve: found --budget-curve, which goes through all budgets, and --" +
                      std::string(arguments.parameter_budget ? "parameter" : "memory") +
                      "-budget; valid: one of them");
@@ -73,7 +74,7 @@ ProblemOptions options_of(const SolveProgramArguments& arguments, const SolveAns
   return options;
 }
 
-// What was asked beside the plan, as the record of a report holds it.
+// The answers as the record of a report holds them.
 nlohmann::json answers_record(std::span<const SolveAnswer> answers, const nlohmann::json& best) {
   nlohmann::json record = nlohmann::json::object();
   if (best.size() > 1) record["best"] = best;
@@ -91,11 +92,13 @@ void print_recipes(const RecipeComparison& recipes, const Session& session) {
   }
 }
 
-// Whatever --explain, --diff, --budget-curve, --sensitivity, --then and --greedy ask of an optimum.
-std::vector<SolveAnswer> answers_of(const SolvedProgram& solved, const PricedProgram& priced,
-                                    const ProblemOptions& options, const SolveAnswers& asked,
+// Answers what --explain, --diff, --budget-curve, --sensitivity, --then and --greedy ask about an
+// optimum.
+std::vector<SolveAnswer> answers_of(const ProgramSolution& solved, const PricedProgram& priced,
+                                    const ProblemOptions& options, const SolveQuestions& asked,
                                     ExactSolver& solver, const Session& session) {
-  // Read first of all: a layout that makes no sense says so even where there is no optimum.
+  // The layout is read first of all, so that one that makes no sense is an error even where there
+  // is no optimum.
   std::string explained;
   if (!asked.explain.empty()) {
     explained = Layout(placements_of("--explain", asked.explain, priced.mesh)).text();
@@ -120,8 +123,8 @@ std::vector<SolveAnswer> answers_of(const SolvedProgram& solved, const PricedPro
   return answers;
 }
 
-std::vector<std::string> notes_on(const SolvedProgram& solved, const Stack& stack,
-                                  const SolveAnswers& asked) {
+std::vector<std::string> notes_on(const ProgramSolution& solved, const Stack& stack,
+                                  const SolveQuestions& asked) {
   std::vector<std::string> notes;
   if (solved.solution.feasible) {
     const std::string note = note_on_free_kernels(stack, solved.solution.objective);
@@ -150,16 +153,76 @@ std::string text_of(const Times& times) {
          format_fixed(times.total_ms, 1) + " ms in all\n";
 }
 
+// What a solve prints: the plan, what was asked beside it, and what it took.
+struct PrintedPlan {
+  const SolveProgramArguments& arguments;
+  const PricedProgram& priced;
+  const ProgramSolution& solved;
+  const ExecutedPlan& executed;
+  const std::vector<std::string>& notes;
+  const std::vector<SolveAnswer>& answers;
+  const Times& times;
+};
+
+// The plan alone, without the answers: what the record of a report starts from.
+nlohmann::json plan_json(const PrintedPlan& plan) {
+  nlohmann::json json = solution_json(plan.solved);
+  json["executed_us"] = or_null(plan.executed.us);
+  json["unexecutable"] = text_or_null(plan.executed.unexecutable);
+  for (const std::string& note : plan.notes) json["notes"].push_back(note);
+  return json;
+}
+
+void print_json(const PrintedPlan& plan, nlohmann::json json, const Session& session) {
+  for (const SolveAnswer& answer : plan.answers) json[answer.key] = answer.json;
+  json["stack"] = plan.priced.stack.name;
+  json["topology"] = plan.priced.topology.name();
+  json["mesh"] = plan.priced.mesh.text();
+  json["recipe"] = text_or_null(plan.arguments.recipe);
+  if (!session.no_timing) json["timing"] = to_json(plan.times);
+  session.print(json);
+}
+
+void print_text(const PrintedPlan& plan, bool all_nodes, const Session& session) {
+  const ProgramSolution& solved = plan.solved;
+  std::string executed;
+  if (solved.solution.feasible) {
+    executed = executed_text(
+        plan.executed,
+        solved.problem.breakdown(solved.strategies, solved.prices, solved.solution.assignment));
+  }
+  std::string text = solution_text(solved, executed, all_nodes);
+  for (const std::string& note : plan.notes) text += "  note: " + note + "\n";
+  for (const SolveAnswer& answer : plan.answers) text += answer.text;
+  if (!session.no_timing) text += text_of(plan.times);
+  session.print(text + report_line(session));
+}
+
+void write_plan(const PrintedPlan& plan, const nlohmann::json& json, const ProblemOptions& options,
+                const std::optional<RecipeComparison>& recipes, const Session& session) {
+  nlohmann::json answers = answers_record(plan.answers, json["best"]);
+  if (recipes) answers["recipes"] = recipes->rows;
+  record_solution(session, {.program = plan.priced.program,
+                            .stack = plan.priced.stack,
+                            .topology = plan.priced.topology,
+                            .mesh = plan.priced.mesh.text(),
+                            .recipe = plan.arguments.recipe,
+                            .options = options,
+                            .result = json,
+                            .answers = std::move(answers),
+                            .wall_ms = plan.times.total_ms});
+}
+
 }  // namespace
 
-void solve_program(const SolveProgramArguments& arguments, const SolveAnswers& answers,
+void solve_program(const SolveProgramArguments& arguments, const SolveQuestions& asked,
                    Session& session) {
   const StopWatch total;
   Times times;
   prepare_out(session);
   const ConfigStore store = session.store();
   const DeviceMesh mesh = parse_option("--mesh", [&] { return DeviceMesh::parse(arguments.mesh); });
-  ProblemOptions options = options_of(arguments, answers, mesh);
+  ProblemOptions options = options_of(arguments, asked, mesh);
   const Stack stack = store.stack(arguments.stack);
   const Topology topology = store.topology(session.topology);
   const StopWatch reading;
@@ -201,60 +264,32 @@ void solve_program(const SolveProgramArguments& arguments, const SolveAnswers& a
   ExactSolver solver(network);
   const ExactSolution solution = solver.solve({.restrictions = {},
                                                .jobs = session.threads(),
-                                               .margins = answers.margins,
-                                               .best = answers.best});
+                                               .margins = asked.margins,
+                                               .best = asked.best});
   times.solve_ms = solving.ms();
   times.total_ms = total.ms();
-  const SolvedProgram solved{program, strategies, prices, problem, network, solution};
-  std::vector<SolveAnswer> more = answers_of(solved, priced, options, answers, solver, session);
-  if (!solution.feasible || std::ranges::any_of(more, &SolveAnswer::says_no)) {
+  const ProgramSolution solved{program, strategies, prices, problem, network, solution};
+  const std::vector<SolveAnswer> answers =
+      answers_of(solved, priced, options, asked, solver, session);
+  if (!solution.feasible || std::ranges::any_of(answers, &SolveAnswer::says_no)) {
     session.exit_code = kGateSaidNo;
   }
-  nlohmann::json json = solved_json(solved);
   const ExecutedPlan executed =
       solution.feasible ? executed_plan(solved, evaluator.on(mesh)) : ExecutedPlan();
-  json["executed_us"] = executed.us ? nlohmann::json(*executed.us) : nlohmann::json(nullptr);
-  json["unexecutable"] = text_or_null(executed.unexecutable);
-  const std::vector<std::string> notes = notes_on(solved, stack, answers);
-  for (const std::string& note : notes) json["notes"].push_back(note);
+  const std::vector<std::string> notes = notes_on(solved, stack, asked);
+  const PrintedPlan plan{arguments, priced, solved, executed, notes, answers, times};
+  nlohmann::json json = plan_json(plan);
   if (writes_report(session)) {
-    nlohmann::json record = answers_record(more, json["best"]);
-    if (recipes) record["recipes"] = recipes->rows;
-    write_solution(session, {.program = program,
-                             .stack = stack,
-                             .topology = topology,
-                             .mesh = mesh.text(),
-                             .recipe = arguments.recipe,
-                             .options = options,
-                             .result = json,
-                             .answers = std::move(record),
-                             .wall_ms = times.total_ms});
+    write_plan(plan, json, options, recipes, session);
     if (session.summary) return;
   }
   if (recipes) {
     print_recipes(*recipes, session);
-    return;
+  } else if (session.json()) {
+    print_json(plan, std::move(json), session);
+  } else {
+    print_text(plan, asked.all_nodes, session);
   }
-  if (session.json()) {
-    for (SolveAnswer& answer : more) json[answer.key] = std::move(answer.json);
-    json["stack"] = stack.name;
-    json["topology"] = topology.name();
-    json["mesh"] = mesh.text();
-    json["recipe"] = text_or_null(arguments.recipe);
-    if (!session.no_timing) json["timing"] = to_json(times);
-    session.print(json);
-    return;
-  }
-  std::string text = solved_text(
-      solved,
-      solution.feasible
-          ? executed_text(executed, problem.breakdown(strategies, prices, solution.assignment))
-          : "",
-      answers.all_nodes);
-  for (const std::string& note : notes) text += "  note: " + note + "\n";
-  for (const SolveAnswer& answer : more) text += answer.text;
-  if (!session.no_timing) text += text_of(times);
-  session.print(text + report_line(session));
 }
 
 }  // namespace shardlab

@@ -1,4 +1,5 @@
-// `shardlab solve PROGRAM`: from a program's file to the best strategy of every node, with its proof.
+// `shardlab solve PROGRAM`: from a program's file to the best strategy of every node, with its
+// proof.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +15,7 @@ struct SolveProgramArguments {
   std::string program;
   std::string mesh;
   std::string stack = "ap-nccl";
-  std::string recipe;             // a shipped name or a path
+  std::string recipe;             // a shipped name or a path; "" for none
   std::vector<std::string> pins;  // NAME=LAYOUT, or a source's label
   std::string pin_inputs;
   std::string pin_outputs;
@@ -25,21 +26,21 @@ struct SolveProgramArguments {
   std::string export_problem;
 };
 
-struct SolveAnswers {
+// What is asked beside the plan.
+struct SolveQuestions {
   bool margins = false;
-  bool all_nodes = false;  // in the text; of programs
-  std::uint64_t best = 1;
-  std::string explain;            // a layout; of programs
-  std::string diff;               // a file of saved_plan.h; of programs
-  std::vector<std::string> then;  // NAME=LAYOUT; of programs
-  bool greedy = false;            // of programs
-  bool sensitivity = false;       // likewise
-  // Of programs: at most this many points.
-  std::optional<std::uint64_t> budget_curve;
+  std::uint64_t best = 1;         // this many different assignments
+  bool all_nodes = false;         // the text prints every node, however many there are
+  std::string explain;            // a layout
+  std::string diff;               // a file of saved_plan.h
+  std::vector<std::string> then;  // NAME=LAYOUT
+  bool greedy = false;
+  bool sensitivity = false;
+  std::optional<std::uint64_t> budget_curve;  // a curve of at most this many points
 };
 
 // Prints the answer; exit code 1 when nothing heeds all constraints.
-void solve_program(const SolveProgramArguments& arguments, const SolveAnswers& answers,
+void solve_program(const SolveProgramArguments& arguments, const SolveQuestions& asked,
                    Session& session);
 
 }  // namespace shardlab

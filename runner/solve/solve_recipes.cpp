@@ -6,6 +6,7 @@
 
 #include "costmodel/base/index.h"
 #include "costmodel/base/text.h"
+#include "runner/base/optional_values.h"
 #include "runner/base/terminal.h"
 #include "runner/config/configs.h"
 #include "strategies/programs/batched_nodes.h"
@@ -17,13 +18,13 @@
 namespace shardlab {
 namespace {
 
-// What is moved, by what it is made of.
+// What a collective moves.
 enum class Moved : std::uint8_t { kParameters, kGradients, kActivations };
 constexpr std::array<std::string_view, 3> kMoved = {"parameters", "gradients", "activations"};
 using MovesUs = std::array<double, kMoved.size()>;
 
-// Values that parameters and buffers alone decide are parameters', those with the batch's rows are
-// activations (and their gradients), the rest are gradients of parameters.
+// A value that only parameters and buffers decide counts as a parameter; one with the batch's rows
+// as an activation (or its gradient); all others are gradients of parameters.
 std::vector<Moved> classify(const Program& program) {
   const std::vector<bool> batched = batched_nodes(program);
   std::vector<Moved> classes(program.nodes.size(), Moved::kGradients);
@@ -43,11 +44,11 @@ std::vector<Moved> classify(const Program& program) {
   return classes;
 }
 
-// One line of the comparison.
+// One line of the comparison between recipes.
 struct Compared {
   std::string name;
   std::string title;
-  std::string misfit = {};  // why it can't be, if so
+  std::string misfit = {};  // why the recipe doesn't fit the program; empty if it does
   double objective_us = kForbidden;
   double kernels_us = 0.0;
   MovesUs moves_us = {};  // transitions included
@@ -126,7 +127,7 @@ nlohmann::json rows_json(std::span<const Compared> rows) {
                            {"misfit", text_or_null(row.misfit)}};
     if (row.misfit.empty()) {
       json["above_optimum_percent"] =
-          percent_json(percent_above(row.objective_us, rows.front().objective_us));
+          or_null(percent_above(row.objective_us, rows.front().objective_us));
       json["kernels_us"] = row.kernels_us;
       for (std::size_t m = 0; m < kMoved.size(); ++m) {
         json["moves_us"][std::string(kMoved[m])] = row.moves_us[m];
@@ -150,7 +151,7 @@ std::string rows_text(std::span<const Compared> rows) {
     }
     std::vector<std::string> cells = {
         row.name, format_fixed(row.objective_us, 0),
-        percent_text(percent_above(row.objective_us, rows.front().objective_us), 1),
+        fixed_or(percent_above(row.objective_us, rows.front().objective_us), 1, "-"),
         format_fixed(row.kernels_us, 0)};
     for (const double us : row.moves_us) cells.push_back(format_fixed(us, 0));
     cells.push_back(format_fixed(row.kept_bytes / 1e9, 2));
@@ -160,7 +161,7 @@ std::string rows_text(std::span<const Compared> rows) {
   return table.text() + misfits;
 }
 
-// What sets a recipe apart from the optimum, the largest part first.
+// Says what sets a recipe apart from the optimum, the largest part first.
 std::string reading_of(const Compared& row, const Compared& optimum) {
   struct Part {
     std::string_view name;

@@ -2,13 +2,13 @@
 #pragma once
 
 #include "runner/session/session.h"
-#include "runner/solve/solved_program.h"
+#include "runner/solve/solution.h"
 
 namespace shardlab {
 
 struct RecipeComparison {
-  nlohmann::json json;  // as --format json prints it
-  nlohmann::json rows;  // of it, as a record holds them
+  nlohmann::json json;  // what --format json prints
+  nlohmann::json rows;  // its rows, as a record holds them
   std::string text;
   bool feasible = false;  // whether anything heeds the options
 };

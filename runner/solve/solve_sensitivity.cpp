@@ -15,7 +15,7 @@ struct Change {
   std::string here;
   std::string there;
 };
-std::vector<Change> changes_of(const SolvedProgram& solved, const PlanFlip& flip) {
+std::vector<Change> changes_of(const ProgramSolution& solved, const PlanFlip& flip) {
   std::vector<Change> changes;
   for (const int v : flip.nodes) {
     changes.push_back({solved.network.name(v),
@@ -25,7 +25,7 @@ std::vector<Change> changes_of(const SolvedProgram& solved, const PlanFlip& flip
   return changes;
 }
 
-nlohmann::json flip_json(const SolvedProgram& solved, const std::optional<PlanFlip>& flip) {
+nlohmann::json flip_json(const ProgramSolution& solved, const std::optional<PlanFlip>& flip) {
   if (!flip) return nullptr;
   nlohmann::json nodes = nlohmann::json::array();
   for (const Change& change : changes_of(solved, *flip)) {
@@ -34,7 +34,7 @@ nlohmann::json flip_json(const SolvedProgram& solved, const std::optional<PlanFl
   return {{"factor", flip->factor}, {"objective_us", flip->objective_us}, {"nodes", nodes}};
 }
 
-void add_row(TextTable& table, const SolvedProgram& solved, std::string_view parameter,
+void add_row(TextTable& table, const ProgramSolution& solved, std::string_view parameter,
              std::string_view side, const std::optional<PlanFlip>& flip) {
   std::vector<std::string> cells = {std::string(parameter), std::string(side)};
   if (!flip) {
@@ -58,7 +58,7 @@ void add_row(TextTable& table, const SolvedProgram& solved, std::string_view par
 
 }  // namespace
 
-SolveAnswer sensitivity_answer(const SolvedProgram& solved, const PricedProgram& priced,
+SolveAnswer sensitivity_answer(const ProgramSolution& solved, const PricedProgram& priced,
                                const ProblemOptions& options) {
   PlanFlips flips(priced.program, priced.mesh, priced.strategies, options, priced.stack,
                   priced.topology);

@@ -1,11 +1,11 @@
 // `shardlab solve PROGRAM --sensitivity`: how far a stack's parameters may move before the plan changes.
 #pragma once
 
-#include "runner/solve/solved_program.h"
+#include "runner/solve/solution.h"
 
 namespace shardlab {
 
-[[nodiscard]] SolveAnswer sensitivity_answer(const SolvedProgram& solved,
+[[nodiscard]] SolveAnswer sensitivity_answer(const ProgramSolution& solved,
                                              const PricedProgram& priced,
                                              const ProblemOptions& options);
 

@@ -6,7 +6,6 @@
 #include "costmodel/base/text.h"
 #include "runner/base/stop_watch.h"
 #include "runner/base/terminal.h"
-#include "runner/simulate/simulation.h"
 #include "strategies/programs/program_graph.h"
 
 namespace shardlab {
@@ -16,13 +15,13 @@ struct Step {
   std::string pin;
   ExactSolution solution;
   std::vector<std::size_t> changed;  // nodes that take another strategy than before
-  double above_us = 0.0;             // what the pin costs, beside those before it
+  double above_us = 0.0;             // what this pin costs on top of those before it
   double ms = 0.0;
 };
 
 std::string text_of(const ThenPin& pin) { return pin.node + "=" + pin.layout; }
 
-Restriction restriction_of(const SolvedProgram& solved, const ThenPin& pin) {
+Restriction restriction_of(const ProgramSolution& solved, const ThenPin& pin) {
   const std::optional<std::size_t> node = find_by_name_or_label(solved.program, pin.node);
   if (!node) {
     std::vector<std::string_view> names;
@@ -43,10 +42,10 @@ Restriction restriction_of(const SolvedProgram& solved, const ThenPin& pin) {
   return restriction;
 }
 
-std::vector<Step> steps_of(const SolvedProgram& solved, const std::vector<ThenPin>& pins,
+std::vector<Step> steps_of(const ProgramSolution& solved, const std::vector<ThenPin>& pins,
                            ExactSolver& solver, const Session& session,
                            std::vector<Restriction>& restrictions) {
-  // All of them first: a pin that makes no sense says so before any work.
+  // All pins are read first, so that one that makes no sense says so before any work is done.
   std::vector<Restriction> wanted;
   for (const ThenPin& pin : pins) wanted.push_back(restriction_of(solved, pin));
   std::vector<Step> steps;
@@ -71,7 +70,7 @@ std::vector<Step> steps_of(const SolvedProgram& solved, const std::vector<ThenPi
 }
 
 // "7: x, y, z, ...".
-std::string changed_text(const SolvedProgram& solved, const Step& step) {
+std::string changed_text(const ProgramSolution& solved, const Step& step) {
   constexpr std::size_t kFew = 3;
   std::vector<std::string> names;
   for (const std::size_t n : step.changed) {
@@ -86,7 +85,7 @@ std::string changed_text(const SolvedProgram& solved, const Step& step) {
 
 }  // namespace
 
-SolveAnswer then_answer(const SolvedProgram& solved, const std::vector<ThenPin>& pins,
+SolveAnswer then_answer(const ProgramSolution& solved, const std::vector<ThenPin>& pins,
                         ExactSolver& solver, const Session& session) {
   std::vector<Restriction> restrictions;
   const std::vector<Step> steps = steps_of(solved, pins, solver, session, restrictions);

@@ -1,4 +1,5 @@
-// `shardlab solve PROGRAM --then NAME=LAYOUT ...`: pins one after the other, each solved from where the one before
+// `shardlab solve PROGRAM --then NAME=LAYOUT ...`: pins one after the other, each solved from where
+// the one before
 // ended.
 #pragma once
 
@@ -6,19 +7,21 @@
 #include <vector>
 
 #include "runner/session/session.h"
-#include "runner/solve/solved_program.h"
+#include "runner/solve/solution.h"
 
 namespace shardlab {
 
 // "w1=S(0)R": the node (or a source's label), and the layout that its output is to have.
 struct ThenPin {
   std::string node;
-  std::string layout;  // as a layout prints itself
+  std::string layout;  // in the form in which layouts print themselves
 };
 
-// Each pin holds from then on; the first that can't hold names what it contradicts, and those behind it are not
+// Each pin holds from then on; the first that can't hold names what it contradicts, and those
+// behind it are not
 // tried. Throws InputError: no such node, a layout that it can't have.
-[[nodiscard]] SolveAnswer then_answer(const SolvedProgram& solved, const std::vector<ThenPin>& pins,
-                                      ExactSolver& solver, const Session& session);
+[[nodiscard]] SolveAnswer then_answer(const ProgramSolution& solved,
+                                      const std::vector<ThenPin>& pins, ExactSolver& solver,
+                                      const Session& session);
 
 }  // namespace shardlab

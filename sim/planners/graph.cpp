@@ -14,9 +14,10 @@ namespace {
 
 using namespace graph_search;
 
-// Two costs are one when they agree to this: sums of the same prices in another order.
+// Costs that agree to this relative difference count as equal: they may be sums of the same prices
+// in another order.
 constexpr double kSameCost = 1e-12;
-// What a bound leaves to rounding.
+// The factor by which a bound is relaxed, to allow for rounding.
 constexpr double kSlack = 1 + 1e-9;
 
 }  // namespace
@@ -26,7 +27,7 @@ struct GraphPlanner::State {
 
   int ndim;
 
-  // Of the current search.
+  // What the current search is about.
   TensorMeta meta;
   std::vector<Placement> codes;         // code -> placement; 0 is R, 1 + d is S(d)
   std::vector<std::uint32_t> partials;  // codes of the partial ops that R may become
@@ -39,22 +40,24 @@ struct GraphPlanner::State {
   EdgePrices prices;
   RelaxedProblem relaxed;
   bool bounded = false;      // whether the relaxed problem is solved
-  double bound = kInfinity;  // states that cost more with what is left to pay are dropped
+  double bound = kInfinity;  // states are dropped when they promise to cost more in all
   NodeTable table;
   Queue<Among::kFirstIn> by_cost;
   Queue<Among::kLastIn> by_promise;
-  std::vector<std::vector<std::uint32_t>> tight;  // by node: predecessors on equally cheap paths
+  std::vector<std::vector<std::uint32_t>> tight;  // by node: parents on equally cheap paths
   std::size_t visited = 0;
 
-  // The layout behind a key, ready for successors: tensor dims' lists of mesh dims.
+  // The layout behind a key, in the form that its successors are made from: for each tensor dim the
+  // list of mesh dims that shard it.
   struct View {
     std::array<std::uint32_t, kMaxMeshDims> code;
     std::array<std::int8_t, kMaxTensorDims> count;
     std::array<std::array<std::int8_t, kMaxMeshDims>, kMaxTensorDims> list;
-    std::array<bool, kMaxTensorDims> agrees;  // the whole list is how the target's begins
-    std::uint32_t mask = 0;                   // mesh dims that shard, as num_shards counts them
-    std::uint32_t partial_ops = 0;            // one bit a reduce op
-    std::uint32_t places = 0;                 // number in the relaxed problem
+    std::array<bool, kMaxTensorDims>
+        agrees;                       // whether the target's list begins with all of this one
+    std::uint32_t mask = 0;           // mesh dims that shard, as num_shards counts them
+    std::uint32_t partial_ops = 0;    // one bit for each reduce op
+    std::uint32_t relaxed_state = 0;  // state of the relaxed problem
   };
 
   [[nodiscard]] int rank() const { return meta.ndim(); }
@@ -97,8 +100,8 @@ struct GraphPlanner::State {
     for (int d = 0; d < rank(); ++d) codes.push_back(Placement::shard(d));
     partials.clear();
     strided.clear();
-    // R may become a partial of any op that the source or a target has (PyTorch collects the op
-    // alone: a mask or norm partial asks for P(sum)).
+    // R may become a partial of any op that the source or a target has. PyTorch collects the ops
+    // alone, so a mask or norm partial asks for P(sum).
     std::array<bool, 8> ops{};
     for (const Placement& p : from.placements) {
       code_for(p);
@@ -154,7 +157,8 @@ struct GraphPlanner::State {
     if (!bounded) return view;
     for (int m = 0; m < ndim; ++m) {
       if (placement(view.code[to_index(m)]).is_shard()) continue;
-      view.places = RelaxedProblem::with_place(view.places, m, place_of(view, m, key.field(m)));
+      view.relaxed_state =
+          RelaxedProblem::with_place(view.relaxed_state, m, place_of(view, m, key.field(m)));
     }
     for (int d = 0; d < rank(); ++d) {
       const auto dim = static_cast<std::size_t>(d);
@@ -162,14 +166,14 @@ struct GraphPlanner::State {
         const int m = view.list[dim][to_index(i)];
         const RelaxedProblem::Place place = place_of(view, m, key.field(m));
         view.agrees[dim] = place == RelaxedProblem::kDone;
-        view.places = RelaxedProblem::with_place(view.places, m, place);
+        view.relaxed_state = RelaxedProblem::with_place(view.relaxed_state, m, place);
       }
     }
     return view;
   }
 
-  // Where `field` on this mesh dim is in the relaxed problem. A shard comes after those of its
-  // tensor dim in the view.
+  // The place in the relaxed problem of a mesh dim with this field. A shard comes after all shards
+  // of its tensor dim that are in the view.
   [[nodiscard]] RelaxedProblem::Place place_of(const View& view, int mesh_dim,
                                                std::uint32_t field) const {
     const std::uint32_t code = code_of(field);
@@ -182,96 +186,133 @@ struct GraphPlanner::State {
 
   // -- Successors, in PyTorch's order -------------------------------------------------------------
 
-  // visit(next, mesh dim, price, number of `next` in the relaxed problem)
+  // Visits the states one step away from `key`: visit(next, mesh dim, price, relaxed state of
+  // next).
   template <class Visit>
   void for_each_successor(const Key& key, Visit&& visit) {
-    const View view = view_of(key);
-    const int dims = rank();
-    const auto code_on = [&](int m) { return view.code[to_index(m)]; };
-    const auto shards_of = [&](int dim) { return view.count[to_index(dim)]; };
-    const auto last_of = [&](int dim) {
+    Successors<Visit> successors{*this, key, view_of(key), visit};
+    successors.exchange_shards();
+    successors.gather_shards();
+    successors.reduce_partials();
+    successors.cut_replicas();
+    successors.scatter_partials();
+    if (!partials.empty()) successors.make_partials();
+    successors.gather_strided_shards();
+    if (!strided.empty()) successors.make_strided_shards();
+  }
+
+  template <class Visit>
+  struct Successors {
+    State& search;
+    const Key& key;
+    const View view;
+    Visit& visit;
+
+    // Only the last mesh dim that shards a tensor dim can leave it.
+    void exchange_shards() {
+      for (int a = 0; a < search.rank(); ++a) {
+        if (!ends_in_plain_shard(a)) continue;
+        for (int b = 0; b < search.rank(); ++b) {
+          if (b == a) continue;
+          move(last_of(a), shard_at_end(b),
+               a == 0   ? EdgeKind::kAllToAll0
+               : b == 0 ? EdgeKind::kAllToAllTo0
+                        : EdgeKind::kAllToAll);
+        }
+      }
+    }
+    void gather_shards() {
+      for (int a = 0; a < search.rank(); ++a) {
+        if (!ends_in_plain_shard(a)) continue;
+        move(last_of(a), 0, a == 0 ? EdgeKind::kGather0 : EdgeKind::kGather);
+      }
+    }
+    void reduce_partials() {
+      for (int m = 0; m < search.ndim; ++m) {
+        if (placement_on(m).is_partial()) move(m, 0, EdgeKind::kAllReduce);
+      }
+    }
+    void cut_replicas() {
+      for (int m = 0; m < search.ndim; ++m) {
+        if (code_on(m) != 0) continue;
+        for (int b = 0; b < search.rank(); ++b) move(m, shard_at_end(b), EdgeKind::kChunk);
+      }
+    }
+    void scatter_partials() {
+      for (int m = 0; m < search.ndim; ++m) {
+        if (!placement_on(m).is_partial()) continue;
+        for (int b = 0; b < search.rank(); ++b) {
+          move(m, shard_at_end(b), b == 0 ? EdgeKind::kScatter0 : EdgeKind::kScatter);
+        }
+      }
+    }
+    void make_partials() {
+      for (int m = 0; m < search.ndim; ++m) {
+        if (code_on(m) != 0) continue;
+        for (const std::uint32_t code : search.partials) {
+          const ReduceOp op = search.placement(code).reduce_op();
+          if (!may_join(op, view.partial_ops)) continue;
+          move(m, field_of(code, 0),
+               op == ReduceOp::kSum ? EdgeKind::kPartition : EdgeKind::kPartitionFree);
+        }
+      }
+    }
+    void gather_strided_shards() {
+      for (int a = 0; a < search.rank(); ++a) {
+        if (shards_of(a) == 0) continue;
+        if (placement_on(last_of(a)).is_strided()) move_opaque(last_of(a), 0);
+      }
+    }
+    // Only strided shards that the target has.
+    void make_strided_shards() {
+      for (int m = 0; m < search.ndim; ++m) {
+        if (code_on(m) != 0) continue;
+        for (const std::uint32_t code : search.strided) {
+          move_opaque(m, field_at_end(code, search.placement(code).dim()));
+        }
+      }
+    }
+
+   private:
+    [[nodiscard]] std::uint32_t code_on(int m) const { return view.code[to_index(m)]; }
+    [[nodiscard]] const Placement& placement_on(int m) const {
+      return search.placement(code_on(m));
+    }
+    [[nodiscard]] int shards_of(int dim) const { return view.count[to_index(dim)]; }
+    [[nodiscard]] int last_of(int dim) const {
       return view.list[to_index(dim)][to_index(shards_of(dim) - 1)];
-    };
-    const auto field_at_end = [&](std::uint32_t code, int dim) {
+    }
+    [[nodiscard]] bool ends_in_plain_shard(int dim) const {
+      return shards_of(dim) != 0 && placement_on(last_of(dim)).is_shard();
+    }
+    [[nodiscard]] std::uint32_t field_at_end(std::uint32_t code, int dim) const {
       return field_of(code, static_cast<std::uint32_t>(shards_of(dim)));
-    };
-    const auto move_to = [&](int m, std::uint32_t field, double price) {
+    }
+    [[nodiscard]] std::uint32_t shard_at_end(int dim) const {
+      return field_at_end(1U + static_cast<std::uint32_t>(dim), dim);
+    }
+
+    void move(int m, std::uint32_t field, EdgeKind kind) {
+      move_at(m, field, search.prices.price(kind, m, view.mask));
+    }
+    void move_opaque(int m, std::uint32_t field) {
+      move_at(m, field,
+              search.prices.opaque_price(placement_on(m), search.placement(code_of(field)), m,
+                                         view.mask));
+    }
+    void move_at(int m, std::uint32_t field, double price) {
       if (!(price < kInfinity)) return;
       Key next = key;
       next.set(m, field);
-      const std::uint32_t places =
-          bounded ? RelaxedProblem::with_place(view.places, m, place_of(view, m, field)) : 0;
-      visit(next, m, price, places);
-    };
-    const auto move = [&](int m, std::uint32_t field, EdgeKind kind) {
-      move_to(m, field, prices.price(kind, m, view.mask));
-    };
-    const auto move_opaque = [&](int m, std::uint32_t field) {
-      move_to(m, field,
-              prices.opaque_price(placement(code_on(m)), placement(code_of(field)), m, view.mask));
-    };
-    const auto shard_code = [](int dim) { return 1U + static_cast<std::uint32_t>(dim); };
-    // 1, 2: the last mesh dim of each tensor dim moves to another tensor dim, or leaves.
-    for (int a = 0; a < dims; ++a) {
-      if (shards_of(a) == 0) continue;
-      const int m = last_of(a);
-      if (!placement(code_on(m)).is_shard()) continue;
-      for (int b = 0; b < dims; ++b) {
-        if (b == a) continue;
-        move(m, field_at_end(shard_code(b), b),
-             a == 0   ? EdgeKind::kAllToAll0
-             : b == 0 ? EdgeKind::kAllToAllTo0
-                      : EdgeKind::kAllToAll);
-      }
+      const std::uint32_t relaxed_state =
+          search.bounded
+              ? RelaxedProblem::with_place(view.relaxed_state, m, search.place_of(view, m, field))
+              : 0;
+      visit(next, m, price, relaxed_state);
     }
-    for (int a = 0; a < dims; ++a) {
-      if (shards_of(a) == 0) continue;
-      const int m = last_of(a);
-      if (!placement(code_on(m)).is_shard()) continue;
-      move(m, 0, a == 0 ? EdgeKind::kGather0 : EdgeKind::kGather);
-    }
-    // 3: P -> R
-    for (int m = 0; m < ndim; ++m) {
-      if (placement(code_on(m)).is_partial()) move(m, 0, EdgeKind::kAllReduce);
-    }
-    // 4: R -> S(b)
-    for (int m = 0; m < ndim; ++m) {
-      if (code_on(m) != 0) continue;
-      for (int b = 0; b < dims; ++b) move(m, field_at_end(shard_code(b), b), EdgeKind::kChunk);
-    }
-    // 5: P -> S(b)
-    for (int m = 0; m < ndim; ++m) {
-      if (!placement(code_on(m)).is_partial()) continue;
-      for (int b = 0; b < dims; ++b) {
-        move(m, field_at_end(shard_code(b), b), b == 0 ? EdgeKind::kScatter0 : EdgeKind::kScatter);
-      }
-    }
-    // 6: R -> P(op), unless the mix is forbidden
-    for (int m = 0; m < ndim && !partials.empty(); ++m) {
-      if (code_on(m) != 0) continue;
-      for (const std::uint32_t code : partials) {
-        const ReduceOp op = placement(code).reduce_op();
-        if (!may_join(op, view.partial_ops)) continue;
-        move(m, field_of(code, 0),
-             op == ReduceOp::kSum ? EdgeKind::kPartition : EdgeKind::kPartitionFree);
-      }
-    }
-    // 7: _S -> R
-    for (int a = 0; a < dims; ++a) {
-      if (shards_of(a) == 0) continue;
-      const int m = last_of(a);
-      if (placement(code_on(m)).is_strided()) move_opaque(m, 0);
-    }
-    // 8: R -> _S of the target
-    for (int m = 0; m < ndim && !strided.empty(); ++m) {
-      if (code_on(m) != 0) continue;
-      for (const std::uint32_t code : strided) {
-        move_opaque(m, field_at_end(code, placement(code).dim()));
-      }
-    }
-  }
+  };
 
-  // Whether a partial of this op may stand beside those of `ops`.
+  // Whether a partial of this op may stand in one layout with partials of the bit set `ops`.
   [[nodiscard]] static bool may_join(ReduceOp op, std::uint32_t ops) {
     constexpr std::uint32_t kLinear =
         1U << static_cast<unsigned>(ReduceOp::kSum) | 1U << static_cast<unsigned>(ReduceOp::kAvg);
@@ -281,7 +322,7 @@ struct GraphPlanner::State {
 
   // -- The search ---------------------------------------------------------------------------------
 
-  // Solves the relaxed problem, so that `bounded` searches can look ahead.
+  // Solves the relaxed problem, so that searches know a lower bound of what is left to pay.
   void look_ahead(const Key& from) {
     RelaxedProblem::Rules rules{.ndim = ndim,
                                 .moves_between_dims = rank() > 1,
@@ -308,12 +349,12 @@ struct GraphPlanner::State {
       }
     }
     bounded = true;
-    relaxed.solve(rules, view_of(from).places, prices);
+    relaxed.solve(rules, view_of(from).relaxed_state, prices);
   }
 
-  // Returns the target's node, or kNone. By cost, first in first out, is PyTorch's way. By promise
-  // (cost and what is left to pay at least), last in first out, the target comes sooner and at the
-  // same cost, but not on the same path.
+  // Both return the target's node, or kNone. Taking nodes by cost, first in first out, finds
+  // PyTorch's path. Taking them by promise (the cost and the least that is left to pay), last in
+  // first out, reaches the target sooner and at the same cost, but not on the same path.
   std::uint32_t run_by_cost(const Key& from) { return run(from, by_cost); }
   std::uint32_t run_by_promise(const Key& from) { return run(from, by_promise); }
 
@@ -329,7 +370,7 @@ struct GraphPlanner::State {
       const std::uint32_t index = table.find_or_add(key);
       Node& node = table.nodes[index];
       if (count_paths && kByCost) note_parent(index, cost, parent);
-      // A later entry of the same cost would be taken later: only a cheaper one counts.
+      // Only a cheaper entry counts: a later one of the same cost would be taken later.
       if (node.visited || cost >= node.cost) return;
       node.cost = cost;
       node.parent = parent;
@@ -337,7 +378,7 @@ struct GraphPlanner::State {
       if (!kByCost && key == target) bound = std::min(bound, cost * kSlack);
       queue.push(kByCost ? cost : promise, index);
     };
-    push(from, 0.0, bounded ? relaxed.rest(view_of(from).places) : 0.0, kNone, -1);
+    push(from, 0.0, bounded ? relaxed.rest(view_of(from).relaxed_state) : 0.0, kNone, -1);
     std::uint32_t reached = kNone;
     while (!queue.empty()) {
       const auto entry = queue.pop();
@@ -352,21 +393,21 @@ struct GraphPlanner::State {
         if (!count_paths || !kByCost) break;
         continue;
       }
-      for_each_successor(key,
-                         [&](const Key& next, int mesh_dim, double price, std::uint32_t places) {
-                           const double cost = here + price;
-                           double promise = bounded ? cost + relaxed.rest(places) : cost;
-                           if (promise > bound || promise == kInfinity) return;
-                           // As promised, but for rounding: the search goes on from here at once.
-                           const bool as_promised = promise <= entry.cost * (1 + kSameCost);
-                           if (!kByCost && as_promised) promise = entry.cost;
-                           push(next, cost, promise, entry.node, mesh_dim);
-                         });
+      for_each_successor(
+          key, [&](const Key& next, int mesh_dim, double price, std::uint32_t relaxed_state) {
+            const double cost = here + price;
+            double promise = bounded ? cost + relaxed.rest(relaxed_state) : cost;
+            if (promise > bound || promise == kInfinity) return;
+            // A cost as promised, but for rounding, lets the search go on from here at once.
+            const bool as_promised = promise <= entry.cost * (1 + kSameCost);
+            if (!kByCost && as_promised) promise = entry.cost;
+            push(next, cost, promise, entry.node, mesh_dim);
+          });
     }
     return reached;
   }
 
-  // Keeps the predecessors on equally cheap paths.
+  // Keeps the parents of a node that lie on equally cheap paths.
   void note_parent(std::uint32_t index, double cost, std::uint32_t parent) {
     const double known = table.nodes[index].cost;
     if (tight.size() <= index) tight.resize(index + 1);
@@ -397,7 +438,7 @@ struct GraphPlanner::State {
   double count_to(std::uint32_t node, std::vector<double>& memo, std::vector<bool>& on_path) const {
     if (table.nodes[node].parent == kNone) return 1.0;
     if (memo[node] >= 0) return memo[node];
-    if (on_path[node]) return 0.0;  // a cycle of free steps is no further path
+    if (on_path[node]) return 0.0;  // a cycle of free steps does not count as another path
     on_path[node] = true;
     double sum = 0.0;
     for (const std::uint32_t parent : tight[node]) sum += count_to(parent, memo, on_path);
@@ -419,11 +460,11 @@ GraphSearchResult GraphPlanner::search(const TensorMeta& meta, const Layout& fro
   s.count_paths = count_paths;
   const Key source = *s.find_key(from);
   const std::optional<Key> target = s.find_key(to);
-  if (!target) return {};  // it shards a dim that the tensor lacks
+  if (!target) return {};  // the target shards a dim that the tensor lacks
   s.aim_at(*target);
-  // First what the cheapest path costs, then the cheapest path that PyTorch finds: most of the
-  // speed is that the latter looks only at states that keep within that cost. On one mesh dim there
-  // are too few states for that to pay; strided shards are no part of the relaxed problem.
+  // The first run finds out what the cheapest path costs. The second one finds PyTorch's path, and
+  // is fast because it only looks at states that keep within that cost. One mesh dim has too few
+  // states for this to pay, and strided shards are no part of the relaxed problem.
   const bool look_ahead = s.ndim > 1 && !from.has_strided() && !to.has_strided();
   if (look_ahead) s.look_ahead(source);
   const bool reachable = !look_ahead || s.run_by_promise(source) != kNone;

@@ -1,20 +1,21 @@
-// The minimum-cost planner: Dijkstra over layouts (placements and shard order), one changed mesh
-// dim an edge.
+// The minimum-cost planner: Dijkstra's algorithm over layouts (placements and shard order), where
+// each edge changes one mesh dim.
 //
 //   GraphPlanner planner(pricer);
 //   planner.search(meta, from, to)    // the cheapest path; not found when nothing leads there
 //
-// Exact, and the same path as PyTorch's: among equally cheap paths the one that a
-// first-in-first-out queue would pop first, with successors in PyTorch's order. What makes it fast
-// changes no result: states are 128-bit codes, edge prices are tabled per (kind of edge, mesh dim,
-// level of local bytes), and a state is dropped when its cost plus a lower bound on the rest
-// exceeds the optimum. The bound is the exact answer of a relaxed problem that forgets tensor dims
-// and shard order, so it holds for any cost model; the optimum comes from A* with it.
+// The result is exact, and it is the path that PyTorch finds: among equally cheap paths the one
+// that a first-in-first-out queue pops first, with successors in PyTorch's order. Three things make
+// it fast without changing any result. States are codes of 128 bits. Prices of edges are kept by
+// kind of edge, mesh dim and level of local bytes. And a state is dropped when its cost plus a
+// lower bound on the rest exceeds the optimum. That bound is the exact answer of a relaxed problem
+// that forgets tensor dims and shard order, so it holds for any cost model; A* with the same bound
+// finds the optimum first.
 //
 // Source of the semantics: PyTorch 2.13.0, _redistribute.py, get_next_state and find_min_cost_path.
-// Sets that PyTorch iterates in hash order (partial ops, strided shards of the target) are taken in
-// the order of their declaration and of the target's mesh dims. Not thread-safe: one planner a
-// thread.
+// Where PyTorch iterates over sets in hash order, this planner takes partial ops in the order of
+// their declaration and strided shards in the order of the target's mesh dims. Every thread needs a
+// planner of its own.
 #pragma once
 
 #include <array>
@@ -40,8 +41,8 @@ struct GraphMove {
 struct GraphSearchResult {
   bool found = false;
   std::vector<GraphMove> moves;
-  double cost_us = 0.0;      // sum of one-step costs along the path
-  double optimal_paths = 0;  // paths within 1e-12 relative of the minimum, when asked for
+  double cost_us = 0.0;      // sum of the prices of the edges
+  double optimal_paths = 0;  // paths within 1e-12 relative of the minimum; 0 when not counted
   std::size_t states_visited = 0;
 };
 
@@ -52,12 +53,14 @@ class GraphPlanner {
   GraphPlanner(GraphPlanner&&) noexcept;
   GraphPlanner& operator=(GraphPlanner&&) = delete;
 
-  // Strided shards are opaque here: decode them first where they encode a shard order.
+  // The cheapest path. Strided shards are opaque here: callers decode those that encode a shard
+  // order. Throws ContractError for layouts of another mesh.
   [[nodiscard]] GraphSearchResult search(const TensorMeta& meta, const Layout& from,
                                          const Layout& to, bool count_paths = false);
 
-  // Explores everything reachable from `from` once; then paths to many targets are a lookup.
-  // `targets` says which partial ops and strided shards may occur.
+  // Explores once all layouts that can be reached from `from`, so that path_to() only looks paths
+  // up. `targets` has the partials and strided shards that may occur. The next search or
+  // exploration ends this one.
   void explore(const TensorMeta& meta, const Layout& from, std::span<const Placement> targets);
   [[nodiscard]] GraphSearchResult path_to(const Layout& to) const;
 

@@ -1,4 +1,4 @@
-// Prices of the edges of the graph planner's search. Only for graph*.
+// The prices of edges in the graph planner's search. Only the files graph* include this.
 #pragma once
 
 #include <algorithm>
@@ -29,9 +29,10 @@ enum class EdgeKind : std::uint8_t {
 constexpr std::size_t kEdgeKinds = 11;
 
 // Prices of edges without strided shards. A price depends on the kind of edge, the mesh dim and the
-// local bytes before it, and the bytes only on the product of the sizes of the mesh dims that
-// shard. Sets of mesh dims with one product share their prices: they are one level (6 levels for
-// the 32 sets of a mesh 2x2x2x2x2). Each price is asked once a search.
+// local bytes before it. The bytes depend only on the product of the sizes of the mesh dims that
+// shard, so sets of mesh dims with equal products share their prices: together they are one level.
+// The 32 sets of a mesh 2x2x2x2x2 make 6 levels. The pricer is asked for each price once per
+// search.
 class EdgePrices {
  public:
   explicit EdgePrices(const TransitionPricer& pricer) : pricer_(pricer) {
@@ -54,7 +55,7 @@ class EdgePrices {
                    kUnknown);
   }
 
-  // Of an edge out of a state whose sharded mesh dims are `mask`.
+  // The price of an edge out of a state in which the mesh dims of the bit set `mask` shard.
   [[nodiscard]] double price(EdgeKind kind, int mesh_dim, std::uint32_t mask) {
     const std::size_t level = level_[mask];
     double& price =
@@ -69,7 +70,7 @@ class EdgePrices {
     return price;
   }
 
-  // Of an edge with a strided shard, which no kind covers.
+  // The price of an edge with a strided shard, for which there is no kind.
   [[nodiscard]] double opaque_price(const Placement& from, const Placement& to, int mesh_dim,
                                     std::uint32_t mask) const {
     return ask(from, to, mesh_dim, level_[mask]);

@@ -1,5 +1,5 @@
-// States of the graph planner's search, and the queue and the table that hold them. Only for
-// graph*.
+// The nodes of the graph planner's search, and the queue and the table that hold them. Only the
+// files graph* include this.
 #pragma once
 
 #include <algorithm>
@@ -10,8 +10,8 @@
 
 namespace shardlab::graph_search {
 
-// A layout as a number: 16 bits a mesh dim, 12 for the placement's code in this search and 4 for
-// its position in the shard order.
+// A layout as a number of 128 bits. Each mesh dim has a field of 16: 12 bits for the code that its
+// placement has in this search, and 4 for its position in the shard order.
 struct Key {
   std::uint64_t low = 0;
   std::uint64_t high = 0;
@@ -47,13 +47,13 @@ struct Node {
   Key key;
   double cost = kInfinity;
   std::uint32_t parent = kNone;
-  std::int8_t moved = -1;  // the mesh dim that changed on the way here
+  std::int8_t moved = -1;  // the mesh dim that changed between the parent and this node
   bool visited = false;
 };
 
-// Nodes by ascending cost; among equals the first in comes first out, or the last in. Most edges
-// cost nothing, so most nodes that enter cost as much as the one that was just taken: those wait in
-// a list of their own, outside the heap.
+// A queue of nodes by ascending cost. Among equal costs either the first or the last that was
+// pushed comes out first. Most edges cost nothing, so most nodes that are pushed cost as much as
+// the node that was popped last. Those wait in a list of their own instead of the heap.
 enum class Among : std::uint8_t { kFirstIn, kLastIn };
 template <Among kEquals>
 class Queue {
@@ -83,7 +83,7 @@ class Queue {
 
   // Assumes !empty().
   Entry pop() {
-    // What waits in the list entered later than all of the heap.
+    // Nodes in the list were pushed later than all nodes in the heap.
     const bool older_in_heap = !heap_.empty() && heap_.front().cost == now_;
     if (taken_ < equals_.size() && !(kEquals == Among::kFirstIn && older_in_heap)) {
       if (kEquals == Among::kFirstIn) return {now_, equals_[taken_++]};
@@ -107,7 +107,7 @@ class Queue {
     double cost;
     std::int32_t counter;
     std::uint32_t node;
-    // std::push_heap keeps the largest on top: invert.
+    // The order is inverted, because std::push_heap keeps the largest item on top.
     friend bool operator<(const Item& a, const Item& b) {
       return a.cost > b.cost || (!(a.cost < b.cost) && a.counter > b.counter);
     }
@@ -115,12 +115,13 @@ class Queue {
 
   std::vector<Item> heap_;
   std::vector<std::uint32_t> equals_;
-  std::size_t taken_ = 0;  // of equals_
+  std::size_t taken_ = 0;  // how many of equals_ were popped
   std::int32_t counter_ = 0;
-  double now_ = -1.0;  // of what was taken last
+  double now_ = -1.0;  // cost of the node that was popped last
 };
 
-// Open addressing, cleared between searches without giving memory back.
+// The nodes of one search by key: a hash table with open addressing. It keeps its memory when it is
+// cleared for the next search.
 class NodeTable {
  public:
   void clear(std::size_t expected) {

@@ -1,4 +1,5 @@
-// What a search of the graph planner has left to pay at least. Only for graph*.
+// Lower bounds on what a search of the graph planner still has to pay. Only the files graph*
+// include this.
 #pragma once
 
 #include <algorithm>
@@ -15,31 +16,34 @@ namespace shardlab::graph_search {
 
 // A simpler problem whose exact answer bounds the real one from below.
 //
-// It forgets the tensor dim and the order of shards. A mesh dim is in one of four places:
-// replicated; a shard or a partial that is not the target's (astray, partial); or done: what the
-// target has there, a shard only if all shards before it on its tensor dim are done too. The places
-// of all mesh dims are a number, two bits each. Which mesh dims shard is kept, so edges keep their
-// prices (the least one where kinds differ by tensor dim). Every real edge changes one place along
-// an edge of this problem that costs no more, or changes nothing here: hence no real path can cost
-// less than the one found here, whatever the cost model.
+// It forgets the tensor dims and the order of shards. A mesh dim is in one of four places:
+// replicated; astray, a shard that is not the target's; partial, a partial that is not the
+// target's; or done, which means that it has what the target has. A shard is only done if all
+// shards before it on its tensor dim are done too. The places of all mesh dims make one state, with
+// two bits for each. A state still says which mesh dims shard, so edges keep their prices; where
+// these differ by tensor dim, the least one counts. Every real edge either changes one place along
+// an edge of this problem that costs no more, or changes nothing here. No real path can therefore
+// cost less than the one found here, whatever the cost model.
 class RelaxedProblem {
  public:
   enum Place : std::uint32_t { kReplicated, kAstray, kPartial, kDone };
 
-  // What the target has on each mesh dim: R, a shard, or a partial (which R can become or not).
+  // What the target has on a mesh dim: R, a shard, or a partial, which R can become or not.
   enum class Goal : std::uint8_t { kReplicate, kShard, kPartial, kPartialOutOfReach };
 
   struct Rules {
     int ndim;
-    bool moves_between_dims;  // a tensor of one dim has no all-to-all
-    bool makes_partials;      // some partial op may occur
+    bool moves_between_dims;  // false for a tensor of one dim, which has no all-to-all
+    bool makes_partials;      // R may become some partial
     std::array<Goal, kMaxMeshDims> goals;
-    // The mesh dims next to a shard of the target on its tensor dim; -1 when there is none.
+    // For each shard of the target, the mesh dims before and after it in the order of its tensor
+    // dim; -1 when there is none.
     std::array<int, kMaxMeshDims> shard_before;
     std::array<int, kMaxMeshDims> shard_after;
   };
 
-  // Distances to the target of all numbers that are nearer than `source`: Dijkstra backwards.
+  // Finds the distance to the target for every state that is nearer to it than `source`, by
+  // Dijkstra's algorithm from the target backwards.
   void solve(const Rules& rules, std::uint32_t source, EdgePrices& prices) {
     rules_ = rules;
     rest_.assign(std::size_t{1} << static_cast<unsigned>(2 * rules.ndim), kInfinity);
@@ -60,13 +64,13 @@ class RelaxedProblem {
     }
   }
 
-  // At least this much is left to pay. What lies beyond the source's distance counts as if at that
-  // distance.
-  [[nodiscard]] double rest(std::uint32_t number) const { return std::min(rest_[number], radius_); }
+  // The least that is left to pay from this state. States that lie further away than the source
+  // count as if they were at its distance.
+  [[nodiscard]] double rest(std::uint32_t state) const { return std::min(rest_[state], radius_); }
 
-  static std::uint32_t with_place(std::uint32_t number, int mesh_dim, Place place) {
+  static std::uint32_t with_place(std::uint32_t state, int mesh_dim, Place place) {
     const auto shift = static_cast<unsigned>(2 * mesh_dim);
-    return (number & ~(3U << shift)) | place << shift;
+    return (state & ~(3U << shift)) | place << shift;
   }
 
  private:
@@ -74,59 +78,59 @@ class RelaxedProblem {
   static constexpr std::size_t kSteps = 6;
 
   [[nodiscard]] std::uint32_t goal() const {
-    std::uint32_t number = 0;
+    std::uint32_t state = 0;
     for (int m = 0; m < rules_.ndim; ++m) {
-      if (goal_of(m) != Goal::kReplicate) number = with_place(number, m, kDone);
+      if (goal_of(m) != Goal::kReplicate) state = with_place(state, m, kDone);
     }
-    return number;
+    return state;
   }
   // A shard is done only while the one before it is.
-  [[nodiscard]] bool may_be_done(std::uint32_t number, int m) const {
+  [[nodiscard]] bool may_be_done(std::uint32_t state, int m) const {
     const int before = rules_.shard_before[to_index(m)];
-    return goal_of(m) == Goal::kShard && (before < 0 || place_of(number, before) == kDone);
+    return goal_of(m) == Goal::kShard && (before < 0 || place_of(state, before) == kDone);
   }
-  [[nodiscard]] bool must_be_done(std::uint32_t number, int m) const {
+  [[nodiscard]] bool must_be_done(std::uint32_t state, int m) const {
     const int after = rules_.shard_after[to_index(m)];
-    return after >= 0 && place_of(number, after) == kDone;
+    return after >= 0 && place_of(state, after) == kDone;
   }
   [[nodiscard]] Goal goal_of(int m) const { return rules_.goals[to_index(m)]; }
-  [[nodiscard]] static Place place_of(std::uint32_t number, int m) {
-    return static_cast<Place>(number >> static_cast<unsigned>(2 * m) & 3U);
+  [[nodiscard]] static Place place_of(std::uint32_t state, int m) {
+    return static_cast<Place>(state >> static_cast<unsigned>(2 * m) & 3U);
   }
 
-  void relax(std::uint32_t number, double cost) {
-    if (!(cost < rest_[number])) return;
-    rest_[number] = cost;
-    queue_.push(cost, number);
+  void relax(std::uint32_t state, double cost) {
+    if (!(cost < rest_[state])) return;
+    rest_[state] = cost;
+    queue_.push(cost, state);
   }
 
-  void relax_predecessors(std::uint32_t number, double cost, EdgePrices& prices) {
+  void relax_predecessors(std::uint32_t state, double cost, EdgePrices& prices) {
     std::uint32_t mask = 0;
     for (int m = 0; m < rules_.ndim; ++m) {
-      const Place place = place_of(number, m);
+      const Place place = place_of(state, m);
       const bool shards = place == kAstray || (place == kDone && goal_of(m) == Goal::kShard);
       mask |= static_cast<std::uint32_t>(shards) << static_cast<unsigned>(m);
     }
     for (int m = 0; m < rules_.ndim; ++m) {
       const auto from = [&](Place place, Step step) {
-        // The mesh dims that shard before the edge.
+        // The set of mesh dims that shard before the edge.
         const std::uint32_t bit = 1U << static_cast<unsigned>(m);
         const bool leaves_shard = step == kGather || step == kAllToAll;
         const std::uint32_t before = leaves_shard ? mask | bit : mask & ~bit;
-        relax(with_place(number, m, place), cost + price(step, m, before, prices));
+        relax(with_place(state, m, place), cost + price(step, m, before, prices));
       };
       const Goal wanted = goal_of(m);
-      switch (place_of(number, m)) {
+      switch (place_of(state, m)) {
         case kReplicated:
           from(kAstray, kGather);
           from(kPartial, kAllReduce);
-          if (may_be_done(number, m)) from(kDone, kGather);
+          if (may_be_done(state, m)) from(kDone, kGather);
           if (wanted >= Goal::kPartial) from(kDone, kAllReduce);
           break;
         case kAstray:
           from(kReplicated, kChunk);
           from(kPartial, kScatter);
-          if (may_be_done(number, m) && rules_.moves_between_dims) from(kDone, kAllToAll);
+          if (may_be_done(state, m) && rules_.moves_between_dims) from(kDone, kAllToAll);
           if (wanted >= Goal::kPartial) from(kDone, kScatter);
           break;
         case kPartial:
@@ -134,7 +138,7 @@ class RelaxedProblem {
           break;
         case kDone:
           if (wanted == Goal::kPartial) from(kReplicated, kPartition);
-          if (wanted != Goal::kShard || must_be_done(number, m)) break;
+          if (wanted != Goal::kShard || must_be_done(state, m)) break;
           from(kReplicated, kChunk);
           from(kPartial, kScatter);
           if (rules_.moves_between_dims) from(kAstray, kAllToAll);
@@ -143,7 +147,7 @@ class RelaxedProblem {
     }
   }
 
-  // The least price over the kinds of edges that are one step here.
+  // The least price among the kinds of edges that are the same step here.
   double price(Step step, int mesh_dim, std::uint32_t mask, EdgePrices& prices) {
     double& known =
         steps_[((static_cast<std::size_t>(step) * static_cast<std::size_t>(rules_.ndim) +
@@ -175,7 +179,7 @@ class RelaxedProblem {
 
   Rules rules_{};
   std::vector<double> steps_;  // prices by step, mesh dim and set of mesh dims that shard before it
-  std::vector<double> rest_;   // by number
+  std::vector<double> rest_;   // by state
   double radius_ = kInfinity;
   Queue<Among::kLastIn> queue_;
 };

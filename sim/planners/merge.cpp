@@ -28,7 +28,7 @@ struct Attempt {
   std::string reason;
 };
 
-// Whether the dim's extent that the run's groups share divides by `ranks` on every rank.
+// Whether the extent of `dim` that the run's groups share is divisible by `ranks`, for every group.
 bool divides_everywhere(std::span<const PlanStep> run, int dim, std::int64_t ranks,
                         const DeviceMesh& mesh, const Shape& shape) {
   Layout others = run.back().after;
@@ -81,9 +81,9 @@ Attempt merge_run(std::span<const PlanStep> run, const DeviceMesh& mesh,
       merged.avg_scale *= mesh.size(step.mesh_dims.front());
     }
   }
-  // A sum among the averages makes the whole a sum, divided by the averaged mesh dims alone.
-  // PyTorch 2.13.0 looks at the scale instead, so an average over one rank in front of a sum
-  // averages the sum away.
+  // A sum among the averages makes the merged step a sum, which is divided by the sizes of the
+  // averaged mesh dims alone. PyTorch 2.13.0 looks at that divisor instead, so where an average
+  // over one rank comes before a sum, the sum is averaged too.
   const bool any_sum = std::any_of(run.begin(), run.end(), [](const PlanStep& step) {
     return step.from.is_partial() && step.from.reduce_op() == ReduceOp::kSum;
   });
@@ -129,7 +129,7 @@ MergeResult merge_steps(const std::vector<PlanStep>& steps, const DeviceMesh& me
     const auto same = [&](const MergeWarning& w) {
       return w.reason == warning.reason && w.mesh_dims == warning.mesh_dims;
     };
-    // One warning per mesh dims and reason.
+    // There is one warning for each reason and set of mesh dims.
     if (std::none_of(result.warnings.begin(), result.warnings.end(), same)) {
       result.warnings.push_back(warning);
     }

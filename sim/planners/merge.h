@@ -1,19 +1,23 @@
-// Merging consecutive collectives of a plan onto a flattened mesh, as DTensor does when it runs a
+// Merges consecutive collectives of a plan onto a flattened mesh, as DTensor does when it runs a
 // plan.
 //
-// Scan left to right; a run is a maximal sequence of all-reduces, reduce-scatters or all-gathers
-// with the same placements as its first step (sums and averages of one target may be mixed). Never
-// reorders, never skips over a step. A run of two or more becomes one step when, in this order:
-//   1. reduce-scatter: its mesh dims ascend; all-gather: they descend
-//      else non_ascending_mesh_dims
-//   2. a registered flattened mesh has the layout of its (sorted) mesh dims
-//      else no_flattened_mesh
-//   3. reduce-scatter (all-gather: likewise, with `mends_faults`): the largest logical extent on
-//      the scattered dim is divisible by the product of the mesh sizes
-//      else uneven_tensor_shape
-// PyTorch 2.13.0 lacks the check for all-gathers and loses rows silently (pytorch/pytorch#194457).
-// Source: PyTorch 2.13.0, _redistribute.py, _optimize_transform_infos; pytorch/pytorch#172119,
-// #172610, #174630.
+//   merge_steps(plan.steps, mesh, {.shape = plan.meta.shape}).steps
+//
+// Steps are read from left to right, and never reordered or skipped. A run is a maximal sequence of
+// all-reduces, reduce-scatters or all-gathers with the same placements as its first step; sums and
+// averages that go to the same placement may be mixed. A run of two or more steps becomes one step
+// if all of this holds, checked in this order. Otherwise there is a warning with the reason given.
+//   1. The mesh dims of a reduce-scatter ascend, or those of an all-gather descend.
+//      Reason: non_ascending_mesh_dims
+//   2. A registered flattened mesh has the layout of the run's mesh dims in ascending order.
+//      Reason: no_flattened_mesh
+//   3. For a reduce-scatter, and with `mends_faults` for an all-gather too: the largest logical
+//      extent of the tensor dim that is cut or gathered is divisible by the product of the mesh
+//      sizes.
+//      Reason: uneven_tensor_shape
+// PyTorch 2.13.0 lacks the last check for all-gathers, and loses rows silently
+// (pytorch/pytorch#194457). Source: PyTorch 2.13.0, _redistribute.py, _optimize_transform_infos;
+// pytorch/pytorch#172119, #172610, #174630.
 #pragma once
 
 #include <vector>
@@ -23,15 +27,15 @@
 namespace shardlab {
 
 struct MergeOptions {
-  bool mends_faults = true;  // false: as PyTorch 2.13.0 merges
-  // The tensor's global shape. Ranks of an uneven shard have other logical extents than the one that
-  // the plan was made for (PyTorch decides rank by rank): with `mends_faults` all must divide.
-  // Empty: the plan's own rank speaks for all.
+  bool mends_faults = true;  // false merges as PyTorch 2.13.0 does
+  // The tensor's global shape. Under uneven shards ranks have different logical extents, and
+  // PyTorch decides rank by rank; with `mends_faults` those of all ranks must be divisible. When
+  // the shape is empty, only the extents in the steps are looked at.
   Shape shape = {};
 };
 
 struct MergeResult {
-  std::vector<PlanStep> steps;  // prices and layouts of merged steps are left to the caller
+  std::vector<PlanStep> steps;  // merged steps still have the price of their first step
   std::vector<MergeWarning> warnings;
 };
 

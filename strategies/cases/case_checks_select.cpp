@@ -189,7 +189,7 @@ class SelectCheck final : public Check {
     options_.nesting_guard = reader.boolean_or("nesting_guard", true);
     if (search.empty()) return;
     if (listed) place.fail("listed rows and candidates are not searched; valid: no \"search\"");
-    options_.search = search_from_name(search);
+    options_.search = from_name<SearchKind>(search);
     if (!options_.search) {
       place.fail("found \"" + search + "\"; valid: full, dijkstra, exact");
     }
@@ -279,9 +279,9 @@ class PolicyCheck final : public Check {
     if (candidates.empty()) place.fail("found an empty array; valid: at least one candidate");
     const std::string name = reader.text_or("policy", "");
     if (!name.empty()) {
-      check->policy_ = policy_from_name(name);
+      check->policy_ = from_name<Policy>(name);
       if (!check->policy_) {
-        reader.place("policy").fail("found \"" + name + "\"; valid: " + std::string(kPolicyNames));
+        reader.place("policy").fail("found \"" + name + "\"; valid: " + valid_names<Policy>());
       }
     }
     check->order_ = read_order(reader);

@@ -13,8 +13,8 @@ std::int64_t numel(const Shape& shape) {
   return count;
 }
 
-// Of the program's first input: its sequences, and all its tokens.
-struct BatchRows {
+// How many sequences the program's first input has, and how many tokens in all.
+struct BatchExtent {
   std::int64_t sequences = -1;
   std::int64_t tokens = -1;
 
@@ -22,7 +22,7 @@ struct BatchRows {
     return shape.size() > 1 && (shape[0] == sequences || (shape.size() == 2 && shape[0] == tokens));
   }
 };
-BatchRows rows_of(const Program& program) {
+BatchExtent batch_of(const Program& program) {
   for (const ProgramNode& node : program.nodes) {
     if (node.kind != NodeKind::kInput || node.outputs[0].shape.empty()) continue;
     return {node.outputs[0].shape[0], numel(node.outputs[0].shape)};
@@ -30,7 +30,8 @@ BatchRows rows_of(const Program& program) {
   return {};
 }
 
-// Makes each value once, as it is: a copy, a cast, or other dims of the same elements.
+// Whether a node only copies, casts or reshapes the one value that it reads, so that each element
+// stays.
 bool only_reshapes(const ProgramNode& node, const std::vector<ValueRef>& values,
                    const Program& program) {
   return values.size() == 1 && !node.op.starts_with("aten.sum.") &&
@@ -39,7 +40,8 @@ bool only_reshapes(const ProgramNode& node, const std::vector<ValueRef>& values,
              numel(node.outputs[0].shape);
 }
 
-// By node: whether it is a parameter's gradient, or the sum or copy of some, from the op that makes it on.
+// By node: whether it is a parameter's gradient, or a sum or copy of some, from the op that makes
+// the gradient on.
 std::vector<bool> parameter_gradients(const Program& program) {
   std::vector<bool> found(program.nodes.size(), false);
   for (const auto& [source, gradient] : program.pairs) {
@@ -53,7 +55,7 @@ std::vector<bool> parameter_gradients(const Program& program) {
     if (!adds && !only_reshapes(node, values, program)) continue;
     for (const ValueRef& value : values) {
       const ProgramNode& from = program.nodes[value.node];
-      // Of several outputs the first may be an activation's gradient.
+      // Where an op has several outputs, the first may be the gradient of an activation.
       if (from.is_source() || from.outputs.size() != 1) continue;
       if (adds && from.outputs[0].shape != node.outputs[0].shape) continue;
       found[value.node] = true;
@@ -62,12 +64,12 @@ std::vector<bool> parameter_gradients(const Program& program) {
   return found;
 }
 
-// Where dim `dim` of a permutation's input ends up; `dim` for other ops.
+// Where dim `dim` of a permutation's input ends up; ops that do not permute leave it as it is.
 int moved_dim(const ProgramNode& node, int dim) {
   const int ndim = static_cast<int>(node.outputs[0].shape.size());
   const auto wrapped = [&](const nlohmann::json& json) {
-    const int at = json.get<int>();
-    return at < 0 ? at + ndim : at;
+    const int dim_given = json.get<int>();
+    return dim_given < 0 ? dim_given + ndim : dim_given;
   };
   if (node.op == "aten.t.default") return ndim == 2 ? 1 - dim : dim;
   if (node.op == "aten.permute.default" && !node.args.empty() && node.args[0].is_array()) {
@@ -88,8 +90,8 @@ int moved_dim(const ProgramNode& node, int dim) {
 
 constexpr int kNoBatch = -1;
 
-// The dim of the batch in each node's value: of an input the first; an op keeps it unless it permutes.
-// kNoBatch of what only parameters and buffers decide.
+// By node: which dim of its value is the batch. For an input it is the first; an op keeps it unless
+// it permutes. Values that only parameters and buffers decide have kNoBatch.
 std::vector<int> batch_dims(const Program& program) {
   std::vector<int> dims(program.nodes.size(), kNoBatch);
   for (std::size_t n = 0; n < dims.size(); ++n) {
@@ -111,14 +113,14 @@ std::vector<int> batch_dims(const Program& program) {
 }  // namespace
 
 std::vector<bool> batched_nodes(const Program& program) {
-  const BatchRows rows = rows_of(program);
+  const BatchExtent batch = batch_of(program);
   const std::vector<bool> gradients = parameter_gradients(program);
   const std::vector<int> dims = batch_dims(program);
   std::vector<bool> batched(program.nodes.size(), false);
   for (std::size_t n = 0; n < batched.size(); ++n) {
     const ProgramNode& node = program.nodes[n];
     batched[n] = dims[n] == 0 && !gradients[n] && node.kind != NodeKind::kGradient &&
-                 !node.outputs.empty() && rows.has(node.outputs[0].shape);
+                 !node.outputs.empty() && batch.has(node.outputs[0].shape);
   }
   return batched;
 }

@@ -24,7 +24,8 @@ constexpr LlamaShape kLlama70b = {.name = "llama3-70b",
 // GPT-2 XL. Source: Radford et al. 2019, table 2.
 constexpr GptShape kGpt2 = {
     .name = "gpt2-xl", .dim = 1600, .heads = 25, .ffn = 6400, .vocabulary = 50257};
-// 64 experts of which two take a token, widths of a 1.3B model. Source: Zhou et al. 2022, table 1.
+// A mixture of 64 experts, two of which take each token, with the widths of a 1.3B model. Source:
+// Zhou et al. 2022, table 1.
 constexpr GptShape kMixture = {.name = "moe-1.3b-64e",
                                .dim = 2048,
                                .heads = 16,
@@ -40,7 +41,7 @@ void expect_divisor(std::string_view option, std::int64_t found, std::string_vie
                    "; valid: a divisor of " + std::string(what) + ", " + std::to_string(whole));
 }
 
-// A model without them has no such size.
+// Refuses a size that the model does not have.
 void expect_none(std::string_view option, const std::optional<std::int64_t>& size,
                  std::string_view model, std::string_view what) {
   if (!size) return;
@@ -48,7 +49,7 @@ void expect_none(std::string_view option, const std::optional<std::int64_t>& siz
                    std::string(what));
 }
 
-// Says which sizes are not the model's.
+// Names in the program's source which sizes are not the model's.
 Program with_sizes(Program program, const ProgramSizes& sizes) {
   const auto add = [&](std::string_view what, const std::optional<std::int64_t>& size) {
     if (size) program.source += ", " + std::string(what) + " " + std::to_string(*size);
@@ -74,7 +75,7 @@ Program llama(const ProgramOptions& options) {
                             .kv_heads = sizes.kv_heads.value_or(kShape.kv_heads),
                             .ffn = sizes.ffn.value_or(kShape.ffn),
                             .vocabulary = sizes.vocabulary.value_or(kShape.vocabulary)};
-  // Rotary positions turn pairs of a head's components.
+  // Rotary positions turn pairs of a head's components, so a head needs an even number of them.
   if (shape.dim % 2 != 0) {
     throw InputError("--width: found " + std::to_string(shape.dim) + "; valid: an even number");
   }
@@ -107,7 +108,7 @@ Program gpt(const ProgramOptions& options) {
   return with_sizes(make_gpt(shape, options), sizes);
 }
 
-// LLaMA's widths: Dubey et al. 2024, table 3.
+// Source of LLaMA's widths: Dubey et al. 2024, table 3.
 constexpr std::array<BuiltInProgram, 4> kPrograms = {{
     {"gpt2-xl", "GPT-2 XL, forward and backward", 48, 1024, gpt<kGpt2>},
     {"llama3-70b", "LLaMA3-70B, forward and backward", 80, 8192, llama<kLlama70b>},

@@ -1,21 +1,23 @@
-// Programs that are written down here as a tracer records them: a training step of a language model,
-// forward and backward.
+// Programs that are generated here in the form in which a tracer records them: one training step of
+// a language model, forward and backward.
 //
 //   const BuiltInProgram* program = find_built_in_program("llama3-8b");
 //   Program p = program->make({.layers = 2, .batch = 16, .seqlen = 8192});
 //   Program thin = program->make({.batch = 4, .seqlen = 8, .sizes = {.width = 32, .heads = 8}});
 //
-// Sizes change extents alone: the graph has the same nodes and edges, named alike, so that a plan of the
-// model is one of its thin twin, which virtual ranks can execute.
-// Parameters are f32 and read in bf16, gradients are reduced in f32 (AutoParallel's mixed precision).
-// Source of the graphs: see each generator's file.
+// Sizes change extents alone: the graph keeps its nodes, edges and names, so that a plan of the
+// model is also a plan of its thin twin, which virtual ranks can execute. Parameters are f32 and
+// read in bf16, gradients are reduced in f32 (AutoParallel's mixed precision). Each generator's
+// file names the source of its graph.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <span>
 #include <string_view>
 
+#include "costmodel/base/enum_names.h"
 #include "strategies/programs/program.h"
 
 namespace shardlab {
@@ -25,8 +27,14 @@ enum class MatmulForm : std::uint8_t {
   kEinsum,  // on [batch, rows, k], AutoParallel's default
   kNative,  // mm on [batch * rows, k], as PyTorch traces it
 };
+template <>
+struct EnumNames<MatmulForm> {
+  static constexpr std::string_view kKind = "form of products";
+  static constexpr std::array kNames = {Named{MatmulForm::kEinsum, "einsum"},
+                                        Named{MatmulForm::kNative, "native"}};
+};
 
-// Instead of the model's.
+// Sizes to use instead of the model's own.
 struct ProgramSizes {
   std::optional<std::int64_t> width = {};  // of the residual stream
   std::optional<std::int64_t> heads = {};
@@ -48,16 +56,16 @@ struct ProgramOptions {
 struct BuiltInProgram {
   std::string_view name;
   std::string_view summary;
-  std::int64_t layers;  // of the model
-  std::int64_t seqlen;  // likewise
-  // Assumes that all options are at least one. Throws InputError: sizes that the model does not have,
-  // or that do not divide as it divides them.
+  std::int64_t layers;  // how many the model has
+  std::int64_t seqlen;  // the sequence length that the model is trained with
+  // Assumes that all options are at least one. Throws InputError for sizes that the model does not
+  // have, or that do not divide each other as the model needs.
   Program (*make)(const ProgramOptions& options);
 };
 
 // Sorted by name.
 [[nodiscard]] std::span<const BuiltInProgram> all_built_in_programs();
-// Null when there is none.
+// Null when there is no such program.
 [[nodiscard]] const BuiltInProgram* find_built_in_program(std::string_view name);
 
 // -- Generators -------------------------------------------------------------------------------
@@ -70,7 +78,7 @@ struct LlamaShape {
   std::int64_t ffn = 0;
   std::int64_t vocabulary = 0;
 };
-// With experts each token goes to about `experts_per_token` of them.
+// Where there are experts, each token goes to about `experts_per_token` of them.
 struct GptShape {
   std::string_view name;
   std::int64_t dim = 0;

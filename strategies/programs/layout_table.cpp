@@ -9,7 +9,8 @@ namespace shardlab {
 
 static_assert(kMaxMeshDims <= 8, "a layout's code has a byte for each mesh dim");
 
-// 1 and up: a code tells how many mesh dims there are.
+// Codes begin at 1, so that the codes of all mesh dims together also tell how many mesh dims there
+// are.
 std::uint64_t LayoutTable::code(const Placement& placement) {
   const auto found = std::find(placements_.begin(), placements_.end(), placement);
   const auto position = static_cast<std::uint64_t>(found - placements_.begin());

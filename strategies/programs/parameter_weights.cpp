@@ -6,7 +6,7 @@
 namespace shardlab {
 namespace {
 
-// Of the rank with the largest shards.
+// How many elements the rank with the largest shards holds.
 double local_elements(const Shape& shape, const Placements& placements, const DeviceMesh& mesh) {
   return element_count(largest_local_shape(shape, placements, mesh));
 }

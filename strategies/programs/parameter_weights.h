@@ -1,9 +1,11 @@
-// What a device keeps of a program's parameters in each of their layouts: the weights of budgets.
+// What a device keeps of a program's parameters in each of their layouts, as the weights of
+// budgets.
 //
 //   ProblemBudget memory = memory_weights(program, mesh, strategies);
 //   memory.amount(assignment)        // bytes
 //
-// Shards are those of the rank with the largest ones. Limits are left at 0.
+// Shards are counted on the rank that has the largest ones. The limits of the budgets are left at
+// 0.
 #pragma once
 
 #include <span>
@@ -12,13 +14,13 @@
 
 namespace shardlab {
 
-// Fractions of the parameters that are not left out. Whole multiples of one over the mesh's ranks where all
-// shards are even; else they are counted in 2^-40.
+// Fractions of the parameters that are not left out. Where all shards are even they are whole
+// multiples of 1 / ranks; elsewhere they are counted in units of 2^-40.
 [[nodiscard]] ProblemBudget fraction_weights(const Program& program, const DeviceMesh& mesh,
                                              const ProgramStrategies& strategies,
                                              std::span<const std::size_t> left_out = {});
 
-// Bytes of parameters, their gradients and their optimizer state.
+// Bytes of the parameters, their gradients and their optimizer state.
 [[nodiscard]] ProblemBudget memory_weights(const Program& program, const DeviceMesh& mesh,
                                            const ProgramStrategies& strategies);
 

@@ -13,20 +13,21 @@
 namespace shardlab {
 namespace {
 
-// Optima agree to 1e-9 of the sum of all terms.
+// Relative; optima are only exact to 1e-9 of the sum of all terms.
 constexpr double kEqual = 4e-9;
-// Prices of one plan, summed in one order.
+// Relative; prices of one plan are summed in one order.
 constexpr double kSameLine = 1e-11;
 
 }  // namespace
 
-// One parameter's factors, the plan's and the optimum's prices at each.
+// The search over the factors of one parameter: prices of the plan and of the optimum at each.
 class PlanFlips::Search {
  public:
   Search(PlanFlips& flips, const ScaledParameter& parameter, const Assignment& plan)
       : flips_(flips), parameter_(parameter), plan_(plan) {}
 
-  // Factors at which kernels leave their floor, ascending; empty: the stack has none.
+  // The factors at which kernels leave their floor, ascending; empty when the stack has no launch
+  // floor.
   [[nodiscard]] std::vector<double> thresholds() {
     flips_.evaluator_.set_factors({});
     return flips_.evaluator_.launch_thresholds([&] { static_cast<void>(prices_at(1.0)); });
@@ -47,7 +48,7 @@ class PlanFlips::Search {
   }
 
  private:
-  // Where to stop on the way: only the launch floor's prices bend at known factors.
+  // Where to stop on the way to `end`: only the launch floor makes prices bend at known factors.
   [[nodiscard]] std::vector<double> stops(double end, const std::vector<double>& thresholds) const {
     std::vector<double> inside;
     if (parameter_.factor == &CostFactors::launch) {
@@ -94,14 +95,14 @@ class PlanFlips::Search {
     return {network.cost(plan_), best.objective, std::move(best.assignment)};
   }
 
-  // The plan's price at f, and by how much another's is less.
+  // The plan's price at a factor, and by how much less another plan costs there.
   struct Pair {
     double plan_us = 0.0;
     double saved_us = 0.0;
   };
   [[nodiscard]] Pair compare_at(double f, const Assignment& other) {
     const ProgramPrices prices = prices_at(f);
-    // Constraints depend on no factor, so parts of prices are enough.
+    // Constraints do not depend on factors, so the parts of the prices are enough.
     ShardingProblem edges;
     edges.names.resize(flips_.program_.nodes.size());
     edges.priced = prices.edges();
@@ -109,7 +110,8 @@ class PlanFlips::Search {
     return {plan_us, plan_us - edges.breakdown(flips_.strategies_, prices, other).total_us()};
   }
 
-  // Where the other plan, cheaper at `cheaper`, becomes so on the way from `dearer`.
+  // The factor at which the other plan, which is cheaper at `cheaper`, becomes so on the way from
+  // `dearer`.
   [[nodiscard]] double crossing(const Assignment& other, double dearer, double cheaper) {
     double low_us = compare_at(dearer, other).saved_us;
     double high_us = compare_at(cheaper, other).saved_us;
@@ -117,7 +119,7 @@ class PlanFlips::Search {
     constexpr int kMostSteps = 60;
     for (int step = 0; step < kMostSteps; ++step) {
       if (std::abs(cheaper / dearer - 1.0) < 1e-9) break;
-      // Where a line would cross; every third time the middle, for what is no line.
+      // Where a line would cross; every third time the middle, in case the price is no line.
       const double part = step % 3 == 2 ? 0.5 : low_us / (low_us - high_us);
       const double middle = dearer + part * (cheaper - dearer);
       const Pair between = compare_at(middle, other);
@@ -172,7 +174,7 @@ class PlanFlips::Search {
     return flip;
   }
 
-  // Nodes that differ from the plan, those with an edge between them together.
+  // The nodes that differ from the plan, in groups that edges connect.
   [[nodiscard]] std::vector<std::vector<int>> changed_groups(const CostNetwork& network,
                                                              const Assignment& other) const {
     std::vector<int> root(to_index(network.variables()));
@@ -195,7 +197,7 @@ class PlanFlips::Search {
     return by_root;
   }
 
-  // Of the group's values and all edges that touch them.
+  // What the values of a group and all edges that touch them cost.
   [[nodiscard]] static double cost_at(const CostNetwork& network, const std::vector<int>& group,
                                       const Assignment& assignment) {
     std::vector<bool> is_in(to_index(network.variables()), false);

@@ -1,18 +1,19 @@
-// How far must latency, bandwidth or the launch floor of kernels move before the optimal plan of a program
-// changes?
+// How far must latency, bandwidth or the launch floor of kernels move before the optimal plan of a
+// program changes?
 //
 //   PlanFlips flips(program, mesh, strategies, options, stack, topology);
 //   for (const PlanRange& range : flips.of(plan)) range.parameter, range.below, range.above
 //
-// Scaling all latencies (or all transfer times) by f makes the price of a plan a line in f, where each move
-// has one path, and the least price of all plans the lower envelope of their lines. A plan that is optimal
-// at two factors is so between them; where another is cheaper, the two meet nearer by, and there the program
-// is solved again, until nothing is cheaper (Eisner and Severance 1976, as in strategies/select/price_flips.h). Where
-// the plan's own price bends (a planner takes another path) the interval is halved, down to kFlipTolerance.
-// Prices also bend where a kernel leaves its launch floor: the same is done from one such factor to the next
-// at least kFlipTolerance away.
+// Scaling all latencies (or all transfer times) by f makes the price of a plan a line in f as long
+// as each move takes one path, and the least price of all plans the lower envelope of their lines.
+// A plan that is optimal at two factors is also optimal between them. Where another plan is cheaper
+// at the far end, the two meet nearer by, and there the program is solved again, until nothing is
+// cheaper (Eisner and Severance 1976, as in strategies/select/price_flips.h). Where the plan's own
+// price bends, because a planner takes another path, the interval is halved, down to
+// kFlipTolerance. Prices also bend where a kernel leaves its launch floor: there the same is done
+// from one such factor to the next that is at least kFlipTolerance away.
 //
-// Each step prices and solves the whole program: some 20 to 100 times in all.
+// Each step prices and solves the whole program, some 20 to 100 times in all.
 #pragma once
 
 #include <optional>
@@ -26,20 +27,21 @@
 
 namespace shardlab {
 
-// Factors from 1/16 to 16 are looked at.
+// The search looks at factors from 1/16 to 16.
 inline constexpr double kMostPlanFactor = 16.0;
-// Of factors, relative: what may be overlooked where prices bend.
+// Relative: changes of the plan over a narrower range of factors than this may be overlooked where
+// prices bend.
 inline constexpr double kFlipTolerance = 0.02;
 
 struct PlanFlip {
-  double factor = 1.0;        // times this, another plan is as cheap, and cheaper beyond
-  double objective_us = 0.0;  // of both there
-  Assignment instead;         // the plan with only those nodes changed that make it cheaper
-  std::vector<int> nodes;     // that change
+  double factor = 1.0;        // at this factor another plan is as cheap; beyond it, cheaper
+  double objective_us = 0.0;  // what both plans cost there
+  Assignment instead;         // the plan, with those nodes changed that make it cheaper
+  std::vector<int> nodes;     // the nodes that change
 };
 
 struct PlanRange {
-  std::string_view parameter;  // latency, bandwidth, launch_floor (of stacks that have one)
+  std::string_view parameter;  // latency, bandwidth, or (where the stack has one) launch_floor
   std::optional<PlanFlip> below;
   std::optional<PlanFlip> above;
 };

@@ -5,30 +5,15 @@
 #include <unordered_map>
 
 #include "costmodel/base/error.h"
-#include "costmodel/base/index.h"
+#include "costmodel/base/json_enum.h"
 #include "costmodel/base/text.h"
 
 namespace shardlab {
 namespace {
 
-constexpr std::array<std::string_view, 7> kKinds = {"op",      "parameter", "buffer",  "input",
-                                                    "tangent", "output",    "gradient"};
-constexpr std::array<std::string_view, 2> kPhases = {"forward", "backward"};
-
-template <class Enum>
-Enum read_word(ObjectReader& reader, std::string_view key, std::string_view fallback,
-               std::span<const std::string_view> words) {
-  const std::string word = reader.text_or(key, fallback);
-  for (std::size_t i = 0; i < words.size(); ++i) {
-    if (words[i] == word) return static_cast<Enum>(i);
-  }
-  reader.place(key).fail("found \"" + word + "\"" + did_you_mean(word, words) +
-                         "; valid: " + join(words));
-}
-
 constexpr std::int64_t kMostExtent = std::int64_t{1} << 53U;
 
-// An array of integers in range, of at most a tensor's dims.
+// The extents in an array of integers in range, of at most as many dims as a tensor may have.
 std::optional<Shape> plain_extents(const nlohmann::json& json) {
   if (!json.is_array() || json.size() > kMaxTensorDims) return std::nullopt;
   Shape extents;
@@ -41,8 +26,8 @@ std::optional<Shape> plain_extents(const nlohmann::json& json) {
   return extents;
 }
 
-// A tensor written as it should be. Most are; what is not goes to read_meta(), which says what is wrong.
-// It costs a tenth: programs have ten thousands of tensors.
+// Reads a tensor that is written as it should be, as most are; others go to read_meta(), which says
+// what is wrong. This takes a tenth of the time: programs have ten thousands of tensors.
 std::optional<TensorMeta> plain_meta(const nlohmann::json& json) {
   if (!json.is_object() || json.size() > 3) return std::nullopt;
   const auto dtype = json.find("dtype");
@@ -81,13 +66,13 @@ TensorMeta read_meta(const nlohmann::json& json, const JsonPlace& place) {
     place.fail(error.what());
   }
   if (const nlohmann::json* strides = reader.find("stride")) {
-    const JsonPlace at = reader.place("stride");
-    if (json_array(*strides, at).size() != meta.shape.size()) {
-      at.fail("found " + std::to_string(strides->size()) +
-              " strides; valid: " + std::to_string(meta.shape.size()) + ", one for each dim");
+    const JsonPlace stride_place = reader.place("stride");
+    if (json_array(*strides, stride_place).size() != meta.shape.size()) {
+      stride_place.fail("found " + std::to_string(strides->size()) + " strides; valid: " +
+                        std::to_string(meta.shape.size()) + ", one for each dim");
     }
     for (std::size_t i = 0; i < strides->size(); ++i) {
-      meta.strides.push_back(json_integer((*strides)[i], at.at(i), 0, kMostExtent));
+      meta.strides.push_back(json_integer((*strides)[i], stride_place.at(i), 0, kMostExtent));
     }
     if (meta.is_contiguous()) meta.strides.clear();
   }
@@ -95,13 +80,13 @@ TensorMeta read_meta(const nlohmann::json& json, const JsonPlace& place) {
   return meta;
 }
 
-// Nodes that stand so far, by name.
+// The nodes read so far, by name.
 using Names = std::unordered_map<std::string, std::size_t>;
 
-// Whether outputs and gradients may be named: they leave the program, nothing reads them.
+// Whether a reference may name an output or a gradient, which leave the program and are not read.
 enum class Leaving : std::uint8_t { kNo, kYes };
 
-// `place` is called for messages alone.
+// `place_of` is only called for messages.
 template <class Place>
 ValueRef read_value(const nlohmann::json& json, const Place& place_of, const Names& names,
                     const std::vector<ProgramNode>& nodes, Leaving may_leave = Leaving::kNo) {
@@ -150,8 +135,8 @@ ProgramNode read_node(const nlohmann::json& json, const JsonPlace& place, const 
     reader.place("name").fail("found \"" + node.name + "\" a second time; valid: a new name");
   }
   node.label = reader.text_or("label", "");
-  node.kind = read_word<NodeKind>(reader, "kind", "op", kKinds);
-  node.phase = read_word<Phase>(reader, "phase", "forward", kPhases);
+  node.kind = find_enum<NodeKind>(reader, "kind").value_or(NodeKind::kOp);
+  node.phase = find_enum<Phase>(reader, "phase").value_or(Phase::kForward);
   if (node.computes()) {
     node.op = reader.text("op");
     if (node.op.empty()) reader.place("op").fail("found \"\"; valid: an op");
@@ -159,22 +144,23 @@ ProgramNode read_node(const nlohmann::json& json, const JsonPlace& place, const 
     node.op = json_text(*op, reader.place("op"));
   }
   if (const nlohmann::json* inputs = reader.find("inputs")) {
-    const JsonPlace at = reader.place("inputs");
-    for (std::size_t i = 0; i < json_array(*inputs, at).size(); ++i) {
+    const JsonPlace inputs_place = reader.place("inputs");
+    for (std::size_t i = 0; i < json_array(*inputs, inputs_place).size(); ++i) {
       ProgramInput& input = node.inputs.emplace_back();
       input.is_list = (*inputs)[i].is_array();
       if (!input.is_list) {
-        input.values.push_back(read_value((*inputs)[i], [&] { return at.at(i); }, names, nodes));
+        input.values.push_back(
+            read_value((*inputs)[i], [&] { return inputs_place.at(i); }, names, nodes));
         continue;
       }
       for (std::size_t j = 0; j < (*inputs)[i].size(); ++j) {
         input.values.push_back(
-            read_value((*inputs)[i][j], [&] { return at.at(i).at(j); }, names, nodes));
+            read_value((*inputs)[i][j], [&] { return inputs_place.at(i).at(j); }, names, nodes));
       }
     }
     if (node.is_source() && !node.inputs.empty()) {
-      at.fail("found inputs of a node of kind " + std::string(to_string(node.kind)) +
-              "; valid: none");
+      inputs_place.fail("found inputs of a node of kind " + std::string(to_string(node.kind)) +
+                        "; valid: none");
     }
   }
   if (const nlohmann::json* args = reader.find("args")) {
@@ -201,9 +187,6 @@ ProgramNode read_node(const nlohmann::json& json, const JsonPlace& place, const 
 
 }  // namespace
 
-std::string_view to_string(NodeKind kind) { return kKinds[to_index(kind)]; }
-std::string_view to_string(Phase phase) { return kPhases[to_index(phase)]; }
-
 Program Program::from_json(const nlohmann::json& json, const JsonPlace& place) {
   ObjectReader reader(json, place);
   reader.expect_schema("shardlab/program/1");
@@ -218,9 +201,9 @@ Program Program::from_json(const nlohmann::json& json, const JsonPlace& place) {
   }
   if (nodes.empty()) reader.place("nodes").fail("found an empty array; valid: at least one node");
   if (const nlohmann::json* pairs = reader.find("pairs")) {
-    const JsonPlace at = reader.place("pairs");
-    for (std::size_t i = 0; i < json_array(*pairs, at).size(); ++i) {
-      const JsonPlace pair_place = at.at(i);
+    const JsonPlace pairs_place = reader.place("pairs");
+    for (std::size_t i = 0; i < json_array(*pairs, pairs_place).size(); ++i) {
+      const JsonPlace pair_place = pairs_place.at(i);
       if (json_array((*pairs)[i], pair_place).size() != 2) {
         pair_place.fail("found " + std::to_string((*pairs)[i].size()) + " names; valid: 2");
       }

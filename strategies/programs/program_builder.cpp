@@ -16,7 +16,7 @@ constexpr std::string_view kMm = "aten.mm.default";
 constexpr std::string_view kPermute = "aten.permute.default";
 constexpr std::string_view kView = "aten.view.default";
 
-// Python's own functions among the names of ops: nodes are numbered from 1.
+// Names of ops that are also functions of Python: nodes of these names are numbered from 1.
 constexpr std::array<std::string_view, 9> kBuiltIns = {"abs", "all",   "any",   "max", "min",
                                                        "pow", "round", "slice", "sum"};
 
@@ -42,7 +42,7 @@ Shape permuted(const Shape& shape, const std::vector<int>& dims) {
   return result;
 }
 
-// Contiguous strides are left out, as the reader of programs does.
+// Contiguous strides are left out, as the reader of programs leaves them out.
 TensorMeta with_strides(TensorMeta meta, Shape strides) {
   meta.strides = std::move(strides);
   if (meta.is_contiguous()) meta.strides.clear();
@@ -53,8 +53,8 @@ nlohmann::json extents_json(const Shape& shape) {
   return nlohmann::json::array({std::vector<std::int64_t>(shape.begin(), shape.end())});
 }
 
-// Strides of the same memory in another shape. Dims that run on in memory are taken together, from the
-// last; new dims divide such a run.
+// The strides of the same memory seen in another shape. Dims that are consecutive in memory are
+// taken together, beginning with the last; the new dims divide such a run.
 Shape viewed_strides(const TensorMeta& in, const Shape& shape) {
   const Shape own = in.all_strides();
   Shape strides(shape.size(), 1);
@@ -245,7 +245,7 @@ TracedProgram ProgramBuilder::build() && { return std::move(traced_); }
 
 namespace {
 
-// What the pass looks for in a traced program.
+// The pass over a traced program that turns products into einsums.
 class EinsumPass {
  public:
   explicit EinsumPass(TracedProgram& traced)
@@ -266,7 +266,7 @@ class EinsumPass {
     return nodes_[node].inputs[i].values[0];
   }
 
-  // The tensor of three or more dims that a node shows as a matrix of its last dim.
+  // The tensor of three or more dims that a node shows as a matrix whose columns are its last dim.
   [[nodiscard]] std::optional<Value> flattened(Value matrix) const {
     if (nodes_[matrix.node].op != kView) return std::nullopt;
     const Value whole = input(matrix.node, 0);
@@ -283,13 +283,14 @@ class EinsumPass {
     return nodes_[node].op == kPermute && nodes_[node].args == nlohmann::json::parse("[[1, 0]]");
   }
 
-  // "ab" of a tensor of three dims. Letters of the batch leave out those of the matrices.
+  // The letters of the batch dims: "ab" for a tensor of three dims. They leave out those of the
+  // matrices.
   static std::string batch_letters(std::size_t ndim) {
     constexpr std::string_view kLetters = "abcdefghij";
     return std::string(kLetters.substr(0, ndim - 1));
   }
 
-  // Turns `node`, which shows the product as it leaves, into the einsum.
+  // Turns `node`, which shows the product as it is used, into the einsum.
   void replace(std::size_t node, const std::string& equation, Value a, Value b) {
     ProgramNode& einsum = nodes_[node];
     einsum.name = fresh_name(traced_.names, "einsum_default");
@@ -332,7 +333,7 @@ class EinsumPass {
   ProgramGraph graph_;
 };
 
-// Ops that nobody reads go, from the last to the first.
+// Drops ops that nothing reads, from the last to the first.
 void drop_unread(TracedProgram& traced) {
   std::vector<ProgramNode>& nodes = traced.program.nodes;
   std::vector<int> readers(nodes.size(), 0);
@@ -378,7 +379,8 @@ Program with_aliases(TracedProgram traced) {
   const ProgramGraph graph = graph_of(old);
   const std::size_t count = old.nodes.size();
   std::vector<int> users(count, 0);
-  std::vector<std::vector<std::size_t>> aliases_before(count);  // by first reader
+  std::vector<std::vector<std::size_t>> aliases_before(
+      count);  // by the first reader of what they name
   std::vector<std::vector<std::size_t>> returned_of(count);
   for (std::size_t r = 0; r < traced.returned.size(); ++r) {
     returned_of[traced.returned[r].value.node].push_back(r);
@@ -399,7 +401,7 @@ Program with_aliases(TracedProgram traced) {
   Program program;
   program.name = std::move(old.name);
   program.source = std::move(old.source);
-  std::vector<std::size_t> position(count, 0);  // of the node, then of its alias
+  std::vector<std::size_t> position(count, 0);  // where the node is; later, where its alias is
   std::vector<std::size_t> source_position(count, 0);
   std::vector<std::size_t> returned_position(traced.returned.size(), 0);
   const auto add_alias = [&](std::size_t of, std::string name, NodeKind kind, Phase phase) {

@@ -7,10 +7,10 @@
 //   b.returns(y, NodeKind::kOutput);
 //   Program program = with_aliases(with_einsums(std::move(b).build()));
 //
-// Nodes are named as torch.fx names them (mul, mul_1, ...; sum_1 where Python has a sum). What the
-// program returns is listed by returns() in the order of its outputs.
-// Source: PyTorch 2.13.0, torch/fx/graph.py (_Namespace), aten's decompositions; AutoParallel at a54c252
-// for the passes.
+// Nodes are named as torch.fx names them (mul, mul_1, ...; sum_1 where Python has a sum of its
+// own). What the program returns is listed by returns(), in the order of its outputs. Source:
+// PyTorch 2.13.0, torch/fx/graph.py (_Namespace), and aten's decompositions; for the passes,
+// AutoParallel at a54c252.
 #pragma once
 
 #include <cstdint>
@@ -41,34 +41,34 @@ struct TracedProgram {
   std::map<std::string, int, std::less<>> names;  // how many nodes of a base name there are
 };
 
-// Row-major.
+// A row-major tensor.
 [[nodiscard]] TensorMeta meta_of(DType dtype, Shape shape);
 
 class ProgramBuilder {
  public:
   ProgramBuilder(std::string name, std::string source);
 
-  // From here on nodes belong to the backward pass.
+  // Nodes that are added from here on belong to the backward pass.
   void begin_backward() { phase_ = Phase::kBackward; }
-  // From here on ops have this label; none: "".
+  // Ops that are added from here on have this label; "" is none.
   void begin_label(std::string label) { label_ = std::move(label); }
   void set_label(Value value, std::string label);
   [[nodiscard]] const TensorMeta& meta(Value value) const;
 
-  // "primals_3", "tangents_1".
+  // Adds a source; its name is like "primals_3" or "tangents_1".
   Value source(NodeKind kind, TensorMeta meta, std::string label = "");
-  // Any op; its first output.
+  // Adds any op; returns its first output.
   Value op(std::string_view op, std::vector<Value> inputs, nlohmann::json args,
            std::vector<TensorMeta> outputs);
-  // Of an op that takes a tensor list, behind one tensor or before another.
+  // Adds an op that takes a tensor list, behind one tensor or before another.
   Value op_on_list(std::string_view op, std::optional<Value> first, std::vector<Value> list,
                    std::optional<Value> last, nlohmann::json args, TensorMeta output);
-  // The node of one output of several.
+  // Adds a node that shows one of several outputs of another node.
   Value part(Value of, std::size_t output);
-  // Nodes that the tracer made and dropped again: their numbers are taken.
+  // Counts nodes that the tracer made and dropped again, whose numbers are taken.
   void skip(std::string_view base, int count);
 
-  Value dtype_cast(Value x, DType dtype);  // AutoParallel's, of parameters and their gradients
+  Value dtype_cast(Value x, DType dtype);  // AutoParallel's cast of parameters and their gradients
   Value convert(Value x, DType dtype);
   Value view(Value x, Shape shape);
   Value permute(Value x, const std::vector<int>& dims);
@@ -90,12 +90,13 @@ class ProgramBuilder {
   std::string label_;
 };
 
-// x [.., k] seen as a matrix, times [k, n], seen as [.., n] again is one einsum ("abk,kn->abn"), and the
-// product of two such matrices over their rows, transposed, too ("abn,abk->kn"): the passes of
-// AutoParallel's einsum form. Nodes that nobody reads any more go.
+// Turns x [.., k] seen as a matrix, times [k, n], seen as [.., n] again into one einsum
+// ("abk,kn->abn"), and so the product of two such matrices over their rows, transposed
+// ("abn,abk->kn"): the passes of AutoParallel's einsum form. Nodes that nothing reads any more are
+// dropped.
 [[nodiscard]] TracedProgram with_einsums(TracedProgram traced);
-// An alias before the first reader of every tensor that has several, and one of every value that the
-// program returns; partners become pairs. An alias has the label of what it names.
+// Adds an alias before the first reader of every tensor that has several readers, and one of every
+// value that the program returns; partners become pairs. An alias has the label of what it names.
 [[nodiscard]] Program with_aliases(TracedProgram traced);
 
 }  // namespace shardlab

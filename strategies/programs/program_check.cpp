@@ -14,7 +14,7 @@ std::string text_of(std::span<const TensorMeta> metas) {
   return text.empty() ? "none" : text;
 }
 
-// What a node makes of nothing has a dtype that need not be among its arguments.
+// What a node makes of no tensor has a dtype that need not be among its arguments.
 bool is_alike(const ProgramNode& node, const TensorMeta& said, const TensorMeta& made) {
   return said.shape == made.shape && (said.dtype == made.dtype || node.inputs.empty());
 }
@@ -24,12 +24,13 @@ bool is_alike(const ProgramNode& node, const TensorMeta& said, const TensorMeta&
                    "; valid: " + text_of(made));
 }
 
-// Attention's random state, which is whole on every rank.
+// Whether a tensor is attention's random state, which is whole on every rank.
 bool is_random_state(const OpRule& rule, const TensorMeta& meta) {
   return rule.kernel == Kernel::kAttention && !is_floating_point(meta.dtype);
 }
 
-// Shows one tensor that it reads. What leaves the program need not show it again.
+// Checks a node that only shows the one tensor that it reads. A node that leaves the program need
+// not show it again.
 void check_name(const ProgramNode& node, const OpCall& call) {
   const auto read = call.tensors();
   if (read.size() != 1) {
@@ -93,7 +94,7 @@ void check_node(const ProgramNode& node, const OpCall& call, const OpRule* rule)
 }
 
 void check_program(const Program& program, RuleSet rules) {
-  constexpr int kAnyMesh = 1;  // no layout counts here
+  constexpr int kAnyMesh = 1;  // layouts do not matter here
   for (std::size_t n = 0; n < program.nodes.size(); ++n) {
     const ProgramNode& node = program.nodes[n];
     OpCall call = call_of(program, n, kAnyMesh);
@@ -110,8 +111,8 @@ void check_program(const Program& program, RuleSet rules) {
 NodeError node_error(const Program& program, std::size_t node, const InputError& error) {
   constexpr std::string_view kOption = "--args";
   std::string what = error.what();
-  for (std::size_t at = 0; (at = what.find(kOption, at)) != std::string::npos;) {
-    what.replace(at, kOption.size(), "args.positional");
+  for (std::size_t begin = 0; (begin = what.find(kOption, begin)) != std::string::npos;) {
+    what.replace(begin, kOption.size(), "args.positional");
   }
   return {node, "node " + program.nodes[node].name + ": " + what};
 }

@@ -1,9 +1,9 @@
-// Whether the tensors of a program's nodes are those that their ops make of what they read.
+// Checks that the tensors of a program's nodes are those that their ops make of what they read.
 //
 //   check_program(program, kAutoParallel);   // throws NodeError: which node, what is wrong with it
 //
-// Shapes and dtypes count, strides do not, nor the dtype of what is made of no tensor. An op without a rule is not
-// judged.
+// Shapes and dtypes are compared; strides are not, nor is the dtype of what an op makes of no
+// tensor. An op without a rule is not judged.
 #pragma once
 
 #include <optional>
@@ -15,24 +15,26 @@
 
 namespace shardlab {
 
-// The call of a node that computes or names what leaves the program, on whole tensors.
+// The call of a node that computes, or that names what leaves the program, on whole tensors.
 [[nodiscard]] OpCall call_of(const Program& program, std::size_t node, int mesh_ndim);
 
-// Of each output of the node, which of the tensors that its op makes it is; none: a part of attention's
-// random state, which a graph may show in parts of its own, in whatever dtype. Throws InputError where the outputs
-// are not those that are made.
+// For each output of the node: which of the tensors that its op makes it is. Nothing where it is
+// part of attention's random state, which a graph may show in parts of its own and in any dtype.
+// Throws InputError where the outputs are not those that the op makes.
 [[nodiscard]] std::vector<std::optional<std::size_t>> match_outputs(
     const ProgramNode& node, const OpRule& rule, std::span<const TensorMeta> made);
 
-// `rule`: of the node's op, null where there is none. Throws InputError: tensors or arguments that the op
-// can't take, outputs that it does not make; a part of a tuple, or a node that leaves the program, which
-// is not the one tensor that it reads; an op that has no tensor at all.
+// `rule` is that of the node's op, null where there is none. Throws InputError for tensors or
+// arguments that the op does not take, for outputs that it does not make, for a part of a tuple or
+// a node that leaves the program which is not the one tensor that it reads, and for an op that has
+// no tensor at all.
 void check_node(const ProgramNode& node, const OpCall& call, const OpRule* rule);
 
-// All nodes. Throws NodeError.
+// Checks all nodes. Throws NodeError.
 void check_program(const Program& program, RuleSet rules);
 
-// Of what a rule said of a node. Rules know the arguments as the option --args; a program has args.positional.
+// Turns what a rule said of a node into an error that names the node. Rules know the arguments as
+// the option --args, which a program calls args.positional.
 [[nodiscard]] NodeError node_error(const Program& program, std::size_t node,
                                    const InputError& error);
 

@@ -12,11 +12,12 @@ namespace {
 
 constexpr double kPart = 0.25;
 constexpr std::uint64_t kMost = 3;
-// Where no op bounds the numbers.
+// The limit where no op bounds the indices.
 constexpr std::int64_t kMostWhole = 100;
 
-// Rows that an op can look up with what it reads as argument `argument`: those of an embedding's table, of
-// the gradient of one; else no more than any other tensor has of any dim.
+// How many rows an op can look up with what it reads as argument `argument`: those of an
+// embedding's table or of its gradient; for other ops, no more than the least extent of any other
+// tensor.
 std::int64_t rows_to_look_up(const Program& program, const ProgramNode& reader,
                              std::size_t argument) {
   const std::vector<ValueRef> values = values_read(reader);
@@ -37,7 +38,8 @@ std::int64_t rows_to_look_up(const Program& program, const ProgramNode& reader,
   return least;
 }
 
-// Follows copies and views, which have the same values.
+// Follows the source through copies and views, which have the same values, to the ops that look it
+// up.
 std::int64_t index_limit(const Program& program, std::size_t source) {
   std::vector<bool> carries(program.nodes.size(), false);
   carries[source] = true;

@@ -1,11 +1,12 @@
-// Made-up values of what a program is given: parameters, buffers, inputs and tangents.
+// Made-up values for what a program is given: parameters, buffers, inputs and tangents.
 //
 //   HostTensor tokens = source_value(memory, program, node, {.seed = 7});
 //
-// In double precision (wide_program.h). Whole numbers from -3 to 3 become quarters, so that products of
-// many of them stay within exp()'s range, and exact; uniform ones are any in (-1, 1). Whole numbers of the
-// program itself are indices, below what the ops that they reach can look up: random ones, of buffers
-// (positions, say) 0, 1, 2, ...
+// Values are in double precision (wide_program.h). DataValues::kWholeNumbers gives whole numbers
+// from -3 to 3 divided by four, so that products of many of them are exact and stay within exp()'s
+// range; uniform values are any in (-1, 1). Integers of the program itself are indices, smaller
+// than what the ops that they reach can look up: random ones, except in buffers (positions, for
+// example), which hold 0, 1, 2, ...
 #pragma once
 
 #include "sim/host_tensor.h"

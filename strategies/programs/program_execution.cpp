@@ -60,7 +60,7 @@ class ProgramRun {
     }
   }
 
-  // Values that nobody reads any more.
+  // Drops values that nothing reads any more.
   void release(std::size_t n) {
     for (const ValueRef& value : values_read(program_.nodes[n])) {
       if (--readers_[value.node][value.output] == 0) held_[value.node][value.output] = {};
@@ -90,14 +90,14 @@ class ProgramRun {
     }
   }
 
-  // What rounding may have done to a tensor, as far as this judge cares.
+  // Sets the tolerance for what rounding may have done to a tensor.
   static void allow_rounding(DistributedTensor& tensor) {
     tensor.magnitude = std::max(1.0, largest_magnitude(tensor.global));
     const bool rounds = is_floating_point(tensor.meta.dtype);
     tensor.tolerance = rounds ? kProgramTolerance * tensor.magnitude : 0.0;
   }
 
-  // A mask partial without masks is a plain one.
+  // Distributes a whole value. A mask partial without masks is distributed as a plain one.
   [[nodiscard]] DistributedTensor distributed(const TensorMeta& meta, const Layout& layout,
                                               const HostTensor& global) const {
     Layout plain = layout;
@@ -126,7 +126,8 @@ class ProgramRun {
     node.magnitude = held_[n][0].magnitude;
   }
 
-  // The value in the layout that the node wants it in. Where that is not reached, the judge's value is.
+  // Brings a value into the layout in which the node wants it. Where the steps fail, the judge's
+  // value is used.
   DistributedTensor moved(const DistributedTensor& value, const Plan& plan, std::size_t n,
                           std::size_t input) {
     Plan wide = plan;
@@ -134,7 +135,7 @@ class ProgramRun {
     DistributedTensor tensor = value;
     tensor.layout = plan.start;
     ExecutionResult result = executor_.run(wide, tensor);
-    // A complex number is a pair of f64.
+    // A complex number is held as a pair of f64.
     const int wide_bytes =
         itemsize(value.meta.dtype) * (value.meta.ndim() > plan.meta.ndim() ? 2 : 1);
     const auto as_in_program = [&](std::int64_t& bytes) {
@@ -146,17 +147,17 @@ class ProgramRun {
       as_in_program(step.bytes_moved);
       as_in_program(step.bytes_written);
     }
-    const std::string place = "node " + program_.nodes[n].name + ", input " +
+    const std::string where = "node " + program_.nodes[n].name + ", input " +
                               std::to_string(input) + ", " + plan.from.text() + " to " +
                               plan.to.text() + ": ";
-    if (!result.refused.empty()) result.refused = place + result.refused;
-    if (!result.mismatch.empty()) result.mismatch = place + result.mismatch;
+    if (!result.refused.empty()) result.refused = where + result.refused;
+    if (!result.mismatch.empty()) result.mismatch = where + result.mismatch;
     const bool right = result.executed && result.verified;
     done_.nodes[n].moves.push_back(std::move(result));
     return right ? tensor : distributed(value.meta, plan.to, value.global);
   }
 
-  // The judge's outputs.
+  // The judge's outputs, from the kernel on whole tensors.
   std::vector<HostTensor> whole_outputs(const OpCall& call, std::span<const HostTensor> wholes,
                                         std::span<const TensorMeta> metas) {
     std::vector<Shape> shapes;
@@ -184,7 +185,7 @@ class ProgramRun {
     return outputs;
   }
 
-  // Kernels do not see the dtype that a factory is given.
+  // Kernels do not see the dtype that a factory is given, so results are converted to it.
   [[nodiscard]] HostTensor as_declared(const HostTensor& tensor, const TensorMeta& meta) const {
     if (tensor.dtype() == meta.dtype) return tensor;
     return from_doubles(executor_.memory(), meta.dtype, tensor.shape(), as_doubles(tensor));
@@ -203,7 +204,8 @@ class ProgramRun {
       wholes.push_back(value.global);
     }
     done_.nodes[n].op.verified = true;
-    if (own.outputs.empty()) return;  // names what leaves the program, and no tensor of its own
+    if (own.outputs.empty())
+      return;  // it names what leaves the program, and has no tensor of its own
     std::vector<TensorMeta> metas;
     std::vector<Shape> shapes;
     for (const TensorMeta& meta : own.outputs) {
@@ -236,7 +238,7 @@ class ProgramRun {
     }
   }
 
-  // Judges an output, and keeps it or what it ought to be.
+  // Judges an output, and keeps it where it is right, or else what it ought to be.
   void hold(std::size_t n, std::size_t o, DistributedTensor output) {
     NodeExecution& node = done_.nodes[n];
     allow_rounding(output);
@@ -249,9 +251,9 @@ class ProgramRun {
       return;
     }
     if (node.op.verified) {
-      const std::string place =
+      const std::string where =
           plans_[n].outputs.size() > 1 ? "output " + std::to_string(o) + ", " : std::string();
-      node.op.mismatch = place + output.layout.text() + ": " + verification.mismatch;
+      node.op.mismatch = where + output.layout.text() + ": " + verification.mismatch;
     }
     node.op.verified = false;
     held_[n].push_back(distributed(output.meta, output.layout, output.global));
@@ -261,7 +263,7 @@ class ProgramRun {
   const Program& program_;
   std::span<const NodePlan> plans_;
   const ProgramRunOptions& options_;
-  std::vector<std::vector<int>> readers_;  // by node, by output: those still to come
+  std::vector<std::vector<int>> readers_;  // by node and output: how many readers are still to come
   std::vector<std::vector<DistributedTensor>> held_;
   ProgramExecution done_;
 };
@@ -281,7 +283,8 @@ bool NodeExecution::is_right() const {
 
 namespace {
 
-// Whether every shard is the innermost of its tensor dim when it changes, and the target's order comes out.
+// Whether every shard is the innermost one of its tensor dim when it changes, and the plan ends in
+// the shard order that it should.
 bool nests(const Plan& plan) {
   Layout layout = plan.start;
   for (const PlanStep& step : plan.steps) {

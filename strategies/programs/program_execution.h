@@ -1,23 +1,25 @@
-// Runs a whole program on virtual ranks as a plan of its layouts says, and judges every node by the same
-// kernels on whole tensors.
+// Runs a whole program on virtual ranks in the layouts that a plan says, and judges every node by
+// the same kernels on whole tensors.
 //
 //   const std::vector<NodePlan> plans =
 //       plan_program(program, placements_of(strategies, solution.assignment), evaluator.on(mesh));
 //   const ProgramExecution done = execute_program(executor, program, plans, {.data = {.seed = 7}});
 //   done.verified, done.max_abs_error, done.wrong    // nodes, the first one first
 //
-// Sources hold shards of given or of made-up data (program_data.h). What a node reads is taken from its producer's
-// layout to the one that the node's strategy wants, by the plan's steps: real collectives. Each rank then
-// runs the node's reference kernel on what it holds, and its result counts as the rank's part of the output
-// in the strategy's layout. All in double precision (wide_program.h).
+// Sources hold shards of given or of made-up data (program_data.h). What a node reads is taken from
+// its producer's layout to the one that the node's strategy wants by the steps of the plan, with
+// real collectives. Each rank then runs the node's reference kernel on what it holds, and the
+// result counts as that rank's part of the output in the strategy's layout. All of this is in
+// double precision (wide_program.h).
 //
-// The judge runs the program once more, unsharded. A tensor is right when no element, partial contributions
-// reduced, is further from the judge's than kProgramTolerance times the judge's largest magnitude (at least
-// 1); whole numbers must be equal. A node that is wrong, or that can't be run so, is named, and those that
-// read it go on with the judge's value in its layout: each node's verdict is its own. Where none is wrong,
-// nothing is replaced: the outputs are those of the plan from end to end.
+// The judge runs the program once more, unsharded. A tensor is right when no element, with partial
+// contributions reduced, is further from the judge's than kProgramTolerance times the judge's
+// largest magnitude (at least 1); integers have to be equal. A node that is wrong, or that cannot
+// be run, is named, and the nodes that read it go on with the judge's value in its layout, so that
+// each node is judged on its own. Where none is wrong, nothing is replaced: the outputs are those
+// of the plan from end to end.
 //
-// Memory: each value, sharded and whole, until its last reader is done.
+// Each value is kept, sharded and whole, until its last reader is done.
 #pragma once
 
 #include <cstdint>
@@ -35,38 +37,41 @@
 
 namespace shardlab {
 
-// Of f64, for chains of some hundred ops whose sums have up to some hundred thousand terms. Status: assumed.
+// Relative error in f64, for chains of some hundred ops whose sums have up to some hundred thousand
+// terms. Status: assumed.
 inline constexpr double kProgramTolerance = 1e-10;
 
 struct NodePlan {
   std::vector<Layout> outputs;
-  std::vector<Plan> moves;  // by tensor that the node reads, from where its producer leaves it
+  std::vector<Plan> moves;  // for each tensor that the node reads, from its producer's layout
 };
-// The redistributor's plan. Where that takes a mesh dim from under a strided shard, as DTensor's greedy planner
-// does, scrambling rows: the greedy plan that does not.
+// The redistributor's plan; but where that plan gathers a mesh dim under a strided shard, as
+// DTensor's greedy planner does, and so scrambles rows, the greedy plan that does not.
 [[nodiscard]] Plan plan_move(Redistributor& redistributor, const TensorMeta& meta,
                              const Layout& from, const Layout& to);
-// Throws InputError, naming the node: another number of layouts than tensors, a shard of a dim that one lacks.
+// Throws InputError, which names the node: the number of layouts differs from that of tensors, or a
+// layout shards a dim that the tensor lacks.
 [[nodiscard]] std::vector<NodePlan> plan_program(const Program& program,
                                                  std::span<const NodePlacements> placements,
                                                  Redistributor& redistributor);
 
 struct ProgramRunOptions {
   DataOptions data = {};
-  // Values of sources, by node; else they are made up. In double precision (wide_meta()).
+  // Values of sources, by node, in double precision (wide_meta()); other sources get made-up ones.
   std::map<std::size_t, HostTensor> given = {};
-  // Called with the outputs of each node once they are judged: the locals, and the judge's as global.
+  // Called with the outputs of each node once they are judged: the ranks' parts, and the judge's
+  // value as `global`.
   std::function<void(std::size_t node, std::span<const DistributedTensor> outputs)> observe = {};
 };
 
 struct NodeExecution {
-  std::vector<ExecutionResult> moves;  // bytes moved and written are those of the program's dtypes
-  OpExecution op;                      // outputs left out
-  double magnitude = 0.0;              // the judge's largest
+  std::vector<ExecutionResult> moves;  // with bytes as in the program's dtypes
+  OpExecution op;                      // without outputs
+  double magnitude = 0.0;              // the largest in the judge's outputs
   bool replicas_bitwise_equal = true;
 
   [[nodiscard]] bool is_right() const;
-  // To the last bit of f64.
+  // Whether the node is right to the last bit of f64.
   [[nodiscard]] bool is_exact() const { return is_right() && op.max_abs_error == 0.0; }
 };
 
@@ -77,11 +82,11 @@ struct ProgramExecution {
   bool replicas_bitwise_equal = true;
   std::int64_t bytes_moved = 0;
   std::vector<std::size_t> wrong;  // nodes, ascending
-  std::string mismatch;            // of the first: where, found, expected; or why it can't be run
+  std::string mismatch;            // what is wrong with the first one, or why it cannot be run
 };
 
-// Throws InputError, naming the node: no kernel for its op, a result of another shape than the program's,
-// a given value of another dtype or shape; LimitError.
+// Throws InputError, which names the node: its op has no kernel, a result has another shape than in
+// the program, or a given value has another dtype or shape. Throws LimitError.
 [[nodiscard]] ProgramExecution execute_program(const Executor& executor, const Program& program,
                                                std::span<const NodePlan> plans,
                                                const ProgramRunOptions& options = {});

@@ -1,11 +1,12 @@
-// The GPT-2 training step: layer norms, learned positions, biased products, attention and a feed-forward
-// layer with GELU; or, with experts, a mixture of them in its place.
+// The GPT-2 training step: layer norms, learned positions, products with a bias, attention, and a
+// feed-forward layer with GELU or, in models with experts, a mixture of experts in its place.
 //
-// Experts choose their tokens: each takes the `capacity` tokens that the router scores highest for it,
-// so that every shape is known. Tokens are gathered by index.Tensor and summed back by index_put.
-// Source: the models, Radford et al. 2019 and Zhou et al. 2022 (expert choice routing); the graph: how
-// PyTorch 2.13.0 differentiates and decomposes these ops (addmm as a product and a sum; layer norm, GELU
-// and softmax whole, as AutoParallel keeps them). Status: derived.
+// Experts choose their tokens: each takes the `capacity` tokens that the router scores highest for
+// it, so that every shape is known. Tokens are gathered by index.Tensor and summed back by
+// index_put. Sources: for the models, Radford et al. 2019 and Zhou et al. 2022 (expert choice
+// routing); for the graph, how PyTorch 2.13.0 differentiates and decomposes these ops (addmm as a
+// product and a sum; layer norm, GELU and softmax whole, as AutoParallel keeps them). Status:
+// derived.
 #include <algorithm>
 #include <optional>
 #include <utility>
@@ -54,7 +55,9 @@ class Gpt {
   struct Experts {
     Value router, up, down;              // parameters
     Value own_router, own_up, own_down;  // in bf16
-    Value matrix, scores, chosen, flat;  // tokens, [tokens, experts], [experts, capacity], of all
+    Value matrix;                        // the tokens as a matrix
+    Value scores;                        // [tokens, experts]
+    Value chosen, flat;  // the tokens that experts take: [experts, capacity], and as one list
     Value taken, hidden, active, result, gates;
   };
   struct Layer {
@@ -197,7 +200,7 @@ class Gpt {
     return added(x, linear(l.down, b_.unary("aten.gelu.default", l.hidden), true));
   }
 
-  // Rows of a matrix by number, and rows of zeros to which others are added.
+  // Takes rows of a matrix by their numbers; and adds such rows to a matrix of zeros.
   Value rows_at(Value matrix, Value numbers) {
     const std::int64_t count = b_.meta(numbers).shape[0];
     return b_.op_on_list("aten.index.Tensor", matrix, {numbers}, std::nullopt, args(),

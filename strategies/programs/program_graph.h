@@ -4,9 +4,9 @@
 //   users_of(graph, node)                    // the nodes that read it, each once, ascending
 //   boost::in_edges(node, graph)             // what it reads; graph[edge].argument says where
 //
-// Vertices are the program's nodes by position; an edge leads from the node that makes a value to one
-// that reads it, once for every tensor that is read (lists flattened). Immutable; any algorithm of
-// Boost.Graph runs on it.
+// Vertices are the program's nodes by position. An edge leads from the node that makes a value to
+// one that reads it, once for every tensor that is read, with the tensors of lists counted one by
+// one. A graph is not changed once it is made, and any algorithm of Boost.Graph runs on it.
 #pragma once
 
 #include <boost/graph/compressed_sparse_row_graph.hpp>
@@ -20,8 +20,8 @@
 namespace shardlab {
 
 struct ProgramEdge {
-  std::uint32_t argument = 0;  // position among the reader's tensors
-  std::uint32_t output = 0;    // of the node that is read
+  std::uint32_t argument = 0;  // which of the reader's tensors it is
+  std::uint32_t output = 0;    // which output of the node that is read
 };
 
 using ProgramGraph =
@@ -29,12 +29,12 @@ using ProgramGraph =
                                        boost::no_property, std::uint32_t, std::uint32_t>;
 
 [[nodiscard]] ProgramGraph graph_of(const Program& program);
-// Each reader once, ascending.
+// The nodes that read a node, each once, ascending.
 [[nodiscard]] std::vector<std::uint32_t> users_of(const ProgramGraph& graph, std::uint32_t node);
-// What the node reads, by argument.
+// The values that the node reads, by argument.
 [[nodiscard]] std::vector<ValueRef> values_read(const ProgramNode& node);
 
-// The node of that name, else the one parameter, buffer, input or tangent that has it for its label.
+// The node of that name; else the only parameter, buffer, input or tangent that has this label.
 [[nodiscard]] std::optional<std::size_t> find_by_name_or_label(const Program& program,
                                                                std::string_view text);
 

@@ -1,10 +1,9 @@
-// The LLaMA3 training step: RMS norms, rotary positions, grouped queries, flash attention and a gated
-// feed-forward layer. With 8B's widths the graph is AutoParallel's of its LLaMA3-8B example, node by
-// node: names, order, shapes and strides.
-// Source: meta-pytorch/autoparallel at a54c252 (examples/example_llama3.py, whose traced graph
-// docs/autoparallel.md describes under "The graph"); the model: Dubey et al. 2024. Status: derived, equal
-// to the traced graphs. Labels are the module names of Meta's model (llama3/llama/model.py); h is the sum
-// behind the attention, and X.weight.grad the product that is the gradient of a weight.
+// The LLaMA3 training step: RMS norms, rotary positions, grouped queries, flash attention and a
+// gated feed-forward layer. With 8B's widths the graph is that of AutoParallel's LLaMA3-8B example,
+// node by node: names, order, shapes and strides. Source: meta-pytorch/autoparallel at a54c252
+// (examples/example_llama3.py); the model: Dubey et al. 2024. Status: derived, equal to the traced
+// graphs. Labels are the module names of Meta's model (llama3/llama/model.py); h is the sum behind
+// the attention, X.weight.grad is the product that makes a weight's gradient.
 #include <algorithm>
 #include <optional>
 #include <utility>
@@ -20,130 +19,51 @@ constexpr double kNormEpsilon = 1e-5;
 constexpr std::string_view kConvert = "convert_element_type";
 constexpr const char* kEmbedding = "tok_embeddings";
 
-class Llama {
+// -- The model, and the values that its backward pass needs again --------------------------------
+
+struct Linear {
+  std::string label;
+  Value parameter;
+  Value matrix;      // its input as [rows, k]
+  Value transposed;  // the weight as [k, n]
+};
+struct Norm {
+  std::string label;
+  Value parameter;
+  Value weight;  // in bf16
+  Value x;       // in f32
+  Value inverse;
+  Value normed;
+};
+struct Layer {
+  std::string label;
+  Norm attention_norm;
+  Linear wq, wk, wv, wo;
+  Value q, k, v, attention;
+  Value out, sums, seed, offset;
+  Norm ffn_norm;
+  Linear w1, w2, w3;
+  Value gate, silu, up;
+};
+
+struct Model {
+  Value embedding, rotary, tokens, tangent;
+  Norm final_norm;
+  Linear head;
+  std::vector<Layer> layers;
+};
+
+// What each part of the trace is written with.
+class Tracer {
  public:
-  Llama(const LlamaShape& shape, const ProgramOptions& options)
-      : s_(shape),
-        o_(options),
-        depth_(shape.dim / shape.heads),
-        b_(std::string(shape.name),
-           "generated: a training step of LLaMA3 as AutoParallel traces it, " +
-               std::to_string(options.layers) + " layers, batch " + std::to_string(options.batch) +
-               ", sequence length " + std::to_string(options.seqlen)) {}
+  Tracer(const LlamaShape& shape, const ProgramOptions& options, Model& model,
+         ProgramBuilder& builder)
+      : s_(shape), o_(options), depth_(shape.dim / shape.heads), m_(model), b_(builder) {}
 
-  TracedProgram trace() {
-    add_sources();
-    run_forward();
-    b_.begin_backward();
-    run_backward();
-    return std::move(b_).build();
-  }
-
- private:
-  struct Linear {
-    std::string label;
-    Value parameter;
-    Value matrix;      // its input as [rows, k]
-    Value transposed;  // the weight as [k, n]
-  };
-  struct Norm {
-    std::string label;
-    Value parameter;
-    Value weight;  // in bf16
-    Value x;       // in f32
-    Value inverse;
-    Value normed;
-  };
-  struct Layer {
-    std::string label;
-    Norm attention_norm;
-    Linear wq, wk, wv, wo;
-    Value q, k, v, attention;
-    Value out, sums, seed, offset;
-    Norm ffn_norm;
-    Linear w1, w2, w3;
-    Value gate, silu, up;
-  };
-
+ protected:
   [[nodiscard]] Shape rows(std::int64_t width) const { return {o_.batch, o_.seqlen, width}; }
   [[nodiscard]] Shape heads(std::int64_t count) const {
     return {o_.batch, o_.seqlen, count, depth_};
-  }
-  Value parameter(Shape shape, const std::string& module) {
-    return b_.source(NodeKind::kParameter, meta_of(DType::kF32, std::move(shape)),
-                     module + ".weight");
-  }
-  template <class Module>
-  void give(Module& module, std::string label, Shape shape) {
-    module.label = std::move(label);
-    module.parameter = parameter(std::move(shape), module.label);
-  }
-
-  // -- What the program is given, in the order of the model's modules -------------------------
-  void add_sources() {
-    embedding_ = parameter({s_.vocabulary, s_.dim}, kEmbedding);
-    const std::int64_t kv = s_.kv_heads * depth_;
-    layers_.resize(static_cast<std::size_t>(o_.layers));
-    for (std::size_t i = 0; i < layers_.size(); ++i) {
-      Layer& layer = layers_[i];
-      layer.label = "layers." + std::to_string(i);
-      give(layer.wq, layer.label + ".attention.wq", {s_.dim, s_.dim});
-      give(layer.wk, layer.label + ".attention.wk", {kv, s_.dim});
-      give(layer.wv, layer.label + ".attention.wv", {kv, s_.dim});
-      give(layer.wo, layer.label + ".attention.wo", {s_.dim, s_.dim});
-      give(layer.w1, layer.label + ".feed_forward.w1", {s_.ffn, s_.dim});
-      give(layer.w2, layer.label + ".feed_forward.w2", {s_.dim, s_.ffn});
-      give(layer.w3, layer.label + ".feed_forward.w3", {s_.ffn, s_.dim});
-      give(layer.attention_norm, layer.label + ".attention_norm", {s_.dim});
-      give(layer.ffn_norm, layer.label + ".ffn_norm", {s_.dim});
-    }
-    give(final_norm_, "norm", {s_.dim});
-    give(head_, "output", {s_.vocabulary, s_.dim});
-    rotary_ =
-        b_.source(NodeKind::kBuffer, meta_of(DType::kC64, {o_.seqlen, depth_ / 2}), "freqs_cis");
-    tokens_ = b_.source(NodeKind::kInput, meta_of(DType::kI64, {o_.batch, o_.seqlen}));
-    tangent_ = b_.source(NodeKind::kTangent, meta_of(DType::kBF16, rows(s_.vocabulary)));
-  }
-
-  // -- Forward ----------------------------------------------------------------------------------
-  void run_forward() {
-    const Value table = b_.dtype_cast(embedding_, DType::kBF16);
-    Value x = b_.op("aten.embedding.default", {table, tokens_}, nlohmann::json::array(),
-                    {meta_of(DType::kBF16, rows(s_.dim))});
-    b_.set_label(x, kEmbedding);
-    for (Layer& layer : layers_) {
-      x = run_attention(layer, x);
-      x = run_ffn(layer, x);
-    }
-    const Value logits = linear(head_, norm(final_norm_, x));
-    b_.returns(logits, NodeKind::kOutput, tangent_);
-  }
-
-  Value norm(Norm& n, Value x) {
-    b_.begin_label(n.label);
-    n.weight = b_.dtype_cast(n.parameter, DType::kBF16);
-    n.x = b_.convert(x, DType::kF32);
-    const Value square = b_.unary("aten.pow.Tensor_Scalar", n.x, nlohmann::json::array({2}));
-    const Value mean = b_.reduce("aten.mean.dim", square, {2});
-    const Value sum = b_.unary("aten.add.Scalar", mean, nlohmann::json::array({kNormEpsilon}));
-    n.inverse = b_.unary("aten.rsqrt.default", sum);
-    n.normed = b_.binary("aten.mul.Tensor", n.x, n.inverse);
-    const Value result = b_.convert(b_.binary("aten.mul.Tensor", n.normed, n.weight), DType::kBF16);
-    b_.begin_label("");
-    return result;
-  }
-
-  // The tracer numbers two conversions of dtype that turn out to change nothing.
-  Value linear(Linear& l, Value x) {
-    const Value weight = b_.dtype_cast(l.parameter, DType::kBF16);
-    l.transposed = b_.permute(weight, {1, 0});
-    const Shape shape = b_.meta(x).shape;
-    l.matrix = b_.view(x, {shape[0] * shape[1], shape[2]});
-    const Value product = b_.mm(l.matrix, l.transposed);
-    b_.skip(kConvert, 2);
-    const Value result = b_.view(product, {shape[0], shape[1], b_.meta(product).shape[1]});
-    b_.set_label(result, l.label);
-    return result;
   }
 
   Value as_complex(Value x) {
@@ -164,7 +84,104 @@ class Llama {
     return b_.view(pairs, shape);
   }
 
-  // Keys and values, once for every query head that shares them.
+  const LlamaShape& s_;
+  const ProgramOptions& o_;
+  std::int64_t depth_;  // of a head
+  Model& m_;
+  ProgramBuilder& b_;
+};
+
+// -- What the program is given, in the order of the model's modules ------------------------------
+
+class Sources : private Tracer {
+ public:
+  using Tracer::Tracer;
+
+  void trace() {
+    m_.embedding = parameter({s_.vocabulary, s_.dim}, kEmbedding);
+    const std::int64_t kv = s_.kv_heads * depth_;
+    m_.layers.resize(static_cast<std::size_t>(o_.layers));
+    for (std::size_t i = 0; i < m_.layers.size(); ++i) {
+      Layer& layer = m_.layers[i];
+      layer.label = "layers." + std::to_string(i);
+      give(layer.wq, layer.label + ".attention.wq", {s_.dim, s_.dim});
+      give(layer.wk, layer.label + ".attention.wk", {kv, s_.dim});
+      give(layer.wv, layer.label + ".attention.wv", {kv, s_.dim});
+      give(layer.wo, layer.label + ".attention.wo", {s_.dim, s_.dim});
+      give(layer.w1, layer.label + ".feed_forward.w1", {s_.ffn, s_.dim});
+      give(layer.w2, layer.label + ".feed_forward.w2", {s_.dim, s_.ffn});
+      give(layer.w3, layer.label + ".feed_forward.w3", {s_.ffn, s_.dim});
+      give(layer.attention_norm, layer.label + ".attention_norm", {s_.dim});
+      give(layer.ffn_norm, layer.label + ".ffn_norm", {s_.dim});
+    }
+    give(m_.final_norm, "norm", {s_.dim});
+    give(m_.head, "output", {s_.vocabulary, s_.dim});
+    m_.rotary =
+        b_.source(NodeKind::kBuffer, meta_of(DType::kC64, {o_.seqlen, depth_ / 2}), "freqs_cis");
+    m_.tokens = b_.source(NodeKind::kInput, meta_of(DType::kI64, {o_.batch, o_.seqlen}));
+    m_.tangent = b_.source(NodeKind::kTangent, meta_of(DType::kBF16, rows(s_.vocabulary)));
+  }
+
+ private:
+  Value parameter(Shape shape, const std::string& module) {
+    return b_.source(NodeKind::kParameter, meta_of(DType::kF32, std::move(shape)),
+                     module + ".weight");
+  }
+  template <class Module>
+  void give(Module& module, std::string label, Shape shape) {
+    module.label = std::move(label);
+    module.parameter = parameter(std::move(shape), module.label);
+  }
+};
+
+// -- Forward --------------------------------------------------------------------------------------
+
+class ForwardPass : private Tracer {
+ public:
+  using Tracer::Tracer;
+
+  void trace() {
+    const Value table = b_.dtype_cast(m_.embedding, DType::kBF16);
+    Value x = b_.op("aten.embedding.default", {table, m_.tokens}, nlohmann::json::array(),
+                    {meta_of(DType::kBF16, rows(s_.dim))});
+    b_.set_label(x, kEmbedding);
+    for (Layer& layer : m_.layers) {
+      x = run_attention(layer, x);
+      x = run_ffn(layer, x);
+    }
+    const Value logits = linear(m_.head, norm(m_.final_norm, x));
+    b_.returns(logits, NodeKind::kOutput, m_.tangent);
+  }
+
+ private:
+  Value norm(Norm& n, Value x) {
+    b_.begin_label(n.label);
+    n.weight = b_.dtype_cast(n.parameter, DType::kBF16);
+    n.x = b_.convert(x, DType::kF32);
+    const Value square = b_.unary("aten.pow.Tensor_Scalar", n.x, nlohmann::json::array({2}));
+    const Value mean = b_.reduce("aten.mean.dim", square, {2});
+    const Value sum = b_.unary("aten.add.Scalar", mean, nlohmann::json::array({kNormEpsilon}));
+    n.inverse = b_.unary("aten.rsqrt.default", sum);
+    n.normed = b_.binary("aten.mul.Tensor", n.x, n.inverse);
+    const Value result = b_.convert(b_.binary("aten.mul.Tensor", n.normed, n.weight), DType::kBF16);
+    b_.begin_label("");
+    return result;
+  }
+
+  // The tracer also numbers two conversions of dtype that turn out to change nothing.
+  Value linear(Linear& l, Value x) {
+    const Value weight = b_.dtype_cast(l.parameter, DType::kBF16);
+    l.transposed = b_.permute(weight, {1, 0});
+    const Shape shape = b_.meta(x).shape;
+    l.matrix = b_.view(x, {shape[0] * shape[1], shape[2]});
+    const Value product = b_.mm(l.matrix, l.transposed);
+    b_.skip(kConvert, 2);
+    const Value result = b_.view(product, {shape[0], shape[1], b_.meta(product).shape[1]});
+    b_.set_label(result, l.label);
+    return result;
+  }
+
+  // Repeats keys and values once for every query head that shares them.
   Value repeated(Value x) {
     const std::int64_t times = s_.heads / s_.kv_heads;
     const Value wide =
@@ -182,7 +199,7 @@ class Llama {
     const Value v_heads = b_.view(v, heads(s_.kv_heads));
     const Value q_complex = as_complex(b_.convert(q_heads, DType::kF32));
     const Value k_complex = as_complex(b_.convert(k_heads, DType::kF32));
-    l.attention = b_.view(rotary_, {1, o_.seqlen, 1, depth_ / 2});
+    l.attention = b_.view(m_.rotary, {1, o_.seqlen, 1, depth_ / 2});
     const Value q_turned = as_real(b_.binary("aten.mul.Tensor", q_complex, l.attention));
     const Value k_turned = as_real(b_.binary("aten.mul.Tensor", k_complex, l.attention));
     const Value q_back = b_.convert(q_turned, DType::kBF16);
@@ -199,7 +216,8 @@ class Llama {
     return result;
   }
 
-  // Of nine outputs the tracer keeps four; the offsets of the sequences and their lengths are none here.
+  // The op has nine outputs, of which the tracer keeps four. The offsets and lengths of sequences
+  // are not given here.
   void run_flash(Layer& l) {
     const TensorMeta& query = b_.meta(l.q);
     const Value flash =
@@ -228,27 +246,34 @@ class Llama {
     b_.set_label(result, l.label);
     return result;
   }
+};
 
-  // -- Backward ---------------------------------------------------------------------------------
-  void run_backward() {
-    Value g = linear_gradient(head_, tangent_, std::nullopt);
-    g = norm_gradient(final_norm_, g, std::nullopt);
-    for (auto layer = layers_.rbegin(); layer != layers_.rend(); ++layer) {
+// -- Backward -------------------------------------------------------------------------------------
+
+class BackwardPass : private Tracer {
+ public:
+  using Tracer::Tracer;
+
+  void trace() {
+    Value g = linear_gradient(m_.head, m_.tangent, std::nullopt);
+    g = norm_gradient(m_.final_norm, g, std::nullopt);
+    for (auto layer = m_.layers.rbegin(); layer != m_.layers.rend(); ++layer) {
       g = ffn_gradient(*layer, g);
       g = attention_gradient(*layer, g);
     }
-    const Value table = b_.op("aten.embedding_dense_backward.default", {g, tokens_},
+    const Value table = b_.op("aten.embedding_dense_backward.default", {g, m_.tokens},
                               nlohmann::json::array({s_.vocabulary, -1, false}),
                               {meta_of(DType::kBF16, {s_.vocabulary, s_.dim})});
     b_.set_label(table, std::string(kEmbedding) + ".weight.grad");
-    gradient_of(embedding_, b_.dtype_cast(table, DType::kF32));
+    gradient_of(m_.embedding, b_.dtype_cast(table, DType::kF32));
     return_gradients();
   }
 
+ private:
   void gradient_of(Value parameter, Value gradient) {
     gradients_.emplace_back(parameter, gradient);
   }
-  // In the order of the parameters.
+  // Returns the gradients in the order of the parameters.
   void return_gradients() {
     std::sort(gradients_.begin(), gradients_.end(),
               [](const auto& a, const auto& b) { return a.first.node < b.first.node; });
@@ -257,7 +282,8 @@ class Llama {
     }
   }
 
-  // Of the input; `others`: the sum of what other readers of the input have sent back.
+  // The gradient of the input. `others` is the sum of what other readers of the input have sent
+  // back.
   Value linear_gradient(const Linear& l, Value g, std::optional<Value> others) {
     const Shape shape = b_.meta(g).shape;
     const Value matrix = b_.view(g, {shape[0] * shape[1], shape[2]});
@@ -274,7 +300,7 @@ class Llama {
     return gradient;
   }
 
-  // `residual`: the gradient that goes around the norm.
+  // `residual` is the gradient that goes around the norm.
   Value norm_gradient(const Norm& n, Value g, std::optional<Value> residual) {
     const auto times = [&](Value a, Value b) { return b_.binary("aten.mul.Tensor", a, b); };
     const auto scaled = [&](std::string_view op, Value x, double factor) {
@@ -320,7 +346,7 @@ class Llama {
     return norm_gradient(l.ffn_norm, both, g);
   }
 
-  // Of keys and values, summed over the query heads that share them.
+  // Sums the gradients of keys and values over the query heads that share them.
   Value gathered(Value x) {
     const std::int64_t times = s_.heads / s_.kv_heads;
     const Value apart = b_.view(x, {o_.batch, o_.seqlen, s_.kv_heads, times, depth_});
@@ -366,21 +392,27 @@ class Llama {
     return norm_gradient(l.attention_norm, all, g);
   }
 
-  const LlamaShape& s_;
-  const ProgramOptions& o_;
-  std::int64_t depth_;
-  ProgramBuilder b_;
-  Value embedding_, rotary_, tokens_, tangent_;
-  Norm final_norm_;
-  Linear head_;
-  std::vector<Layer> layers_;
   std::vector<std::pair<Value, Value>> gradients_;  // parameter, gradient
 };
+
+TracedProgram trace_llama(const LlamaShape& shape, const ProgramOptions& options) {
+  ProgramBuilder builder(std::string(shape.name),
+                         "generated: a training step of LLaMA3 as AutoParallel traces it, " +
+                             std::to_string(options.layers) + " layers, batch " +
+                             std::to_string(options.batch) + ", sequence length " +
+                             std::to_string(options.seqlen));
+  Model model;
+  Sources(shape, options, model, builder).trace();
+  ForwardPass(shape, options, model, builder).trace();
+  builder.begin_backward();
+  BackwardPass(shape, options, model, builder).trace();
+  return std::move(builder).build();
+}
 
 }  // namespace
 
 Program make_llama(const LlamaShape& shape, const ProgramOptions& options) {
-  TracedProgram traced = Llama(shape, options).trace();
+  TracedProgram traced = trace_llama(shape, options);
   if (options.matmul == MatmulForm::kEinsum) traced = with_einsums(std::move(traced));
   return with_aliases(std::move(traced));
 }

@@ -19,7 +19,7 @@ double bytes_of(const Shape& shape, DType dtype) { return itemsize(dtype) * elem
 
 // -- Kernels ----------------------------------------------------------------------------------
 
-// The kernel of one node, of whatever its ranks hold.
+// The kernel of one node, on whatever its ranks hold.
 class NodeKernel {
  public:
   NodeKernel(const Program& program, std::size_t node, const OpRule* rule,
@@ -39,15 +39,16 @@ class NodeKernel {
   [[nodiscard]] bool is_free() const {
     return own_.is_source() || own_.op == kGetItem || kind_ == Kernel::kView;
   }
-  // Of the outputs, then of what the node reads.
+  // The tensors that the node makes, then those that it reads.
   [[nodiscard]] const std::vector<const TensorMeta*>& metas() const { return metas_; }
 
-  // `held(tensor)`: the shape that the rank with the largest shards holds of it.
+  // `held(tensor)` returns the shape that the rank with the largest shards holds of that tensor.
   template <class Held>
   double price(Held&& held) {
     const std::size_t outputs = own_.outputs.size();
     KernelQuery query{.kind = kind_, .dtype = metas_[inputs_.empty() ? 0 : outputs]->dtype};
-    // What is made of nothing is made whole on every rank: the shape is an argument of the op.
+    // An op that reads no tensor makes its outputs whole on every rank: the shape is an argument of
+    // the op.
     if (inputs_.empty()) {
       for (const TensorMeta* meta : metas_) query.bytes += meta->bytes();
     }
@@ -135,7 +136,7 @@ class RememberedSteps {
   std::unordered_map<Key, Step, boost::hash<Key>> steps_;
 };
 
-// A list's layouts, each once, and which of them every entry is.
+// The layouts of a list, each once, and for each entry of the list which of them it is.
 struct Distinct {
   std::vector<LayoutId> ids;
   std::vector<std::uint32_t> position;

@@ -1,18 +1,17 @@
-// Prices of a program's strategies under a stack: what a node's kernel costs in each of its rows, and
-// what it costs to bring a value from each layout that its producer may leave it in to each layout that
-// a reader may want.
+// Prices of a program's strategies under a stack: what a node's kernel costs in each of its rows,
+// and what it costs to bring a value from each layout in which its producer may leave it to each
+// layout that a reader may want. All prices are in microseconds.
 //
 //   ProgramPrices prices(program, strategies, evaluator, mesh);
 //   prices.compute_us(strategies.class_of[node])[row]
 //   const PriceTable& table = prices.table(prices.edges()[e].table);
 //   table.at(reader_row, producer_row)                                   // infinity: it can't be
 //
-// A table is priced once for every distinct (tensor, layouts to come from, layouts to go to), whatever
-// the number of layers. The objective of an assignment is the sum of the kernels of all nodes, of the
-// communication of all edges and of the stack's transition_us for each edge whose ends' layouts differ.
-// Source: meta-pytorch/autoparallel at a54c252 (its optimizer's objective), restated in
-// docs/autoparallel.md, "The objective".
-// With the stack ap-nccl equal to its costs to 1e-12 relative.
+// A table is priced once for every distinct (tensor, layouts to come from, layouts to go to),
+// however many layers there are. The objective of an assignment is the sum of the kernels of all
+// nodes, of the communication of all edges, and of the stack's transition_us for each edge whose
+// two ends have different layouts. Source: meta-pytorch/autoparallel at a54c252 (its optimizer's
+// objective). With the stack ap-nccl, prices equal its costs to 1e-12 relative.
 #pragma once
 
 #include <cstdint>
@@ -26,14 +25,15 @@
 
 namespace shardlab {
 
-// Rows that want the same layout have the same prices, and columns that make the same.
+// The prices of one edge. Rows that want the same layout share their prices, and so do columns that
+// make the same one.
 struct PriceTable {
-  LayoutListId wanted = 0;                    // the reader's layouts of that input, by row
-  LayoutListId made = 0;                      // the producer's of that output, by column
-  std::vector<std::uint32_t> row_of = {};     // which of the distinct wanted layouts
-  std::vector<std::uint32_t> column_of = {};  // which of the distinct made ones
+  LayoutListId wanted = 0;                    // by row: the layout that the reader wants
+  LayoutListId made = 0;                      // by column: the layout that the producer makes
+  std::vector<std::uint32_t> row_of = {};     // by row: which distinct wanted layout
+  std::vector<std::uint32_t> column_of = {};  // by column: which distinct made one
   std::uint32_t distinct_columns = 0;
-  std::vector<double> communication_us = {};  // by distinct row, by distinct column
+  std::vector<double> communication_us = {};  // row-major, over the distinct ones
 
   [[nodiscard]] std::size_t rows() const { return row_of.size(); }
   [[nodiscard]] std::size_t columns() const { return column_of.size(); }
@@ -42,7 +42,7 @@ struct PriceTable {
   }
 };
 
-// A value that is read.
+// A value that a node reads.
 struct PricedEdge {
   std::uint32_t producer = 0;  // node
   std::uint32_t output = 0;
@@ -53,10 +53,12 @@ struct PricedEdge {
 
 class ProgramPrices {
  public:
-  // Costs in all tables of edges together. Status: assumed; the network of as many takes some 4 GiB.
+  // The most costs in the tables of all edges together. Status: assumed; a network of so many takes
+  // some 4 GiB.
   static constexpr double kMostCosts = 1e8;
 
-  // The mesh's redistributor and the models are the evaluator's. Throws LimitError: more than kMostCosts.
+  // Uses the evaluator's models, and its redistributor for the mesh. Throws LimitError for more
+  // than kMostCosts.
   ProgramPrices(const Program& program, const ProgramStrategies& strategies,
                 StackEvaluator& evaluator, const DeviceMesh& mesh);
 
@@ -66,7 +68,7 @@ class ProgramPrices {
   }
   [[nodiscard]] const std::vector<PriceTable>& tables() const { return tables_; }
   [[nodiscard]] const PriceTable& table(std::uint32_t id) const { return tables_[id]; }
-  // By reader, then by argument.
+  // In the order of readers, and of each reader's arguments.
   [[nodiscard]] const std::vector<PricedEdge>& edges() const { return edges_; }
 
  private:
@@ -76,7 +78,8 @@ class ProgramPrices {
   std::vector<PricedEdge> edges_;
 };
 
-// The kernel of one node in these layouts, as the tables have it. `rule`: as in its class.
+// What the kernel of one node costs in these layouts, as in the tables. `rule` is that of the
+// node's class.
 [[nodiscard]] double kernel_us_of(const Program& program, std::size_t node, const OpRule* rule,
                                   const ComputeModel& kernels, const DeviceMesh& mesh,
                                   const NodePlacements& placements);

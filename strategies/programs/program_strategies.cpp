@@ -17,7 +17,7 @@ namespace shardlab {
 namespace {
 
 constexpr std::string_view kAlias = "aten.alias.default";
-// Products that pull request 429 gives strided shards.
+// The products that AutoParallel's pull request 429 gives strided shards.
 constexpr std::array<std::string_view, 5> kStridedOps = {
     "aten._scaled_mm.default", "aten.addmm.default", "aten.baddbmm.default", "aten.bmm.default",
     "aten.mm.default"};
@@ -60,7 +60,7 @@ class Enumerator {
 
  private:
   [[nodiscard]] const ProgramNode& node(std::size_t n) const { return program_.nodes[n]; }
-  // Leaves the program, or is an alias within it.
+  // Whether the node leaves the program, or is an alias within it.
   [[nodiscard]] bool is_alias(std::size_t n) const {
     return node(n).op == kAlias || (!node(n).computes() && !node(n).is_source());
   }
@@ -92,7 +92,7 @@ class Enumerator {
     if (is_new) it->second = find_program_rule(op, options_.rules);
     return it->second;
   }
-  // Whether the strategies follow those of what the node reads.
+  // Whether the node's strategies follow those of what it reads.
   [[nodiscard]] bool follows(const ProgramNode& n, const OpRule* rule) const {
     return n.op == kGetItem || (rule != nullptr && rule->rows == nullptr) ||
            (options_.strided && takes_strided(n));
@@ -177,7 +177,7 @@ class Enumerator {
     return layout_lists(expand_over_mesh(rows, metas, mesh_))[0];
   }
 
-  // Placeholders become plain shards, and strided ones of these factors; equal rows go.
+  // Placeholders become plain shards, and strided shards of these factors; of equal rows one stays.
   static std::vector<std::vector<Placement>> filled(const Rows& rows,
                                                     const std::set<int>& factors) {
     std::vector<std::vector<Placement>> all;
@@ -200,7 +200,7 @@ class Enumerator {
     return all;
   }
 
-  // Split factors that what the node reads may have.
+  // The split factors that what the node reads may have.
   [[nodiscard]] std::set<int> observed_factors(std::size_t n) const {
     std::set<int> factors;
     for (const ValueRef& value : values_read(node(n))) {
@@ -236,7 +236,8 @@ class Enumerator {
   NodeClass expanded(std::size_t n, const OpCall& call, const OpRule& rule, Rows rows) {
     const std::vector<const TensorMeta*> metas = metas_of(n);
     for (Row& row : rows) {
-      // A graph may show parts of a random state, which are whole on every rank, as outputs of their own.
+      // A graph may show parts of a random state, which are whole on every rank, as outputs of
+      // their own.
       const std::size_t inputs = metas.size() - node(n).outputs.size();
       if (rule.kernel == Kernel::kAttention && row.size() < metas.size() && row.size() >= inputs) {
         const std::size_t outputs = row.size() - inputs;
@@ -271,7 +272,7 @@ class Enumerator {
     for (std::vector<Placements>& tensor : layouts) tensor.resize(kept);
   }
 
-  // The producer's layouts, each once.
+  // The layouts that the producer may leave a value in, each once.
   [[nodiscard]] std::vector<LayoutId> distinct_of(const ValueRef& value) const {
     std::vector<LayoutId> ids;
     std::vector<bool> seen(all_.layouts.size(), false);
@@ -287,8 +288,8 @@ class Enumerator {
     return {.tensors = {list, list}};
   }
 
-  // One candidate or more for every layout that an input may come in; inputs that can't have it are
-  // replicated then.
+  // One candidate or more for every layout in which an input may come. Inputs that cannot have that
+  // layout are replicated in it.
   NodeClass followed(std::size_t n, OpCall call, const OpRule& rule) {
     const std::vector<const TensorMeta*> metas = metas_of(n);
     const std::size_t outputs = node(n).outputs.size();
@@ -332,7 +333,8 @@ class Enumerator {
     return {.rule = &rule, .tensors = layout_lists(layouts)};
   }
 
-  // A layout that the rule refuses is no candidate; the all-replicate row tells what it can't take.
+  // The rule's candidates. A layout that it refuses has none; what it cannot take at all shows in
+  // the all-replicate row.
   [[nodiscard]] std::vector<FollowCandidate> plain_candidates_of(const OpRule& rule,
                                                                  const OpCall& call) const {
     try {
@@ -343,8 +345,9 @@ class Enumerator {
     }
   }
 
-  // With strided shards a view keeps what it can show without communication, as DTensor's does; else as
-  // the rule says. Both may call a layout what the ranks do not hold: then only what they hold is kept.
+  // With strided shards, a view keeps what it can show without communication, as DTensor's does;
+  // where DTensor's rule refuses, it does as the rule says. Both rules may name a layout that the
+  // ranks do not hold: then only layouts that they do hold are kept.
   [[nodiscard]] std::vector<FollowCandidate> candidates_of(const OpRule& rule, const OpCall& call,
                                                            const Shape& to) const {
     if (!options_.strided || !is_reshape(rule.op)) return plain_candidates_of(rule, call);

@@ -1,21 +1,21 @@
-// What every node of a program may do on a mesh: its strategies, rows of layouts of its outputs and of
-// its inputs.
+// What every node of a program may do on a mesh: its strategies. A strategy is a row of layouts, of
+// the node's outputs and then of its inputs.
 //
 //   ProgramStrategies all = enumerate_strategies(program, mesh, {.rules = kAutoParallel});
 //   const NodeClass& node = all.of(3);
 //   all.layout(node, row, tensor)              // outputs first, then inputs
 //
-// Nodes of the same op, arguments and shapes that read from equal lists have the same strategies: they
-// are one class, listed once. A model of 32 equal layers has as many classes as one of two.
+// Nodes of the same op, arguments and shapes that read from equal lists have the same strategies:
+// they form one class, whose strategies are listed once. A model of 32 equal layers has as many
+// classes as one of two.
 //
-// The rows of a rule on one mesh dim are taken to the power of the mesh dims, the last one fastest, the
-// row that replicates everything first. A row is dropped where a tensor would mix partials that must
-// not be mixed, where a dim is too short for its shards (ceil sizes, mesh dims left to right) or where
-// the op's own filter says so. Parameters, inputs and aliases have every layout without partials; casts
-// and views keep the layouts that their producer may have; an op without a rule replicates, which
-// `notes` tells.
-// Source: meta-pytorch/autoparallel at a54c252, restated in docs/autoparallel.md, "Strategies";
-// --strided: its pull request 429. Status: equal to its lists for LLaMA3-8B, row by row.
+// A rule's rows on one mesh dim are combined over all mesh dims, the last one fastest, with the row
+// that replicates everything first. A row is dropped where a tensor would mix partials that must
+// not be mixed, where a dim is too short for its shards (ceil sizes, mesh dims from left to right),
+// or where the op's own filter says so. Parameters, inputs and aliases have every layout without
+// partials; casts and views keep the layouts that their producer may have; an op without a rule is
+// replicated, which `notes` tells. Source: meta-pytorch/autoparallel at a54c252; for `strided`, its
+// pull request 429. Status: equal to its lists for LLaMA3-8B, row by row.
 #pragma once
 
 #include <cstdint>
@@ -33,16 +33,17 @@ namespace shardlab {
 
 struct StrategyOptions {
   RuleSet rules = kAutoParallel;
-  // Views keep shards as strided ones, and products list them where an input may have them.
+  // Whether views keep shards as strided ones, and products list strided shards where an input may
+  // have them.
   bool strided = false;
 };
 
 struct NodeClass {
   const OpRule* rule = nullptr;  // null: a source, a part of a tuple, or an op without rules
-  std::uint32_t node = 0;        // the first of the class
+  std::uint32_t node = 0;        // the first node of the class
   std::uint32_t outputs = 0;
   std::uint32_t rows = 0;
-  std::vector<LayoutListId> tensors;  // layouts by row: the outputs, then the inputs
+  std::vector<LayoutListId> tensors;  // by output, then by input: its layout in each row
 
   [[nodiscard]] std::uint32_t inputs() const {
     return static_cast<std::uint32_t>(tensors.size()) - outputs;
@@ -53,9 +54,9 @@ struct ProgramStrategies {
   LayoutTable layouts;
   std::vector<NodeClass> classes;
   std::vector<std::uint32_t> class_of;      // by node
-  std::vector<TensorMeta> metas;            // distinct
-  std::vector<std::uint32_t> meta_of;       // of all outputs of all nodes
-  std::vector<std::uint32_t> first_output;  // by node: where its outputs begin there
+  std::vector<TensorMeta> metas;            // the distinct ones
+  std::vector<std::uint32_t> meta_of;       // index in metas, over all outputs of all nodes
+  std::vector<std::uint32_t> first_output;  // by node: where its outputs begin in meta_of
   std::vector<std::string> notes;
 
   [[nodiscard]] const NodeClass& of(std::size_t node) const { return classes[class_of[node]]; }
@@ -65,24 +66,24 @@ struct ProgramStrategies {
   [[nodiscard]] std::uint32_t meta(std::size_t node, std::size_t output) const {
     return meta_of[first_output[node] + output];
   }
-  // "S(0)R<-S(0)R,RR"; of a source "S(0)R".
+  // A strategy as text: "S(0)R<-S(0)R,RR", or "S(0)R" for a source.
   [[nodiscard]] std::string row_text(const NodeClass& node, std::size_t row) const;
 };
 
 // The layouts of one node's tensors.
 struct NodePlacements {
   std::vector<Placements> outputs;
-  std::vector<Placements> inputs;  // wanted, by tensor that the node reads
+  std::vector<Placements> inputs;  // what the node wants of each tensor that it reads
 };
-// Of the strategies that an assignment gives the nodes.
+// The layouts of the strategies that an assignment gives the nodes.
 [[nodiscard]] std::vector<NodePlacements> placements_of(const ProgramStrategies& strategies,
                                                         std::span<const int> assignment);
 
-// The rule of an op in a program: of the set, else AutoParallel's. Null where neither has one.
+// The rule of an op in a program: the rule set's, else AutoParallel's. Null where neither has one.
 [[nodiscard]] const OpRule* find_program_rule(std::string_view op, RuleSet rules);
 
-// Throws NodeError: tensors that are not what the node's op takes and makes (program_check.h); LimitError:
-// too many rows.
+// Throws NodeError where tensors are not what the node's op takes and makes (program_check.h), and
+// LimitError for too many rows.
 [[nodiscard]] ProgramStrategies enumerate_strategies(const Program& program, const DeviceMesh& mesh,
                                                      const StrategyOptions& options = {});
 

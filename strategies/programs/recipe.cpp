@@ -4,6 +4,7 @@
 #include <array>
 
 #include "costmodel/base/error.h"
+#include "costmodel/base/json_enum.h"
 #include "costmodel/base/text.h"
 #include "strategies/programs/batched_nodes.h"
 
@@ -20,32 +21,13 @@ std::vector<std::string> read_texts(const nlohmann::json& json, const JsonPlace&
   return texts;
 }
 
-// The enumerator whose to_string() the value is.
-template <class Enum>
-std::optional<Enum> read_choice(ObjectReader& reader, std::string_view key,
-                                std::initializer_list<Enum> all) {
-  const nlohmann::json* json = reader.find(key);
-  if (json == nullptr) return std::nullopt;
-  const std::string text = json_text(*json, reader.place(key));
-  std::vector<std::string_view> words;
-  for (const Enum each : all) {
-    if (text == to_string(each)) return each;
-    words.push_back(to_string(each));
-  }
-  reader.place(key).fail("found \"" + text + "\"" + did_you_mean(text, words) +
-                         "; valid: " + join(words));
-}
-
 RecipeRule read_rule(const nlohmann::json& json, const JsonPlace& place,
                      const std::vector<std::string_view>& roles) {
   ObjectReader reader(json, place);
   RecipeRule rule;
   ObjectReader nodes(reader.value("nodes"), reader.place("nodes"));
-  rule.kind = read_choice<NodeKind>(
-      nodes, "kind",
-      {NodeKind::kOp, NodeKind::kParameter, NodeKind::kBuffer, NodeKind::kInput, NodeKind::kTangent,
-       NodeKind::kOutput, NodeKind::kGradient});
-  rule.phase = read_choice<Phase>(nodes, "phase", {Phase::kForward, Phase::kBackward});
+  rule.kind = find_enum<NodeKind>(nodes, "kind");
+  rule.phase = find_enum<Phase>(nodes, "phase");
   if (const nlohmann::json* labels = nodes.find("labels")) {
     rule.labels = read_texts(*labels, nodes.place("labels"));
   }
@@ -59,18 +41,20 @@ RecipeRule read_rule(const nlohmann::json& json, const JsonPlace& place,
   }
   rule.optional = reader.boolean_or("optional", false);
   const nlohmann::json& where = reader.value("place");
-  const JsonPlace at = reader.place("place");
+  const JsonPlace roles_place = reader.place("place");
   if (!where.is_object() || where.empty()) {
-    at.fail("found " + describe_json(where) + "; valid: an object of a placement for each role");
+    roles_place.fail("found " + describe_json(where) +
+                     "; valid: an object of a placement for each role");
   }
   for (const auto& [role, text] : where.items()) {
     if (std::find(roles.begin(), roles.end(), role) == roles.end()) {
-      at.at(role).fail("unknown role" + did_you_mean(role, roles) + "; valid: " + join(roles));
+      roles_place.at(role).fail("unknown role" + did_you_mean(role, roles) +
+                                "; valid: " + join(roles));
     }
     try {
-      rule.place.emplace_back(role, Placement::parse(json_text(text, at.at(role))));
+      rule.placements.emplace_back(role, Placement::parse(json_text(text, roles_place.at(role))));
     } catch (const TextError& error) {
-      at.at(role).fail(error.what());
+      roles_place.at(role).fail(error.what());
     }
   }
   reader.finish();
@@ -100,7 +84,7 @@ std::string labels_text(std::span<const std::string> labels) {
 }  // namespace
 
 bool matches_pattern(std::string_view pattern, std::string_view text) {
-  // Where a * may take one more character.
+  // Where the last * stands, and where it may take one more character.
   std::size_t star = std::string_view::npos;
   std::size_t from = 0;
   std::size_t p = 0;
@@ -130,16 +114,17 @@ Recipe Recipe::from_json(const nlohmann::json& json, const JsonPlace& place) {
   recipe.title = reader.text_or("title", "");
   recipe.source = reader.text_or("source", "");
   const nlohmann::json& meshes = reader.array("meshes");
-  const JsonPlace at = reader.place("meshes");
+  const JsonPlace meshes_place = reader.place("meshes");
   for (std::size_t i = 0; i < meshes.size(); ++i) {
-    recipe.meshes.push_back(read_texts(meshes[i], at.at(i)));
+    recipe.meshes.push_back(read_texts(meshes[i], meshes_place.at(i)));
     const std::size_t ndim = recipe.meshes.back().size();
     for (std::size_t other = 0; other < i; ++other) {
       if (recipe.meshes[other].size() != ndim) continue;
-      at.at(i).fail("found a second mesh of " + std::to_string(ndim) + " dims; valid: one of each");
+      meshes_place.at(i).fail("found a second mesh of " + std::to_string(ndim) +
+                              " dims; valid: one of each");
     }
   }
-  if (recipe.meshes.empty()) at.fail("found an empty array; valid: at least one mesh");
+  if (recipe.meshes.empty()) meshes_place.fail("found an empty array; valid: at least one mesh");
   std::vector<std::string_view> roles;
   for (const std::vector<std::string>& mesh : recipe.meshes) {
     for (const std::string& role : mesh) {
@@ -173,7 +158,7 @@ std::vector<LayoutMask> Recipe::masks(const Program& program, const DeviceMesh& 
     std::vector<std::optional<Placement>> placements(roles->size());
     bool places = false;
     for (std::size_t m = 0; m < roles->size(); ++m) {
-      for (const auto& [role, placement] : rule.place) {
+      for (const auto& [role, placement] : rule.placements) {
         if (role != (*roles)[m]) continue;
         placements[m] = placement;
         places = true;

@@ -1,4 +1,4 @@
-// A sharding problem as the network that the exact solver takes.
+// Turns a sharding problem into the network that the exact solver takes.
 //
 //   const CostNetwork network = network_of(std::move(problem));
 //   ExactSolver(network).solve().assignment     // a strategy for each node
@@ -9,7 +9,7 @@
 
 namespace shardlab {
 
-// Variables, values, tables, edges and budgets in the problem's order. Copies the tables.
+// Variables, values, tables, edges and budgets are in the problem's order. Copies the tables.
 [[nodiscard]] CostNetwork network_of(const ShardingProblem& problem);
 
 }  // namespace shardlab

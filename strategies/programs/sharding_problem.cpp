@@ -22,7 +22,7 @@ namespace {
 
 constexpr double kForbidden = std::numeric_limits<double>::infinity();
 
-// Tables by what they hold: equal ones are one.
+// Tables by what they hold, so that equal ones become one.
 class TableStore {
  public:
   explicit TableStore(ShardingProblem& problem) : problem_(problem) {}
@@ -278,7 +278,7 @@ class ProblemMaker {
       problem_.budgets.push_back(std::move(budget));
       return;
     }
-    // Every parameter at its least fraction: values that remain.
+    // Only values that keep each parameter at its least fraction are left.
     for (const ProblemBudget::Weights& weights : budget.weights) {
       const std::int64_t best = best_of(weights);
       std::vector<double>& costs = problem_.costs[to_index(weights.variable)];

@@ -1,24 +1,26 @@
-// The choice of a layout for every node of a program as a cost-function network: a variable for each
-// node whose values are its strategies, a cost for each value (its kernel) and for each pair of values
-// of two nodes of which one reads the other (communication and transition), and what must hold.
+// The choice of a layout for every node of a program as a cost-function network. It has a variable
+// for each node, whose values are the node's strategies; a cost for each value (its kernel) and for
+// each pair of values of two nodes of which one reads the other (communication and transition); and
+// constraints.
 //
 //   ShardingProblem problem = make_problem(program, strategies, prices, {.pin_inputs = layout});
-//   problem.tables[problem.edges[e].table].costs     // rows: the reader's values; infinity: forbidden
+//   problem.tables[problem.edges[e].table].costs     // a row for each of the reader's values
 //   Breakdown parts = problem.breakdown(assignment); // re-priced from the tables
 //
-// Constraints are costs of infinity: a value that is not allowed, a pair that must not stand together.
-//   uniqueness, same output over arguments, flow     in the form: one value a node, for every argument
-//   parameter and gradient, output and tangent       equal layouts (a table of 0 and infinity)
-//   pins and masks                                   values that remain
-//   forward dtype rule                               from a parameter to the cast that narrows it,
-//                                                    nothing is communicated: it is gathered narrow
-//   gradient dtype rule                              from the product to the cast that widens its
-//                                                    gradient, nor from there: it is reduced wide
-//   budgets                                          weights of values, and the most that they sum to
-// Domains and tables are shared: 32 equal layers need no more of them than two.
-// Source: meta-pytorch/autoparallel at a54c252 (optimize_sharding.py), restated in
-// docs/autoparallel.md, "Constraints". It ties the flow of a node's first argument only; here every
-// argument is tied.
+// Constraints are costs of infinity, for a value that is not allowed or a pair that must not stand
+// together:
+//   uniqueness, same output over arguments, flow   hold by the form: a node has one value, which all
+//                                                  of its arguments share
+//   parameter and gradient, output and tangent     have equal layouts (a table of 0 and infinity)
+//   pins and masks                                 leave only the values that they allow
+//   forward dtype rule                             nothing is communicated from a parameter to the
+//                                                  cast that narrows it: it is gathered narrow
+//   gradient dtype rule                            nothing is communicated from a gradient's product
+//                                                  to the cast that widens it: it is reduced wide
+//   budgets                                        limit what the weights of values sum to
+// Domains and tables are shared: 32 equal layers need no more of them than two. Source:
+// meta-pytorch/autoparallel at a54c252 (optimize_sharding.py). It ties the flow of a node's first
+// argument only; here every argument is tied.
 #pragma once
 
 #include <cstdint>
@@ -36,14 +38,14 @@ namespace shardlab {
 
 struct NodePin {
   std::string node;
-  Placements layout;  // of its first output
+  Placements layout;  // what its first output has to be
 };
 
 // What a node's first output is on the mesh dims that a placement is given for.
 struct LayoutMask {
   std::size_t node = 0;
   std::vector<std::optional<Placement>> placements = {};  // by mesh dim
-  std::string by = {};                                    // whose, for messages
+  std::string by = {};                                    // who asks for it, for messages
 };
 
 struct ProblemOptions {
@@ -53,19 +55,21 @@ struct ProblemOptions {
   std::vector<LayoutMask> masks = {};
   std::optional<Placements> pin_inputs = {};
   std::optional<Placements> pin_outputs = {};
-  // AutoParallel's rule: over the parameters that no pin fixes, the fractions that a device keeps sum to
-  // at most the sum of max(least possible fraction, this one).
+  // AutoParallel's rule. For each parameter that no pin fixes, take the larger of this fraction and
+  // the least fraction of it that a device can keep; the fractions that a device keeps may sum to
+  // at most the sum of those.
   std::optional<double> parameter_budget = {};
-  // What parameters, their gradients and their optimizer state take on one device.
+  // The most that parameters, their gradients and their optimizer state may take on one device.
   std::optional<double> memory_budget_bytes = {};
 };
 
-// Adam's two moments in f32. Source: Kingma and Ba 2015; torch.optim.Adam. Status: assumed.
+// Bytes of Adam's two moments in f32. Source: Kingma and Ba 2015; torch.optim.Adam. Status:
+// assumed.
 inline constexpr double kOptimizerBytesPerElement = 8.0;
 
 struct ProblemTable {
-  int rows = 0;  // of the first variable
-  int columns = 0;
+  int rows = 0;     // one for each value of the first variable
+  int columns = 0;  // one for each value of the second
   std::vector<double> costs = {};
 };
 struct ProblemEdge {
@@ -73,7 +77,7 @@ struct ProblemEdge {
   int second = 0;
   int table = 0;
 };
-// Integer weights of values, and the most that they may sum to.
+// Integer weights of values, and the most that the weights of an assignment's values may sum to.
 struct ProblemBudget {
   struct Weights {
     int variable = 0;
@@ -81,10 +85,10 @@ struct ProblemBudget {
   };
   std::string name;
   std::int64_t limit = 0;
-  double unit = 1.0;  // what a weight of 1 is, in parameters or in bytes
+  double unit = 1.0;  // what a weight of 1 stands for: a fraction of a parameter, or bytes
   std::vector<Weights> weights = {};
 
-  // What the assignment's weights sum to, in units.
+  // The sum of the assignment's weights, times the unit.
   [[nodiscard]] double amount(std::span<const int> assignment) const;
 };
 
@@ -96,34 +100,36 @@ struct Breakdown {
 };
 
 struct ShardingProblem {
-  // Values of a class of nodes, by name: "S(0)R<-S(0)R,RR".
+  // The names of the values that each class of nodes has: "S(0)R<-S(0)R,RR".
   std::vector<std::vector<std::string>> domains;
-  std::vector<std::string> names;  // of variables, the program's nodes in order
+  std::vector<std::string> names;  // of the variables, which are the program's nodes in order
   std::vector<int> domain_of;      // by variable
-  std::vector<std::vector<double>>
-      costs;  // by variable, by value: kernels, infinity where forbidden
-  // By variable: what forbids values of it, for messages: "pin to S(0)R", "recipe fsdp", "parameter budget".
+  // By variable and value: the price of the kernel, or infinity where the value is forbidden.
+  std::vector<std::vector<double>> costs;
+  // By variable: what forbids values of it, in words: "pin to S(0)R", "recipe fsdp", "parameter
+  // budget".
   std::vector<std::vector<std::string>> forbidden_by;
   std::vector<ProblemTable> tables;
-  std::vector<ProblemEdge> edges;  // the edges of `priced` first, in their order; then pairs
+  std::vector<ProblemEdge> edges;  // first those of `priced`, in order; then pairs
   std::vector<ProblemBudget> budgets;
   std::vector<PricedEdge> priced;
 
-  // Of an assignment (a value for each variable), from the prices themselves.
+  // The parts of what an assignment (a value for each variable) costs, from the prices themselves.
   [[nodiscard]] Breakdown breakdown(const ProgramStrategies& strategies,
                                     const ProgramPrices& prices,
                                     std::span<const int> assignment) const;
 };
 
-// Throws InputError: a pin of a node that is not there or of a layout that it can't have, a pair of
-// tensors of different shapes.
+// Throws InputError for a pin of a node that is not there, a layout that the node cannot have, and
+// a pair of tensors of different shapes.
 [[nodiscard]] ShardingProblem make_problem(const Program& program, const DeviceMesh& mesh,
                                            const ProgramStrategies& strategies,
                                            const ProgramPrices& prices,
                                            const ProblemOptions& options = {});
 
-// Why a tensor can't lie so, where that is since a dim has fewer elements than shards: ", where dim 0
-// has 16 elements, too few for 8 x 8 shards"; "" otherwise. A placement that is not given may be any.
+// Why a tensor cannot lie so, when the reason is that a dim has fewer elements than shards: ",
+// where dim 0 has 16 elements, too few for 8 x 8 shards"; otherwise "". A placement that is not
+// given may be any.
 [[nodiscard]] std::string too_few_elements(const TensorMeta& meta,
                                            std::span<const std::optional<Placement>> placements,
                                            const DeviceMesh& mesh);

@@ -10,15 +10,15 @@ namespace shardlab {
 namespace {
 
 constexpr std::string_view kCopies = "aten.alias.default";
-// On complex numbers: a kernel that does with pairs what it does with numbers, dims counted from the left
-// or given by the shape of the output.
+// Ops whose kernel does with the pairs of complex numbers what it does with numbers, because dims
+// are counted from the left or given by the shape of the output.
 constexpr std::array<std::string_view, 7> kPairwise = {
     "aten._unsafe_view.default", "aten.add.Tensor",   "aten.alias.default",  "aten.clone.default",
     "aten.detach.default",       "aten.view.default", "aten.reshape.default"};
 
 bool is_complex(const TensorMeta& meta) { return meta.dtype == DType::kC64; }
 
-// The kernel of an op on complex numbers.
+// The op whose kernel does what a node does on complex numbers.
 std::string complex_op(const ProgramNode& node, std::size_t complex_inputs, std::size_t inputs) {
   const std::string& op = node.op;
   if (op == "aten.view_as_complex.default" || op == "aten.view_as_real.default") {

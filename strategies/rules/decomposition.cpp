@@ -178,10 +178,10 @@ Rows decomposed_rows(const OpCall& call, const OpRule& rule) {
     }
   }
   Rows rows;
-  std::vector<std::size_t> at(tensors.size(), 0);
+  std::vector<std::size_t> chosen(tensors.size(), 0);
   std::vector<Placement> inputs(tensors.size());
   for (bool more = !tensors.empty(); more;) {
-    for (std::size_t i = 0; i < at.size(); ++i) inputs[i] = own[i][at[i]];
+    for (std::size_t i = 0; i < chosen.size(); ++i) inputs[i] = own[i][chosen[i]];
     if (const auto outputs = program.propagate(inputs)) {
       Row row(outputs->begin(), outputs->end());
       row.insert(row.end(), inputs.begin(), inputs.end());
@@ -189,9 +189,9 @@ Rows decomposed_rows(const OpCall& call, const OpRule& rule) {
     }
     // Moves on to the next combination; the last input changes fastest.
     more = false;
-    for (std::size_t i = at.size(); i-- > 0 && !more;) {
-      more = ++at[i] < own[i].size();
-      if (!more) at[i] = 0;
+    for (std::size_t i = chosen.size(); i-- > 0 && !more;) {
+      more = ++chosen[i] < own[i].size();
+      if (!more) chosen[i] = 0;
     }
   }
   return rows;

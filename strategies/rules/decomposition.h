@@ -75,7 +75,7 @@ class Decomposition {
 
   OpCall call_;
   Release release_;
-  std::vector<TensorMeta> metas_;  // of each Value
+  std::vector<TensorMeta> metas_;  // the meta of each Value
   std::vector<Step> steps_;
   std::vector<Value> results_;
   std::vector<Moves> known_;  // for each step: results by the placements of its inputs

@@ -17,8 +17,8 @@ int position(std::string_view text, char letter) { return static_cast<int>(text.
 
 EinsumEquation EinsumEquation::parse(std::string_view text) {
   constexpr std::string_view kForm = "an equation of one or two inputs, such as mk,kn->mn";
-  const auto fail = [&](std::size_t at, std::string_view expected) {
-    throw TextError("einsum equation", text, at, expected);
+  const auto fail = [&](std::size_t position, std::string_view expected) {
+    throw TextError("einsum equation", text, position, expected);
   };
   EinsumEquation equation;
   equation.inputs_.emplace_back();

@@ -116,12 +116,8 @@ constexpr std::array<NormArgs, 11> kNorms = {{
                    "; valid: " + std::string(valid));
 }
 
-const TensorSpec* optional_at(const OpCall& call, int position) {
-  return position < 0 ? nullptr : call.tensor(static_cast<std::size_t>(position));
-}
-
 void expect_shape(const OpCall& call, int position, const Shape& shape, std::string_view what) {
-  const TensorSpec* tensor = optional_at(call, position);
+  const TensorSpec* tensor = norm_tensor(call, position);
   if (tensor == nullptr || tensor->meta.shape == shape) return;
   const TensorMeta wanted{.dtype = tensor->meta.dtype, .shape = shape, .strides = {}};
   fail(call, what, tensor->meta, wanted.text());
@@ -149,10 +145,14 @@ void check_groups(const OpCall& call, const Shape& shape) {
 }  // namespace
 
 const NormArgs& norm_args(std::string_view op) {
-  for (const NormArgs& row : kNorms) {
-    if (row.op == op) return row;
+  for (const NormArgs& each : kNorms) {
+    if (each.op == op) return each;
   }
   throw InputError(std::string(op) + ": no norm op of that overload");
+}
+
+const TensorSpec* norm_tensor(const OpCall& call, int position) {
+  return position < 0 ? nullptr : call.tensor(to_index(position));
 }
 
 bool is_training(const OpCall& call) {
@@ -235,7 +235,7 @@ void check_norm(const OpCall& call) {
   const int var = is_training(call) ? args.rstd : args.running_var;
   const bool reads_statistics = !is_training(call) || args.gradient >= 0;
   if (reads_statistics &&
-      (optional_at(call, mean) == nullptr || optional_at(call, var) == nullptr)) {
+      (norm_tensor(call, mean) == nullptr || norm_tensor(call, var) == nullptr)) {
     throw InputError(call.op + ": takes " +
                      (is_training(call) ? "the saved mean and invstd"
                                         : "a running mean and variance when it does not train"));

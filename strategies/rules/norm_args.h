@@ -18,7 +18,7 @@ struct NormArgs {
   int input = 0;
   int gradient = -1;
   int mean = -1;  // saved by the forward
-  int rstd = -1;  // likewise
+  int rstd = -1;  // saved by the forward
   int weight = -1;
   int bias = -1;
   int running_mean = -1;
@@ -36,6 +36,8 @@ struct NormArgs {
 
 // Throws InputError for another op.
 [[nodiscard]] const NormArgs& norm_args(std::string_view op);
+// The tensor at a position of NormArgs; null where the op has none there, or it is not given.
+[[nodiscard]] const TensorSpec* norm_tensor(const OpCall& call, int position);
 [[nodiscard]] bool is_training(const OpCall& call);
 // Which of its gradients a backward is asked to return.
 [[nodiscard]] std::vector<bool> output_mask(const OpCall& call);

@@ -1,9 +1,9 @@
 // Sharding rules: which placements of its inputs an op accepts on one mesh dim, and what its
 // outputs then are.
 //
-//   {.op = "aten.flip.default", .outputs = flip_outputs, .rows = flip_rows}   // families/tensor.cpp
+//   {.op = "aten.flip.default", .outputs = flip_outputs, .rows = flip_rows}  // families/tensor.cpp
 //   const OpRule& rule = find_op_rule("aten.flip", Release::k2_13);
-//   Rows rows = rule.rows(call, rule);         // e.g. ?0|?0 and P(sum)|P(sum), where dim 1 is flipped
+//   Rows rows = rule.rows(call, rule);         // ?0|?0 and P(sum)|P(sum), where dim 1 is flipped
 //
 // Most rules give rows for one mesh dim, written outputs|inputs; expansion.h expands them to any
 // mesh. An entry of a row is a placement, or the placeholder ?d: a shard of tensor dim d, of any
@@ -92,6 +92,13 @@ struct OpRule {
   Kernel kernel = Kernel::kElementwise;
   double (*flops)(std::span<const Shape> local_inputs, const OpCall&) = nullptr;
   std::string_view equation = {};  // mk,kn->mn; only products of matrices have one
+
+  // The same rule in these sets: followed("aten.cumsum.default").in(until(Release::k2_13)).
+  [[nodiscard]] constexpr OpRule in(RuleSets these) const {
+    OpRule rule = *this;
+    rule.sets = these;
+    return rule;
+  }
 
   // These go by PyTorch's way of naming ops: add_, mul.out, _foreach_add.List, _fused_adam_.
   [[nodiscard]] bool is_in_place() const;

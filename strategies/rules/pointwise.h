@@ -114,7 +114,8 @@ inline constexpr PartialRow kFirstLinear[] = {{{kSum, kSum, kR}, 3}, {{kAvg, kAv
 inline constexpr PartialRow kNonDecreasing[] = {{{kMax, kMax}, 2}, {{kMin, kMin}, 2}};
 inline constexpr PartialRow kNonIncreasing[] = {{{kMin, kMax}, 2}, {{kMax, kMin}, 2}};
 // A falling function that is defined for positive numbers only. If the minimum of the parts is
-// positive then all parts are, so it may be applied to each of them; their maximum may be negative.
+// positive then all parts are, so the function may be applied to each of them. A positive maximum
+// would not tell.
 inline constexpr PartialRow kDecreasingWherePositive[] = {{{kMax, kMin}, 2}};
 // A rising function that is defined from some number on. If it is defined for the minimum of the
 // parts then it is defined for all of them.

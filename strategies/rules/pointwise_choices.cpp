@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "costmodel/base/error.h"
+#include "strategies/rules/tensor_args.h"
 
 namespace shardlab {
 namespace {
@@ -206,18 +207,13 @@ Rows masked_fill_rows(const OpCall& call, const OpRule&) {
 
 Rows cast_rows(const OpCall& call, const OpRule&) {
   const DType from = call.required_tensor(0).meta.dtype;
-  const std::string name = call.text_arg(0, "");
-  const std::optional<DType> to = name.empty() ? from : dtype_from_name(name);
-  if (!to) {
-    throw InputError(call.op + ": found dtype \"" + name +
-                     "\"; valid: " + std::string(kDTypeNames));
-  }
+  const DType to = named_dtype(call, 0, from);
   std::vector<PartialRow> rows;
   for (const ReduceOp op :
        {ReduceOp::kSum, ReduceOp::kAvg, ReduceOp::kMin, ReduceOp::kMax, ReduceOp::kProduct}) {
     const bool ordered = op == ReduceOp::kMin || op == ReduceOp::kMax;
-    const bool truncates = is_floating_point(from) && !is_floating_point(*to);
-    if (from != *to && (*to == DType::kB8 || (!ordered && truncates))) continue;
+    const bool truncates = is_floating_point(from) && !is_floating_point(to);
+    if (from != to && (to == DType::kB8 || (!ordered && truncates))) continue;
     const Placement partial = Placement::partial(op);
     rows.push_back({{partial, partial}, 2});
   }

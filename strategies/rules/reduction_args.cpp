@@ -59,8 +59,8 @@ constexpr std::array<ReductionArgs, 41> kArgs = {{
 }  // namespace
 
 ReductionArgs reduction_args(std::string_view op) {
-  for (const ReductionArgs& row : kArgs) {
-    if (row.op == op) return row;
+  for (const ReductionArgs& each : kArgs) {
+    if (each.op == op) return each;
   }
   return {op, 0, 1, 2};
 }

@@ -41,6 +41,9 @@ inline constexpr std::array<Placement, 5> kAllPartials = {kSum, kAvg, kMin, kMax
   return Row(tensors, entry);
 }
 
+// The rows of an op whose inputs are always replicated.
+[[nodiscard]] inline Rows no_rows(const OpCall&, const OpRule&) { return {}; }
+
 // Adds one row for each partial that passes through all tensors alike.
 inline void add_pass_through(Rows& rows, std::size_t tensors) {
   for (const Placement& partial : kPassThrough) rows.push_back(all_alike(tensors, partial));

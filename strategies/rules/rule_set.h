@@ -3,11 +3,11 @@
 // DTensor has one rule set for each release of PyTorch; the other rule sets have no releases. A
 // rule says in which sets it holds, and mentions a release only where that release changed it:
 //
-//   {.op = "aten.flip.default", ...}                                      // DTensor's and shardlab's
+//   {.op = "aten.flip.default", ...}  // holds in every release, and in shardlab
 //   {.op = "aten.neg.default", .sets = until(Release::k2_13) | kShardlab, ...}
-//   {.op = "aten.neg.default", .sets = since(Release::k2_14), ...}        // what 2.14 does instead
+//   {.op = "aten.neg.default", .sets = since(Release::k2_14), ...}       // what 2.14 does instead
 //
-//   find_op_rule("aten.neg.default", Release::k2_14)                      // op_rule.h
+//   find_op_rule("aten.neg.default", Release::k2_14)                     // op_rule.h
 //
 // README.md in this folder says what to do when PyTorch releases a new version.
 #pragma once
@@ -21,7 +21,7 @@
 
 namespace shardlab {
 
-// In the order in which they came out; `since` and `until` compare them.
+// The releases in the order in which they came out, which is how `since` and `until` compare them.
 enum class Release : std::uint8_t { k2_13 };
 
 struct ReleaseEntry {
@@ -29,7 +29,7 @@ struct ReleaseEntry {
   std::string_view rule_set;  // how the "rules" of a stack and --rule-set name it
   std::string_view torch;     // the version whose source was read and whose figures were recorded
 };
-// In the order of the enumeration.
+// One entry for each release, in the order of the enumeration.
 inline constexpr std::array kReleases = {ReleaseEntry{Release::k2_13, "dtensor-2.13", "2.13.0"}};
 
 inline constexpr Release kNewestRelease = kReleases.back().release;
@@ -83,7 +83,7 @@ class RuleSets {
   [[nodiscard]] constexpr RuleSets united(RuleSets other) const {
     return Bits{bits_ | other.bits_};
   }
-  // Of these sets, those that are among the others too.
+  // The sets that are among these and among the others.
   [[nodiscard]] constexpr RuleSets among(RuleSets others) const {
     return Bits{bits_ & others.bits_};
   }
@@ -130,5 +130,6 @@ struct EnumNames<RuleSet> {
     return names;
   }();
 };
+[[nodiscard]] constexpr std::string_view to_string(RuleSet set) { return name_of(set); }
 
 }  // namespace shardlab

@@ -55,8 +55,7 @@ RuleTable::RuleTable(std::span<const OpRuleFamily* const> families, RuleSet set)
   for (const OpRuleFamily* family : families) {
     for (const OpRule& rule : family->rules) {
       if (!rule.sets.contains(set)) continue;
-      SHARDLAB_CHECK(ops.insert(rule.op).second, "two rules of ", rule.op,
-                     " hold in one rule set (in which releases? see .sets)");
+      SHARDLAB_CHECK(ops.insert(rule.op).second, "two rules of ", rule.op, " hold in one rule set");
       rules_.push_back(rule);
       rules_.back().resolved_for = set;
     }

@@ -49,7 +49,7 @@ class RuleTable {
 
  private:
   std::vector<OpRule> rules_;
-  std::deque<std::vector<PartialRow>> partial_rows_;  // of rules that some of them do not hold for
+  std::deque<std::vector<PartialRow>> partial_rows_;  // where a rule keeps only some of its rows
   RuleNames names_;
 };
 

@@ -48,6 +48,14 @@ std::int64_t required_integer(const OpCall& call, std::size_t arg) {
                    " of --args is missing; valid: an integer");
 }
 
+DType named_dtype(const OpCall& call, std::size_t arg, DType fallback) {
+  const std::string name = call.text_arg(arg, "");
+  if (name.empty()) return fallback;
+  const std::optional<DType> dtype = dtype_from_name(name);
+  if (dtype) return *dtype;
+  throw InputError(call.op + ": found dtype \"" + name + "\"; valid: " + std::string(kDTypeNames));
+}
+
 Shape required_shape(const OpCall& call, std::size_t arg) {
   const std::vector<std::int64_t> extents = required_integers(call, arg);
   std::int64_t capacity = 1;
@@ -99,9 +107,9 @@ std::vector<std::int64_t> split_sizes(const OpCall& call, std::int64_t extent) {
 }
 
 SliceRange SliceRange::of(const OpCall& call, std::size_t first, std::int64_t extent) {
-  const auto within = [&](std::int64_t place) {
-    bounded(place, call);
-    return std::clamp<std::int64_t>(place < 0 ? place + extent : place, 0, extent);
+  const auto within = [&](std::int64_t bound) {
+    bounded(bound, call);
+    return std::clamp<std::int64_t>(bound < 0 ? bound + extent : bound, 0, extent);
   };
   SliceRange range;
   range.step = bounded(call.integer_arg(first + 2, 1), call);

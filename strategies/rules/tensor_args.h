@@ -25,6 +25,8 @@ namespace shardlab {
 [[nodiscard]] std::vector<std::int64_t> required_integers(const OpCall& call, std::size_t arg);
 // An integer. Throws InputError also where the argument is missing.
 [[nodiscard]] std::int64_t required_integer(const OpCall& call, std::size_t arg);
+// The dtype that the argument names, or the fallback where it is missing.
+[[nodiscard]] DType named_dtype(const OpCall& call, std::size_t arg, DType fallback);
 // A shape. Throws InputError also where the argument is missing.
 [[nodiscard]] Shape required_shape(const OpCall& call, std::size_t arg);
 

@@ -29,14 +29,10 @@ std::int64_t product_of(const Shape& extents) {
   return product_of(std::span<const std::int64_t>(extents.data(), extents.size()));
 }
 
-template <class List>
-decltype(auto) at(List& list, int i) {
-  return list[to_index(i)];
-}
-
 // -- The rule of a reshape -------------------------------------------------------------------
 
-// Input dims of one group, as one. Dims without elements are left out, as PyTorch does.
+// Flattens the input dims from `begin` to before `end` into one. Like PyTorch it leaves out dims of
+// extent 0.
 ViewDim flattened(const Shape& from, int begin, int end) {
   ViewDim dim;
   for (int i = begin; i < end; ++i) {
@@ -120,7 +116,7 @@ class DTensorView {
     allowed_.assign(ndim, std::vector<bool>(placements.size(), false));
     shown_by_.resize(ndim);
     for (const ViewDim& dim : rule) {
-      for (const int in : dim.inputs) at(allowed_, in).assign(placements.size(), true);
+      for (const int in : dim.inputs) allowed_[to_index(in)].assign(placements.size(), true);
     }
   }
 
@@ -181,14 +177,14 @@ class DTensorView {
     for (const int in : dim.inputs) {
       const std::optional<std::size_t> m = plain_shard_of(in);
       if (!m) continue;
-      const bool even = at(shape_, in) % mesh_size(*m) == 0;
+      const bool even = shape_[to_index(in)] % mesh_size(*m) == 0;
       const bool first = in == dim.inputs.front();
       if (strict_ && in != dim.inputs.back() && !even) {
         fail("cannot flatten unevenly sharded tensor: dim " + std::to_string(in) +
-             uneven(at(shape_, in), *m));
+             uneven(shape_[to_index(in)], *m));
       }
       if (strict_ || first) sharded.push_back(in);
-      at(allowed_, in).assign(source_.size(), strict_ || (first && even));
+      allowed_[to_index(in)].assign(source_.size(), strict_ || (first && even));
     }
     if (sharded.empty()) sharded.push_back(dim.inputs.front());
     return sharded;
@@ -212,11 +208,11 @@ class DTensorView {
     for (std::size_t i = 1; i < split.inputs.size(); ++i) {
       for (std::size_t m = 0; m < source_.size(); ++m) {
         if (!source_[m].is_shard_of(split.inputs[i])) continue;
-        at(allowed_, split.inputs[i])[m] = false;
+        allowed_[to_index(split.inputs[i])][m] = false;
         gathered_.insert({split.inputs[i], m});
       }
     }
-    const std::int64_t extent = at(split.parts, split.part);
+    const std::int64_t extent = split.parts[to_index(split.part)];
     const std::optional<std::size_t> shard = shard_for_part(split, in);
     const auto refuse = [&](std::size_t m) {
       fail("cannot unflatten unevenly sharded tensor: output part " + std::to_string(split.part) +
@@ -224,45 +220,45 @@ class DTensorView {
     };
     if (split.part == 0) {
       for (std::size_t m = 0; m < source_.size(); ++m) {
-        at(allowed_, in)[m] = extent % mesh_size(m) == 0;
+        allowed_[to_index(in)][m] = extent % mesh_size(m) == 0;
       }
       const std::optional<std::size_t> plain = plain_shard_of(in);
-      if (strict_ && plain && !at(allowed_, in)[*plain]) refuse(*plain);
+      if (strict_ && plain && !allowed_[to_index(in)][*plain]) refuse(*plain);
     }
     if (shard && source_[*shard].is_strided()) {
       const bool even = extent % mesh_size(*shard) == 0;
       const bool last = split.part + 1 == static_cast<int>(split.parts.size());
       if (strict_ && !last && !even) refuse(*shard);
       taken_over_.insert(*shard);
-      at(allowed_, in)[*shard] = even || last;
+      allowed_[to_index(in)][*shard] = even || last;
     }
     if (split.part == 0) return {in};
     return {};
   }
 
   void analyze(int out) {
-    const ViewDim& dim = at(rule_, out);
+    const ViewDim& dim = rule_[to_index(out)];
     switch (dim.kind) {
       case ViewDim::Kind::kNew:
       case ViewDim::Kind::kBroadcast:
         return;
       case ViewDim::Kind::kRepeat:
-        at(allowed_, dim.inputs.front()).assign(source_.size(), false);
+        allowed_[to_index(dim.inputs.front())].assign(source_.size(), false);
         return;
       case ViewDim::Kind::kInput:
-        at(shown_by_, dim.inputs.front()).push_back(out);
+        shown_by_[to_index(dim.inputs.front())].push_back(out);
         return;
       case ViewDim::Kind::kFlatten:
-        for (const int in : analyze_flatten(dim)) at(shown_by_, in).assign(1, out);
+        for (const int in : analyze_flatten(dim)) shown_by_[to_index(in)].assign(1, out);
         return;
       case ViewDim::Kind::kSplit:
         break;
     }
     const std::vector<int> first = analyze_split(dim);
     if (!first.empty()) {
-      at(shown_by_, first.front()).push_back(out);
-    } else if (!dim.inputs.empty() && !at(shown_by_, dim.inputs.front()).empty()) {
-      at(shown_by_, dim.inputs.front()).push_back(out);
+      shown_by_[to_index(first.front())].push_back(out);
+    } else if (!dim.inputs.empty() && !shown_by_[to_index(dim.inputs.front())].empty()) {
+      shown_by_[to_index(dim.inputs.front())].push_back(out);
     }
   }
 
@@ -270,7 +266,7 @@ class DTensorView {
     Placements kept;
     for (std::size_t m = 0; m < source_.size(); ++m) {
       const Placement& p = source_[m];
-      const bool lost = p.is_shard_like() && !at(allowed_, p.dim())[m];
+      const bool lost = p.is_shard_like() && !allowed_[to_index(p.dim())][m];
       if (lost && strict_ && gathered_.count({p.dim(), m}) == 0) {
         fail("would remove or reshape sharded dim " + std::to_string(p.dim()) +
              ", which requires redistribution; redistribute the tensor before this operation");
@@ -283,7 +279,7 @@ class DTensorView {
   // The output dims that show an input dim, except those that a strided shard has claimed.
   [[nodiscard]] std::vector<int> free_dims(int in) const {
     std::vector<int> dims;
-    for (const int out : at(shown_by_, in)) {
+    for (const int out : shown_by_[to_index(in)]) {
       if (claimed_.count({in, out}) == 0) dims.push_back(out);
     }
     if (dims.empty()) fail("PyTorch finds no output dim for a shard of dim " + std::to_string(in));
@@ -303,7 +299,7 @@ class DTensorView {
     int out = dims.front();
     if (dims.size() > 1) {
       const auto is_first_part = [&](int d) {
-        return at(rule_, d).kind == ViewDim::Kind::kSplit && at(rule_, d).part == 0;
+        return rule_[to_index(d)].kind == ViewDim::Kind::kSplit && rule_[to_index(d)].part == 0;
       };
       const auto found = std::find_if(dims.begin(), dims.end(), is_first_part);
       if (found == dims.end()) {
@@ -311,12 +307,12 @@ class DTensorView {
       }
       out = *found;
     }
-    const ViewDim& dim = at(rule_, out);
+    const ViewDim& dim = rule_[to_index(out)];
     if (dim.kind == ViewDim::Kind::kSplit && in != dim.inputs.front()) {
       fail("PyTorch can't place a shard of dim " + std::to_string(in));
     }
-    const std::int64_t extent = at(extents_, in);
-    at(extents_, in) = extent / mesh_size(m);
+    const std::int64_t extent = extents_[to_index(in)];
+    extents_[to_index(in)] = extent / mesh_size(m);
     if (dim.kind != ViewDim::Kind::kFlatten) return Placement::shard(out);
     const int begin = dim.inputs.front();
     const int end = dim.inputs.back() + 1;
@@ -341,10 +337,10 @@ class DTensorView {
   [[nodiscard]] std::optional<int> dim_that_keeps(const std::vector<int>& dims, const Placement& p,
                                                   std::size_t m) const {
     const std::int64_t pieces = saturating_product(mesh_size(m), p.split_factor());
-    const std::int64_t extent = at(shape_, p.dim());
+    const std::int64_t extent = shape_[to_index(p.dim())];
     if (extent % pieces != 0) return std::nullopt;
     for (const int out : dims) {
-      const ViewDim& dim = at(rule_, out);
+      const ViewDim& dim = rule_[to_index(out)];
       if (dim.kind != ViewDim::Kind::kSplit) continue;
       const std::size_t next = static_cast<std::size_t>(dim.part) + 1;
       const std::int64_t inner = product_of({dim.parts.data() + next, dim.parts.size() - next});
@@ -352,7 +348,7 @@ class DTensorView {
       if (dim.inputs.size() > 1) {
         auto member = std::find(dim.inputs.begin(), dim.inputs.end(), p.dim());
         for (; member != dim.inputs.end(); ++member) {
-          if (*member != p.dim()) piece = times(piece, at(shape_, *member));
+          if (*member != p.dim()) piece = times(piece, shape_[to_index(*member)]);
         }
       }
       if (piece >= inner && inner > 0 && piece % inner == 0) return out;
@@ -363,10 +359,11 @@ class DTensorView {
   Placement rewrite_strided(const Placements& input, std::size_t m) {
     const Placement& p = input[m];
     const std::vector<int> dims = free_dims(p.dim());
-    at(extents_, p.dim()) /= mesh_size(m);
-    const auto is_split = [&](int d) { return at(rule_, d).kind == ViewDim::Kind::kSplit; };
+    extents_[to_index(p.dim())] /= mesh_size(m);
+    const auto is_split = [&](int d) { return rule_[to_index(d)].kind == ViewDim::Kind::kSplit; };
     for (const int out : dims) {
-      if (!is_split(out) || factor_of_part(at(rule_, out), input, p.dim(), m) != p.split_factor()) {
+      if (!is_split(out) ||
+          factor_of_part(rule_[to_index(out)], input, p.dim(), m) != p.split_factor()) {
         continue;
       }
       claimed_.insert({p.dim(), out});

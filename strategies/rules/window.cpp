@@ -32,13 +32,13 @@ std::vector<std::int64_t> by_spatial_dim(const OpCall& call, const SpatialArg& s
   return values;
 }
 
-std::int64_t Window::places(std::int64_t extent, bool rounds_up) const {
+std::int64_t Window::count(std::int64_t extent, bool rounds_up) const {
   const std::int64_t free = extent + 2 * padding - dilation * (kernel - 1) - 1;
   if (free < 0) return 0;
-  std::int64_t places = free / stride + 1;
+  std::int64_t count = free / stride + 1;
   // No window may begin in the padding after the end.
-  if (rounds_up && free % stride != 0 && places * stride < extent + padding) ++places;
-  return places;
+  if (rounds_up && free % stride != 0 && count * stride < extent + padding) ++count;
+  return count;
 }
 
 ConvolutionWindow::ConvolutionWindow(const OpCall& call, const TensorMeta& input,
@@ -70,18 +70,18 @@ ConvolutionWindow::ConvolutionWindow(const OpCall& call, const TensorMeta& input
   for (std::size_t i = 0; i < dims; ++i) {
     const Window window{weight.shape[i + 2], stride[i], padding[i], dilation[i]};
     const std::int64_t extent = input.shape[i + 2];
-    std::int64_t places = 0;
+    std::int64_t count = 0;
     if (extent >= 1 && extent <= kMost && window.kernel >= 1 && window.kernel <= kMost) {
-      places = transposed ? (extent - 1) * window.stride - 2 * window.padding +
-                                window.dilation * (window.kernel - 1) + output_padding[i] + 1
-                          : window.places(extent);
+      count = transposed ? (extent - 1) * window.stride - 2 * window.padding +
+                               window.dilation * (window.kernel - 1) + output_padding[i] + 1
+                         : window.count(extent);
     }
-    if (places < 1) {
+    if (count < 1) {
       throw InputError(call.op + ": a kernel of extent " + std::to_string(window.kernel) +
                        " does not fit into " + input.text());
     }
     windows.push_back(window);
-    output.push_back(places);
+    output.push_back(count);
   }
   std::int64_t elements = 1;
   for (const std::int64_t extent : output) {

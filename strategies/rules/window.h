@@ -33,9 +33,9 @@ struct Window {
   std::int64_t padding = 0;
   std::int64_t dilation = 1;
 
-  // In how many positions it fits; 0 where the extent is too small. With `rounds_up` the last
+  // How many windows fit; 0 where the extent is too small. With `rounds_up` the last
   // position may reach past the end.
-  [[nodiscard]] std::int64_t places(std::int64_t extent, bool rounds_up = false) const;
+  [[nodiscard]] std::int64_t count(std::int64_t extent, bool rounds_up = false) const;
   // Whether windows do not reach into the next stride. If so, a shard of whole strides needs no
   // elements of its neighbours.
   [[nodiscard]] bool lies_within_stride() const {

@@ -43,7 +43,7 @@ class Hash {
   std::uint64_t state_ = 0x243f6a8885a308d3ULL;
 };
 
-// Arguments that are not tensors are compared, and hashed only by their number.
+// Arguments that are not tensors are compared, but only their number is hashed.
 std::uint64_t hash_of(const OpCall& call, const DeviceMesh& mesh) {
   Hash hash;
   hash.add(call.op);

@@ -1,11 +1,12 @@
-// Decisions of one stack, each computed once.
+// The decisions of one stack, each computed once.
 //
 //   DecisionCache decisions(evaluator);
 //   const Decision& d = decisions.of(call, mesh);     // the second time a look-up
 //
-// What makes two questions the same is all that an answer depends on: the op, every tensor's dtype,
-// shape, strides and layout, the other arguments, the mesh with its flattened meshes. (PyTorch's cache
-// once left out static arguments, and gave stale answers: #134050, #153603.)
+// Two questions are the same when everything that an answer depends on is the same: the op; every
+// tensor's dtype, shape, strides and layout; the other arguments; and the mesh with its flattened
+// meshes. (PyTorch's cache once left out static arguments, and gave stale answers: #134050,
+// #153603.)
 #pragma once
 
 #include <cstdint>
@@ -20,7 +21,8 @@ class DecisionCache {
   // Keeps a reference. Assumes that the evaluator's prices do not change.
   explicit DecisionCache(StackEvaluator& evaluator) : evaluator_(evaluator) {}
 
-  // Valid until the next call. Throws what StackEvaluator::select throws; errors are not kept.
+  // The decision, valid until the next call. Throws what StackEvaluator::select throws; errors are
+  // not kept.
   [[nodiscard]] const Decision& of(const OpCall& call, const DeviceMesh& mesh);
 
   [[nodiscard]] std::size_t size() const { return entries_.size(); }
@@ -33,7 +35,7 @@ class DecisionCache {
   };
 
   StackEvaluator& evaluator_;
-  std::unordered_multimap<std::uint64_t, Entry> entries_;  // by hash; emptied when it is full
+  std::unordered_multimap<std::uint64_t, Entry> entries_;  // by hash; cleared when it is full
 };
 
 }  // namespace shardlab

@@ -16,16 +16,17 @@ namespace {
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 // Prices of one input's layouts in default shard order under the greedy planner: what
-// Redistributor::cost_us says, but of all layouts at once.
+// Redistributor::cost_us says, but for all layouts at once.
 //
 // The planner changes one mesh dim after another, from the innermost outwards when the source has
-// shards, else inwards, and the price of a step depends on its own change and on the bytes that the
-// steps before it left. Those are few amounts: after each mesh dim they are numbered, and a step is
-// priced once for each. Layouts that agree on the mesh dims that are changed first share the sum of
-// those steps, so sums are kept in a table: the digits of their mesh dims are their number in it.
+// shards, otherwise inwards. The price of a step depends on its own change and on the bytes that
+// the steps before it left. There are few such amounts of bytes: after each mesh dim they are
+// numbered, and a step is priced once for each of them. Layouts that agree on the mesh dims that
+// are changed first share the sum of those steps, so these sums are kept in a table, in which the
+// digits of those mesh dims are a sum's position.
 class GreedyPrices {
  public:
-  // Whether this is how the redistributor prices them.
+  // Whether the redistributor prices these layouts in this way.
   static bool apply(const Redistributor& redistributor, const Layout& from,
                     std::span<const Placement> digits) {
     const RedistributionOptions& options = redistributor.options();
@@ -57,7 +58,7 @@ class GreedyPrices {
     price_turn(ndim_ - 1);
   }
 
-  // Of the layouts behind these codes, ascending.
+  // Writes the prices of the layouts behind these codes, which are ascending.
   void price(std::span<const std::uint32_t> codes, std::span<double> prices) const {
     price_group({}, codes, prices);
   }
@@ -65,21 +66,21 @@ class GreedyPrices {
  private:
   struct Step {
     double price = 0.0;
-    std::uint32_t amount = 0;  // that it leaves, by number
+    std::uint32_t amount = 0;  // number of the amount of bytes that it leaves
   };
-  using Sum = Step;  // of several steps
-  // What the digits of a code on the first mesh dims say.
+  using Sum = Step;  // several steps together
+  // What the digits of a code on the first mesh dims tell.
   struct Head {
     int mesh_dims = 0;
-    std::uint32_t code = 0;        // the number that they make
-    std::uint32_t sum = 0;         // what they add to the number of the code's sum
+    std::uint32_t code = 0;        // the number that the digits make
+    std::uint32_t sum = 0;         // what they add to the position of the code's sum
     std::uint32_t last = 0;        // the digit of the mesh dim that is changed last
-    std::uint32_t misaligned = 0;  // tensor dims that one of them shards before or after, not both
-    std::uint32_t detours = 0;     // those of them that are replicated on the way
+    std::uint32_t misaligned = 0;  // tensor dims that these shard before or after, but not both
+    std::uint32_t detours = 0;     // these mesh dims are replicated on the way
   };
 
   [[nodiscard]] int mesh_dim_at(int turn) const { return outwards_ ? ndim_ - 1 - turn : turn; }
-  // With R, which may be a step on the way, among them.
+  // How many digits there are, R included, as it may be a step on the way.
   [[nodiscard]] std::uint32_t digit_count() const {
     return static_cast<std::uint32_t>(digits_.size());
   }
@@ -89,7 +90,8 @@ class GreedyPrices {
     return product;
   }
 
-  // The steps of the mesh dim whose turn it is, by digit and amount; what they leave is numbered.
+  // Prices the steps of the mesh dim whose turn it is, by digit and amount, and numbers the amounts
+  // that they leave.
   void price_turn(int turn) {
     const int m = mesh_dim_at(turn);
     std::vector<double> left;
@@ -147,7 +149,7 @@ class GreedyPrices {
     return next;
   }
 
-  // Of codes that all begin like this.
+  // Writes the prices of codes that all begin like this.
   void price_group(const Head& head, std::span<const std::uint32_t> codes,
                    std::span<double> prices) const {
     const std::uint32_t weight = power(radix_, ndim_ - 1 - head.mesh_dims);
@@ -169,7 +171,7 @@ class GreedyPrices {
 
   [[nodiscard]] double price_of(const Head& head) const {
     const Sum sum = then(sums_[head.sum], head.last);
-    // What is left: replicas on the way become shards, which is free unless local work has a price.
+    // Replicas on the way still have to become shards, which is free unless local work has a price.
     if (head.detours == 0 || pricer_.semantics().chunk_is_free()) return sum.price;
     PlanPrice<Micros> price(amounts_[sum.amount], dtype_, Micros(sum.price));
     for (int m = 0; m < ndim_; ++m) {
@@ -185,17 +187,17 @@ class GreedyPrices {
   DType dtype_;
   const Placements& from_;
   std::vector<Placement> digits_;
-  std::uint32_t radix_;  // of the codes: without an R of our own
+  std::uint32_t radix_;  // of the codes, which have no R unless the rows have one
   std::uint32_t replicate_ = 0;
   bool outwards_ = false;
-  std::vector<double> amounts_;       // bytes by number, after the mesh dims that had their turn
-  std::uint32_t amounts_before_ = 0;  // how many there were before the last turn
-  std::vector<Step> steps_;           // of the last turn, by digit and amount before it
-  std::vector<Sum> sums_;             // of all turns but the last
+  std::vector<double> amounts_;       // by number: bytes after the mesh dims that had their turn
+  std::uint32_t amounts_before_ = 0;  // how many amounts there were before the last turn
+  std::vector<Step> steps_;           // of the last turn, by digit and by the amount before it
+  std::vector<Sum> sums_;             // of all turns except the last one
 };
 
-// Writes what it costs to bring one input into the layout behind each of these codes (ascending), in
-// microseconds. Assumes that `prices` is zero before.
+// Writes what it costs to bring one input into the layout behind each of these codes (ascending),
+// in microseconds. Assumes that `prices` holds zeros.
 void price_codes(Redistributor& redistributor, const Expansion& expansion, std::size_t input,
                  const TensorSpec& tensor, std::span<const std::uint32_t> codes,
                  std::span<double> prices) {
@@ -215,8 +217,8 @@ void price_codes(Redistributor& redistributor, const Expansion& expansion, std::
   redistributor.costs_us(tensor.meta, tensor.layout, layouts, prices);
 }
 
-// Kernels under a factor of their launch floor. The evaluator owns the what-if question and may change
-// it between prices.
+// Kernels under a factor of their launch floor. The evaluator owns the what-if question and may
+// change it between prices.
 class WhatIfKernels final : public ComputeModel {
  public:
   WhatIfKernels(const ModelChoice& choice, const Topology& topology, const WhatIf& what_if)
@@ -287,7 +289,7 @@ std::vector<double> StackEvaluator::launch_thresholds(const std::function<void()
 bool StackEvaluator::prices_kernels() const { return stack_.compute_model.entry->name != "none"; }
 
 Redistributor& StackEvaluator::on(const DeviceMesh& mesh) {
-  // Flattened meshes belong to the key too: text() alone does not show them.
+  // The key does not show flattened meshes, so these are compared too.
   const std::string key = mesh.text();
   auto& slot = redistributors_[key];
   if (!slot || !(slot->mesh() == mesh) || !slot->mesh().same_registry(mesh)) {
@@ -376,13 +378,13 @@ Candidate StackEvaluator::candidate(const Expansion& expansion, const Pricing& p
   return candidate;
 }
 
-// PyTorch selects the elements of a tensor list without looking at what their inputs are now.
+// PyTorch selects for the elements of a tensor list without looking at what their inputs are now.
 Policy StackEvaluator::policy_for(const OpCall& call) const {
   const bool foreach = call.op.find("_foreach_") != std::string::npos;
   return foreach ? Policy::kFirstListed : stack_.policy;
 }
 
-// Policies, ties and flips look at nothing but the candidates at the minimum.
+// Policies, ties and flips only look at the candidates at the minimum.
 Decision StackEvaluator::decide(const Expansion& expansion, const Pricing& pricing,
                                 const OpRule* rule, const OpCall& call, const DeviceMesh& mesh) {
   SHARDLAB_CHECK(expansion.size() > 0, "no candidate for ", call.op);
@@ -449,7 +451,7 @@ Selection StackEvaluator::select_priced(const Expansion& expansion, const Pricin
   return selection;
 }
 
-// The candidates at the minimum, as a list of their own, under the prices that the search gave them.
+// Lists the candidates at the minimum, under the prices that the search gave them.
 Selection StackEvaluator::select_by_bounds(const OpRule& rule, const OpCall& call,
                                            const DeviceMesh& mesh, const CandidateOrder& order,
                                            ExactSearchOrder search) {
@@ -457,7 +459,8 @@ Selection StackEvaluator::select_by_bounds(const OpRule& rule, const OpCall& cal
   const auto tensors = call.tensors();
   std::vector<std::vector<double>> by_code;
   for (std::size_t i = 0; i < space.inputs(); ++i) {
-    // What no candidate may ask for is not priced: the planner would look for it everywhere.
+    // Layouts that no candidate may ask for are not priced, since the planner would look for them
+    // everywhere.
     std::vector<std::uint32_t> codes;
     for (std::uint32_t code = 0; code < space.codes(i); ++code) {
       const Placements placements = space.input_layout(i, code).placements;
@@ -517,7 +520,8 @@ Selection StackEvaluator::select_by_steps(const OpRule& rule, const OpCall& call
                       .compute_us = 0.0,
                       .total_us = found.total_us};
   if (prices_kernels()) {
-    // The search minimises redistribution alone; its answer's kernel is priced as everywhere.
+    // The search minimises redistribution alone; the kernel of its answer is priced as everywhere
+    // else.
     selection.choice.compute_us =
         compute_us(rule, call, mesh, selection.choice.inputs, selection.choice.outputs);
     selection.choice.total_us += selection.choice.compute_us;

@@ -1,10 +1,12 @@
-// Answers questions under one stack: the price of every candidate, the choice, its ties and margin.
+// Answers questions under one stack: the price of every candidate, the choice, its ties and its
+// margin.
 //
 //   StackEvaluator evaluator(stack, topology);
 //   Selection choice = evaluator.select(call, mesh);        // candidates, prices, choice, ties
 //   Plan plan = evaluator.on(mesh).plan(meta, from, to);    // one redistribution
 //
-// An evaluator holds the models and caches: one a thread. Prices are in microseconds.
+// An evaluator holds the models and caches, so each thread needs one of its own. Prices are in
+// microseconds.
 #pragma once
 
 #include <functional>
@@ -26,15 +28,15 @@
 
 namespace shardlab {
 
-// Prices of an expansion's candidates under one stack.
+// The prices of an expansion's candidates under one stack.
 struct Pricing {
-  std::vector<std::vector<double>>
-      by_code;                     // input -> code -> redistribution in us (NaN: not asked)
+  // By input and code: the price of the redistribution; NaN where no candidate asks for it.
+  std::vector<std::vector<double>> by_code;
   std::vector<double> compute_us;  // by candidate; empty when kernels are free
-  std::vector<double> totals;      // by candidate; infinity is impossible
+  std::vector<double> totals;      // by candidate; infinity where it is impossible
 };
 
-// One candidate, spelled out.
+// One candidate with its layouts and prices.
 struct Candidate {
   std::vector<Placements> inputs;
   std::vector<Placements> outputs;
@@ -44,25 +46,25 @@ struct Candidate {
 };
 
 struct Selection {
-  // In the order in which the policy saw them. After a search that does not enumerate: those at the
-  // minimum.
+  // In the order in which the policy saw them; after a search that does not enumerate, those at the
+  // minimum alone.
   std::vector<Candidate> candidates;
   std::size_t selected = 0;
   Candidate choice;
   std::vector<std::size_t> ties;
   std::optional<double> margin_us;
   bool flips_with_order = false;
-  std::string search_note;  // why a search fell back to full enumeration
+  std::string search_note;  // why a search fell back to full enumeration; "": it did not
 };
 
 struct SelectOptions {
   std::optional<SearchKind> search = {};
   std::optional<CandidateOrder> order = {};
   bool nesting_guard = true;
-  const OpRule* rule = nullptr;  // instead of the one that the stack's rule set has for the op
+  const OpRule* rule = nullptr;  // used instead of the rule that the stack's rule set has
 };
 
-// A choice without its alternatives, for thousands of questions.
+// A choice without its alternatives, for asking thousands of questions.
 struct Decision {
   Candidate choice;
   std::size_t candidates = 0;
@@ -71,7 +73,7 @@ struct Decision {
   bool flips_with_order = false;
 };
 
-// What set_factors() asked for.
+// What set_factors() asked for; the models refer to it.
 struct WhatIf {
   CostFactors factors;
   std::vector<double>* thresholds = nullptr;  // where kernels note theirs; null: nowhere
@@ -89,16 +91,16 @@ class StackEvaluator {
   [[nodiscard]] const CostModel& collective_model() const { return *collectives_; }
   [[nodiscard]] const ComputeModel& compute_model() const { return *kernels_; }
 
-  // Scales all prices from here on: what would the stack choose if every latency were f times as long?
-  // Factors of 1 leave every digit as it is. Ends the references that on(), collective_model() and
-  // compute_model() gave.
+  // Scales all prices from here on: what would the stack choose if every latency were f times as
+  // long? Factors of 1 leave every digit as it is. What on(), collective_model() and
+  // compute_model() returned before is no longer valid.
   void set_factors(const CostFactors& factors);
-  // The factors of the launch floor at which a kernel that `ask` prices here leaves the floor; ascending,
-  // each once. Assumes that factors are set.
+  // The factors of the launch floor at which a kernel that `ask` prices here leaves the floor;
+  // ascending, and each of them once. Assumes that factors are set.
   [[nodiscard]] std::vector<double> launch_thresholds(const std::function<void()>& ask);
 
-  // Throws InputError: unknown op, inputs that it can't take, an in-place op whose input would have
-  // to move.
+  // Throws InputError for an unknown op, for inputs that the op cannot take, and for an in-place op
+  // whose input would have to move.
   [[nodiscard]] Selection select(const OpCall& call, const DeviceMesh& mesh,
                                  const SelectOptions& options = {});
   // The same for candidates that the caller lists or expands.
@@ -113,12 +115,13 @@ class StackEvaluator {
                               const DeviceMesh& mesh);
   [[nodiscard]] Candidate candidate(const Expansion& expansion, const Pricing& pricing,
                                     std::size_t index) const;
-  // The local kernel of an op in these layouts, for the rank with the largest shards; under a roofline
-  // where the stack takes kernels to be free (what the policy compute-time looks at).
+  // What the local kernel of an op takes in these layouts, on the rank with the largest shards.
+  // Where the stack takes kernels to be free, a roofline prices it: that is what the policy
+  // compute-time looks at.
   [[nodiscard]] double kernel_us(const OpRule& rule, const OpCall& call, const DeviceMesh& mesh,
                                  std::span<const Placements> inputs,
                                  std::span<const Placements> outputs) const;
-  // The same as the stack prices it.
+  // The same kernel as the stack prices it.
   [[nodiscard]] double compute_us(const OpRule& rule, const OpCall& call, const DeviceMesh& mesh,
                                   std::span<const Placements> inputs,
                                   std::span<const Placements> outputs) const;

@@ -47,9 +47,9 @@ class ExactSearch {
     double bound = 0.0;
     int mesh_dims = 0;
     RowPath path{};
-    std::vector<std::uint32_t> codes;  // of the inputs, on the first mesh dims
+    std::vector<std::uint32_t> codes;  // by input, on the first mesh dims
   };
-  // A complete candidate; ordered as a full enumeration lists them.
+  // A complete candidate. Paths are ordered as a full enumeration lists them.
   struct Leaf {
     double total;
     double compute;
@@ -63,7 +63,8 @@ class ExactSearch {
     }
   };
 
-  // The least price over all layouts that begin with a code, by mesh dims that it covers.
+  // Finds the least price over all layouts that begin with a code, for each number of mesh dims
+  // that the code covers.
   void add_bounds(std::size_t i) {
     const std::size_t radix = space_.digits(i).size();
     std::vector<std::vector<double>> levels(static_cast<std::size_t>(ndim_) + 1);
@@ -79,20 +80,20 @@ class ExactSearch {
     bounds_.push_back(std::move(levels));
   }
 
-  // The digits of every row, and the rows that each mesh dim may take: an op keeps the placements of
-  // what it writes to.
+  // Finds the digits of every row, and the rows that each mesh dim may take: an op keeps the
+  // placements of what it writes to.
   void list_rows() {
     const std::size_t outputs = space_.outputs();
     for (const Row& row : rows_) {
       std::vector<std::uint32_t>& digits = digits_.emplace_back();
       for (std::size_t i = 0; i < tensors_.size(); ++i) {
         const auto entries = space_.digits(i);
-        const auto at = std::find(entries.begin(), entries.end(), row[outputs + i].placement());
-        digits.push_back(static_cast<std::uint32_t>(at - entries.begin()));
+        const auto digit = std::find(entries.begin(), entries.end(), row[outputs + i].placement());
+        digits.push_back(static_cast<std::uint32_t>(digit - entries.begin()));
       }
     }
     const bool writes_first = input_.rule.is_in_place() && !tensors_.empty();
-    std::size_t written = input_.rule.written_outputs();  // to the last tensors
+    std::size_t written = input_.rule.written_outputs();  // they go to the last tensors
     if (written > std::min(outputs, tensors_.size())) written = 0;
     for (int m = 0; m < ndim_; ++m) {
       std::vector<RowIndex>& allowed = allowed_.emplace_back();
@@ -111,8 +112,8 @@ class ExactSearch {
     }
   }
 
-  // The inputs' prices are summed in their order, so a bound never passes the total of a candidate
-  // by rounding.
+  // The inputs' prices are summed in the order of the inputs, so that rounding never puts a bound
+  // above the total of a candidate.
   [[nodiscard]] double bound_of(const Node& node) const {
     double bound = 0.0;
     for (std::size_t i = 0; i < tensors_.size(); ++i) {
@@ -134,7 +135,7 @@ class ExactSearch {
     return child;
   }
 
-  // Nothing above the second best total is of interest.
+  // Candidates above the second best total do not matter.
   [[nodiscard]] bool is_pruned(double bound) const { return bound > second_; }
 
   void descend(const Node& node) {
@@ -274,13 +275,13 @@ class ExactSearch {
   int ndim_;
   boost::container::small_vector<const TensorSpec*, 4> tensors_;
   const Rows& rows_;
-  std::vector<std::vector<std::uint32_t>> digits_;        // row -> input -> digit
+  std::vector<std::vector<std::uint32_t>> digits_;        // by row and input
   std::vector<std::vector<RowIndex>> allowed_;            // by mesh dim
-  std::vector<std::vector<std::vector<double>>> bounds_;  // input -> mesh dims -> code
-  std::vector<std::vector<Verdict>> shardable_;           // input -> code
-  std::vector<Leaf> leaves_;                              // all at the minimum, and some others
+  std::vector<std::vector<std::vector<double>>> bounds_;  // by input, mesh dims covered, code
+  std::vector<std::vector<Verdict>> shardable_;           // by input and code
+  std::vector<Leaf> leaves_;  // all those at the minimum, and some others
   double best_ = kInfinity;
-  double second_ = kInfinity;  // the best total that differs from it
+  double second_ = kInfinity;  // the best total that differs from best_
   std::size_t states_ = 0;
 };
 

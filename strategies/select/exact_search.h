@@ -1,11 +1,12 @@
-// The cheapest candidates of an op's rows without enumerating all combinations of rows.
+// Finds the cheapest candidates of an op's rows without enumerating all combinations of rows.
 //
-// A candidate picks a row on every mesh dim; its price is the sum of its inputs' prices (and its
-// kernel's), and an input's price depends on its layout alone. So the least price that any layout
-// beginning with some placements has, summed over the inputs, bounds every candidate that begins
-// with some rows from below. Two searches use that bound: depth first with pruning (exact), and best
-// first from a priority queue (dijkstra). Both find every candidate at the minimum, and the best
-// total that differs from it, under the prices that full enumeration gives the same candidates.
+// A candidate picks a row on every mesh dim. Its price is the sum of its inputs' prices (and its
+// kernel's), and an input's price depends on its layout alone. Take, for each input, the least
+// price of all layouts that begin with some placements: the sum of these is a lower bound for every
+// candidate that begins with those rows. Two searches use this bound: depth first with pruning (the
+// search "exact" of a stack), and best first from a priority queue (its search "dijkstra" under the
+// graph planner). Both find every candidate at the minimum, and the best total that differs from
+// it, under the prices that full enumeration gives the same candidates.
 #pragma once
 
 #include <cstdint>
@@ -23,9 +24,9 @@ struct ExactSearchInput {
   const OpCall& call;
   const DeviceMesh& mesh;
   const Expansion& space;  // prepare_expansion(): rows and codes, no candidates
-  // Input -> code -> microseconds.
+  // By input and code, in microseconds; infinity where it is impossible.
   const std::vector<std::vector<double>>& by_code;
-  // The kernel of a candidate, or empty where kernels are free.
+  // What the kernel of a candidate takes, in microseconds; empty where kernels are free.
   std::function<double(std::span<const Placements> inputs, std::span<const Placements> outputs)>
       compute_us;
 };
@@ -39,9 +40,9 @@ struct ExactSearchResult {
     double total_us = 0.0;
   };
   std::vector<Found> tied;  // in the order of a full enumeration; empty: no candidate
-  std::optional<double>
-      margin_us;           // to the best different total; none: there is none that is finite
-  std::size_t states = 0;  // partial and whole candidates that were looked at
+  // From the minimum to the best total that differs from it; nothing when none does and is finite.
+  std::optional<double> margin_us;
+  std::size_t states = 0;  // how many partial and whole candidates were looked at
 };
 
 enum class ExactSearchOrder : std::uint8_t { kDepthFirst, kBestFirst };

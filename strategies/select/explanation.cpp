@@ -12,7 +12,7 @@ namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-// Beyond these, looking for a choice by its text takes longer than it is worth.
+// Among more candidates than this, looking for a choice by its text takes longer than it is worth.
 constexpr std::size_t kMostSearched = 20'000;
 
 std::string mesh_dims_text(const PlanStep& step) {
@@ -23,14 +23,27 @@ std::string mesh_dims_text(const PlanStep& step) {
   return text;
 }
 
-void add_steps(const Plan& plan, const std::string& of, Explanation& explanation) {
+std::optional<double> finite(double us) {
+  return us < kInfinity ? std::optional(us) : std::nullopt;
+}
+
+std::optional<reports::PartsOfPrice> parts_of(const Price& price) {
+  if (!price.is_possible()) return std::nullopt;
+  return reports::PartsOfPrice{.latency_us = price.latency.value(),
+                               .transfer_us = price.transfer.value(),
+                               .compute_us = price.compute.value(),
+                               .straggler_us = price.straggler.value()};
+}
+
+void add_steps(const Plan& plan, const std::string& of, reports::AnswerDetail& detail) {
   for (const PlanStep& step : plan.steps) {
-    explanation.steps.push_back({.of = of,
-                                 .what = std::string(to_string(step.collective)) + " on " +
-                                         mesh_dims_text(step) + ", " + step.from.text() + " to " +
-                                         step.to.text(),
-                                 .full_bytes = step.full_bytes,
-                                 .price = step.price});
+    detail.steps.push_back({.of = of,
+                            .what = std::string(to_string(step.collective)) + " on " +
+                                    mesh_dims_text(step) + ", " + step.from.text() + " to " +
+                                    step.to.text(),
+                            .full_bytes = step.full_bytes,
+                            .price_us = finite(step.price.total.value()),
+                            .parts = parts_of(step.price)});
   }
 }
 
@@ -38,48 +51,60 @@ bool same_layouts(const Candidate& left, const Candidate& right) {
   return left.inputs == right.inputs && left.outputs == right.outputs;
 }
 
-std::optional<double> finite(double us) {
-  return us < kInfinity ? std::optional(us) : std::nullopt;
-}
-
 }  // namespace
+
+struct Explainer::Job {
+  const OpCall& call;
+  const DeviceMesh& mesh;
+  const std::vector<std::string>& also;
+  const std::string element;  // "element 3, " of a tensor list; else empty
+  bool looks_for_flip = true;
+};
 
 Explainer::Explainer(const Stack& stack, const Topology& topology, const Stack& reference)
     : evaluator_(stack, topology), reference_(reference, topology), flips_(stack, topology) {}
 
-Explanation Explainer::explain(const Question& question, const std::vector<std::string>& also,
-                               bool looks_for_flip) {
-  Explanation explanation;
+reports::AnswerDetail Explainer::explain(const Question& question,
+                                         const std::vector<std::string>& also,
+                                         bool looks_for_flip) {
+  reports::AnswerDetail detail;
+  std::optional<PriceFlip> first_flip;
   if (question.kind == Question::Kind::kPlan) {
-    explain_plan(question, explanation);
+    explain_plan(question, detail);
   } else if (question.call.op.find("_foreach_") == std::string::npos) {
-    explain_call(question.call, question.mesh, also, "", looks_for_flip, explanation);
+    explain_call({question.call, question.mesh, also, "", looks_for_flip}, first_flip, detail);
   } else {
     const std::size_t elements = foreach_size(question.call);
     for (std::size_t i = 0; i < elements; ++i) {
-      explain_call(foreach_child(question.call, i), question.mesh, {},
-                   elements > 1 ? "element " + std::to_string(i) + ", " : "", looks_for_flip,
-                   explanation);
+      explain_call({foreach_child(question.call, i), question.mesh, std::vector<std::string>(),
+                    elements > 1 ? "element " + std::to_string(i) + ", " : "", looks_for_flip},
+                   first_flip, detail);
     }
   }
-  return explanation;
+  if (looks_for_flip) detail.flips_first.emplace();
+  if (first_flip) {
+    *detail.flips_first = reports::DetailFlip{.parameter = std::string(first_flip->parameter),
+                                              .factor = first_flip->factor,
+                                              .to = first_flip->to};
+  }
+  return detail;
 }
 
-void Explainer::explain_plan(const Question& question, Explanation& explanation) {
+void Explainer::explain_plan(const Question& question, reports::AnswerDetail& detail) {
   const Plan plan = evaluator_.on(question.mesh).plan(question.tensor, question.from, question.to);
   const bool is_planned = !plan.steps.empty() || plan.impossible.empty();
-  ExplainedCandidate only{.choice = plan.path(),
-                          .total_us = kInfinity,
-                          .moves = plan.price,
-                          .kernel_us = 0.0,
-                          .reference_us = {},
-                          .is_chosen = true};
-  if (plan.impossible.empty()) only.total_us = plan.price.total.value();
+  reports::DetailCandidate only{.choice = plan.path(),
+                                .total_us = {},
+                                .parts = parts_of(plan.price),
+                                .kernel_us = 0.0,
+                                .reference_us = {},
+                                .is_chosen = true};
+  if (plan.impossible.empty()) only.total_us = finite(plan.price.total.value());
   if (is_planned) {
     only.reference_us = finite(reference_.on(question.mesh).price_of(plan).total.value());
   }
-  explanation.candidates.push_back(std::move(only));
-  add_steps(plan, "", explanation);
+  detail.candidates.push_back(std::move(only));
+  add_steps(plan, "", detail);
 }
 
 Price Explainer::moves_of(const Candidate& candidate, const OpCall& call, const DeviceMesh& mesh) {
@@ -93,17 +118,9 @@ Price Explainer::moves_of(const Candidate& candidate, const OpCall& call, const 
   return sum;
 }
 
-void Explainer::explain_call(const OpCall& call, const DeviceMesh& mesh,
-                             const std::vector<std::string>& also, const std::string& element,
-                             bool looks_for_flip, Explanation& explanation) {
-  const OpRule& rule = find_op_rule(call.op, evaluator_.stack().rules);
-  const Expansion expansion = expand(rule, call, mesh);
-  if (!expansion.in_place_error().empty()) throw InputError(expansion.in_place_error());
-  if (expansion.size() == 0) throw InputError(call.op + ": no sharding candidate is left");
-  const Pricing pricing = evaluator_.price(expansion, &rule, call, mesh);
-  const Pricing judged = reference_.price(expansion, &rule, call, mesh);
-  const Decision decision = evaluator_.decide(expansion, pricing, &rule, call, mesh);
-
+std::vector<std::size_t> Explainer::shown_candidates(const Job& job, const Expansion& expansion,
+                                                     const Pricing& pricing,
+                                                     const Candidate& choice) {
   std::vector<std::size_t> shown(expansion.size());
   std::iota(shown.begin(), shown.end(), std::size_t{0});
   const std::size_t most = std::min(kExplainedCandidates, shown.size());
@@ -115,32 +132,43 @@ void Explainer::explain_call(const OpCall& call, const DeviceMesh& mesh,
   std::partial_sort(shown.begin(), shown.begin() + static_cast<std::ptrdiff_t>(most), shown.end(),
                     is_cheaper);
   shown.resize(most);
-  // The choice, which may be one of many at the minimum, and the choices of other stacks.
-  bool has_choice = false;
-  for (const std::size_t i : shown) {
-    has_choice =
-        has_choice || same_layouts(evaluator_.candidate(expansion, pricing, i), decision.choice);
-  }
-  const bool searches =
-      (!has_choice || !also.empty()) && expansion.size() <= kMostSearched && element.empty();
+  // The choice may be one of many at the minimum, and is then not among the candidates shown.
+  const bool has_choice = std::any_of(shown.begin(), shown.end(), [&](std::size_t i) {
+    return same_layouts(evaluator_.candidate(expansion, pricing, i), choice);
+  });
+  const bool searches = (!has_choice || !job.also.empty()) && expansion.size() <= kMostSearched &&
+                        job.element.empty();
   for (std::size_t i = 0; searches && i < expansion.size(); ++i) {
     if (std::find(shown.begin(), shown.end(), i) != shown.end()) continue;
     const Candidate candidate = evaluator_.candidate(expansion, pricing, i);
     const std::string text = choice_text(candidate.inputs, candidate.outputs);
-    if (same_layouts(candidate, decision.choice) ||
-        std::find(also.begin(), also.end(), text) != also.end()) {
+    if (same_layouts(candidate, choice) ||
+        std::find(job.also.begin(), job.also.end(), text) != job.also.end()) {
       shown.push_back(i);
     }
   }
   std::sort(shown.begin(), shown.end(), is_cheaper);
+  return shown;
+}
 
-  for (const std::size_t i : shown) {
-    if (explanation.candidates.size() >= 2 * kExplainedCandidates) break;
+void Explainer::explain_call(const Job& job, std::optional<PriceFlip>& first_flip,
+                             reports::AnswerDetail& detail) {
+  const OpCall& call = job.call;
+  const OpRule& rule = find_op_rule(call.op, evaluator_.stack().rules);
+  const Expansion expansion = expand(rule, call, job.mesh);
+  if (!expansion.in_place_error().empty()) throw InputError(expansion.in_place_error());
+  if (expansion.size() == 0) throw InputError(call.op + ": no sharding candidate is left");
+  const Pricing pricing = evaluator_.price(expansion, &rule, call, job.mesh);
+  const Pricing judged = reference_.price(expansion, &rule, call, job.mesh);
+  const Decision decision = evaluator_.decide(expansion, pricing, &rule, call, job.mesh);
+
+  for (const std::size_t i : shown_candidates(job, expansion, pricing, decision.choice)) {
+    if (detail.candidates.size() >= 2 * kExplainedCandidates) break;
     const Candidate candidate = evaluator_.candidate(expansion, pricing, i);
-    explanation.candidates.push_back(
-        {.choice = element + choice_text(candidate.inputs, candidate.outputs),
-         .total_us = candidate.total_us,
-         .moves = moves_of(candidate, call, mesh),
+    detail.candidates.push_back(
+        {.choice = job.element + choice_text(candidate.inputs, candidate.outputs),
+         .total_us = finite(candidate.total_us),
+         .parts = parts_of(moves_of(candidate, call, job.mesh)),
          .kernel_us = candidate.compute_us,
          .reference_us = finite(judged.totals[i]),
          .is_chosen = same_layouts(candidate, decision.choice)});
@@ -150,13 +178,13 @@ void Explainer::explain_call(const OpCall& call, const DeviceMesh& mesh,
   for (std::size_t i = 0; i < tensors.size(); ++i) {
     const Layout to(decision.choice.inputs[i]);
     if (to.placements == tensors[i]->layout.placements) continue;
-    add_steps(evaluator_.on(mesh).plan(tensors[i]->meta, tensors[i]->layout, to),
-              element + "input " + std::to_string(i), explanation);
+    add_steps(evaluator_.on(job.mesh).plan(tensors[i]->meta, tensors[i]->layout, to),
+              job.element + "input " + std::to_string(i), detail);
   }
-  if (!looks_for_flip || !(decision.choice.total_us < kInfinity)) return;
-  std::optional<PriceFlip> flip = flips_.first_of(call, mesh);
-  if (flip && (!explanation.flip || flip->distance() < explanation.flip->distance())) {
-    explanation.flip = std::move(flip);
+  if (!job.looks_for_flip || !(decision.choice.total_us < kInfinity)) return;
+  std::optional<PriceFlip> flip = flips_.first_of(call, job.mesh);
+  if (flip && (!first_flip || flip->distance() < first_flip->distance())) {
+    first_flip = std::move(flip);
   }
 }
 

@@ -10,6 +10,9 @@
 namespace shardlab {
 namespace {
 
+using reports::InvariantResult;
+using reports::InvariantWitness;
+
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr double kTolerance = 1e-9;
 
@@ -20,29 +23,31 @@ class Checker {
         faster_(with_double_bandwidth(stack), with_double_bandwidth(topology)),
         rng_(seed) {}
 
-  std::vector<InvariantCheck> run(int samples) {
-    std::vector<InvariantCheck> checks;
-    checks.push_back(repeat("triangle", samples, [this](InvariantCheck& c) { triangle(c); }));
-    checks.push_back(repeat("monotone", samples, [this](InvariantCheck& c) { monotone(c); }));
+  std::vector<InvariantResult> run(int samples) {
+    std::vector<InvariantResult> checks;
+    checks.push_back(repeat("triangle", samples, [this](InvariantResult& c) { triangle(c); }));
+    checks.push_back(repeat("monotone", samples, [this](InvariantResult& c) { monotone(c); }));
     checks.push_back(repeat("monotone_bandwidth", samples,
-                            [this](InvariantCheck& c) { monotone_bandwidth(c); }));
+                            [this](InvariantResult& c) { monotone_bandwidth(c); }));
     checks.push_back(
-        repeat("zero_same_layout", samples, [this](InvariantCheck& c) { zero_same_layout(c); }));
+        repeat("zero_same_layout", samples, [this](InvariantResult& c) { zero_same_layout(c); }));
     checks.push_back(repeat("reduce_scatter_le_all_reduce", samples,
-                            [this](InvariantCheck& c) { reduce_scatter_le_all_reduce(c); }));
+                            [this](InvariantResult& c) { reduce_scatter_le_all_reduce(c); }));
     return checks;
   }
 
  private:
   template <class Check>
-  InvariantCheck repeat(const std::string& name, int samples, Check&& check) {
-    InvariantCheck result;
+  InvariantResult repeat(const std::string& name, int samples, Check&& check) {
+    InvariantResult result;
+    result.stack = evaluator_.stack().name;
     result.name = name;
     for (int i = 0; i < samples; ++i) check(result);
     return result;
   }
 
-  // The links' figures doubled, and a bandwidth that the model keeps as its own parameter.
+  // Doubles the bandwidth of every link; and, in the stack, a bandwidth that the model has as a
+  // parameter of its own.
   static Topology with_double_bandwidth(const Topology& topology) {
     nlohmann::json json = topology.to_json();
     for (nlohmann::json& link : json["links"]) {
@@ -93,7 +98,7 @@ class Checker {
     return Layout(placements);
   }
 
-  static void judge(InvariantCheck& check, double found, double fair, const std::string& witness) {
+  static void judge(InvariantResult& check, double found, double fair, const std::string& witness) {
     if (!(found < kInfinity) || !(fair < kInfinity)) return;
     ++check.checked;
     if (found <= fair + kTolerance * fair) return;
@@ -101,16 +106,14 @@ class Checker {
     const double amount = found - fair;
     const std::optional<double> percent =
         fair > 0 ? std::optional(100.0 * amount / fair) : std::nullopt;
-    const bool worse = check.witness.empty() || (!percent && check.amount_percent) ||
-                       (percent && check.amount_percent && *percent > *check.amount_percent) ||
-                       (!percent && !check.amount_percent && amount > check.amount_us);
-    if (!worse) return;
-    check.witness = witness;
-    check.amount_us = amount;
-    check.amount_percent = percent;
+    const std::optional<InvariantWitness>& worst = check.worst;
+    const bool worse = !worst || (!percent && worst->amount_percent) ||
+                       (percent && worst->amount_percent && *percent > *worst->amount_percent) ||
+                       (!percent && !worst->amount_percent && amount > worst->amount_us);
+    if (worse) check.worst = InvariantWitness{witness, amount, percent};
   }
 
-  void triangle(InvariantCheck& check) {
+  void triangle(InvariantResult& check) {
     const DeviceMesh on = mesh();
     const TensorMeta meta = tensor();
     const Layout a = layout(on, meta, true);
@@ -126,7 +129,7 @@ class Checker {
               on.text());
   }
 
-  void monotone(InvariantCheck& check) {
+  void monotone(InvariantResult& check) {
     const DeviceMesh on = mesh();
     const TensorMeta meta = tensor();
     TensorMeta larger = meta;
@@ -142,7 +145,7 @@ class Checker {
               " us");
   }
 
-  void monotone_bandwidth(InvariantCheck& check) {
+  void monotone_bandwidth(InvariantResult& check) {
     const DeviceMesh on = mesh();
     const TensorMeta meta = tensor();
     const Layout a = layout(on, meta, true);
@@ -155,7 +158,7 @@ class Checker {
               " us");
   }
 
-  void zero_same_layout(InvariantCheck& check) {
+  void zero_same_layout(InvariantResult& check) {
     const DeviceMesh on = mesh();
     const TensorMeta meta = tensor();
     const Layout a = layout(on, meta, true);
@@ -163,7 +166,7 @@ class Checker {
           a.text() + " to itself, " + meta.text() + " on " + on.text());
   }
 
-  void reduce_scatter_le_all_reduce(InvariantCheck& check) {
+  void reduce_scatter_le_all_reduce(InvariantResult& check) {
     const DeviceMesh on = mesh();
     const TensorMeta meta = tensor();
     Layout from = Layout::replicated(on.ndim());
@@ -188,8 +191,8 @@ class Checker {
 
 }  // namespace
 
-std::vector<InvariantCheck> check_invariants(const Stack& stack, const Topology& topology,
-                                             std::uint64_t seed, int samples) {
+std::vector<reports::InvariantResult> check_invariants(const Stack& stack, const Topology& topology,
+                                                       std::uint64_t seed, int samples) {
   return Checker(stack, topology, seed).run(samples);
 }
 

@@ -3,8 +3,8 @@
 //   KernelPrices prices(rule, call, mesh, expansion, kernels);
 //   prices.price(candidate)                     // microseconds
 //
-// What a rank holds of a tensor depends on the tensor's code alone (strategies/rules/expansion.h), so
-// it is found once for each code, however many candidates share the code.
+// What a rank holds of a tensor depends on the tensor's code alone (strategies/rules/expansion.h),
+// so it is found once for each code, however many candidates share the code.
 #pragma once
 
 #include <cstdint>

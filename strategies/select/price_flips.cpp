@@ -20,14 +20,14 @@ double most_of(const ScaledParameter& parameter) {
   return parameter.factor == &CostFactors::launch ? kMostLaunchFactor : kMostFactor;
 }
 
-// Every parameter's largest factor is one of them.
+// The search goes out from 1 band by band. Every parameter's largest factor is the end of a band.
 constexpr std::array<double, 4> kBands = {2.0, kMostLaunchFactor, 128.0, kMostFactor};
 
 bool has_value(const std::optional<PriceFlip>& flip) { return flip.has_value(); }
 
 }  // namespace
 
-// The envelope of one question's prices.
+// The search along the envelope of one question's prices.
 class PriceFlips::Search {
  public:
   Search(StackEvaluator& evaluator, const OpRule& rule, const OpCall& call, const DeviceMesh& mesh)
@@ -54,8 +54,8 @@ class PriceFlips::Search {
     }
   }
 
-  // The first flip when the parameter goes from `begin` to `end`, both on one side of 1, if nothing
-  // flips from 1 to `begin`.
+  // The first flip as the parameter goes from `begin` to `end`, both on one side of 1. Assumes that
+  // nothing flips the choice from 1 to `begin`.
   [[nodiscard]] std::optional<PriceFlip> flip(const ScaledParameter& parameter, double begin,
                                               double end) {
     if (!chosen_ || expansion_.size() < 2) return std::nullopt;
@@ -70,10 +70,10 @@ class PriceFlips::Search {
   // A candidate's price near one factor.
   struct Line {
     std::size_t candidate;
-    double at;
+    double factor;  // where it has this value
     double value;
     double slope;
-    [[nodiscard]] double operator()(double f) const { return value + slope * (f - at); }
+    [[nodiscard]] double operator()(double f) const { return value + slope * (f - factor); }
   };
 
   void reset() {
@@ -106,14 +106,14 @@ class PriceFlips::Search {
     return total + evaluator_.compute_us(rule_, call_, mesh_, inputs, outputs);
   }
 
-  // The line that its price follows from `f` towards `towards`.
+  // The line that a candidate's price follows from `f` towards `towards`.
   [[nodiscard]] Line line_of(std::size_t candidate, double f, double towards) {
     const double step = (towards > f ? f : -f) * 0x1p-20;
     const double value = price_of(candidate, f);
     return {candidate, f, value, (price_of(candidate, f + step) - value) / step};
   }
 
-  // The cheapest candidate at `f`: the chosen one wherever it is as cheap as any.
+  // The cheapest candidate at `f`, which is the chosen one wherever that is as cheap as any.
   [[nodiscard]] std::size_t cheapest_at(double f, double& least) {
     set(f);
     const Pricing pricing = evaluator_.price(expansion_, &rule_, call_, mesh_);
@@ -140,7 +140,8 @@ class PriceFlips::Search {
     return flip_among(knots, 0, knots.size() - 1);
   }
 
-  // The choice's price and the least of all others at a factor of the launch floor.
+  // What the choice costs, and the least that any other candidate costs, at a factor of the launch
+  // floor.
   struct Ends {
     double f;
     double chosen = kInfinity;
@@ -157,8 +158,8 @@ class PriceFlips::Search {
   }
 
   // The first flip from knot `begin` to knot `end`, whose prices are known. No price falls as the
-  // floor rises: between two knots the choice costs at most what it does at the higher one, the
-  // others at least what they do at the lower one.
+  // floor rises, so between two knots the choice costs at most what it does at the higher one, and
+  // the others cost at least what they do at the lower one.
   [[nodiscard]] std::optional<PriceFlip> flip_among(std::vector<Ends>& knots, std::size_t begin,
                                                     std::size_t end) {
     const bool rising = knots[begin].f < knots[end].f;
@@ -179,22 +180,23 @@ class PriceFlips::Search {
     std::size_t winner = cheapest_at(end, least);
     Line other = line_of(winner, end, begin);
     for (int step = 0; step < kMostSteps; ++step) {
-      if (least >= chosen(other.at) * (1.0 - 1e-9) || chosen.slope == other.slope) {
+      if (least >= chosen(other.factor) * (1.0 - 1e-9) || chosen.slope == other.slope) {
         return std::nullopt;  // the chosen candidate's line is the envelope all the way
       }
       const double meet =
-          other.at + (chosen(other.at) - other.value) / (other.slope - chosen.slope);
-      const bool between = meet > std::min(begin, other.at) && meet < std::max(begin, other.at);
-      const double at = between ? meet : begin;
-      if (!between && other.candidate != *chosen_) return found(other.candidate, at);
-      winner = cheapest_at(at, least);
-      if (least < chosen(at) * (1.0 - 1e-9)) {
-        other = line_of(winner, at, begin);
+          other.factor + (chosen(other.factor) - other.value) / (other.slope - chosen.slope);
+      const bool between =
+          meet > std::min(begin, other.factor) && meet < std::max(begin, other.factor);
+      const double crossing = between ? meet : begin;
+      if (!between && other.candidate != *chosen_) return found(other.candidate, crossing);
+      winner = cheapest_at(crossing, least);
+      if (least < chosen(crossing) * (1.0 - 1e-9)) {
+        other = line_of(winner, crossing, begin);
         continue;
       }
-      if (other.candidate != *chosen_) return found(other.candidate, at);
-      // The chosen candidate goes on, along another path.
-      begin = at;
+      if (other.candidate != *chosen_) return found(other.candidate, crossing);
+      // The chosen candidate stays the cheapest, along another path.
+      begin = crossing;
       chosen = other;
       winner = cheapest_at(end, least);
       other = line_of(winner, end, begin);
@@ -239,7 +241,7 @@ std::optional<PriceFlip> PriceFlips::first_of(const OpCall& call, const DeviceMe
   return std::move(flips.front());
 }
 
-// From band to band away from 1, as prices far from the stack's own take longer to find.
+// Goes from band to band away from 1, since prices far from the stack's own take longer to find.
 std::vector<PriceFlip> PriceFlips::nearest(const OpCall& call, const DeviceMesh& mesh,
                                            bool only_first) {
   Search search(evaluator_, find_op_rule(call.op, evaluator_.stack().rules), call, mesh);

@@ -5,13 +5,14 @@
 //   for (const PriceFlip& flip : flips.of(call, mesh)) flip.parameter, flip.factor, flip.to
 //
 // Scaling all latencies (or all transfer times) by f makes the price of a path a line in f, the
-// price of a candidate the least over its paths, and the least price over all candidates the lower
+// price of a candidate the least over its paths, and the least price of all candidates the lower
 // envelope of their lines. The first point where the envelope leaves the chosen candidate is found
-// from its lines: two of them meet somewhere; either nothing is cheaper there, and that is the point,
-// or what is cheaper gives the next line (Eisner and Severance 1976, "Mathematical techniques for
-// efficient record segmentation"). Nothing is sampled, so nothing is overlooked; slopes are taken
-// from two prices of one candidate, which leaves a relative error of about 1e-9. Prices bend the
-// other way where a kernel leaves its launch floor: the same is done from one such point to the next.
+// from its lines: two of them meet somewhere; either nothing is cheaper there, and that is the
+// point, or what is cheaper gives the next line (Eisner and Severance 1976, "Mathematical
+// techniques for efficient record segmentation"). Nothing is sampled, so nothing is overlooked.
+// Slopes come from two prices of one candidate, which leaves a relative error of about 1e-9. Prices
+// bend the other way where a kernel leaves its launch floor: there the same is done from one such
+// point to the next.
 #pragma once
 
 #include <cmath>
@@ -25,14 +26,14 @@
 
 namespace shardlab {
 
-// Factors from 1/1024 to 1024 are looked at; of the launch floor, from 1/16 to 16.
+// The search looks at factors from 1/1024 to 1024; for the launch floor, from 1/16 to 16.
 inline constexpr double kMostFactor = 1024.0;
 inline constexpr double kMostLaunchFactor = 16.0;
 
 struct PriceFlip {
   std::string_view parameter;  // latency, bandwidth, launch_floor
-  double factor = 1.0;         // times this, another candidate is as cheap, and cheaper beyond
-  std::string to;              // its layouts
+  double factor = 1.0;         // at this factor another candidate is as cheap; beyond it, cheaper
+  std::string to;              // the layouts of that candidate
 
   [[nodiscard]] double distance() const { return std::abs(std::log(factor)); }
 };
@@ -41,12 +42,12 @@ class PriceFlips {
  public:
   PriceFlips(const Stack& stack, const Topology& topology);
 
-  // One flip for each parameter that has one, on the side of 1 that is nearer; the first one to
-  // happen comes first (least |ln factor|, then the order of the parameters). Empty: nothing in
-  // range flips the choice. Throws InputError as StackEvaluator::select does.
+  // For each parameter that has a flip, the one on the nearer side of 1; the first to happen comes
+  // first (least |ln factor|, then the order of the parameters). Empty when nothing in range flips
+  // the choice. Throws InputError as StackEvaluator::select does.
   [[nodiscard]] std::vector<PriceFlip> of(const OpCall& call, const DeviceMesh& mesh);
 
-  // The first element of `of`, sooner: no parameter is looked at far beyond the nearest flip.
+  // The first element of `of`, found sooner: no parameter is followed far beyond the nearest flip.
   [[nodiscard]] std::optional<PriceFlip> first_of(const OpCall& call, const DeviceMesh& mesh);
 
  private:

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "costmodel/base/error.h"
+#include "strategies/select/price_basis.h"
 
 namespace shardlab {
 namespace {
@@ -26,23 +27,53 @@ void set_reference(Answer& answer, double us, const std::string& reason) {
   }
 }
 
-// The cheapest of all choices that the reference can price; whether this one is it.
-bool keep_best(QuestionResult& result, const std::string& choice, std::optional<double> us) {
-  if (!us || (result.best_us && *us >= *result.best_us)) return false;
-  result.best_us = us;
-  result.best_choice = choice;
-  result.best_reason.clear();
+// Keeps the cheapest of all choices that the reference can price; returns whether this one is
+// cheaper than those before it.
+bool keep_best(reports::BestChoice& best, const std::string& choice, std::optional<double> us) {
+  if (!us || (best.us && *us >= *best.us)) return false;
+  best.us = us;
+  best.choice = choice;
+  best.reason.clear();
   return true;
 }
 
-bool keep_best(QuestionResult& result, const Answer& answer) {
-  return answer.cannot_run.empty() && keep_best(result, answer.choice, answer.reference_us);
+void keep_best(reports::BestChoice& best, const Answer& answer) {
+  if (answer.cannot_run.empty() && keep_best(best, answer.choice, answer.reference_us)) {
+    best.basis = answer.basis;
+  }
 }
 
-// Of a sum of prices: known where both are.
-void add_basis(std::optional<PriceBasis>& sum, const std::optional<PriceBasis>& more) {
+// The price and the reason why there is none exclude each other, and what is told of a choice is
+// told of one that has a price.
+void settle(Answer& answer) {
+  if (answer.reference_us) {
+    answer.reference_impossible.clear();
+  } else {
+    answer.reference_kernel_us.reset();
+  }
+  if (answer.price_us) {
+    answer.impossible.clear();
+    return;
+  }
+  answer.cannot_run.clear();
+  answer.ties = 1;
+  answer.flips_with_order = false;
+  answer.margin_us.reset();
+}
+
+std::optional<double> finite(double us) {
+  return us < kInfinity ? std::optional(us) : std::nullopt;
+}
+
+std::optional<double> sum(const std::optional<double>& left, const std::optional<double>& right) {
+  return left && right ? std::optional(*left + *right) : std::nullopt;
+}
+
+// The basis of a sum of prices is known where both bases are.
+void add_known(std::optional<reports::PriceBasis>& sum,
+               const std::optional<reports::PriceBasis>& more) {
   if (sum && more) {
-    sum->add(*more);
+    add_basis(*sum, *more);
   } else {
     sum.reset();
   }
@@ -71,11 +102,17 @@ Questionnaire::Questionnaire(const std::vector<Stack>& stacks, const Stack& refe
 
 QuestionResult Questionnaire::ask(const Question& question) {
   QuestionResult result;
-  result.best_reason = "the reference finds nothing possible";
+  result.best.reason = "the reference finds nothing possible";
   if (question.kind == Question::Kind::kPlan) {
     ask_plan(question, result);
-    return result;
+  } else {
+    ask_op(question, result);
   }
+  for (Answer& answer : result.answers) settle(answer);
+  return result;
+}
+
+void Questionnaire::ask_op(const Question& question, QuestionResult& result) {
   try {
     if (question.call.op.find("_foreach_") != std::string::npos) {
       ask_foreach(question.call, question.mesh, result);
@@ -86,20 +123,19 @@ QuestionResult Questionnaire::ask(const Question& question) {
     result.answers.clear();
     result.error = error.what();
   }
-  return result;
 }
 
 void Questionnaire::ask_plan(const Question& question, QuestionResult& result) {
   Redistributor& reference = reference_->on(question.mesh);
   const Plan best = reference.plan(question.tensor, question.from, question.to);
   const auto basis_of = [&](const Plan& repriced) {
-    std::optional<PriceBasis> basis;
-    if (!measured_.empty()) basis.emplace().add(repriced, reference, measured_);
+    std::optional<reports::PriceBasis> basis;
+    if (!measured_.empty()) add_steps(basis.emplace(), repriced, reference, measured_);
     return basis;
   };
   if (best.impossible.empty() && best.unexecutable.empty()) {
-    keep_best(result, best.path(), best.price.total.value());
-    result.best_basis = basis_of(best);
+    keep_best(result.best, best.path(), best.price.total.value());
+    result.best.basis = basis_of(best);
   }
   for (const auto& stack : stacks_) {
     const Plan plan = stack->on(question.mesh).plan(question.tensor, question.from, question.to);
@@ -107,15 +143,16 @@ void Questionnaire::ask_plan(const Question& question, QuestionResult& result) {
     answer.choice = plan.path();
     answer.path = {plan.path()};
     answer.collectives = collectives_of(plan);
-    answer.price_us = plan.impossible.empty() ? plan.price.total.value() : kInfinity;
+    if (plan.impossible.empty()) answer.price_us = finite(plan.price.total.value());
     answer.impossible = plan.impossible;
     answer.cannot_run = plan.unexecutable;
     const bool planned = !plan.steps.empty() || plan.impossible.empty();
     const Plan repriced = reference.repriced(plan);
     const Price judged = planned ? repriced.executed_price() : Price::make_impossible("no plan");
+    answer.reference_kernel_us = 0.0;
     set_reference(answer, judged.total.value(), std::string(judged.impossible));
     if (answer.reference_us) answer.basis = basis_of(repriced);
-    if (keep_best(result, answer)) result.best_basis = answer.basis;
+    keep_best(result.best, answer);
     result.answers.push_back(std::move(answer));
   }
 }
@@ -127,14 +164,14 @@ Answer Questionnaire::select_answer(StackEvaluator& stack, const Expansion& expa
   const Decision decision = stack.decide(expansion, pricing, &rule, call, mesh);
   Answer answer;
   answer.choice = choice_text(decision.choice.inputs, decision.choice.outputs);
-  answer.price_us = decision.choice.total_us;
-  answer.candidates = decision.candidates;
-  answer.ties = decision.ties;
+  answer.price_us = finite(decision.choice.total_us);
+  answer.candidates = static_cast<std::int64_t>(decision.candidates);
+  answer.ties = static_cast<std::int64_t>(decision.ties);
   answer.margin_us = decision.margin_us;
   answer.flips_with_order = decision.flips_with_order;
   answer.totals = pricing.totals;
 
-  // The plans that the stack would run, priced by the reference.
+  // The plans that the stack would run, as the reference prices them.
   Redistributor& own = stack.on(mesh);
   Redistributor& reference = reference_->on(mesh);
   const auto tensors = call.tensors();
@@ -154,20 +191,20 @@ Answer Questionnaire::select_answer(StackEvaluator& stack, const Expansion& expa
     if (answer.cannot_run.empty() && !plan.unexecutable.empty()) {
       answer.cannot_run = "input " + std::to_string(i) + ": " + plan.unexecutable;
     }
-    // A plan without steps and without a reason keeps the data where it is (a strided shard of
-    // factor 1 is a shard).
+    // A plan without steps and without a reason keeps the data as it is (for example, a strided
+    // shard of factor 1 is a shard).
     const bool planned = !plan.steps.empty() || plan.impossible.empty();
     const Plan repriced = reference.repriced(plan);
     const Price price = planned ? repriced.executed_price() : Price::make_impossible("no plan");
-    if (answer.basis) answer.basis->add(repriced, reference, measured_);
+    if (answer.basis) add_steps(*answer.basis, repriced, reference, measured_);
     judged += price.total.value() + reference_->stack().transition_us;
     if (!price.is_possible() && reason.empty()) {
       reason = "input " + std::to_string(i) + ": " + std::string(price.impossible);
     }
   }
-  if (answer.price_us < kInfinity) answer.impossible.clear();
-  judged +=
+  answer.reference_kernel_us =
       reference_->compute_us(rule, call, mesh, decision.choice.inputs, decision.choice.outputs);
+  judged += *answer.reference_kernel_us;
   set_reference(answer, judged, reason);
   if (!answer.reference_us) answer.basis.reset();
   return answer;
@@ -186,23 +223,25 @@ bool Questionnaire::best_runs(const Candidate& best, const OpCall& call, const D
   return true;
 }
 
-// The steps by which the reference itself would bring the inputs there.
-std::optional<PriceBasis> Questionnaire::basis_of_best(const Candidate& best, const OpCall& call,
-                                                       const DeviceMesh& mesh) {
+// The basis of the steps by which the reference itself would bring the inputs there.
+std::optional<reports::PriceBasis> Questionnaire::basis_of_best(const Candidate& best,
+                                                                const OpCall& call,
+                                                                const DeviceMesh& mesh) {
   if (measured_.empty()) return std::nullopt;
-  PriceBasis basis;
+  reports::PriceBasis basis;
   Redistributor& reference = reference_->on(mesh);
   const auto tensors = call.tensors();
   for (std::size_t i = 0; i < tensors.size(); ++i) {
     const Layout to(best.inputs[i]);
     if (to.placements == tensors[i]->layout.placements) continue;
-    basis.add(reference.plan(tensors[i]->meta, tensors[i]->layout, to), reference, measured_);
+    add_steps(basis, reference.plan(tensors[i]->meta, tensors[i]->layout, to), reference,
+              measured_);
   }
   return basis;
 }
 
 void Questionnaire::ask_select(const OpCall& call, const DeviceMesh& mesh, QuestionResult& result) {
-  // Stacks of one rule set share their candidates.
+  // Stacks that have the same rule set share their candidates.
   struct Expanded {
     RuleSet set;
     const OpRule* rule;
@@ -232,62 +271,62 @@ void Questionnaire::ask_select(const OpCall& call, const DeviceMesh& mesh, Quest
         reference_->candidate(own.expansion, own.reference,
                               static_cast<std::size_t>(least - own.reference.totals.begin()));
     if (best_runs(best, call, mesh)) {
-      keep_best(result, choice_text(best.inputs, best.outputs), best.total_us);
-      result.best_basis = basis_of_best(best, call, mesh);
+      keep_best(result.best, choice_text(best.inputs, best.outputs), best.total_us);
+      result.best.basis = basis_of_best(best, call, mesh);
     }
   }
   for (const auto& stack : stacks_) {
     const Expanded& candidates = expanded(stack->stack().rules);
     Answer answer = select_answer(*stack, candidates.expansion, *candidates.rule, call, mesh);
     answer.reference_totals = candidates.reference.totals;
-    if (keep_best(result, answer)) result.best_basis = answer.basis;
+    keep_best(result.best, answer);
     result.answers.push_back(std::move(answer));
   }
 }
 
-// The elements of a tensor list are independent questions: choices are listed, prices added.
+// The elements of a tensor list are independent questions: their choices are listed, their prices
+// added.
 void Questionnaire::ask_foreach(const OpCall& call, const DeviceMesh& mesh,
                                 QuestionResult& result) {
   const std::size_t elements = foreach_size(call);
   for (std::size_t i = 0; i < elements; ++i) {
     QuestionResult child;
-    child.best_reason = result.best_reason;
+    child.best.reason = result.best.reason;
     ask_select(foreach_child(call, i), mesh, child);
     if (i == 0) {
       result = std::move(child);
       continue;
     }
     for (std::size_t s = 0; s < result.answers.size(); ++s) {
-      Answer& sum = result.answers[s];
+      Answer& whole = result.answers[s];
       Answer& more = child.answers[s];
-      sum.choice += "; " + more.choice;
+      whole.choice += "; " + more.choice;
       for (std::string& step : more.path) {
-        sum.path.push_back("element " + std::to_string(i) + ", " + step);
+        whole.path.push_back("element " + std::to_string(i) + ", " + step);
       }
-      sum.collectives += more.collectives;
-      sum.price_us += more.price_us;
-      if (sum.impossible.empty()) sum.impossible = more.impossible;
-      sum.reference_us = sum.reference_us && more.reference_us
-                             ? std::optional(*sum.reference_us + *more.reference_us)
-                             : std::nullopt;
-      if (sum.reference_impossible.empty()) sum.reference_impossible = more.reference_impossible;
-      if (sum.cannot_run.empty()) sum.cannot_run = more.cannot_run;
-      add_basis(sum.basis, more.basis);
-      sum.candidates = std::max(sum.candidates, more.candidates);
-      sum.ties = std::max(sum.ties, more.ties);
-      if (!sum.margin_us || (more.margin_us && *more.margin_us < *sum.margin_us)) {
-        sum.margin_us = more.margin_us;
+      whole.collectives += more.collectives;
+      whole.price_us = sum(whole.price_us, more.price_us);
+      if (whole.impossible.empty()) whole.impossible = more.impossible;
+      whole.reference_us = sum(whole.reference_us, more.reference_us);
+      whole.reference_kernel_us = sum(whole.reference_kernel_us, more.reference_kernel_us);
+      if (whole.reference_impossible.empty())
+        whole.reference_impossible = more.reference_impossible;
+      if (whole.cannot_run.empty()) whole.cannot_run = more.cannot_run;
+      add_known(whole.basis, more.basis);
+      whole.candidates = std::max(whole.candidates, more.candidates);
+      whole.ties = std::max(whole.ties, more.ties);
+      if (!whole.margin_us || (more.margin_us && *more.margin_us < *whole.margin_us)) {
+        whole.margin_us = more.margin_us;
       }
-      sum.flips_with_order = sum.flips_with_order || more.flips_with_order;
+      whole.flips_with_order = whole.flips_with_order || more.flips_with_order;
     }
-    result.best_us = result.best_us && child.best_us
-                         ? std::optional(*result.best_us + *child.best_us)
-                         : std::nullopt;
-    add_basis(result.best_basis, child.best_basis);
-    result.best_choice += "; " + child.best_choice;
-    if (!result.best_us) {
-      result.best_choice.clear();
-      result.best_reason = child.best_reason;
+    reports::BestChoice& best = result.best;
+    best.us = sum(best.us, child.best.us);
+    add_known(best.basis, child.best.basis);
+    best.choice += "; " + child.best.choice;
+    if (!best.us) {
+      best.choice.clear();
+      best.reason = child.best.reason;
     }
   }
 }

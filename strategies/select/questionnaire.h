@@ -5,11 +5,11 @@
 //
 // An answer is a choice and what it costs: the placements that an op takes (with the plans that
 // bring its inputs there), or the plan of a redistribution. The reference prices the very steps
-// that the stack would run, with its own models; the best choice is the cheapest over the
-// reference's own candidates and plans and over all the stacks' choices. An op is judged on its
+// that the stack would run, with its own models. The best choice is the cheapest over the
+// reference's own candidates and plans and over the choices of all stacks. An op is judged on its
 // own: what its output costs later is not counted. Where the reference's collective model has
-// measured rows, each choice says how far its price rests on them (strategies/select/price_basis.h). One
-// questionnaire a thread.
+// measured rows, each choice says how far its price rests on them
+// (strategies/select/price_basis.h). Each thread needs a questionnaire of its own.
 #pragma once
 
 #include <memory>
@@ -17,27 +17,18 @@
 #include <string>
 #include <vector>
 
+#include "costmodel/measured_ranges.h"
+#include "reports/records/question.h"
 #include "strategies/select/evaluator.h"
-#include "strategies/select/price_basis.h"
 #include "strategies/select/stack.h"
 #include "strategies/select/suite.h"
 
 namespace shardlab {
 
-struct Answer {
-  std::string choice;             // "S(0)R, R -> S(0)R", or a plan's path
-  std::vector<std::string> path;  // one redistribution a line
-  std::int64_t collectives = 0;   // steps of these that move data between ranks
-  double price_us = 0.0;          // infinity when impossible
-  std::string impossible;
-  std::optional<double> reference_us;  // none: the reference can't price it
-  std::string reference_impossible;
-  std::string cannot_run;           // a step that no collective does, else ""
-  std::optional<PriceBasis> basis;  // of reference_us, where the reference has measured rows
-  std::size_t candidates = 1;
-  std::size_t ties = 1;
-  std::optional<double> margin_us;
-  bool flips_with_order = false;
+// What a record keeps of an answer, and what is needed only to judge it.
+struct Answer : reports::StackAnswer {
+  std::int64_t collectives = 0;  // steps of the path that move data between ranks
+  std::int64_t candidates = 1;
   // Prices of the same candidates by this stack and by the reference, for rank correlation.
   std::vector<double> totals;
   std::vector<double> reference_totals;
@@ -45,10 +36,7 @@ struct Answer {
 
 struct QuestionResult {
   std::vector<Answer> answers;  // one per stack
-  std::string best_choice;
-  std::optional<double> best_us;
-  std::string best_reason;               // why there is none
-  std::optional<PriceBasis> best_basis;  // of best_us, where the reference has measured rows
+  reports::BestChoice best;
   std::string error;  // why the question can't be asked at all (then there are no answers)
 };
 
@@ -59,23 +47,24 @@ class Questionnaire {
   [[nodiscard]] QuestionResult ask(const Question& question);
 
  private:
-  struct Best;
   void ask_plan(const Question& question, QuestionResult& result);
+  void ask_op(const Question& question, QuestionResult& result);
   void ask_select(const OpCall& call, const DeviceMesh& mesh, QuestionResult& result);
   void ask_foreach(const OpCall& call, const DeviceMesh& mesh, QuestionResult& result);
   [[nodiscard]] Answer select_answer(StackEvaluator& stack, const Expansion& expansion,
                                      const OpRule& rule, const OpCall& call,
                                      const DeviceMesh& mesh);
   [[nodiscard]] bool best_runs(const Candidate& best, const OpCall& call, const DeviceMesh& mesh);
-  [[nodiscard]] std::optional<PriceBasis> basis_of_best(const Candidate& best, const OpCall& call,
-                                                        const DeviceMesh& mesh);
+  [[nodiscard]] std::optional<reports::PriceBasis> basis_of_best(const Candidate& best,
+                                                                 const OpCall& call,
+                                                                 const DeviceMesh& mesh);
 
   std::vector<std::unique_ptr<StackEvaluator>> stacks_;
   std::unique_ptr<StackEvaluator> reference_;
-  MeasuredRanges measured_;  // rows of the reference's collective model
+  MeasuredRanges measured_;  // what the reference's collective model knows from measured rows
 };
 
-// "S(0)R, R -> S(0)R": inputs, then outputs.
+// A choice as text, inputs and then outputs: "S(0)R, R -> S(0)R".
 [[nodiscard]] std::string choice_text(const std::vector<Placements>& inputs,
                                       const std::vector<Placements>& outputs);
 

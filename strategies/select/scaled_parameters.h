@@ -1,4 +1,5 @@
-// The parameters of a stack that what-if questions scale: how would choices be if it were f times as large?
+// The parameters of a stack that what-if questions scale: what would the choices be if a parameter
+// were f times as large?
 //
 //   factors.*parameter.factor = parameter.inverse ? 1.0 / f : f;    // costmodel/cost_factors.h
 #pragma once
@@ -13,7 +14,7 @@ namespace shardlab {
 struct ScaledParameter {
   std::string_view name;
   double CostFactors::*factor;
-  bool inverse;  // what is scaled is the time, which a larger parameter makes shorter
+  bool inverse;  // the factor scales a time, which a larger parameter makes shorter
 };
 
 inline constexpr std::array<ScaledParameter, 3> kScaledParameters = {{

@@ -14,7 +14,8 @@ namespace shardlab {
 namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
-// Layouts that are looked at from afar; ops of many tensors have far more than memory holds.
+// How many steps the search may take; from far away, ops of many tensors have more layouts than
+// memory holds.
 constexpr std::uint64_t kMostSteps = 250'000;
 
 struct Entry {
@@ -24,7 +25,7 @@ struct Entry {
   std::vector<double> input_us;
   std::vector<double> bytes;
 
-  // Cheapest first, then first in.
+  // The cheapest entry comes first; of equally cheap ones, the one that was added first.
   friend bool operator<(const Entry& a, const Entry& b) {
     return a.cost > b.cost || (a.cost == b.cost && a.counter > b.counter);
   }
@@ -104,11 +105,11 @@ class Search {
     return found;
   }
 
-  // Whether there were more steps than it takes.
+  // Whether the search stopped because it would take more than kMostSteps.
   [[nodiscard]] bool gave_up() const { return gave_up_; }
 
  private:
-  // The outputs of the first matching row on every mesh dim.
+  // The outputs of the first row that matches, on every mesh dim; nothing where none matches.
   [[nodiscard]] std::optional<std::vector<Placements>> match(
       const std::vector<Placements>& inputs) const {
     std::vector<Placements> outputs(outputs_);
@@ -128,7 +129,7 @@ class Search {
         return std::nullopt;
       }
     }
-    // What full enumeration drops is no answer here either.
+    // What full enumeration would drop is no answer here either.
     if (std::any_of(inputs.begin(), inputs.end(), has_mixed_partials) ||
         std::any_of(outputs.begin(), outputs.end(), has_mixed_partials) ||
         (rule_.filter != nullptr && !rule_.filter(call_, inputs, mesh_))) {
@@ -180,7 +181,7 @@ class Search {
     moved.inputs[input][m] = next;
     if (visited_.contains(key_of(moved.inputs))) return;
     const DType dtype = tensors_[input]->meta.dtype;
-    // What the runtime will plan is the net change: it must be possible.
+    // The runtime will plan the net change, so that change must be possible.
     const PricedTransition net =
         pricer_.price(initial_.inputs[input][m], next, mesh_dim, initial_.bytes[input], dtype);
     if (!net.price.is_possible()) return;
@@ -202,7 +203,7 @@ class Search {
   SearchOptions options_;
   std::size_t outputs_;
   Rows rows_;
-  std::vector<std::vector<Placement>> allowed_;  // by input, in the order of the rows
+  std::vector<std::vector<Placement>> allowed_;  // by input: placements other than R
   Entry initial_;
   std::priority_queue<Entry> queue_;
   std::unordered_set<std::string> visited_;

@@ -1,11 +1,12 @@
-// The priority-queue search: the cheapest input layouts that some row accepts on every mesh dim,
-// without enumerating all combinations of rows.
+// The priority-queue search: finds the cheapest input layouts that some row accepts on every mesh
+// dim, without enumerating all combinations of rows.
 //
-// Dijkstra over the layouts of all inputs, one changed placement of one input on one mesh dim an
-// edge. Source: PyTorch 2.13.0, _dijkstra_expand_single_dim_strategy_to_mesh (tests only there);
-// pull requests #169438, #175313, #177167. `nesting_guard`: a step may touch a shard of tensor dim
-// d on mesh dim i only if no mesh dim right of i shards d; without it layouts that one step can't
-// produce are priced too low.
+// This is Dijkstra's algorithm over the layouts of all inputs, where one edge changes one placement
+// of one input on one mesh dim. With `nesting_guard`, a step may touch a shard of tensor dim d on
+// mesh dim i only if no mesh dim to the right of i shards d; without it, layouts that one step
+// cannot produce are priced too low. Source: PyTorch 2.13.0,
+// _dijkstra_expand_single_dim_strategy_to_mesh (where only tests use it); pull requests #169438,
+// #175313, #177167.
 #pragma once
 
 #include <optional>
@@ -19,23 +20,23 @@ namespace shardlab {
 
 struct SearchOptions {
   bool nesting_guard = true;
-  // Collect every accepted state that can be reached, not only the first.
+  // Whether to collect every accepted state that can be reached, not only the first.
   bool exhaustive = false;
 };
 
 struct SearchResult {
   std::vector<Placements> inputs;
   std::vector<Placements> outputs;
-  std::vector<double> input_us;  // redistribution of each input, as the search priced it
+  std::vector<double> input_us;  // by input: its redistribution, as the search priced it
   double total_us = 0.0;
   std::size_t states_visited = 0;
-  std::vector<std::vector<Placements>>
-      all_matches;  // inputs of every accepted state, if exhaustive
+  // The inputs of every accepted state, when the search is exhaustive.
+  std::vector<std::vector<Placements>> all_matches;
 };
 
 struct SearchOutcome {
   std::optional<SearchResult> result;
-  std::string fallback;  // why there is none: full enumeration must be used
+  std::string fallback;  // why there is no result, so that full enumeration must be used
 };
 
 [[nodiscard]] SearchOutcome search_rows(const OpRule& rule, const OpCall& call,

@@ -1,7 +1,6 @@
 #include "strategies/select/selection.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <limits>
 #include <numeric>
@@ -9,7 +8,6 @@
 #include <string>
 
 #include "costmodel/base/error.h"
-#include "costmodel/base/index.h"
 #include "costmodel/base/text.h"
 
 namespace shardlab {
@@ -17,32 +15,37 @@ namespace {
 
 constexpr double kSameTotal = 1e-12;
 
-struct PolicyRow {
-  Policy policy;
-  std::string_view name;
-  // Of the policies that look beyond prices: the smaller, the better.
-  double (TieBreaker::*measure)(std::size_t) = nullptr;
-  bool by_text = false;
-};
-constexpr std::array<PolicyRow, 6> kPolicies = {{
-    {Policy::kFirstListed, "first-listed"},
-    {Policy::kKeepInput, "keep-input"},
-    {Policy::kFewestCollectives, "fewest-collectives", &TieBreaker::collectives, true},
-    {Policy::kLeastBytes, "least-bytes", &TieBreaker::bytes, true},
-    {Policy::kComputeTime, "compute-time", &TieBreaker::compute_us, true},
-    {Policy::kLexicographic, "lexicographic", nullptr, true},
-}};
+// What a policy that looks beyond prices measures of candidates that tie: the smaller, the better.
+// Null when it looks at nothing but their text.
+using Measure = double (TieBreaker::*)(std::size_t);
+Measure measure_of(Policy policy) {
+  switch (policy) {
+    case Policy::kFewestCollectives:
+      return &TieBreaker::collectives;
+    case Policy::kLeastBytes:
+      return &TieBreaker::bytes;
+    case Policy::kComputeTime:
+      return &TieBreaker::compute_us;
+    default:
+      return nullptr;
+  }
+}
 
-const PolicyRow& row_of(Policy policy) { return kPolicies[to_index(policy)]; }
+// Whether a policy decides what still ties by the candidates' text.
+bool decides_by_text(Policy policy) {
+  return policy != Policy::kFirstListed && policy != Policy::kKeepInput;
+}
 
-// Of the candidates of least total: the least measure, then the first text.
-std::size_t select_by_text(const PolicyRow& row, const PricedCandidates& candidates) {
-  SHARDLAB_CHECK(candidates.tie_breaker != nullptr, row.name, " without a tie breaker");
+// Among the candidates of least total: the one of least measure; among those of equal measure, the
+// one whose text comes first.
+std::size_t select_by_text(Policy policy, const PricedCandidates& candidates) {
+  SHARDLAB_CHECK(candidates.tie_breaker != nullptr, name_of(policy), " without a tie breaker");
   TieBreaker& breaker = *candidates.tie_breaker;
   std::vector<std::size_t> ties = ties_at_minimum(candidates.totals);
-  if (row.measure != nullptr && ties.size() > 1) {
+  const Measure measure = measure_of(policy);
+  if (measure != nullptr && ties.size() > 1) {
     std::vector<double> measures;
-    for (const std::size_t i : ties) measures.push_back((breaker.*row.measure)(i));
+    for (const std::size_t i : ties) measures.push_back((breaker.*measure)(i));
     std::vector<std::size_t> least;
     for (const std::size_t i : ties_at_minimum(measures)) least.push_back(ties[i]);
     ties = std::move(least);
@@ -70,24 +73,10 @@ bool is_same_total(double total, double least) {
   return total == least || total - least <= kSameTotal * std::abs(least);
 }
 
-std::string_view to_string(Policy policy) {
-  for (const PolicyRow& row : kPolicies) {
-    if (row.policy == policy) return row.name;
-  }
-  return "";
-}
-
-std::optional<Policy> policy_from_name(std::string_view name) {
-  for (const PolicyRow& row : kPolicies) {
-    if (row.name == name) return row.policy;
-  }
-  return std::nullopt;
-}
-
 std::size_t select(Policy policy, const PricedCandidates& candidates) {
   const auto totals = candidates.totals;
   SHARDLAB_CHECK(!totals.empty(), "no candidate to select from");
-  if (row_of(policy).by_text) return select_by_text(row_of(policy), candidates);
+  if (decides_by_text(policy)) return select_by_text(policy, candidates);
   const auto first_least =
       static_cast<std::size_t>(std::min_element(totals.begin(), totals.end()) - totals.begin());
   if (policy == Policy::kFirstListed || totals.size() == 1) return first_least;
@@ -127,8 +116,8 @@ std::optional<double> margin_us(std::span<const double> totals) {
 
 bool flips_with_order(Policy policy, const PricedCandidates& candidates) {
   const auto totals = candidates.totals;
-  if (totals.size() < 2 || row_of(policy).by_text) return false;
-  // A policy compares bit for bit, so only equal totals can swap.
+  if (totals.size() < 2 || decides_by_text(policy)) return false;
+  // A policy compares bit by bit, so that only equal totals can swap.
   const double least = minimum(totals);
   const auto at_least = static_cast<std::size_t>(std::count(totals.begin(), totals.end(), least));
   if (policy == Policy::kFirstListed || least != 0) return at_least > 1;
@@ -143,30 +132,21 @@ CandidateOrder CandidateOrder::parse(std::string_view text) {
   TextCursor cursor("order", text);
   CandidateOrder order;
   const std::string_view word = cursor.word();
-  if (word == "reversed") {
-    order.kind = Kind::kReversed;
-  } else if (word == "shuffled") {
-    order.kind = Kind::kShuffled;
+  const std::optional<Kind> kind = from_name<Kind>(word);
+  if (!kind) cursor.fail_at(0, "listed, reversed or shuffled:SEED");
+  order.kind = *kind;
+  if (order.kind == Kind::kShuffled) {
     cursor.expect(":", "\":\" and a seed");
     order.seed = static_cast<std::uint64_t>(
         cursor.integer("a seed", 0, std::numeric_limits<std::int64_t>::max()));
-  } else if (word != "listed") {
-    cursor.fail_at(0, "listed, reversed or shuffled:SEED");
   }
   if (!cursor.at_end()) cursor.fail("the end of the order");
   return order;
 }
 
 std::string CandidateOrder::text() const {
-  switch (kind) {
-    case Kind::kListed:
-      return "listed";
-    case Kind::kReversed:
-      return "reversed";
-    case Kind::kShuffled:
-      return "shuffled:" + std::to_string(seed);
-  }
-  return "";
+  return std::string(name_of(kind)) +
+         (kind == Kind::kShuffled ? ":" + std::to_string(seed) : std::string());
 }
 
 std::vector<std::size_t> CandidateOrder::permutation(std::size_t size) const {
@@ -174,7 +154,7 @@ std::vector<std::size_t> CandidateOrder::permutation(std::size_t size) const {
   std::iota(order.begin(), order.end(), std::size_t{0});
   if (kind == Kind::kReversed) std::reverse(order.begin(), order.end());
   if (kind == Kind::kShuffled) {
-    // Fisher-Yates with our own modulo: std::shuffle differs between libraries.
+    // Fisher-Yates with a modulo of our own, since std::shuffle differs between libraries.
     std::mt19937_64 rng(seed);
     for (std::size_t i = size; i > 1; --i) std::swap(order[i - 1], order[rng() % i]);
   }

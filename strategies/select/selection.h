@@ -2,24 +2,27 @@
 //
 // Policies:
 //   first-listed   the first candidate of least total (PyTorch before #161882)
-//   keep-input     a negative total first (the least); else, among totals of exactly 0, the last
-//                  candidate that leaves every input as it is, else the first of them; else the
-//                  first candidate of least total (#161882)
+//   keep-input     the least total if it is negative; else, among totals of exactly 0, the last
+//                  candidate that leaves every input as it is, or the first one if none does; else
+//                  the first candidate of least total (#161882)
 //   fewest-collectives  among the candidates of least total, the one whose inputs need the fewest
 //                  collectives
-//   least-bytes    ... whose inputs move the fewest bytes between ranks, all ranks together
-//   compute-time   ... whose local kernel is fastest (the tie-break discussed in #172282)
-//   lexicographic  ... whose layouts come first as text: inputs, then outputs
-// The last four do not depend on the order of the candidates: what ties there too is decided by
-// text. Source: PyTorch 2.13.0, _sharding_prop.py, _select_min_cost_strategy.
+//   least-bytes    the one whose inputs move the fewest bytes between ranks, all ranks together
+//   compute-time   the one whose local kernel is fastest (the tie-break discussed in #172282)
+//   lexicographic  the one whose layouts come first as text: inputs, then outputs
+// The last four do not depend on the order of the candidates: what still ties is decided by text.
+// Source: PyTorch 2.13.0, _sharding_prop.py, _select_min_cost_strategy.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "costmodel/base/enum_names.h"
 
 namespace shardlab {
 
@@ -31,12 +34,20 @@ enum class Policy : std::uint8_t {
   kComputeTime,
   kLexicographic
 };
-[[nodiscard]] std::string_view to_string(Policy policy);
-[[nodiscard]] std::optional<Policy> policy_from_name(std::string_view name);
-inline constexpr std::string_view kPolicyNames =
-    "first-listed, keep-input, fewest-collectives, least-bytes, compute-time, lexicographic";
+template <>
+struct EnumNames<Policy> {
+  static constexpr std::string_view kKind = "policy";
+  static constexpr std::array kNames = {Named{Policy::kFirstListed, "first-listed"},
+                                        Named{Policy::kKeepInput, "keep-input"},
+                                        Named{Policy::kFewestCollectives, "fewest-collectives"},
+                                        Named{Policy::kLeastBytes, "least-bytes"},
+                                        Named{Policy::kComputeTime, "compute-time"},
+                                        Named{Policy::kLexicographic, "lexicographic"}};
+};
+[[nodiscard]] constexpr std::string_view to_string(Policy policy) { return name_of(policy); }
 
-// What the policies that look beyond prices ask about candidates at the minimum, by position.
+// What the policies that look beyond prices ask about candidates at the minimum. A candidate is
+// named by its position among those that the policy sees.
 class TieBreaker {
  public:
   TieBreaker() = default;
@@ -52,20 +63,21 @@ class TieBreaker {
 
 // Candidates as a policy sees them, in the order in which it sees them.
 struct PricedCandidates {
-  std::span<const double> totals;              // microseconds; infinity is impossible
-  std::span<const std::uint8_t> keeps_inputs;  // 1: no input changes its placements
-  TieBreaker* tie_breaker = nullptr;           // not null for the last four policies
+  std::span<const double> totals;              // microseconds; infinity where impossible
+  std::span<const std::uint8_t> keeps_inputs;  // 1 where no input changes its placements
+  TieBreaker* tie_breaker = nullptr;           // the last four policies need it
 };
 
-// Index of the chosen candidate. Assumes at least one.
+// The position of the chosen candidate. Assumes that there is one.
 [[nodiscard]] std::size_t select(Policy policy, const PricedCandidates& candidates);
 
-// Whether a total ties with the least one: not above it by more than 1e-12 relative.
+// Whether a total ties with the least one: it is not above it by more than 1e-12 relative, as sums
+// of the same prices in another order may be.
 [[nodiscard]] bool is_same_total(double total, double least);
-// Candidates at the minimum: equal to 1e-12 relative (sums of the same prices in another order).
+// The positions of the candidates at the minimum, by is_same_total().
 [[nodiscard]] std::vector<std::size_t> ties_at_minimum(std::span<const double> totals);
-// From the minimum to the best total that differs from it; none when all are equal or the others
-// impossible.
+// The distance from the minimum to the best total that differs from it; nothing when all others are
+// equal or impossible.
 [[nodiscard]] std::optional<double> margin_us(std::span<const double> totals);
 // Whether another order of the same candidates can make the policy choose another candidate.
 [[nodiscard]] bool flips_with_order(Policy policy, const PricedCandidates& candidates);
@@ -80,8 +92,15 @@ struct CandidateOrder {
   // "listed", "reversed", "shuffled:SEED". Throws TextError.
   [[nodiscard]] static CandidateOrder parse(std::string_view text);
   [[nodiscard]] std::string text() const;
-  // Listed positions in the order in which they are seen.
+  // The positions in the rules' list, in the order in which the policy sees the candidates.
   [[nodiscard]] std::vector<std::size_t> permutation(std::size_t size) const;
+};
+template <>
+struct EnumNames<CandidateOrder::Kind> {
+  static constexpr std::string_view kKind = "order";
+  static constexpr std::array kNames = {Named{CandidateOrder::Kind::kListed, "listed"},
+                                        Named{CandidateOrder::Kind::kReversed, "reversed"},
+                                        Named{CandidateOrder::Kind::kShuffled, "shuffled"}};
 };
 
 }  // namespace shardlab

@@ -1,63 +1,11 @@
 #include "strategies/select/stack.h"
 
-#include <array>
-
 #include "costmodel/base/error.h"
+#include "costmodel/base/json_enum.h"
 #include "costmodel/base/text.h"
 
 namespace shardlab {
 namespace {
-
-template <class Value>
-struct NameRow {
-  std::string_view name;
-  Value value;
-};
-
-template <class Value, std::size_t kCount>
-Value read_word(ObjectReader& reader, std::string_view key,
-                const std::array<NameRow<Value>, kCount>& words, Value fallback) {
-  const nlohmann::json* json = reader.find(key);
-  if (json == nullptr) return fallback;
-  const std::string text = json_text(*json, reader.place(key));
-  std::vector<std::string_view> valid;
-  for (const auto& row : words) {
-    if (row.name == text) return row.value;
-    valid.push_back(row.name);
-  }
-  reader.place(key).fail("found \"" + text + "\"" + did_you_mean(text, valid) +
-                         "; valid: " + join(valid));
-}
-
-template <class Value, std::size_t kCount>
-std::string_view word_of(Value value, const std::array<NameRow<Value>, kCount>& words) {
-  for (const auto& row : words) {
-    if (row.value == value) return row.name;
-  }
-  return "";
-}
-
-constexpr std::array<NameRow<PlannerKind>, 2> kPlanners = {
-    {{"greedy", PlannerKind::kGreedy}, {"graph", PlannerKind::kGraph}}};
-constexpr std::array<NameRow<MergeMode>, 3> kMerges = {
-    {{"off", MergeMode::kOff}, {"execute", MergeMode::kExecute}, {"price", MergeMode::kPrice}}};
-constexpr std::array<NameRow<SearchKind>, 3> kSearches = {{{"full", SearchKind::kFull},
-                                                           {"dijkstra", SearchKind::kDijkstra},
-                                                           {"exact", SearchKind::kExact}}};
-constexpr std::array<NameRow<Policy>, 6> kPolicies = {
-    {{"first-listed", Policy::kFirstListed},
-     {"keep-input", Policy::kKeepInput},
-     {"fewest-collectives", Policy::kFewestCollectives},
-     {"least-bytes", Policy::kLeastBytes},
-     {"compute-time", Policy::kComputeTime},
-     {"lexicographic", Policy::kLexicographic}}};
-constexpr auto kRuleSets = [] {
-  std::array<NameRow<RuleSet>, EnumNames<RuleSet>::kNames.size()> rows{};
-  for (std::size_t i = 0; i < rows.size(); ++i) {
-    rows[i] = {EnumNames<RuleSet>::kNames[i].name, EnumNames<RuleSet>::kNames[i].value};
-  }
-  return rows;
-}();
 
 // "v3", or {"name": "v3-rp", "replicate_to_partial_us": 0.01}.
 std::shared_ptr<const EdgeSemantics> read_edge_semantics(const nlohmann::json& json,
@@ -99,15 +47,6 @@ nlohmann::json json_of(const EdgeSemantics& semantics) {
 
 }  // namespace
 
-std::string_view to_string(SearchKind search) { return word_of(search, kSearches); }
-
-std::optional<SearchKind> search_from_name(std::string_view name) {
-  for (const auto& row : kSearches) {
-    if (row.name == name) return row.value;
-  }
-  return std::nullopt;
-}
-
 nlohmann::json upon_base(const nlohmann::json& json, const JsonPlace& place,
                          const Stack::LoadBase& load_base) {
   if (!json.is_object() || !json.contains("base")) return json;
@@ -136,11 +75,12 @@ Stack Stack::from_json(const nlohmann::json& json, const JsonPlace& place,
   stack.name = reader.text("name");
   stack.title = reader.text_or("title", "");
   stack.source = reader.text_or("source", "");
-  stack.rules = read_word(reader, "rules", kRuleSets, RuleSet(Release::k2_13));
+  stack.rules = find_enum<RuleSet>(reader, "rules").value_or(RuleSet(Release::k2_13));
   stack.redistribution.semantics =
       read_edge_semantics(reader.value("transitions"), reader.place("transitions"));
-  stack.redistribution.planner = read_word(reader, "planner", kPlanners, PlannerKind::kGreedy);
-  stack.redistribution.merge = read_word(reader, "merge", kMerges, MergeMode::kExecute);
+  stack.redistribution.planner =
+      find_enum<PlannerKind>(reader, "planner").value_or(PlannerKind::kGreedy);
+  stack.redistribution.merge = find_enum<MergeMode>(reader, "merge").value_or(MergeMode::kExecute);
   stack.redistribution.merge_checks_all_gather = reader.boolean_or("merge_checks_all_gather", true);
   stack.collective_model =
       read_model_choice(reader.value("collective_model"), reader.place("collective_model"));
@@ -171,8 +111,8 @@ Stack Stack::from_json(const nlohmann::json& json, const JsonPlace& place,
   } catch (const TextError& error) {
     reader.place("order").fail(error.what());
   }
-  stack.policy = read_word(reader, "policy", kPolicies, Policy::kKeepInput);
-  stack.search = read_word(reader, "search", kSearches, SearchKind::kFull);
+  stack.policy = find_enum<Policy>(reader, "policy").value_or(Policy::kKeepInput);
+  stack.search = find_enum<SearchKind>(reader, "search").value_or(SearchKind::kFull);
   stack.transition_us = reader.number_or("transition_us", 0.0, {.min = 0.0, .max = 1e9});
   reader.finish();
   return stack;
@@ -185,15 +125,15 @@ nlohmann::json Stack::to_json() const {
           {"source", source},
           {"rules", name_of(rules)},
           {"transitions", json_of(*redistribution.semantics)},
-          {"planner", word_of(redistribution.planner, kPlanners)},
-          {"merge", word_of(redistribution.merge, kMerges)},
+          {"planner", name_of(redistribution.planner)},
+          {"merge", name_of(redistribution.merge)},
           {"merge_checks_all_gather", redistribution.merge_checks_all_gather},
           {"collective_model", collective_model.to_json()},
           {"compute_model", compute_model.to_json()},
           {"straggler", straggler.to_json()},
           {"order", order.text()},
-          {"policy", to_string(policy)},
-          {"search", to_string(search)},
+          {"policy", name_of(policy)},
+          {"search", name_of(search)},
           {"transition_us", transition_us}};
 }
 

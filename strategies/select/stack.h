@@ -1,10 +1,10 @@
-// The thing under evaluation: rules, transitions, planner, models, order, policy and search under
-// one name.
+// What is evaluated: rules, transitions, planner, models, order, policy and search under one name.
 //
 //   Stack stack = Stack::from_json(json, place, load_base);
 //   StackEvaluator evaluator(stack, topology);              // strategies/select/evaluator.h
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <nlohmann/json.hpp>
@@ -12,6 +12,7 @@
 #include <string>
 #include <string_view>
 
+#include "costmodel/base/enum_names.h"
 #include "costmodel/registry.h"
 #include "costmodel/straggler.h"
 #include "sim/redistribute.h"
@@ -21,8 +22,14 @@
 namespace shardlab {
 
 enum class SearchKind : std::uint8_t { kFull, kDijkstra, kExact };
-[[nodiscard]] std::string_view to_string(SearchKind search);
-[[nodiscard]] std::optional<SearchKind> search_from_name(std::string_view name);
+template <>
+struct EnumNames<SearchKind> {
+  static constexpr std::string_view kKind = "search";
+  static constexpr std::array kNames = {Named{SearchKind::kFull, "full"},
+                                        Named{SearchKind::kDijkstra, "dijkstra"},
+                                        Named{SearchKind::kExact, "exact"}};
+};
+[[nodiscard]] constexpr std::string_view to_string(SearchKind search) { return name_of(search); }
 
 struct Stack {
   std::string name;
@@ -36,7 +43,7 @@ struct Stack {
   CandidateOrder order;
   Policy policy = Policy::kKeepInput;
   SearchKind search = SearchKind::kFull;
-  // Added to every redistribution of an input that changes its placements.
+  // Microseconds added to every redistribution of an input that changes its placements.
   double transition_us = 0.0;
 
   // The JSON of the stack that a "base" names, without a base of its own.
@@ -44,7 +51,7 @@ struct Stack {
   // A stack that has a base and no name of its own is called "BASE+". Throws ConfigError.
   [[nodiscard]] static Stack from_json(const nlohmann::json& json, const JsonPlace& place,
                                        const LoadBase& load_base = {});
-  // The effective configuration: every key, defaults filled in.
+  // The effective configuration: every key, with defaults filled in.
   [[nodiscard]] nlohmann::json to_json() const;
 };
 

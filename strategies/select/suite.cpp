@@ -9,7 +9,7 @@
 namespace shardlab {
 namespace {
 
-// Text forms inside a file: their errors name the place.
+// Parses a text inside a file, so that its errors name the place.
 template <class Parse>
 auto parse_at(const JsonPlace& place, Parse&& parse) -> decltype(parse()) {
   try {
@@ -25,14 +25,20 @@ Question read_question(const nlohmann::json& json, const JsonPlace& place) {
   ObjectReader reader(json, place);
   Question question;
   question.id = reader.text("id");
-  const std::string kind = reader.text("kind");
+  const std::string kind_name = reader.text("kind");
+  const std::optional<Question::Kind> kind = from_name<Question::Kind>(kind_name);
   const std::string mesh = reader.text("mesh");
   question.mesh = parse_at(reader.place("mesh"), [&] { return DeviceMesh::parse(mesh); });
   const int ndim = question.mesh.ndim();
   question.count = reader.integer_or("count", 1, 1, std::int64_t{1} << 53);
-  static_cast<void>(reader.text_or("where", ""));  // the line that asked first; for readers only
-  if (kind == "plan") {
-    question.kind = Question::Kind::kPlan;
+  static_cast<void>(
+      reader.text_or("where", ""));  // the source line that asked first; for readers only
+  if (!kind) {
+    reader.place("kind").fail("found \"" + kind_name +
+                              "\"; valid: " + valid_names<Question::Kind>());
+  }
+  question.kind = *kind;
+  if (question.kind == Question::Kind::kPlan) {
     const std::string tensor = reader.text("tensor");
     question.tensor = parse_at(reader.place("tensor"), [&] { return TensorMeta::parse(tensor); });
     const std::string from = reader.text("from");
@@ -41,7 +47,7 @@ Question read_question(const nlohmann::json& json, const JsonPlace& place) {
         parse_at(reader.place("from"), [&] { return parse_layout(from, ndim, question.tensor); });
     question.to =
         parse_at(reader.place("to"), [&] { return parse_layout(to, ndim, question.tensor); });
-  } else if (kind == "select") {
+  } else {
     question.call.op = reader.text("op");
     const nlohmann::json& inputs = reader.array("inputs");
     for (std::size_t i = 0; i < inputs.size(); ++i) {
@@ -53,7 +59,7 @@ Question read_question(const nlohmann::json& json, const JsonPlace& place) {
     if (const nlohmann::json* args = reader.find("args")) {
       question.call.args = json_array(*args, reader.place("args"));
     }
-    // One spelling per op, whatever the file uses.
+    // An op gets one spelling, whichever the file uses.
     question.call.op = parse_at(reader.place("op"), [&] {
       for (const RuleSet set : {RuleSet(kNewestRelease), kShardlab}) {
         try {
@@ -64,8 +70,6 @@ Question read_question(const nlohmann::json& json, const JsonPlace& place) {
       }
       return question.call.op;
     });
-  } else {
-    reader.place("kind").fail("found \"" + kind + "\"; valid: select, plan");
   }
   reader.finish();
   return question;
@@ -97,7 +101,8 @@ Suite Suite::from_json(const nlohmann::json& json, const JsonPlace& place) {
   suite.name = reader.text("name");
   suite.title = reader.text_or("title", "");
   suite.source = reader.text_or("source", "");
-  // Ops of the recorded program that no rule covers yet, with their counts; for readers only.
+  // Ops of the recorded program that no rule covers yet, with their counts. This key is for readers
+  // only.
   if (const nlohmann::json* skipped = reader.find("skipped")) {
     ObjectReader(*skipped, reader.place("skipped"));
   }

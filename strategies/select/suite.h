@@ -3,15 +3,17 @@
 //   {"schema": "shardlab/suite/1", "name": ...,
 //    "questions": [{"id", "kind": "select", "op", "mesh", "inputs", "args"},
 //                  {"id", "kind": "plan", "mesh", "tensor", "from", "to"}]}
-// or, instead of "questions", "generate": ops x meshes x sizes x random layouts, the same for the
-// same seed anywhere.
+// or, instead of "questions", "generate": every op on every mesh in every size with random layouts,
+// which are the same for the same seed on every machine.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
+#include "costmodel/base/enum_names.h"
 #include "costmodel/base/json_reader.h"
 #include "strategies/rules/op_call.h"
 
@@ -23,15 +25,22 @@ struct Question {
   std::string id;
   Kind kind = Kind::kSelect;
   DeviceMesh mesh;
-  OpCall call;        // of kSelect
-  TensorMeta tensor;  // of kPlan
+  OpCall call;        // for kSelect
+  TensorMeta tensor;  // for kPlan, as are `from` and `to`
   Layout from;
   Layout to;
   std::int64_t count = 1;  // how often the recorded program asks it
 
   [[nodiscard]] std::string op() const { return kind == Kind::kSelect ? call.op : "redistribute"; }
-  [[nodiscard]] Bytes bytes() const;                      // of the largest tensor
-  [[nodiscard]] std::vector<std::string> inputs() const;  // texts
+  [[nodiscard]] Bytes bytes() const;                      // of its largest tensor
+  [[nodiscard]] std::vector<std::string> inputs() const;  // as texts, arguments included
+};
+
+template <>
+struct EnumNames<Question::Kind> {
+  static constexpr std::string_view kKind = "kind";
+  static constexpr std::array kNames = {Named{Question::Kind::kSelect, "select"},
+                                        Named{Question::Kind::kPlan, "plan"}};
 };
 
 struct Suite {
@@ -44,7 +53,7 @@ struct Suite {
   [[nodiscard]] static Suite from_json(const nlohmann::json& json, const JsonPlace& place);
 };
 
-// {"seed", "ops", "meshes", "sizes_bytes", "layouts_per_case", "redistributions_per_case"}.
+// Reads {"seed", "ops", "meshes", "sizes_bytes", "layouts_per_case", "redistributions_per_case"}.
 [[nodiscard]] std::vector<Question> generate_questions(const nlohmann::json& json,
                                                        const JsonPlace& place);
 

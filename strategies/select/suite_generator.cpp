@@ -1,5 +1,5 @@
-// Generated suites. Every op meets every mesh and size; layouts are drawn per question from a
-// seeded generator, with our own arithmetic so that all platforms draw the same.
+// Generated suites. Every op meets every mesh and size. Layouts are drawn for each question from a
+// seeded generator, with arithmetic of our own, so that all platforms draw the same.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -20,7 +20,8 @@ class Draw {
   explicit Draw(std::uint64_t seed) : rng_(seed) {}
   std::uint64_t below(std::uint64_t n) { return rng_() % n; }
 
-  // Weights per mesh dim: R 7, S 8, P 5 of 20; the partials of one layout are of one kind.
+  // On each mesh dim R has a weight of 7, S of 8 and P of 5 out of 20. All partials of one layout
+  // are of one kind.
   Layout layout(int mesh_ndim, int tensor_ndim, bool partials) {
     constexpr std::array<ReduceOp, 6> kOps = {ReduceOp::kSum, ReduceOp::kSum, ReduceOp::kSum,
                                               ReduceOp::kAvg, ReduceOp::kMax, ReduceOp::kMin};
@@ -44,8 +45,9 @@ class Draw {
   std::mt19937_64 rng_;
 };
 
-// A shape of about `elements` elements and the given rank: the last dims take equal shares, the
-// first the rest. Every third one is made odd, so that shards come out uneven.
+// A shape of about `elements` elements and the given number of dims: the last dims take equal
+// shares, the first takes the rest. One in three shapes is made odd, so that shards come out
+// uneven.
 Shape shape_of(double elements, int ndim, Draw& draw) {
   Shape shape;
   double left = elements;
@@ -66,7 +68,7 @@ class Generator {
  public:
   Generator(std::string op, DeviceMesh mesh, double bytes, Draw& draw)
       : op_(std::move(op)), mesh_(std::move(mesh)), draw_(draw) {
-    // 1 byte holds no float; larger sizes alternate between bf16 and f32.
+    // One byte holds no float. One in three larger tensors is f32, the others are bf16.
     dtype_ = bytes < 4 ? DType::kI8 : (draw.below(3) == 0 ? DType::kF32 : DType::kBF16);
     elements_ = std::max(1.0, bytes / itemsize(dtype_));
   }
@@ -76,8 +78,8 @@ class Generator {
     const bool product = op_ == "aten.mm.default" || op_ == "aten.addmm.default";
     const bool batched = op_ == "aten.bmm.default" || op_ == "aten.baddbmm.default";
     if (product || batched) {
-      // The left operand has `elements_`; the right is as large, four times smaller or four times
-      // larger.
+      // The left operand has `elements_` elements; the right one is as large, four times smaller or
+      // four times larger.
       const double batch = batched ? std::min(8.0, elements_) : 0.0;
       const double each = batched ? elements_ / batch : elements_;
       const std::int64_t m = side(each);
@@ -125,7 +127,7 @@ class Generator {
     const int ndim = 1 + static_cast<int>(draw_.below(3));
     question.tensor = {.dtype = dtype_, .shape = shape_of(elements_, ndim, draw_), .strides = {}};
     question.from = draw_.layout(mesh_.ndim(), ndim, true);
-    // A target's partials can only come from the source's.
+    // The target has no partials, which could only come from the source's.
     question.to = draw_.layout(mesh_.ndim(), ndim, false);
     return question;
   }
@@ -147,7 +149,7 @@ class Generator {
     add(call, shape);
     const std::size_t operands = operand_count();
     for (std::size_t i = 1; i < operands; ++i) {
-      // Every fourth operand is broadcast along all but the last dim.
+      // One in four operands is broadcast along all dims except the last.
       add(call, draw_.below(4) == 0 ? Shape{shape.back()} : shape);
     }
     if (op_.find("Scalar") != std::string::npos) call.args = {2.0};

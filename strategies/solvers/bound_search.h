@@ -55,7 +55,7 @@ class BoundSearch {
   // The part of the network in which every assignment that costs at most minimum() + tolerance()
   // lies.
   [[nodiscard]] const Restricted& tied() const { return *tied_; }
-  // A value of tied() as a position in the set of `cut`, and a solution of tied() as such positions.
+  // A value of tied(), and a solution of tied(), as positions in the value sets of `cut`.
   [[nodiscard]] int position(int node, int tied_position) const {
     return position_in_whole_[to_index(node)][to_index(tied_position)];
   }

@@ -5,8 +5,8 @@
 // Charges come from walking the lower hull of (weight, cost), one budget at a time: its two corners
 // on either side of the limit give the charge with the best bound.
 //
-// Source: Everett, "Generalized Lagrange multiplier method for solving problems of optimum allocation of
-// resources", Operations Research 11 (1963).
+// Source: Everett, "Generalized Lagrange multiplier method for solving problems of optimum
+// allocation of resources", Operations Research 11 (1963).
 #pragma once
 
 #include <optional>

@@ -31,8 +31,8 @@ struct Factor {
   std::vector<Sums> entries;
 };
 
-// What the stages of a proof leave of the network: values, and costs as the last stage's messages leave
-// them, charges included.
+// What the stages of a proof leave of the network: values, and costs as the last stage's messages
+// leave them, charges included.
 class Remainder {
  public:
   Remainder(const CostNetwork& network, std::span<const Restriction> restrictions,

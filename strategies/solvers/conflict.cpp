@@ -4,8 +4,8 @@
 // reasons behind those, are a small set to begin with; elsewhere the set is all constraints.
 // QuickXplain then finds by halving which of them are needed.
 //
-// Source: Junker, "QuickXplain: preferred explanations and relaxations for over-constrained problems",
-// AAAI 2004.
+// Source: Junker, "QuickXplain: preferred explanations and relaxations for over-constrained
+// problems", AAAI 2004.
 #include <algorithm>
 #include <map>
 #include <set>

@@ -1,4 +1,5 @@
-// Lower bounds of a cost-function network by dual ascent, with the reparametrisation that proves them.
+// Lower bounds of a cost-function network by dual ascent, with the reparametrisation that proves
+// them.
 //
 // A message is one number for each value of one end of an edge: what the edge hands to that end.
 // Costs move, but their sum stays: edge costs less both messages, plus value costs plus all
@@ -10,7 +11,8 @@
 //
 //   DualAscent dual(cut);
 //   dual.sweep(); dual.sweep();           // forwards, backwards
-//   dual.bound(); dual.excess();          // of each value: bound + excess bounds what it takes part in
+//   dual.bound();                         // no assignment costs less
+//   dual.reparametrised().excess;   // an assignment with a value costs at least bound + its excess
 //
 // A sweep reads every table once, which takes about 0.5 ns for each cost. Not thread safe.
 //

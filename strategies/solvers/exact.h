@@ -3,7 +3,7 @@
 //   ExactSolver solver(network);
 //   const ExactSolution best = solver.solve();
 //   best.objective, best.lower_bound, best.assignment;
-//   solver.solve({.restrictions = {{.variable = 3, .allowed = {1}}}});   // a pin; starts from before
+//   solver.solve({.restrictions = {{.variable = 3, .allowed = {1}}}});   // a pin
 //
 // Of several optima (within 1e-9 of the sum of the terms) the solver takes the one whose values'
 // texts are lexicographically lowest, in the order of the variables; with budgets it only takes the
@@ -49,7 +49,8 @@ struct ExactSolution {
   std::vector<RankedAssignment> best;  // cheapest first; the first is `assignment`
   // How many optima there are, when margins were asked for; infinite beyond 1e308.
   std::optional<double> optima;
-  // By variable: how much dearer the best assignment with another value is; infinite when there is none.
+  // By variable: how much dearer the best assignment with another value is; infinite where there is
+  // none.
   std::vector<double> margins;
   std::vector<ConflictPart> conflict;  // without any one of these, the others can hold
   std::vector<double> multipliers;     // by budget: what one unit of it is worth

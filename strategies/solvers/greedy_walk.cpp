@@ -10,8 +10,8 @@
 namespace shardlab {
 namespace {
 
-// By variable: the edges whose last end to be decided it is. Edges between given variables belong
-// to none.
+// By variable: the edges to variables that are decided before it, or given. Edges between given
+// variables belong to none.
 std::vector<std::vector<int>> edges_by_decider(const CostNetwork& network,
                                                const Assignment& given) {
   std::vector<std::vector<int>> edges(to_index(network.variables()));

@@ -3,7 +3,7 @@
 // adding them up, and an algebra thins the lists:
 //
 //   CountAlgebra     how many solutions there are of each cost
-//   BudgetAlgebra    which sums of weights come at which cost, without what is both heavier and dearer
+//   BudgetAlgebra    which sums of weights come at which cost; what is heavier and dearer is dropped
 //
 //   ListElimination<CountAlgebra> counts(network, tree, limit, {});
 //   counts.items();   // of whole solutions, cheapest first

@@ -1,5 +1,5 @@
-// What lies beside an optimum: how many optima there are, how much dearer other values would be, and
-// the next best assignments.
+// What lies beside an optimum: how many optima there are, how much dearer other values would be,
+// and the next best assignments.
 //
 //   NearOptima near(network, cut, search);
 //   near.optima(); near.margins(assignment, resolve, jobs); near.best(5, {assignment, objective});

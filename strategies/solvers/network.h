@@ -1,6 +1,6 @@
-// Cost-function networks: variables with a few named values, a cost for each value, and costs for the
-// pairs of values of two variables. An assignment gives each variable one value; it costs the sum of
-// all. Infinity forbids a value or a pair, so constraints are costs too.
+// Cost-function networks: variables with a few named values, a cost for each value, and costs for
+// the pairs of values of two variables. An assignment gives each variable one value, and costs the
+// sum of all these. Infinity forbids a value or a pair, so constraints are costs too.
 //
 //   CostNetwork network;
 //   const int layouts = network.add_domain({"R", "S(0)"});

@@ -12,8 +12,8 @@ using Words = std::vector<std::string>;
 
 struct BadFile {
   const char* name;
-  Words words;       // that read bad.json
-  std::string text;  // of bad.json
+  Words words;       // the command, which reads bad.json
+  std::string text;  // the contents of bad.json
   const char* message;
 };
 void PrintTo(const BadFile& file, std::ostream* out) { *out << file.text.substr(0, 200); }

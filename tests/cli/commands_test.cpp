@@ -621,7 +621,7 @@ TEST_P(Registry, DescribesEachOfItsEntries) {
   kind = kind == "topologies" ? "topology" : kind.substr(0, kind.size() - 1);
   std::size_t asked = 0;
   for (const json& name : listed.front()) {
-    if (++asked > 20) break;  // of ops and cases there are many
+    if (++asked > 20) break;  // ops and cases are too many to ask for all
     const json entry = json_of({"describe", kind, name.get<std::string>()});
     EXPECT_TRUE(entry.contains("name") || entry.contains("id")) << name;
     EXPECT_NE(output_of({"describe", kind, name.get<std::string>()}), "");

@@ -80,8 +80,8 @@ class CompareBasis : public testing::Test {
   json written(const std::string& path) const {
     return json::parse(read_text(folder.path() / path));
   }
-  // What the parts of a question's answers say, by the rule: any step that was not measured, else
-  // any that was, else local.
+  // What a question rests on, by the rule: "not measured" if any step was not measured, else
+  // "measured" if any was, else "local".
   static std::string basis_of(const json& question) {
     bool is_measured = false;
     bool is_carried = false;

@@ -235,7 +235,7 @@ TEST(MockGpus, ARankThatHangsIsReportedAsAHang) {
   EXPECT_EQ(disturbed.left, 0U);
 }
 
-// What is to run on a machine with a GPU, all of it.
+// Everything that is to run on a machine with a GPU.
 TEST(MockGpus, TheGpuCheckPasses) {
   const TemporaryFolder folder;
   // A program of its own: the script looks for processes of it that are left, and other tests run

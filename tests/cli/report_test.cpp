@@ -108,7 +108,7 @@ class ReportCommand : public testing::Test {
     EXPECT_EQ(result.out, "");
     return result.err;
   }
-  // What `report` says of the record after a change.
+  // The message of `report` for a record with this change.
   std::string error_of(const json& damaged) const {
     folder.write("bad.json", damaged.dump());
     const std::string error = error_of({"report", "bad.json", "--out", "out"}, 3);

@@ -124,7 +124,7 @@ TEST_F(ThinLlama, SolveSaysWhatAPlansStepsSumUpTo) {
 }
 
 // A partial sum becomes an average for free: AutoParallel's prices lead there, no collective does.
-TEST(SolvedProgram, SaysWhichOfItsMovesCantRun) {
+TEST(SolveCommand, SaysWhichOfItsMovesCantRun) {
   const TemporaryFolder folder;
   const Words program = {"program",  "llama3-8b", "--layers", "1",
                          "--matmul", "native",    "--out",    "llama.json"};

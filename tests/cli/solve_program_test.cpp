@@ -14,7 +14,8 @@ namespace {
 using nlohmann::json;
 using Words = std::vector<std::string>;
 
-// Certified optima of meta-pytorch/autoparallel's instances (a54c252; 8x8 H100s, batch 16, sequence 8192,
+// Certified optima of meta-pytorch/autoparallel's instances (a54c252; 8x8 H100s, batch 16, sequence
+// 8192,
 // parameter budget 1/64, tokens S(0)R, logits S(0)S(2)), with their parts.
 struct Optimum {
   const char* matmul;
@@ -164,7 +165,8 @@ TEST_F(Llama, ExportedProblemsHaveTheSameOptimum) {
   EXPECT_NEAR(json::parse(again.out)["objective_us"].get<double>(), objective, 1e-3);
 }
 
-// AutoParallel's own plan of one layer, re-priced here: as good as the optimum, two views apart from it.
+// AutoParallel's own plan of one layer, re-priced here: as good as the optimum, two views apart
+// from it.
 TEST_F(Llama, AutoParallelsSolutionHasNoGap) {
   const json found =
       solved("einsum", 1,
@@ -180,7 +182,7 @@ TEST_F(Llama, AnotherPlanIsPricedAndCompared) {
   const json same = solved("native", 1, {"--diff", "free.json"}, {"--mesh", "8x8"});
   EXPECT_EQ(same["diff"]["gap_us"], 0.0);
   EXPECT_TRUE(same["diff"]["nodes"].empty());
-  // What no constraint held back breaks the parameter budget.
+  // A plan that was made without constraints breaks the parameter budget.
   const json bound = solved("native", 1, {"--diff", "free.json"});
   EXPECT_EQ(bound["diff"]["objective_us"], nullptr);
   EXPECT_FALSE(bound["diff"]["nodes"].empty());
@@ -301,7 +303,7 @@ TEST(SolveProgram, ExplainsWhyNot) {
       EXPECT_EQ(total, optimum) << node;
       EXPECT_EQ(node["local_us"], node["chosen_us"]) << node;
     }
-    // All else as chosen is one of the ways to have it.
+    // Leaving all else as chosen is one way to have the layout, so the best total is no dearer.
     EXPECT_GE(optimum - node["chosen_us"].get<double>() + node["local_us"].get<double>(),
               total - 1e-9)
         << node;
@@ -324,7 +326,7 @@ TEST(SolveProgram, MemoryBudgetsHaveUnits) {
   EXPECT_GT(objective("0.5GB"), objective("80GB"));
 }
 
-// What is asked for beside the plan stands in its report, and in the report that is written again.
+// Answers beside the plan stand in the report, and in the report that is written again.
 TEST(SolveProgram, ReportsWhatIsAskedForBesideThePlan) {
   const TemporaryFolder folder;
   folder.write("other.json",
@@ -447,7 +449,8 @@ TEST(SolveProgram, NodesSumUpToTheBreakdown) {
   EXPECT_GT(sum("transition_us"), 0.0);
 }
 
-// -- Programs that make no sense -------------------------------------------------------------------
+// -- Programs that make no sense
+// -------------------------------------------------------------------
 
 constexpr const char* kBadPrograms[][3] = {
     {"mm", R"("op": "aten.mm.default", "inputs": ["w", "x"],
@@ -520,7 +523,8 @@ TEST(BadPrograms, AnOpWithoutARuleIsANote) {
             json::array({"mylib.secret.default: no sharding rule; replicated (h)"}));
 }
 
-// Another plan is priced on its own mesh alone, as simulate --plan has it: of solve and of AutoParallel.
+// Another plan is priced on its own mesh alone, as simulate --plan has it: of solve and of
+// AutoParallel.
 TEST(SolveProgram, AnotherPlanIsOfThisMesh) {
   const TemporaryFolder folder;
   const auto diff = [&](const char* mesh) {
@@ -559,7 +563,8 @@ TEST(SolveProgram, AnotherPlanIsOfThisMesh) {
   EXPECT_EQ(diff("2x4").err.substr(0, 45), "shardlab: plan.json:/mesh/shape/1: found \"fou");
 }
 
-// What forbids a node's values is named: a budget that leaves a parameter one layout, pins.
+// A conflict names what forbids a node's values: a budget that leaves a parameter one layout, or
+// pins.
 TEST(SolveProgram, AConflictNamesWhatForbids) {
   const TemporaryFolder folder;
   const json plan = json::parse(run_shardlab({"solve", "mlp", "--mesh", "4", "--parameter-budget",
@@ -605,7 +610,7 @@ TEST(SolveProgram, NamesArePrintedSafely) {
   }
 }
 
-// Whether kernels have prices is the stack's to say, not the program's.
+// Whether kernels have prices depends on the stack, not on the program.
 TEST(SolveProgram, OnlyAStackWithoutKernelsIsNoted) {
   const TemporaryFolder folder;
   folder.write("p.json", program_text(R"("op": "aten.view.default", "inputs": ["x"],
@@ -623,7 +628,7 @@ TEST(SolveProgram, OnlyAStackWithoutKernelsIsNoted) {
             json::array({"this stack prices no kernels: replicating everything is free"}));
 }
 
-// As simulate --plan refuses it.
+// `simulate --plan` refuses such a plan with the same words.
 TEST(SolveProgram, AnotherPlanHasEachNodeOnce) {
   const TemporaryFolder folder;
   const Words solve = {"solve", "mlp", "--mesh", "8", "--format", "json"};
@@ -664,7 +669,7 @@ TEST(SolveProgram, SaysWhatIsMissing) {
             "MiB, GiB, TiB, kB, KB, MB, GB or TB\n");
 }
 
-// Two of its nodes' other values are too much to solve at once, and each of them alone is not.
+// Solving for two nodes' other values at once is too much, and for each alone it is not.
 TEST(SolvedMargins, OfANetworkThatIsEntangledAreFoundValueByValue) {
   const Words words = {"solve", "transformer-block", "--mesh", "2x2", "--format", "json"};
   Words with_margins = words;

@@ -88,7 +88,8 @@ TEST_F(SolveRecipes, RowsAreThePlansOfTheirRecipes) {
     EXPECT_EQ(plan["objective_us"], row["objective_us"]) << recipe;
     EXPECT_EQ(plan["recipe"], recipe.starts_with("optimum") ? json(nullptr) : json(recipe));
   }
-  // 16 bytes for each element of parameters of which nothing is cut: embedding and head, norms, one layer.
+  // 16 bytes for each element of parameters of which nothing is cut: embedding and head, norms, one
+  // layer.
   const double elements =
       2 * 128256.0 * 4096 + 3 * 4096 + 2.0 * 4096 * 4096 + 2.0 * 1024 * 4096 + 3.0 * 4096 * 14336;
   EXPECT_EQ(found["recipes"][2]["recipe"], "dp");
@@ -107,7 +108,8 @@ TEST_F(SolveRecipes, PinsHoldBesideARecipe) {
       "to S(0)R)\n");
 }
 
-// As many tokens as a weight has rows: its gradients are no activations.
+// There are as many tokens as a weight has rows, yet the weight's gradients are not taken for
+// activations.
 TEST_F(SolveRecipes, AWidthMayHaveAsManyRowsAsTheBatch) {
   ASSERT_EQ(run_shardlab({"program", "llama3-8b", "--layers", "1", "--batch", "8", "--seqlen",
                           "512", "--out", "p.json"},
@@ -175,7 +177,8 @@ TEST_F(SolveRecipes, MisfitsAreSaid) {
             "dp\n");
 }
 
-// From the optimum's parameters and inputs, AutoParallel's constraints: node by node is 3.3 times the optimum.
+// Started from the optimum's parameters and inputs under AutoParallel's constraints, choosing node
+// by node costs 3.3 times the optimum.
 TEST_F(SolveRecipes, GreedyChoicesAreRegretted) {
   const std::string file = llama("16");
   const json found = solved({file, "--mesh", "8x8", "--parameter-budget", "0.015625",

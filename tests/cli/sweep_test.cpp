@@ -43,7 +43,7 @@ class Sweeps : public testing::Test {
   std::string results(const std::string& out) const {
     return read_text(folder_.path() / out / "results.jsonl");
   }
-  // What one process writes that nobody disturbs.
+  // What one undisturbed process writes.
   std::string whole(const std::string& experiment) {
     EXPECT_EQ(sweep({"--out", "whole"}, experiment).exit_code, 0);
     return results("whole");
@@ -66,7 +66,8 @@ bool grows_to(const fs::path& path, std::uintmax_t bytes) {
   return false;
 }
 
-// What a run that was killed left: a head, whole rows of its own, perhaps a torn one; and not all of them.
+// Expects what a killed run may leave: a head, whole rows of its own, perhaps a torn row; and never
+// all rows.
 void expect_a_part(const fs::path& path) {
   std::ifstream in(path);
   std::string line;
@@ -148,7 +149,8 @@ TEST_F(Sweeps, AKilledWorkerEndsTheJobAndIsResumed) {
   std::thread job([&] { run = mpirun({"large.json", "--out", "killed", "--jobs", "1"}); });
   const fs::path part = folder_.path() / "killed/part-0002-of-0002.jsonl";
   const bool begun = grows_to(part, 100'000);
-  // Of ours: it runs in this test's folder, which no other process knows.
+  // The worker is one of this test's processes if it runs in this test's folder, which no other
+  // process knows.
   pid_t worker = 0;
   for (const auto& entry : fs::directory_iterator("/proc")) {
     const std::string name = entry.path().filename();

@@ -1,4 +1,5 @@
-// Traces as a user gives them: a simulated run, written and read back; what PyTorch recorded; what is
+// Traces as a user gives them: a simulated run, written and read back; what PyTorch recorded; what
+// is
 // broken, word for word.
 #include <gtest/gtest.h>
 
@@ -21,7 +22,7 @@ json json_of(Words words, const std::filesystem::path& folder) {
   return json::parse(result.out, nullptr, false);
 }
 
-// Of a redistribution: the collective, its group's ranks, its bytes and its price.
+// One step of a redistribution: the collective, the ranks of its group, its bytes and its price.
 struct Step {
   std::string collective;
   std::int64_t ranks;
@@ -84,7 +85,7 @@ TEST_P(SimulatedTrace, ReadsBackToTheStepsOfThePlan) {
       run_shardlab({"describe", "measurement", files[0]}, folder.path());
   ASSERT_EQ(described.exit_code, 0) << described.err;
   expect_rows(json::parse(described.out), steps);
-  // All ranks together: the same rows, and nobody waited.
+  // The traces of all ranks together give the same rows, and nobody waited.
   Words validate = {"validate", "--rows"};
   validate.insert(validate.end(), files.begin(), files.end());
   const json validated = json_of(validate, folder.path());
@@ -99,7 +100,7 @@ INSTANTIATE_TEST_SUITE_P(Formats, SimulatedTrace, testing::Values("t.json", "t.e
                                                                         : "ChakraAsJson");
                          });
 
-// In either form, and in both that Chakra's jsonizers write.
+// Chakra's JSON is read in both forms that its jsonizers write.
 TEST(Traces, ChakraAsJsonIsTheSame) {
   const auto described = [](const std::string& file) {
     json sets = json_of({"describe", "measurement", kRecorded + file}, {});

@@ -48,7 +48,7 @@ TEST(ValidateCommand, PrintsTheErrorsOfEachRowAndGroup) {
   for (double& error : errors) error = std::abs(error);
   std::sort(errors.begin(), errors.end());
   EXPECT_NEAR(out["median_ape_percent"].get<double>(), (errors[28] + errors[29]) / 2, 1e-9);
-  // At 0.9 * 57 = 51.3.
+  // The 90th percentile of 58 errors lies at position 0.9 * 57 = 51.3.
   EXPECT_NEAR(out["p90_ape_percent"].get<double>(), errors[51] + 0.3 * (errors[52] - errors[51]),
               1e-9);
   ASSERT_EQ(out["worst"].size(), 10U);

@@ -99,8 +99,8 @@ void ask(const Question& question) {
   }
   const QuestionResult result = Questionnaire(stacks, stacks[1], h100()).ask(question);
   for (const Answer& answer : result.answers) {
-    FUZZ_CHECK(answer.price_us >= 0, question.id + ": " + answer.choice);
-    FUZZ_CHECK(!answer.reference_us || (result.best_us && *result.best_us <= *answer.reference_us),
+    FUZZ_CHECK(!answer.price_us || *answer.price_us >= 0, question.id + ": " + answer.choice);
+    FUZZ_CHECK(!answer.reference_us || (result.best.us && *result.best.us <= *answer.reference_us),
                question.id + ": " + answer.choice);
   }
 }

@@ -107,8 +107,8 @@ void ask(Bytes8 input, const Topology& topology) {
   FUZZ_CHECK(item.total_us >= 0, what);
   const QuestionResult result = Questionnaire({stack}, stacks()[3], topology).ask(question);
   for (const Answer& answer : result.answers) {
-    FUZZ_CHECK(answer.price_us >= 0, what);
-    FUZZ_CHECK(!answer.reference_us || *result.best_us <= *answer.reference_us, what);
+    FUZZ_CHECK(!answer.price_us || *answer.price_us >= 0, what);
+    FUZZ_CHECK(!answer.reference_us || *result.best.us <= *answer.reference_us, what);
   }
   if (question.call.op.find("_foreach_") != std::string::npos) return;
   try {

@@ -62,8 +62,8 @@ PoolWindows windows_of(const LocalCall& local, const Planes& in, bool dilates) {
                        "; valid: at most 4096, padding at most half of it");
     }
   }
-  windows.out_rows = windows.rows.places(in.rows, rounds_up);
-  windows.out_columns = windows.columns.places(in.columns, rounds_up);
+  windows.out_rows = windows.rows.count(in.rows, rounds_up);
+  windows.out_columns = windows.columns.count(in.columns, rounds_up);
   if (windows.out_rows < 1 || windows.out_columns < 1) {
     throw InputError(call.op + ": the window does not fit into " + std::to_string(in.rows) + " x " +
                      std::to_string(in.columns));

@@ -1,8 +1,9 @@
-// Fused scaled-dot-product attention of queries, keys and values [batch, heads, rows, depth], and its
-// gradient. PyTorch 2.13.0 shards heads and batch; the rule set shardlab also the rows of the queries
-// (where no causal mask counts them) and the depth of the values, and sums of what the result is
-// linear in. Random states are replicated; outputs that are no tensors, or absent, have no entry.
-// Source: PyTorch 2.13.0, _ops/_matrix_ops.py (the functions of the ops' names), shapes:
+// Fused scaled-dot-product attention of queries, keys and values [batch, heads, rows, depth], and
+// its gradient. PyTorch 2.13.0 shards the heads and the batch. The rule set shardlab also shards
+// the rows of the queries, unless a causal mask depends on their positions, and the depth of the
+// values; and it lets sums pass where the result is linear in an input. Random states are
+// replicated. Outputs that are absent, or are no tensors, have no entry in the rows. Source:
+// PyTorch 2.13.0, _ops/_matrix_ops.py (the functions of the ops' names); for shapes,
 // torch/_meta_registrations.py.
 #include <algorithm>
 #include <string>
@@ -12,7 +13,7 @@
 #include "strategies/rules/rule_rows.h"
 
 namespace shardlab {
-namespace {
+namespace attention_rules {
 
 using rows::kAvg;
 using rows::kR;
@@ -37,7 +38,7 @@ const TensorMeta& of_four_dims(const OpCall& call, std::size_t i) {
   return meta;
 }
 
-// Queries, keys and values, from argument `first` on.
+// The queries, keys and values, which are three arguments from `first` on.
 struct Operands {
   Operands(const OpCall& call, std::size_t first)
       : query(of_four_dims(call, first)),
@@ -69,9 +70,11 @@ void expect_at_most(const OpCall& call, std::size_t tensors) {
 }
 
 // -- Forward -----------------------------------------------------------------------------------
-// Tensors: queries, keys, values, and but for flash a bias. --args: flash: dropout, causal, whether
-// to return the mask; the others: whether to compute logsumexp, dropout, causal, and cudnn's whether
-// to return the mask.
+//
+// The tensors are queries, keys and values, and for all kinds except flash a bias. The --args are
+//   flash       dropout, whether it is causal, whether to return the mask
+//   efficient   whether to compute logsumexp, dropout, whether it is causal
+//   cudnn       the same as efficient, and whether to return the mask
 
 struct Forward {
   explicit Forward(const OpCall& call)
@@ -87,7 +90,7 @@ struct Forward {
   bool causal;
   bool returns_mask;
 
-  // Which outputs there are: the result, logsumexp, flash's random state, the mask.
+  // The outputs are the result, logsumexp, the random state (of flash) and the mask, if it has one.
   [[nodiscard]] bool has_mask() const { return kind == Kind::kFlash || returns_mask; }
 
   [[nodiscard]] Row row(const RowEntry& out, const RowEntry& sums, const RowEntry& mask,
@@ -147,7 +150,7 @@ std::vector<TensorMeta> forward_outputs(const OpCall& call) {
 
 Rows forward_rows(const OpCall& call, const OpRule&) {
   const Forward forward(call);
-  // Its rows of shards leave out the bias, so that no layout fits.
+  // PyTorch's rows of shards have no entry for the bias, so no layout fits a call with one.
   if (forward.kind == Kind::kCudnn && forward.bias) {
     fail(call, "PyTorch 2.13.0 refuses a bias here");
   }
@@ -155,7 +158,7 @@ Rows forward_rows(const OpCall& call, const OpRule&) {
           forward.alike(Placement::shard(0))};
 }
 
-// A bias has the shard of its scores, unless it repeats that dim.
+// A bias is sharded like the scores that it is added to, except on a dim that it repeats.
 RowEntry bias_shard(const OpCall& call, int dim) {
   if (call.tensor(3) == nullptr) return kR;
   const Shape& shape = call.required_tensor(3).meta.shape;
@@ -171,7 +174,8 @@ Rows all_forward_rows(const OpCall& call, const OpRule&) {
     const RowEntry s = shard(dim);
     all.push_back(forward.row(s, s, s, {s, s, s}, bias_shard(call, dim)));
   }
-  // Rows of the queries. A causal mask counts them; efficient attention pads its sums.
+  // Shards of the queries' rows. They are wrong with a causal mask, which depends on the positions
+  // of the rows, and where efficient attention pads logsumexp.
   const bool padded = forward.kind == Kind::kEfficient && forward.computes_sums;
   if (!forward.causal && !padded) {
     all.push_back(
@@ -185,28 +189,36 @@ Rows all_forward_rows(const OpCall& call, const OpRule&) {
 }
 
 // -- Backward ----------------------------------------------------------------------------------
-// Tensors: gradient of the output, queries, keys, values; efficient: bias; output, logsumexp; flash:
-// offsets of the sequences, random state; efficient: random state; cudnn: random state, bias, offsets
-// of the sequences. Gradients of queries, keys, values and, of efficient, of the bias. --args: flash
-// and cudnn: rows of queries and keys, dropout, causal; efficient: dropout, which gradients, causal.
+//
+// The tensors are
+//   flash       gradient of the output, queries, keys, values, output, logsumexp, offsets of the
+//               sequences, random state
+//   efficient   gradient of the output, queries, keys, values, bias, output, logsumexp, random
+//               state
+//   cudnn       gradient of the output, queries, keys, values, output, logsumexp, random state,
+//               bias, offsets of the sequences
+// The outputs are the gradients of queries, keys and values, and for efficient that of the bias.
+// The --args are
+//   flash, cudnn   rows of the queries and of the keys, dropout, whether it is causal
+//   efficient      dropout, which gradients to compute, whether it is causal
 
 struct Backward {
   explicit Backward(const OpCall& call)
       : kind(kind_of(call)),
-        bias_at(kind == Kind::kEfficient ? 4
-                : kind == Kind::kCudnn   ? 8
-                                         : kNone),
-        out_at(kind == Kind::kEfficient ? 5 : 4),
-        bias(bias_at != kNone && call.tensor(bias_at) != nullptr),
+        bias_argument(kind == Kind::kEfficient ? 4
+                      : kind == Kind::kCudnn   ? 8
+                                               : kNone),
+        out_argument(kind == Kind::kEfficient ? 5 : 4),
+        bias(bias_argument != kNone && call.tensor(bias_argument) != nullptr),
         causal(call.boolean_arg(kind == Kind::kEfficient ? 2 : 3, false)) {}
   static constexpr std::size_t kNone = 99;
   Kind kind;
-  std::size_t bias_at;
-  std::size_t out_at;
+  std::size_t bias_argument;
+  std::size_t out_argument;
   bool bias;
   bool causal;
 
-  // Gradients, then by argument: what the row says of each; R for what it leaves out.
+  // The entries of one row; what a row does not mention is replicated.
   struct Entries {
     std::array<RowEntry, 3> gradients;
     RowEntry bias_gradient = kR;
@@ -221,12 +233,12 @@ struct Backward {
     if (kind == Kind::kEfficient && bias) row.push_back(entries.bias_gradient);
     for (std::size_t i = 0; i < call.inputs.size(); ++i) {
       if (call.tensor(i) == nullptr) continue;
-      row.push_back(i == 0            ? entries.grad_out
-                    : i <= 3          ? entries.operands[i - 1]
-                    : i == bias_at    ? entries.bias
-                    : i == out_at     ? entries.out
-                    : i == out_at + 1 ? entries.sums
-                                      : RowEntry(kR));
+      row.push_back(i == 0                  ? entries.grad_out
+                    : i <= 3                ? entries.operands[i - 1]
+                    : i == bias_argument    ? entries.bias
+                    : i == out_argument     ? entries.out
+                    : i == out_argument + 1 ? entries.sums
+                                            : RowEntry(kR));
     }
     return row;
   }
@@ -247,21 +259,21 @@ std::vector<TensorMeta> backward_outputs(const OpCall& call) {
   const Operands operands(call, 1);
   Shape out = operands.query.shape;
   out[3] = operands.value.shape[3];
-  for (const std::size_t i : {std::size_t{0}, backward.out_at}) {
+  for (const std::size_t i : {std::size_t{0}, backward.out_argument}) {
     if (call.required_tensor(i).meta.shape == out) continue;
     fail(call, "found " + call.required_tensor(i).meta.text() + "; valid: the output's shape");
   }
-  const Shape& sums = call.required_tensor(backward.out_at + 1).meta.shape;
+  const Shape& sums = call.required_tensor(backward.out_argument + 1).meta.shape;
   const std::size_t sums_ndim = backward.kind == Kind::kCudnn ? 4 : 3;
   if (sums.size() != sums_ndim || sums[0] != out[0] || sums[1] != out[1] || sums[2] < out[2]) {
-    fail(call, "found logsumexp " + call.required_tensor(backward.out_at + 1).meta.text() +
+    fail(call, "found logsumexp " + call.required_tensor(backward.out_argument + 1).meta.text() +
                    "; valid: one a row of the queries");
   }
   std::vector<TensorMeta> outputs = {operands.query, operands.key, operands.value};
   if (backward.kind == Kind::kEfficient && backward.bias) {
-    outputs.push_back(call.required_tensor(backward.bias_at).meta);
+    outputs.push_back(call.required_tensor(backward.bias_argument).meta);
   }
-  if (backward.bias && call.required_tensor(backward.bias_at).meta.ndim() != 4) {
+  if (backward.bias && call.required_tensor(backward.bias_argument).meta.ndim() != 4) {
     fail(call, "a bias of 4 dims");
   }
   for (TensorMeta& meta : outputs) meta.strides.clear();
@@ -287,11 +299,12 @@ Rows backward_rows(const OpCall& call, const OpRule&) {
 Rows all_backward_rows(const OpCall& call, const OpRule&) {
   const Backward backward(call);
   const auto shard = [](int dim) { return RowEntry::any_shard(dim); };
-  const Shape* bias = backward.bias ? &call.required_tensor(backward.bias_at).meta.shape : nullptr;
+  const Shape* bias =
+      backward.bias ? &call.required_tensor(backward.bias_argument).meta.shape : nullptr;
   const auto repeats = [&](std::size_t dim) { return bias != nullptr && (*bias)[dim] == 1; };
   Rows all;
   for (const int dim : {1, 0}) {
-    // A bias that is repeated gets the sum of its gradients.
+    // The gradients of a repeated bias are added up.
     Backward::Entries entries;
     entries.gradients = {shard(dim), shard(dim), shard(dim)};
     entries.grad_out = shard(dim);
@@ -311,7 +324,7 @@ Rows all_backward_rows(const OpCall& call, const OpRule&) {
                                       .out = shard(2),
                                       .sums = shard(2)}));
   }
-  // Rows of the keys and values: each has a part of every query's gradient.
+  // Shards of the rows of keys and values. Each shard contributes a part of every query's gradient.
   if (!backward.causal) {
     const RowEntry bias_entry = repeats(3) ? RowEntry(kR) : shard(3);
     all.push_back(backward.row(call, {.gradients = {kSum, shard(2), shard(2)},
@@ -328,7 +341,7 @@ Rows all_backward_rows(const OpCall& call, const OpRule&) {
   }
   for (const Placement& p : {kSum, kAvg}) {
     all.push_back(backward.row(call, {.gradients = {p, p, p}, .bias_gradient = p, .grad_out = p}));
-    // The other gradients are linear in values and output together.
+    // The other gradients are linear in the values and the output taken together.
     all.push_back(backward.row(
         call, {.gradients = {p, p, kR}, .bias_gradient = p, .operands = {kR, kR, p}, .out = p}));
   }
@@ -339,7 +352,8 @@ Rows all_backward_rows(const OpCall& call, const OpRule&) {
   return all;
 }
 
-// Two products, of queries with keys and of scores with values; twice as many and one more backward.
+// Forward there are two products, of queries with keys and of scores with values; backward there
+// are five.
 double products_flops(std::span<const Shape> local, std::size_t first, double products) {
   if (local.size() < first + 3 || local[first].size() != 4 || local[first + 1].size() != 4) {
     return 0.0;
@@ -397,8 +411,8 @@ constexpr OpRule kRules[] = {
     backward(kFlashBackward, kShardlab, all_backward_rows),
 };
 
-}  // namespace
+}  // namespace attention_rules
 
-OP_RULES(attention){kRules};
+OP_RULES(attention){attention_rules::kRules};
 
 }  // namespace shardlab

@@ -1,11 +1,10 @@
-// What AutoParallel does its own way: its ops, and ops whose placements it lists otherwise than PyTorch
-// 2.13.0. Every other op of the rule set autoparallel has the rows of dtensor-2.13, else of shardlab
-// (find_op_rule).
+// The rules of AutoParallel's own ops, and of ops for which it lists other placements than PyTorch
+// 2.13.0. For every other op the rule set autoparallel borrows the rule of DTensor, or else of
+// shardlab (find_op_rule in op_rule.h).
 //
-// An alias is a free choice of placements; a cast keeps what it gets; products take no partials in
-// einsum form.
-// Source: meta-pytorch/autoparallel at a54c252 (propagation_rules.py, dtensor_extension.py), restated in
-// docs/autoparallel.md, "Strategies"; equal to the strategy lists that it makes of LLaMA3-8B.
+// An alias may have any placements, a cast keeps those of its input, and products in einsum form
+// take no partials. Source: meta-pytorch/autoparallel at a54c252 (propagation_rules.py,
+// dtensor_extension.py). The rows equal the strategy lists that it makes for LLaMA3-8B.
 #include <algorithm>
 
 #include "costmodel/base/error.h"
@@ -16,7 +15,7 @@
 #include "strategies/rules/tensor_args.h"
 
 namespace shardlab {
-namespace {
+namespace autoparallel_rules {
 
 using namespace rows;
 
@@ -57,7 +56,8 @@ Rows clone_rows(const OpCall& call, const OpRule& rule) {
   return all;
 }
 
-// A tensor made of a number: the ranks write their shards. Ranges and single numbers are whole.
+// Tensors that are made from numbers. Each rank writes its own shard of aten.full; ranges and
+// single numbers are replicated.
 std::vector<TensorMeta> made_outputs(const OpCall& call) {
   if (!call.tensors().empty()) throw InputError(call.op + ": takes no tensors");
   TensorMeta out;
@@ -76,8 +76,6 @@ std::vector<TensorMeta> made_outputs(const OpCall& call) {
   return {out};
 }
 
-Rows no_rows(const OpCall&, const OpRule&) { return {}; }
-
 Rows full_rows(const OpCall& call, const OpRule&) {
   Rows all;
   const int ndim = static_cast<int>(required_shape(call, 0).size());
@@ -85,7 +83,9 @@ Rows full_rows(const OpCall& call, const OpRule&) {
   return all;
 }
 
-// -- Complex numbers: pairs of real ones in a last dim of their own, which is not divided ---------
+// -- Complex numbers ------------------------------------------------------------------------------
+//
+// A complex number is a pair of real ones in a last dim of its own, which is never sharded.
 
 std::vector<TensorMeta> complex_outputs(const OpCall& call) {
   TensorMeta out = only_tensor(call).meta;
@@ -197,12 +197,12 @@ constexpr OpRule cast(std::string_view op) {
 constexpr OpRule kRules[] = {
     with_rows("aten._conj.default", same_outputs, alias_rows, Kernel::kView),
     with_rows("aten.alias.default", same_outputs, alias_rows, Kernel::kView),
-    with_rows("aten.arange.start_step", made_outputs, no_rows, Kernel::kCopy),
+    with_rows("aten.arange.start_step", made_outputs, rows::no_rows, Kernel::kCopy),
     with_rows("aten.clone.default", same_outputs, clone_rows, Kernel::kCopy),
     with_rows("aten.einsum.default", einsum_outputs, einsum_rows, Kernel::kGemm, einsum_flops),
     with_rows("aten.full.default", made_outputs, full_rows, Kernel::kCopy),
     with_rows("aten.mean.dim", reduced_outputs, reduced_rows, Kernel::kReduction),
-    with_rows("aten.scalar_tensor.default", made_outputs, no_rows, Kernel::kCopy),
+    with_rows("aten.scalar_tensor.default", made_outputs, rows::no_rows, Kernel::kCopy),
     with_rows("aten.sum.dim_IntList", reduced_outputs, reduced_rows, Kernel::kReduction),
     with_rows("aten.view_as_complex.default", complex_outputs, complex_rows, Kernel::kView),
     with_rows("aten.view_as_real.default", real_outputs, complex_rows, Kernel::kView),
@@ -210,8 +210,8 @@ constexpr OpRule kRules[] = {
     cast("prims.convert_element_type.default"),
 };
 
-}  // namespace
+}  // namespace autoparallel_rules
 
-OP_RULES(autoparallel){kRules};
+OP_RULES(autoparallel){autoparallel_rules::kRules};
 
 }  // namespace shardlab

@@ -1,6 +1,6 @@
-// Convolutions, forward and backward. PyTorch 2.13.0 shards the batch alone; its older rules for
-// convolution serve only its own handler of the last spatial dim. The rule set shardlab adds channels,
-// partials, and spatial dims whose windows lie within a shard. Source: PyTorch 2.13.0,
+// Convolutions, forward and backward. PyTorch 2.13.0 shards only the batch; its older rules for
+// convolutions serve only its own handler for the last spatial dim. The rule set shardlab adds
+// channels, partials, and spatial dims whose windows lie within a shard. Source: PyTorch 2.13.0,
 // _ops/_conv_ops.py (convolution_single_dim_strategy, convolution_backward_single_dim_strategy);
 // #191926, #192147 (spatial dims).
 #include <algorithm>
@@ -11,7 +11,7 @@
 #include "strategies/rules/window.h"
 
 namespace shardlab {
-namespace {
+namespace convolution_rules {
 
 using rows::kAvg;
 using rows::kMax;
@@ -49,7 +49,7 @@ Rows batch_rows(const OpCall& call, const OpRule&) {
   return {row};
 }
 
-// Whether a spatial dim can be sharded without an exchange of its edges.
+// Whether a spatial dim can be sharded without ranks exchanging the edges of their shards.
 bool apart(const ConvolutionWindow& window, std::size_t i) {
   return !window.transposed && window.windows[i].lies_within_stride();
 }
@@ -66,7 +66,7 @@ Rows forward_rows(const OpCall& call, const OpRule&) {
   const auto shard = [](int dim) { return RowEntry::any_shard(dim); };
   add(shard(0), shard(0), kR, kR);
   if (window.groups == 1) {
-    // The weight is [out, in, ...], transposed [in, out, ...].
+    // The weight is [out, in, ...], or [in, out, ...] where the convolution is transposed.
     const int out = window.transposed ? 1 : 0;
     add(shard(1), kR, shard(out), shard(0));
     add(kSum, shard(1), shard(1 - out), kSum);
@@ -87,7 +87,7 @@ Rows forward_rows(const OpCall& call, const OpRule&) {
   return all;
 }
 
-// A shard of a spatial dim holds whole strides, as many on each rank.
+// Whether every shard of a spatial dim holds a whole number of strides, the same on each rank.
 bool strides_are_whole(const ConvolutionWindow& window, const Shape& shape,
                        const Placements& placements, const DeviceMesh& mesh) {
   for (std::size_t i = 0; i < window.windows.size(); ++i) {
@@ -110,7 +110,7 @@ bool forward_filter(const OpCall& call, std::span<const Placements> inputs,
                            mesh);
 }
 
-// Multiplications and additions of one pass over local tensors.
+// The multiplications and additions of one pass over the local tensors.
 double work(const ConvolutionWindow& window, const Shape& input, const Shape& weight,
             const Shape& global) {
   double flops = 2.0 * static_cast<double>(input[0]) * static_cast<double>(weight[0]) *
@@ -130,8 +130,8 @@ double forward_flops(std::span<const Shape> local, const OpCall& call) {
 
 // -- Backward: gradient of the output, input, weight -----------------------------------------
 
-// --args: extents of the bias (null: none), those of the forward op, which of the three gradients
-// are asked for.
+// The --args are the extents of the bias (null where there is none), then those of the forward op,
+// then which of the three gradients are asked for.
 struct Gradients {
   ConvolutionWindow window;
   std::vector<std::int64_t> bias;
@@ -195,7 +195,7 @@ std::vector<TensorMeta> backward_outputs(const OpCall& call) {
   return outputs;
 }
 
-// Rows of the gradients that are asked for, from rows of all.
+// Collects rows. They are given for all gradients and kept for those that are asked for.
 class GradientRows {
  public:
   explicit GradientRows(const Gradients& asked) : asked_(asked) {}
@@ -247,7 +247,7 @@ Rows backward_rows(const OpCall& call, const OpRule&) {
   return all.take();
 }
 
-// What no gradient that is asked for reads may have any values.
+// The excuse for partials of a tensor that none of the gradients asked for depends on.
 std::string_view unread_values(const OpCall& call, const Row& row) {
   const Gradients asked = gradients_of(call);
   const bool input = !asked.of_weight && row[row.size() - 2].placement().is_partial();
@@ -300,8 +300,8 @@ constexpr OpRule kRules[] = {
      .flops = backward_flops},
 };
 
-}  // namespace
+}  // namespace convolution_rules
 
-OP_RULES(convolution){kRules};
+OP_RULES(convolution){convolution_rules::kRules};
 
 }  // namespace shardlab

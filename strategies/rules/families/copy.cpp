@@ -2,7 +2,8 @@
 // (propagate_single_input_strategy, _to_copy_single_dim_strategy, equal_strategy,
 // create_like_strategy, new_factory_strategy).
 //
-// In PyTorch 2.13.0 most of them take their one input as it is. The rule set shardlab has rows.
+// In PyTorch 2.13.0 most of them take their one input in whatever layout it has. The rule set
+// shardlab has rows for them.
 #include <algorithm>
 
 #include "costmodel/base/error.h"
@@ -13,7 +14,7 @@
 #include "strategies/rules/tensor_args.h"
 
 namespace shardlab {
-namespace {
+namespace copy_rules {
 
 using namespace rows;
 
@@ -27,16 +28,7 @@ const TensorSpec& copied_tensor(const OpCall& call, std::size_t most = 1) {
   throw InputError(call.op + ": takes 1 tensor, found " + std::to_string(found));
 }
 
-// The dtype at this place of --args, or the fallback.
-DType dtype_arg(const OpCall& call, std::size_t i, DType fallback) {
-  const std::string name = call.text_arg(i, "");
-  if (name.empty()) return fallback;
-  const std::optional<DType> dtype = dtype_from_name(name);
-  if (dtype) return *dtype;
-  throw InputError(call.op + ": found dtype \"" + name + "\"; valid: " + std::string(kDTypeNames));
-}
-
-// -- One tensor as it is ---------------------------------------------------------------------
+// -- Copies of one tensor --------------------------------------------------------------------
 
 std::vector<TensorMeta> same_outputs(const OpCall& call) {
   TensorMeta out = copied_tensor(call).meta;
@@ -44,22 +36,22 @@ std::vector<TensorMeta> same_outputs(const OpCall& call) {
   return {out};
 }
 
-// With a dtype at this place of --args.
+// The argument at kDTypeArg may name the dtype of the result.
 template <std::size_t kDTypeArg>
 std::vector<TensorMeta> typed_outputs(const OpCall& call) {
   TensorMeta out = same_outputs(call)[0];
-  out.dtype = dtype_arg(call, kDTypeArg, out.dtype);
+  out.dtype = named_dtype(call, kDTypeArg, out.dtype);
   return {out};
 }
 
-// view.dtype: the bytes of the last dim are read anew.
+// view.dtype reads the bytes of the last dim as another dtype.
 std::vector<TensorMeta> retyped_outputs(const OpCall& call) {
   TensorMeta out = same_outputs(call)[0];
   if (call.text_arg(0, "").empty()) {
     throw InputError(call.op +
                      ": argument 0 of --args is missing; valid: " + std::string(kDTypeNames));
   }
-  const DType to = dtype_arg(call, 0, out.dtype);
+  const DType to = named_dtype(call, 0, out.dtype);
   const std::int64_t from_size = itemsize(out.dtype);
   out.dtype = to;
   if (from_size == itemsize(to)) return {out};
@@ -91,14 +83,14 @@ Rows kept_rows(const OpCall& call, const OpRule&) {
   return rows;
 }
 
-// Zeros are zeros in every layout.
+// Zeros are right in every layout.
 Rows zeroed_rows(const OpCall& call, const OpRule& rule) {
   Rows rows = kept_rows(call, rule);
   rows.push_back(all_alike(2, kProduct));
   return rows;
 }
 
-// The number stands on every rank: it is its own maximum, minimum and average.
+// Every rank writes the same number, which is the maximum, minimum and average of its copies.
 Rows filled_rows(const OpCall& call, const OpRule&) {
   Rows rows = shard_rows(call);
   if (call.number_arg(0, 1.0) == 0.0) rows.push_back(all_alike(2, kSum));
@@ -106,7 +98,7 @@ Rows filled_rows(const OpCall& call, const OpRule&) {
   return rows;
 }
 
-// Bytes are read anew where they stand; a last dim whose extent changes is not divided.
+// Each rank reads its own bytes as another dtype. A last dim whose extent changes is not sharded.
 Rows retyped_rows(const OpCall& call, const OpRule&) {
   const TensorMeta in = copied_tensor(call).meta;
   const TensorMeta out = retyped_outputs(call)[0];
@@ -130,8 +122,8 @@ std::vector<TensorMeta> comparison_outputs(const OpCall& call) {
   return {out};
 }
 
-// Both as the one with more shards, partials reduced. The ranks' answers are combined: true where
-// all of them are.
+// Both tensors get the shards of the one that has more, and partials are reduced. The answer is
+// true if it is true on all ranks.
 std::vector<FollowCandidate> follow_comparison(const OpCall& call, const DeviceMesh& mesh) {
   static_cast<void>(comparison_outputs(call));
   const auto tensors = call.tensors();
@@ -162,7 +154,8 @@ Rows comparison_rows(const OpCall& call, const OpRule&) {
 
 // -- Tensors like another --------------------------------------------------------------------
 
-// What is made does not depend on the values, so a partial need not be reduced: it becomes whole.
+// The result does not depend on the values of the input. So a partial input need not be reduced,
+// and the result is replicated there.
 std::vector<FollowCandidate> follow_likeness(const OpCall& call, const DeviceMesh&) {
   FollowCandidate candidate{.keeps_order = true};
   for (const TensorSpec* tensor : call.tensors()) {
@@ -190,7 +183,7 @@ template <std::size_t kDTypeArg>
 std::vector<TensorMeta> like_outputs(const OpCall& call) {
   TensorMeta out = copied_tensor(call, call.op.ends_with("out") ? 2 : 1).meta;
   out.strides.clear();
-  out.dtype = dtype_arg(call, kDTypeArg, out.dtype);
+  out.dtype = named_dtype(call, kDTypeArg, out.dtype);
   if (call.op.ends_with("out")) out.dtype = call.tensors().back()->meta.dtype;
   return {out};
 }
@@ -209,7 +202,7 @@ std::vector<TensorMeta> new_outputs(const OpCall& call) {
   }
   out.shape.assign(shape->begin(), shape->end());
   out.strides.clear();
-  out.dtype = dtype_arg(call, kDTypeArg, out.dtype);
+  out.dtype = named_dtype(call, kDTypeArg, out.dtype);
   if (out.bytes() > kMaxTensorBytes) {
     throw InputError(call.op + ": the result would have " + out.text() +
                      "; valid: up to 2^53 bytes");
@@ -222,8 +215,9 @@ bool has_same_shape(const OpCall& call) {
   return new_outputs<99>(call)[0].shape == copied_tensor(call).meta.shape;
 }
 
-// Whole; or, where the shape is the input's and it is sharded, as the input is. What is not written
-// yet may even be partial.
+// The result is replicated, or has the input's layout where it has the input's shape and the input
+// is sharded. A tensor that is not written yet may have any layout of the input, even a partial
+// one.
 std::vector<FollowCandidate> follow_or_replicate(const OpCall& call, const DeviceMesh& mesh) {
   const Placements& placements = copied_tensor(call).layout.placements;
   const Placements whole(static_cast<std::size_t>(mesh.ndim()), kR);
@@ -326,8 +320,8 @@ constexpr std::array<OpRule, 2 * kCount + 1> all_rules() {
 }
 constexpr auto kRules = all_rules();
 
-}  // namespace
+}  // namespace copy_rules
 
-OP_RULES(copy){kRules};
+OP_RULES(copy){copy_rules::kRules};
 
 }  // namespace shardlab

@@ -1,7 +1,8 @@
-// Ops that PyTorch 2.13.0 has no rule for: it shards them through their decomposition
-// (decomposition.h), which finds less than holds and, where the program counts elements, more: the
-// divisor of a mean's gradient is the global count there, a rank's own count when the op runs on its
-// shard. The rule set shardlab has them as rows. Source: PyTorch 2.13.0, _decompositions.py.
+// Ops that PyTorch 2.13.0 has no rules for: it shards them through their decomposition
+// (decomposition.h). That finds fewer rows than are right, and also wrong ones where the program
+// counts elements: a mean's gradient is divided by the global count in the program, but by the
+// local count when the op runs on a shard. The rule set shardlab lists the right rows. Source:
+// PyTorch 2.13.0, _decompositions.py.
 #include <algorithm>
 
 #include "costmodel/base/error.h"
@@ -12,7 +13,7 @@
 #include "strategies/rules/rule_rows.h"
 
 namespace shardlab {
-namespace {
+namespace decomposed_rules {
 
 using rows::kAvg;
 using rows::kMax;
@@ -36,7 +37,8 @@ void add_partials(Rows& all, const OpCall& call, std::span<const PartialRow> par
   }
 }
 
-// Shards of every dim of the common shape; `output` is what the output is where dim `d` is sharded.
+// Adds a row for each dim of the common shape, on which all inputs are sharded. output(d) is the
+// entry of the outputs where dim d is sharded.
 template <class Output>
 void add_shards(Rows& all, const OpCall& call, std::size_t outputs, Output&& output) {
   const Shape common = common_shape(call);
@@ -58,7 +60,7 @@ Rows elementwise_rows(const OpCall& call, const OpRule& rule) {
 
 enum Reduction : std::int64_t { kNone = 0, kMean = 1 };
 
-// A loss reduces over its shards: --args begin with the reduction.
+// A loss adds up or averages over its shards, as the argument at kReductionArg says.
 template <std::size_t kReductionArg>
 Rows loss_rows(const OpCall& call, const OpRule& rule) {
   const std::int64_t reduction = call.integer_arg(kReductionArg, kMean);
@@ -71,7 +73,7 @@ Rows loss_rows(const OpCall& call, const OpRule& rule) {
   return all;
 }
 
-// An average of local averages is the average only where every shard has as many rows.
+// The average of local averages is the global average only where all shards have the same size.
 template <std::size_t kReductionArg>
 bool mean_is_even(const OpCall& call, std::span<const Placements> inputs, const DeviceMesh& mesh) {
   if (call.integer_arg(kReductionArg, kMean) != kMean) return true;
@@ -84,7 +86,7 @@ bool mean_is_even(const OpCall& call, std::span<const Placements> inputs, const 
   return true;
 }
 
-// A rank would divide a mean's gradient by its own count, so nothing is sharded there.
+// A rank would divide a mean's gradient by its local count, so there are no shards then.
 template <std::size_t kReductionArg>
 Rows gradient_rows(const OpCall& call, const OpRule& rule) {
   Rows all;
@@ -95,7 +97,7 @@ Rows gradient_rows(const OpCall& call, const OpRule& rule) {
   return all;
 }
 
-// A factor of the gradient that is nowhere negative keeps maxima and minima.
+// Maxima and minima of the gradient pass where its factor is never negative.
 void add_extremes(Rows& all) {
   all.push_back({kMax, kMax, kR});
   all.push_back({kMin, kMin, kR});
@@ -117,7 +119,7 @@ Rows elu_rows(const OpCall& call, const OpRule& rule) {
   Rows all = elementwise_rows(call, rule);
   const double scale = call.number_arg(1, 1.0);
   const double below = call.number_arg(0, 1.0) * scale * call.number_arg(2, 1.0);
-  const bool by_result = call.boolean_arg(3, false);  // its factor is of any sign
+  const bool by_result = call.boolean_arg(3, false);  // the factor then has any sign
   if (scale >= 0.0 && below >= 0.0 && !by_result) add_extremes(all);
   return all;
 }
@@ -130,7 +132,8 @@ Rows rsub_rows(const OpCall& call, const OpRule& rule) {
   return all;
 }
 
-// Averages, and where the op is `linear` in it sums, of one tensor argument beside replicas.
+// Adds rows in which one argument is an average, or a sum where the op is `linear` in it, and the
+// others are replicated.
 void add_linear(Rows& all, const OpCall& call, std::size_t argument, bool linear) {
   if (call.tensor(argument) == nullptr) return;
   for (const Placement& partial : {kSum, kAvg}) {
@@ -148,7 +151,7 @@ std::string_view cross_entropy_excuse(const OpCall&, const Row& row) {
   return extreme ? "whether it rises with the target depends on the values of self" : "";
 }
 
-// Of self, target and weight.
+// The tensors are self, target and weight.
 Rows cross_entropy_rows(const OpCall& call, const OpRule& rule) {
   Rows all = loss_rows<0>(call, rule);
   add_linear(all, call, 1, false);
@@ -156,7 +159,7 @@ Rows cross_entropy_rows(const OpCall& call, const OpRule& rule) {
   return all;
 }
 
-// Of the gradient, self, target and weight.
+// The tensors are the gradient, self, target and weight.
 Rows cross_entropy_gradient_rows(const OpCall& call, const OpRule& rule) {
   Rows all = gradient_rows<0>(call, rule);
   add_linear(all, call, 0, true);
@@ -165,14 +168,14 @@ Rows cross_entropy_gradient_rows(const OpCall& call, const OpRule& rule) {
   return all;
 }
 
-// Of self, target, weight and the weight of positives.
+// The tensors are self, target, weight and the weight of positives.
 Rows logits_rows(const OpCall& call, const OpRule& rule) {
   Rows all = cross_entropy_rows(call, rule);
   add_linear(all, call, 3, false);
   return all;
 }
 
-// --args: the dim, keepdim.
+// The --args are the dim and keepdim.
 Rows aminmax_rows(const OpCall& call, const OpRule&) {
   const TensorMeta& meta = call.required_tensor(0).meta;
   const ReducedDims reduction = reduced_dims(call, meta.ndim());
@@ -189,7 +192,7 @@ Rows aminmax_rows(const OpCall& call, const OpRule&) {
   return all;
 }
 
-// A shard without rows has neither a minimum nor a maximum.
+// An empty shard has neither a minimum nor a maximum.
 bool every_shard_has_rows(const OpCall& call, std::span<const Placements> inputs,
                           const DeviceMesh& mesh) {
   const Shape& shape = call.tensors()[0]->meta.shape;
@@ -202,17 +205,17 @@ bool every_shard_has_rows(const OpCall& call, std::span<const Placements> inputs
   return true;
 }
 
-// -- Partials: output | inputs ----------------------------------------------------------------------
+// -- Partial rows: output | inputs -------------------------------------------------------------
 
-// In the first input (the gradient of the output).
+// The op is linear in its first input, the gradient of the output.
 constexpr PartialRow kLinearInFirst[] = {{{kSum, kSum, kR}, 3},
                                          {{kAvg, kAvg, kR}, 3},
                                          {{kSum, kSum, kR, kR}, 4},
                                          {{kAvg, kAvg, kR, kR}, 4}};
-// In the slope below zero: affine, and falling where the input is negative.
+// The op is affine in the slope, which is the second input, and falls where the first is negative.
 constexpr PartialRow kSlope[] = {
     {{kAvg, kR, kAvg}, 3}, {{kMax, kR, kMin}, 3}, {{kMin, kR, kMax}, 3}};
-// Twice the difference of the last two, times the gradient.
+// The op is twice the difference of the last two inputs, times the gradient.
 constexpr PartialRow kSquaredGradient[] = {{{kSum, kSum, kR, kR}, 4},   {{kAvg, kAvg, kR, kR}, 4},
                                            {{kSum, kR, kSum, kSum}, 4}, {{kAvg, kR, kAvg, kAvg}, 4},
                                            {{kAvg, kR, kAvg, kR}, 4},   {{kAvg, kR, kR, kAvg}, 4}};
@@ -220,7 +223,7 @@ constexpr PartialRow kNonDecreasing[] = {{{kMax, kMax}, 2}, {{kMin, kMin}, 2}};
 constexpr PartialRow kDifference[] = {{{kSum, kSum, kSum}, 3}, {{kAvg, kAvg, kAvg}, 3},
                                       {{kAvg, kAvg, kR}, 3},   {{kAvg, kR, kAvg}, 3},
                                       {{kMax, kR, kMax}, 3},   {{kMin, kR, kMin}, 3}};
-// Each element is one of the first and the last input's.
+// Each element of the result is an element of the first or of the last input.
 constexpr PartialRow kEither[] = {{{kSum, kSum, kR, kSum}, 4},
                                   {{kAvg, kAvg, kR, kAvg}, 4},
                                   {{kMax, kMax, kR, kMax}, 4},
@@ -233,7 +236,7 @@ constexpr PartialRow kEither[] = {{{kSum, kSum, kR, kSum}, 4},
                                   {{kMin, kMin, kR, kR}, 4},
                                   {{kMin, kR, kR, kMin}, 4}};
 
-// PyTorch's program of this loss knows no other reduction by its number.
+// PyTorch's program of this loss takes no other reduction by its number.
 Rows mean_alone_rows(const OpCall& call, const OpRule& rule) {
   if (call.integer_arg(1, kMean) != kMean) {
     throw InputError(call.op + ": PyTorch 2.13.0 refuses a reduction other than 1 (mean)");
@@ -340,8 +343,8 @@ constexpr OpRule kRules[] = {
     as_rows("aten.special_ndtr.default", elementwise_rows, kNonDecreasing),
 };
 
-}  // namespace
+}  // namespace decomposed_rules
 
-OP_RULES(decomposed){kRules};
+OP_RULES(decomposed){decomposed_rules::kRules};
 
 }  // namespace shardlab

@@ -1,12 +1,12 @@
-// Lookups in a table of rows, and their backward. Where the table's rows are sharded each rank
-// looks up those it has and masks the rest. Source: PyTorch 2.13.0, _ops/_embedding_ops.py
-// (embedding_strategy, embedding_dense_backward_strategy).
+// Lookups of rows in a table, and their backward. Where the rows of the table are sharded, each
+// rank looks up the rows that it has and masks the others. Source: PyTorch 2.13.0,
+// _ops/_embedding_ops.py (embedding_strategy, embedding_dense_backward_strategy).
 #include "costmodel/base/error.h"
 #include "strategies/rules/rule_rows.h"
 #include "strategies/rules/tensor_args.h"
 
 namespace shardlab {
-namespace {
+namespace embedding_rules {
 
 using rows::copy_out_rule;
 using rows::copy_rule;
@@ -20,7 +20,7 @@ void expect_indices(const OpCall& call, const TensorSpec& indices) {
                    "; valid: indices of i64 or i32");
 }
 
-// embedding(weight, indices, ...)
+// Arguments: embedding(weight, indices, ...).
 std::vector<TensorMeta> embedding_outputs(const OpCall& call) {
   expect_tensors(call, 2);
   const TensorMeta& weight = call.required_tensor(0).meta;
@@ -34,7 +34,7 @@ std::vector<TensorMeta> embedding_outputs(const OpCall& call) {
   return {out};
 }
 
-// Plain shards, proposed out of nothing.
+// PyTorch proposes plain shards whatever layouts the inputs have.
 Rows embedding_rows_of_dtensor(const OpCall& call, const OpRule&) {
   const int ndim = call.required_tensor(1).meta.ndim();
   const Placement mask = Placement::mask_partial(0, call.required_tensor(0).meta.shape[0]);
@@ -55,7 +55,7 @@ Rows embedding_rows(const OpCall& call, const OpRule&) {
   return rows;
 }
 
-// embedding_dense_backward(grad, indices, num_weights, padding_idx, scale_grad_by_freq)
+// Arguments: embedding_dense_backward(grad, indices, num_weights, padding_idx, scale_grad_by_freq).
 std::vector<TensorMeta> backward_outputs(const OpCall& call) {
   expect_tensors(call, 2);
   const TensorMeta& grad = call.required_tensor(0).meta;
@@ -82,7 +82,7 @@ Rows backward_rows_of_dtensor(const OpCall& call, const OpRule&) {
   return rows;
 }
 
-// Gradients scaled by how often a row is looked up need all lookups.
+// Where gradients are scaled by how often a row is looked up, a rank needs all lookups.
 Rows backward_rows(const OpCall& call, const OpRule&) {
   const int ndim = call.required_tensor(1).meta.ndim();
   Rows rows = {{RowEntry::any_shard(1), RowEntry::any_shard(ndim), kR}};
@@ -104,8 +104,8 @@ constexpr OpRule kRules[] = {
     copy_rule("aten.embedding_dense_backward.default", kShardlab, backward_outputs, backward_rows),
 };
 
-}  // namespace
+}  // namespace embedding_rules
 
-OP_RULES(embedding){kRules};
+OP_RULES(embedding){embedding_rules::kRules};
 
 }  // namespace shardlab

@@ -1,6 +1,6 @@
-// Ops on lists of tensors: each element is a call of its own, and so are the elements of the fused
-// optimizers. Source: PyTorch 2.13.0, _ops/_pointwise_ops.py; single_dim_strategy.py (which op the
-// elements of a list are asked about, and what an op without outputs has as rows); autogen.py.
+// Ops on lists of tensors. Each element of the lists is a call of its own, also in the fused
+// optimizers. Source: PyTorch 2.13.0, _ops/_pointwise_ops.py; single_dim_strategy.py (which op
+// stands for the elements of a list, and what the rows of an op without outputs are); autogen.py.
 #include <algorithm>
 
 #include "costmodel/base/error.h"
@@ -9,14 +9,14 @@
 #include "strategies/rules/rule_rows.h"
 
 namespace shardlab {
-namespace {
+namespace foreach_rules {
 
 using namespace partial_rows;
 
 // -- Without outputs -------------------------------------------------------------------------
 //
-// An in-place op that no op on single tensors stands for keeps its own schema, which returns
-// nothing: its rows have inputs alone.
+// An in-place op keeps its own schema where no op on single tensors stands for its elements. That
+// schema returns nothing, so its rows have no outputs.
 
 std::vector<TensorMeta> no_outputs(const OpCall& call) {
   const auto tensors = pointwise_operands(call);
@@ -32,8 +32,8 @@ Rows rows_of_inputs(const OpCall& call, const OpRule& rule) {
 
 // -- Numbers in a tensor ---------------------------------------------------------------------
 //
-// _foreach_addcdiv_.Tensor and _foreach_addcmul_.Tensor have their numbers, one an element, in a
-// last tensor. PyTorch 2.13.0 lets it broadcast with the elements.
+// _foreach_addcdiv_.Tensor and _foreach_addcmul_.Tensor have a last tensor with one number per
+// element. PyTorch 2.13.0 broadcasts it with the elements.
 
 OpCall without_last_tensor(const OpCall& call) {
   if (call.inputs.size() != 4) {
@@ -50,7 +50,7 @@ template <RowsOf kRows>
 Rows rows_besides_numbers(const OpCall& call, const OpRule& rule) {
   Rows rows = kRows(without_last_tensor(call), rule);
   for (Row& row : rows) row.push_back(RowEntry(kR));
-  // A product is linear in its number, too.
+  // The op is also linear in the number.
   for (const auto& [self, number] : {std::pair(kSum, kSum), {kAvg, kAvg}, {kR, kAvg}}) {
     Row row(5, RowEntry(kR));
     row[0] = RowEntry(number);
@@ -199,7 +199,8 @@ void expect_unscale(const OpCall& call) {
   throw InputError(call.op + ": takes 3 tensors, found " + std::to_string(call.tensors().size()));
 }
 
-// An element, and whether one of its numbers is not finite: ranks find that out for their own rows.
+// The outputs are the element, and whether any of its numbers is not finite. Each rank finds that
+// out for its own shard.
 std::vector<TensorMeta> unscale_outputs(const OpCall& call) {
   expect_unscale(call);
   TensorMeta self = call.tensors()[0]->meta;
@@ -230,8 +231,9 @@ std::string_view of_finite_parts(const OpCall&, const Row& row) {
 
 // -- Fused optimizers ------------------------------------------------------------------------
 //
-// Six lists: parameters, gradients, first and second moments, largest second moments (with amsgrad)
-// and steps, which have no dims. lr (a tensor in tensor_lr), grad_scale and found_inf are replicated.
+// There are six lists of tensors: parameters, gradients, first moments, second moments, largest
+// second moments (only with amsgrad) and steps, which have no dims. lr (a tensor in the overload
+// tensor_lr), grad_scale and found_inf are replicated.
 
 constexpr std::size_t kOptimizerLists = 6;
 
@@ -251,7 +253,7 @@ boost::container::small_vector<const TensorSpec*, 6> listed_tensors(const OpCall
   return tensors;
 }
 
-// Updated parameters, gradients, moments and largest second moments.
+// The outputs are the updated parameters, gradients, moments and largest second moments.
 std::vector<TensorMeta> optimizer_outputs(const OpCall& call) {
   const auto tensors = listed_tensors(call);
   static_cast<void>(broadcast_shape({tensors.data(), tensors.size()}, call.op));
@@ -299,7 +301,8 @@ constexpr OpRule functional(std::string_view op) {
 constexpr OpRule in_place(std::string_view op) {
   return optimizer(op, kDTensor, no_optimizer_outputs, optimizer_rows<0>);
 }
-// The rule set shardlab says what an op writes, whether or not its schema returns it.
+// In the rule set shardlab an op's outputs are what it writes, even where its schema returns
+// nothing.
 constexpr OpRule in_place_with_outputs(std::string_view op) {
   return optimizer(op, kShardlab, optimizer_outputs, optimizer_rows<5>);
 }
@@ -330,8 +333,8 @@ constexpr OpRule kOtherRules[] = {
 
 constexpr auto kRules = joined_rules(kPointwiseRules<kOps>, kOtherRules);
 
-}  // namespace
+}  // namespace foreach_rules
 
-OP_RULES(foreach){kRules};
+OP_RULES(foreach){foreach_rules::kRules};
 
 }  // namespace shardlab

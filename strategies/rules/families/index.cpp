@@ -1,5 +1,5 @@
-// Lookups and writes by index. Positions are global: a dim that is indexed stays whole, except
-// where each rank looks up what it has and masks the rest. Source: PyTorch 2.13.0,
+// Lookups and writes by index. Indices count global positions, so a dim that is indexed is not
+// sharded, except where each rank looks up what it has and masks the rest. Source: PyTorch 2.13.0,
 // _ops/_tensor_ops.py (gather_strategy, scatter_strategy, scatter_add_strategy and the single-dim
 // strategies of index_select, index, index_put, index_fill, index_reduce); pull request #172350
 // (index_put).
@@ -7,12 +7,25 @@
 
 #include <algorithm>
 
+#include "costmodel/base/enum_names.h"
 #include "costmodel/base/error.h"
 #include "strategies/rules/rule_rows.h"
 #include "strategies/rules/tensor_args.h"
 
 namespace shardlab {
-namespace {
+
+// How index_reduce joins the elements that go to one row.
+enum class IndexReduction : std::uint8_t { kProduct, kMean, kMax, kMin };
+
+template <>
+struct EnumNames<IndexReduction> {
+  static constexpr std::string_view kKind = "reduction";
+  static constexpr std::array kNames = {
+      Named{IndexReduction::kProduct, "prod"}, Named{IndexReduction::kMean, "mean"},
+      Named{IndexReduction::kMax, "amax"}, Named{IndexReduction::kMin, "amin"}};
+};
+
+namespace index_rules {
 
 using rows::copy_out_rule;
 using rows::copy_rule;
@@ -44,15 +57,13 @@ void expect_dtype_of(const OpCall& call, const TensorSpec& self, const TensorSpe
                    "; valid: tensors of one dtype");
 }
 
-bool is_shardlab(const OpRule& rule) { return rule.sets.contains(kShardlab); }
+// -- gather, scatter, scatter_add: one index for each element ----------------------------------
 
-// -- gather, scatter, scatter_add(self, dim, index, ...): one index for each element
-// --------------------------------
-
+// The arguments: self, dim, index, and for some of the ops a source.
 struct ByElement {
   const TensorSpec& self;
   const TensorSpec& index;
-  const TensorSpec* source;  // null without one
+  const TensorSpec* source;  // null where the op takes none
   int dim;
 
   static ByElement of(const OpCall& call, bool has_source) {
@@ -82,7 +93,7 @@ struct ByElement {
   [[nodiscard]] std::int64_t extent(const TensorSpec& tensor, int d) const {
     return tensor.meta.shape[to_index(d)];
   }
-  // Whether shards of dim d hold the same positions of all tensors.
+  // Whether shards of dim d hold the same positions in all tensors.
   [[nodiscard]] bool aligned(int d, bool with_source) const {
     return extent(self, d) == extent(index, d) &&
            (!with_source || source == nullptr || extent(*source, d) == extent(index, d));
@@ -94,7 +105,7 @@ std::vector<TensorMeta> gather_outputs(const OpCall& call) {
   return {like(by.self, by.index.meta.shape)};
 }
 
-// Plain shards, proposed out of nothing; extents are not compared.
+// PyTorch proposes plain shards whatever layouts the inputs have, and does not compare extents.
 Rows gather_rows_of_dtensor(const OpCall& call, const OpRule&) {
   const ByElement by = ByElement::of(call, false);
   const Placement along = Placement::shard(by.dim);
@@ -124,7 +135,7 @@ Rows gather_rows(const OpCall& call, const OpRule&) {
   return rows;
 }
 
-// Extents that differ may still be cut alike, by some meshes.
+// The excuse for shards of dims whose extents differ: some meshes cut them alike.
 std::string_view excuse_cut_alike(const OpCall& call, const Row& row) {
   const Placement& p = row.back().placement();
   const ByElement by = ByElement::of(call, call.tensors().size() == 3);
@@ -146,7 +157,7 @@ Rows scatter_rows_of_dtensor(const OpCall& call, const OpRule& rule) {
   const std::size_t tensors = 1 + call.tensors().size();
   Rows rows = {rows::all_alike(tensors, kR)};
   for (int d = 0; d < by.self.meta.ndim(); ++d) {
-    // scatter_add does not look at the source.
+    // For scatter_add PyTorch does not look at the source's extents.
     if (d == by.dim || !by.aligned(d, !adds)) continue;
     rows.push_back(rows::all_alike(tensors, Placement::shard(d)));
   }
@@ -172,7 +183,8 @@ Rows scatter_rows(const OpCall& call, const OpRule&) {
   return rows;
 }
 
-// Sums are linear in self and source together; along the dim each rank adds what it has.
+// The op is linear in self and source together. Where the indexed dim is sharded, each rank adds
+// the elements of the source that it has.
 Rows scatter_add_rows(const OpCall& call, const OpRule&) {
   const ByElement by = ByElement::of(call, true);
   Rows rows;
@@ -191,9 +203,9 @@ Rows scatter_add_rows(const OpCall& call, const OpRule&) {
   return rows;
 }
 
-// -- index_select, index_fill, index_reduce(self, dim, index, ...): one index for each row
-// --------------------------
+// -- index_select, index_fill, index_reduce: one index for each row ----------------------------
 
+// The arguments: self, dim, index, and for some of the ops a source.
 struct ByRow {
   const TensorSpec& self;
   const TensorSpec& index;
@@ -264,24 +276,20 @@ Rows index_fill_rows(const OpCall& call, const OpRule& rule) {
   }
   constexpr std::array<Placement, 3> kKept = {kAvg, kMax, kMin};
   const std::span<const Placement> partials =
-      is_shardlab(rule) ? rows::partials_keeping(call.number_arg(1, 0.0)) : kKept;
+      rule.sets.contains(kShardlab) ? rows::partials_keeping(call.number_arg(1, 0.0)) : kKept;
   for (const Placement& partial : partials) rows.push_back({partial, partial, kR});
   return rows;
 }
 
-enum class Reduction : std::uint8_t { kOfProduct, kOfMean, kOfMax, kOfMin };
-
-Reduction reduction_of(const OpCall& call) {
+IndexReduction reduction_of(const OpCall& call) {
   const std::string name = call.text_arg(1, "");
-  if (name == "prod") return Reduction::kOfProduct;
-  if (name == "mean") return Reduction::kOfMean;
-  if (name == "amax") return Reduction::kOfMax;
-  if (name == "amin") return Reduction::kOfMin;
+  const std::optional<IndexReduction> reduction = from_name<IndexReduction>(name);
+  if (reduction) return *reduction;
   throw InputError(call.op + ": found the reduction \"" + name +
-                   "\"; valid: prod, mean, amax, amin");
+                   "\"; valid: " + valid_names<IndexReduction>());
 }
 
-// index_reduce(self, dim, index, source, reduce, include_self)
+// Arguments: index_reduce(self, dim, index, source, reduce, include_self).
 std::vector<TensorMeta> index_reduce_outputs(const OpCall& call) {
   expect_tensors(call, 3);
   const ByRow by = ByRow::of(call);
@@ -306,36 +314,36 @@ Rows index_reduce_rows(const OpCall& call, const OpRule& rule) {
     const RowEntry shard = RowEntry::any_shard(d);
     rows.push_back({shard, shard, kR, shard});
   }
-  if (!is_shardlab(rule)) return rows;
+  if (!rule.sets.contains(kShardlab)) return rows;
   const bool with_self = call.boolean_arg(2, true);
   const RowEntry each = RowEntry::any_shard(0);
   const RowEntry part = RowEntry::any_shard(by.dim);
-  // What each rank has of the source goes into its own contribution.
+  // Each rank reduces the rows of the source that it has into its own part.
   const auto fold = [&](const Placement& p) {
     rows.push_back({p, p, kR, p});
     if (with_self && by.index.meta.ndim() == 1) rows.push_back({p, p, each, part});
   };
   const auto of_self = [&](const Placement& p) { rows.push_back({p, p, kR, kR}); };
   switch (reduction_of(call)) {
-    case Reduction::kOfProduct:
+    case IndexReduction::kProduct:
       fold(kProduct);
       if (with_self) of_self(kSum);
       of_self(kAvg);
       if (!with_self) of_self(kMax);
       if (!with_self) of_self(kMin);
       break;
-    case Reduction::kOfMean:
+    case IndexReduction::kMean:
       rows.push_back({kSum, kSum, kR, kSum});
       rows.push_back({kAvg, kAvg, kR, kAvg});
       of_self(kMax);
       of_self(kMin);
       break;
-    case Reduction::kOfMax:
+    case IndexReduction::kMax:
       fold(kMax);
       of_self(kMin);
       if (!with_self) of_self(kAvg);
       break;
-    case Reduction::kOfMin:
+    case IndexReduction::kMin:
       fold(kMin);
       of_self(kMax);
       if (!with_self) of_self(kAvg);
@@ -344,10 +352,9 @@ Rows index_reduce_rows(const OpCall& call, const OpRule& rule) {
   return rows;
 }
 
-// -- index, index_put(self, indices, ...)
-// ---------------------------------------------------------------------------------------
+// -- index, index_put --------------------------------------------------------------------------
 
-// The list's tensors; they must not be masks, whose results have as many rows as the data say.
+// The index tensors. Masks are refused, because the shape of their result depends on the data.
 std::vector<const TensorSpec*> indices_of(const OpCall& call) {
   std::vector<const TensorSpec*> indices;
   if (call.inputs.size() > 1) {
@@ -378,7 +385,8 @@ std::vector<TensorMeta> index_outputs(const OpCall& call) {
   return {like(self, indexed.result)};
 }
 
-// Dim `dim` of the indices' common shape in one of them: R where it is missing or broadcast.
+// The entry of an index tensor where dim `dim` of the indices' common shape is sharded: R where the
+// tensor lacks that dim or broadcasts it.
 RowEntry broadcast_entry(const Shape& shape, std::size_t common_ndim, int dim) {
   const int own = dim - static_cast<int>(common_ndim - shape.size());
   const bool has = own >= 0 && shape[to_index(own)] != 1;
@@ -405,7 +413,7 @@ Rows index_rows(const OpCall& call, const OpRule& rule) {
     rows.push_back(row);
   }
   const std::span<const Placement> partials =
-      is_shardlab(rule) ? std::span<const Placement>(kPassThrough) : kLinear;
+      rule.sets.contains(kShardlab) ? std::span<const Placement>(kPassThrough) : kLinear;
   for (const Placement& partial : partials) {
     Row row(2 + indices.size(), kR);
     row[0] = row[1] = partial;
@@ -414,7 +422,7 @@ Rows index_rows(const OpCall& call, const OpRule& rule) {
   return rows;
 }
 
-// index_put(self, indices, values, accumulate)
+// Arguments: index_put(self, indices, values, accumulate).
 std::vector<TensorMeta> index_put_outputs(const OpCall& call) {
   const TensorSpec& self = call.required_tensor(0);
   const IndexedDims indexed = indexed_dims(call, self);
@@ -448,7 +456,7 @@ Rows index_put_rows(const OpCall& call, const OpRule& rule) {
     add(RowEntry::any_shard(d),
         broadcast_entry(values, indexed.result.size(), indexed.result_dim(d)));
   }
-  if (!is_shardlab(rule)) {
+  if (!rule.sets.contains(kShardlab)) {
     add(kSum, kSum);
     return rows;
   }
@@ -456,7 +464,7 @@ Rows index_put_rows(const OpCall& call, const OpRule& rule) {
     for (const Placement& partial : kPassThrough) add(partial, partial);
     return rows;
   }
-  // Accumulated, the values of all ranks add up, and each rank may add its own.
+  // With `accumulate` the values of all ranks add up, so each rank may add its own.
   add(kSum, kSum);
   add(kAvg, kAvg);
   add(kMax, kR);
@@ -525,8 +533,8 @@ constexpr OpRule kRules[] = {
     copy_out_rule<index_reduce_outputs, index_reduce_rows>("aten.index_reduce.out", kShardlab),
 };
 
-}  // namespace
+}  // namespace index_rules
 
-OP_RULES(index){kRules};
+OP_RULES(index){index_rules::kRules};
 
 }  // namespace shardlab

@@ -1,7 +1,7 @@
-// Linear algebra: matrices are the last two dims and stay whole, the dims before them are a batch;
-// solutions are linear in what is solved for. Of svd, qr and eigh PyTorch names one output, of eig
-// it has complex numbers: they are not here. Source: PyTorch 2.13.0, _ops/_math_ops.py
-// (linalg_batch_dim_strategy, linalg_cross_strategy).
+// Linear algebra. The last two dims are matrices, which are not sharded; the dims before them are a
+// batch. Solutions are linear in the right-hand side. svd, qr and eigh are missing, since PyTorch's
+// rules name only one of their outputs, and so is eig, whose results are complex. Source: PyTorch
+// 2.13.0, _ops/_math_ops.py (linalg_batch_dim_strategy, linalg_cross_strategy).
 #include <map>
 
 #include "costmodel/base/error.h"
@@ -10,14 +10,14 @@
 #include "strategies/rules/tensor_args.h"
 
 namespace shardlab {
-namespace {
+namespace linalg_rules {
 
 using rows::kAvg;
 using rows::kR;
 using rows::kSum;
 
-// Matrix dims of each tensor after the batch, as letters: "nn,nc" are a square matrix and one of as
-// many rows. k is the smaller of m and n; # marks i32.
+// The dims of each tensor after the batch, as letters: "nn,nc" is a square matrix and a matrix with
+// as many rows. k is the smaller of m and n. # marks tensors of i32.
 struct Matrices {
   std::string_view op;
   std::string_view inputs;
@@ -41,8 +41,8 @@ constexpr std::array<Matrices, 13> kMatrices = {{
 }};
 
 const Matrices& matrices_of(const OpCall& call) {
-  for (const Matrices& row : kMatrices) {
-    if (row.op == call.op) return row;
+  for (const Matrices& each : kMatrices) {
+    if (each.op == call.op) return each;
   }
   SHARDLAB_CHECK(false, "no matrices of ", call.op);
 }
@@ -100,7 +100,7 @@ std::vector<TensorMeta> outputs(const OpCall& call) {
     meta.dtype = part.ends_with('#') ? DType::kI32 : tensors[0]->meta.dtype;
     meta.shape = batch;
     for (const char letter : letters(part)) meta.shape.push_back(extents.at(letter));
-    if (meta.bytes() > kMaxTensorBytes) {  // a square one beside a flat matrix
+    if (meta.bytes() > kMaxTensorBytes) {  // such as the square factor of a flat matrix
       throw InputError(call.op + ": a result would have " + meta.text() +
                        "; valid: up to 2^53 bytes");
     }
@@ -108,7 +108,7 @@ std::vector<TensorMeta> outputs(const OpCall& call) {
   return result;
 }
 
-// Whether the unknowns of a solution stand to the right of the matrix: then columns are apart.
+// Whether A X = B is solved, not X A = B. Then the columns of B are independent of each other.
 bool is_left(const OpCall& call) {
   if (call.op == "aten.linalg_solve_triangular.default") return call.boolean_arg(1, true);
   if (call.op == "aten._linalg_solve_ex.default") return call.boolean_arg(0, true);
@@ -149,7 +149,7 @@ std::string_view excuse_one_element(const OpCall& call, const Row&) {
   return one ? "the factor of one element is its root, which is monotone" : "";
 }
 
-// linalg_cross(self, other, dim)
+// Arguments: linalg_cross(self, other, dim).
 int cross_dim(const OpCall& call) {
   expect_tensors(call, 2);
   return dim_of(call, 0, -1, call.required_tensor(0).meta.ndim());
@@ -219,8 +219,8 @@ constexpr OpRule kRules[] = {
     ruled("aten.triangular_solve.default", kShardlab),
 };
 
-}  // namespace
+}  // namespace linalg_rules
 
-OP_RULES(linalg){kRules};
+OP_RULES(linalg){linalg_rules::kRules};
 
 }  // namespace shardlab

@@ -1,22 +1,23 @@
-// Negative log likelihood: the classes are gathered, whatever else shards the scores also shards the
-// target. Cross entropy is _log_softmax and this. PyTorch 2.13.0 lets all follow the scores' layout;
-// its average of local means is wrong where weights or ignored targets differ between shards, so the
-// rule set shardlab has rows for sums and for losses that are not reduced. Source: PyTorch 2.13.0,
-// _ops/_math_ops.py (nll_loss_forward_strategy, nll_loss_backward_strategy).
+// Negative log likelihood, which with _log_softmax makes up cross entropy. The dim of the classes
+// is not sharded; the other dims of the scores are sharded together with those of the target. In
+// PyTorch 2.13.0 all tensors follow the scores' layout. It averages local means, which is wrong
+// where weights or ignored targets differ between shards, so the rule set shardlab does not shard
+// a loss that is a mean. Source: PyTorch 2.13.0, _ops/_math_ops.py
+// (nll_loss_forward_strategy, nll_loss_backward_strategy).
 #include "costmodel/base/error.h"
 #include "costmodel/base/index.h"
 #include "strategies/rules/op_rule.h"
 #include "strategies/rules/rule_rows.h"
 
 namespace shardlab {
-namespace {
+namespace loss_rules {
 
 using namespace rows;
 
 enum class LossReduction : std::uint8_t { kNone, kMean, kSum };
 
-// The arguments of the forward (scores, target, weight) and of the backward (gradient, scores,
-// target, weight, total weight); --args are the reduction and the ignored target.
+// The tensors are scores, target and weight, and in the backward gradient, scores, target, weight
+// and total weight. The --args are the reduction and the ignored target.
 struct Loss {
   const TensorSpec* gradient = nullptr;
   const TensorSpec* scores = nullptr;
@@ -24,7 +25,7 @@ struct Loss {
   const TensorSpec* weight = nullptr;
   const TensorSpec* total_weight = nullptr;
   LossReduction reduction = LossReduction::kMean;
-  int channel = 0;  // dim of the classes
+  int channel = 0;  // the dim of the classes
 };
 
 bool is_backward(const OpCall& call) { return call.op.find("backward") != std::string::npos; }
@@ -89,7 +90,7 @@ std::vector<TensorMeta> loss_outputs(const OpCall& call) {
   return {out, total};
 }
 
-// -- As PyTorch 2.13.0 follows the scores ------------------------------------------------------
+// -- PyTorch 2.13.0: layouts that follow the scores -----------------------------------------------
 
 struct Followed {
   Placements scores;
@@ -143,7 +144,7 @@ std::vector<FollowCandidate> follow_forward(const OpCall& call, const DeviceMesh
   return {candidate};
 }
 
-// The total weight matters to a mean alone.
+// Only a mean depends on the total weight.
 std::vector<FollowCandidate> follow_backward(const OpCall& call, const DeviceMesh& mesh) {
   const Loss loss = loss_of(call);
   const Followed followed = followed_by(loss);
@@ -158,9 +159,9 @@ std::vector<FollowCandidate> follow_backward(const OpCall& call, const DeviceMes
   return {candidate};
 }
 
-// -- As rows ----------------------------------------------------------------------------------
+// -- The rule set shardlab: rows ------------------------------------------------------------------
 
-// Dims of the target with their dims of the scores.
+// The entries of both tensors where a dim that they share is sharded.
 struct SharedDim {
   RowEntry target;
   RowEntry scores;
@@ -174,7 +175,8 @@ std::vector<SharedDim> shared_dims(const Loss& loss) {
   return dims;
 }
 
-// The loss is linear in the scores, and in the weights where it is not divided by their sum.
+// The loss is linear in the scores. It is linear in the weights too unless it is divided by their
+// sum.
 Rows forward_rows(const OpCall& call, const OpRule&) {
   const Loss loss = loss_of(call);
   const bool weighs = loss.weight != nullptr;
@@ -201,7 +203,7 @@ Rows forward_rows(const OpCall& call, const OpRule&) {
   return rows;
 }
 
-// Linear in the gradient and in the weights.
+// The gradient of the scores is linear in the loss's gradient and in the weights.
 Rows backward_rows(const OpCall& call, const OpRule&) {
   const Loss loss = loss_of(call);
   const bool weighs = loss.weight != nullptr;
@@ -286,8 +288,8 @@ constexpr OpRule kRules[] = {
     as_rows("aten.nll_loss_forward.default", forward_rows, excuse_forward),
 };
 
-}  // namespace
+}  // namespace loss_rules
 
-OP_RULES(loss){kRules};
+OP_RULES(loss){loss_rules::kRules};
 
 }  // namespace shardlab

@@ -1,6 +1,7 @@
-// Matrix products, generated from einsum equations. Where PyTorch 2.13.0 has both rows and an older
-// whole-mesh strategy (mm, addmm, bmm, baddbmm), it takes the rows. Source: PyTorch 2.13.0,
-// _ops/_matrix_ops.py, _ops/autogen.py (in-place and out forms); pull requests #172387, #174926.
+// Products of matrices, whose rows come from einsum equations. PyTorch 2.13.0 has both rows and an
+// older strategy for whole meshes for mm, addmm, bmm and baddbmm; it uses the rows. Source: PyTorch
+// 2.13.0, _ops/_matrix_ops.py, _ops/autogen.py (in-place and out forms); pull requests #172387,
+// #174926.
 #include <algorithm>
 
 #include "costmodel/base/error.h"
@@ -11,14 +12,14 @@
 #include "strategies/rules/tensor_args.h"
 
 namespace shardlab {
-namespace {
+namespace matmul_rules {
 
 using Linearity = EinsumEquation::Linearity;
 
 constexpr std::string_view kProduct = "mk,kn->mn";
 constexpr std::string_view kBatchedProduct = "bmk,bkn->bmn";
 constexpr std::string_view kVectorProduct = "mk,k->m";
-constexpr std::int64_t kTileRows = 128;  // of block scales
+constexpr std::int64_t kTileRows = 128;  // rows of a tile of block scales
 
 std::vector<Shape> shapes_from(const OpCall& call, std::size_t first,
                                std::size_t most = kMaxTensorDims) {
@@ -32,7 +33,7 @@ std::vector<Shape> shapes_from(const OpCall& call, std::size_t first,
 
 bool has_out_tensor(const OpCall& call) { return call.op.ends_with("out"); }
 
-// `out` comes after them.
+// An `out` tensor comes after the operands and is not counted.
 void expect_operands(const OpCall& call, std::size_t count) {
   expect_tensors(call, count + (has_out_tensor(call) ? 1 : 0));
   if (call.inputs.size() == call.tensors().size()) return;
@@ -46,7 +47,7 @@ std::string_view equation_of(std::string_view op) {
   return "mk,kn->mn";
 }
 
-// An op writes into its first tensor or its last one.
+// Checks the tensor that the op writes to, if any: its first in place, its last with `out`.
 void expect_written(const OpCall& call, const OpRule& named, const TensorMeta& out) {
   const auto tensors = call.tensors();
   const TensorSpec* written = named.is_in_place()      ? tensors.front()
@@ -57,7 +58,7 @@ void expect_written(const OpCall& call, const OpRule& named, const TensorMeta& o
                    out.text());
 }
 
-// An `out` tensor is placed as the output.
+// An `out` tensor has the placements of the output.
 Rows with_out(Rows rows, const OpRule& rule) {
   if (rule.is_out_variant()) {
     for (Row& row : rows) row.push_back(row[0]);
@@ -65,8 +66,7 @@ Rows with_out(Rows rows, const OpRule& rule) {
   return rows;
 }
 
-// -- mm, bmm, mv, dot
-// --------------------------------------------------------------------------------------------------
+// -- mm, bmm, mv, dot --------------------------------------------------------------------------
 
 std::vector<TensorMeta> product_outputs(const OpCall& call) {
   expect_operands(call, 2);
@@ -86,8 +86,8 @@ Rows concrete_product_rows(const OpCall&, const OpRule& rule) {
   return EinsumEquation::parse(rule.equation).rows(Linearity::kNone, false);
 }
 
-// Two operations for every combination of the letters of [b]mk,[b]kn or mk,k or i,i; where one side
-// of a contracted dim is sharded, the smaller extent is what is computed.
+// Two operations for every combination of the letters of [b]mk,[b]kn or mk,k or i,i. Where only one
+// input has a contracted dim sharded, the rank computes with the smaller extent.
 double product_flops(std::span<const Shape> local, const OpCall&) {
   const Shape& a = local[0];
   const Shape& b = local[1];
@@ -98,9 +98,9 @@ double product_flops(std::span<const Shape> local, const OpCall&) {
   return flops;
 }
 
-// -- addmm, baddbmm: the bias follows the output through broadcasting
-// --------------------------------------------------
+// -- addmm, baddbmm ----------------------------------------------------------------------------
 
+// The bias broadcasts to the output and is sharded like it.
 std::vector<TensorMeta> biased_outputs(const OpCall& call) {
   expect_operands(call, 3);
   const EinsumEquation equation = EinsumEquation::parse(equation_of(call.op));
@@ -142,9 +142,9 @@ Rows biased_rows(const OpCall& call, const OpRule& rule) {
   return with_out(with_bias(per_input_rows(rule), call, rule), rule);
 }
 
-// Beside PyTorch's: the bias and the product are summed, so both may be sums at once, one may be an
-// average beside a replica, and where the bias is added with a positive factor it may be a maximum
-// or a minimum.
+// Adds to PyTorch's rows: since the bias and the product are added, both may be sums at once, or
+// one may be an average while the other is replicated. A bias that is added with a positive factor
+// may be a maximum or a minimum.
 Rows all_biased_rows(const OpCall& call, const OpRule& rule) {
   Rows all = with_bias(per_input_rows(rule), call, rule);
   const Placement r = Placement::replicate();
@@ -161,7 +161,8 @@ Rows all_biased_rows(const OpCall& call, const OpRule& rule) {
   return with_out(all, rule);
 }
 
-// relu keeps a maximum and a minimum of the bias, neither activation a sum.
+// A maximum or a minimum of the bias passes through relu; no partial passes through gelu, and a sum
+// through neither.
 Rows activated_rows(const OpCall& call, const OpRule& rule) {
   Rows all;
   for (const Row& row : all_biased_rows(call, rule)) {
@@ -181,8 +182,7 @@ double biased_flops(std::span<const Shape> local, const OpCall& call) {
   return product_flops(local.subspan(1), call);
 }
 
-// -- einsum of any equation: the first of --args
-// -----------------------------------------------------------------------
+// -- einsum, whose equation is the first of --args ---------------------------------------------
 
 EinsumEquation einsum_equation(const OpCall& call) {
   if (call.args.empty() || !call.args[0].is_string()) {
@@ -197,7 +197,7 @@ EinsumEquation einsum_equation(const OpCall& call) {
 
 std::vector<TensorMeta> einsum_outputs(const OpCall& call) {
   const EinsumEquation equation = einsum_equation(call);
-  expect_tensors(call, equation.inputs().size());  // one by one, or as PyTorch's list
+  expect_tensors(call, equation.inputs().size());  // as arguments of their own or as PyTorch's list
   TensorMeta out = call.tensors()[0]->meta;
   out.shape = equation.output_shape(shapes_from(call, 0), call.op);
   out.strides.clear();
@@ -207,7 +207,7 @@ std::vector<TensorMeta> einsum_outputs(const OpCall& call) {
 Rows einsum_rows(const OpCall& call, const OpRule&) {
   const EinsumEquation equation = einsum_equation(call);
   Rows all = equation.rows(Linearity::kPerInput, true);
-  // Of one input with nothing to sum over, elements only move.
+  // If there is one input and nothing to sum over, then elements only move.
   if (equation.inputs().size() == 1 && equation.inputs()[0].size() == equation.output().size()) {
     for (const ReduceOp op : {ReduceOp::kMax, ReduceOp::kMin}) {
       all.push_back({Placement::partial(op), Placement::partial(op)});
@@ -221,16 +221,20 @@ double einsum_flops(std::span<const Shape> local, const OpCall& call) {
 }
 
 // -- _scaled_mm: the product of two matrices of scaled elements -----------------------------------
-// Tensors: both matrices and their scales; no bias, no scale of the result. A scale is one number;
-// has a matrix's dims, each whole, of extent 1 or by blocks; or has one dim: blocks of 32 elements of
-// the contracted dim (of 16 packed ones where the scales are f8e4m3), stored by tiles of 128 rows and
-// 4 blocks. --args: the output's dtype, fast accumulation. PyTorch takes f8 matrices; others are
-// taken here so that the op can be executed.
+//
+// The tensors are both matrices and their scales, without a bias or a scale of the result. A scale
+// is
+//   - one number,
+//   - a matrix with, in each dim, one number, one per element or one per block of elements, or
+//   - a vector with one number per block of 32 elements of the contracted dim (16 packed ones where
+//     the scales are f8e4m3), stored in tiles of 128 rows and 4 blocks.
+// The --args are the output's dtype and whether to accumulate fast. PyTorch takes only f8 matrices;
+// others are taken here so that the op can be executed.
 
 struct ScaledOperand {
   const TensorMeta& data;
   const TensorMeta& scale;
-  int contracted;  // the dim of the data
+  int contracted;  // which dim of the data is contracted
 
   [[nodiscard]] bool is_number() const {
     std::int64_t count = 1;
@@ -280,8 +284,8 @@ std::vector<TensorMeta> scaled_outputs(const OpCall& call) {
   return {out};
 }
 
-// Where PyTorch places a scale beside its data: a block scale of one dim loses the shard of the
-// contracted dim.
+// The entry that PyTorch gives to a scale whose data have this entry. It has none where the scale
+// is a vector and the contracted dim is sharded.
 std::optional<RowEntry> dtensor_scale(const RowEntry& data, const ScaledOperand& operand) {
   const Placement r = Placement::replicate();
   if (operand.is_number()) return r;
@@ -292,7 +296,8 @@ std::optional<RowEntry> dtensor_scale(const RowEntry& data, const ScaledOperand&
 }
 
 Rows scaled_rows(const OpCall& call, const OpRule& rule) {
-  // It looks for the bias among the arguments of the call, which end before it when all are defaults.
+  // PyTorch looks for a bias among the arguments of the call. These end before the bias when all of
+  // them are defaults, and then it fails.
   const bool given = !call.args.empty() && !call.args[0].is_null();
   if (!given && !call.boolean_arg(1, false)) {
     throw InputError(call.op + ": PyTorch 2.13.0 shards it only with an output dtype or fast " +
@@ -310,8 +315,9 @@ Rows scaled_rows(const OpCall& call, const OpRule& rule) {
   return with_out(all, rule);
 }
 
-// A scale has the shard of its data where it has that dim: a scale of one dim where its tiles follow
-// one another along the sharded dim. A partial multiplies whole scales.
+// The entry of a scale whose data have this entry. A scale that is a matrix is sharded like its
+// data, except on dims of extent 1. One that is a vector can be sharded where its tiles follow one
+// another along the sharded dim. Scales of partials are replicated.
 std::optional<RowEntry> scale_entry(const RowEntry& data, const ScaledOperand& operand) {
   const Placement r = Placement::replicate();
   if (operand.is_number() || !data.is_any_shard()) return r;
@@ -343,7 +349,8 @@ Rows all_scaled_rows(const OpCall& call, const OpRule& rule) {
   return with_out(all, rule);
 }
 
-// A shard of the data needs the blocks, or the tiles, that belong to it and no others.
+// Whether each shard of the data consists of whole blocks, or whole tiles, whose scales are its
+// own.
 bool scales_fit(const OpCall& call, std::span<const Placements> inputs, const DeviceMesh& mesh) {
   for (const std::size_t i : {0U, 1U}) {
     const ScaledOperand operand = scaled_operand(call, i);
@@ -375,10 +382,12 @@ bool scales_fit(const OpCall& call, std::span<const Placements> inputs, const De
   return true;
 }
 
-// -- _grouped_mm: as many products as groups -------------------------------------------------------
-// A stack of matrices has a group a matrix; of a lone matrix the offsets say where each group ends:
-// its rows (with a stack on the right), its columns (with one on the left) or, of two matrices, the
-// contracted dim.
+// -- _grouped_mm: one product for each group ------------------------------------------------------
+//
+// In a stack of matrices each matrix is a group. A single matrix is cut into groups, and the
+// offsets say where each group ends: along its rows where the right operand is a stack, along its
+// columns where the left one is, and along the contracted dim where both operands are single
+// matrices.
 
 const TensorMeta* offsets_of(const OpCall& call) {
   const TensorSpec* offsets = call.tensor(2);
@@ -477,7 +486,8 @@ Rows all_grouped_rows(const OpCall& call, const OpRule& rule) {
   return all;
 }
 
-// The kernel reads rows of whole 16 bytes: those of the rank at the origin, as PyTorch has it.
+// Whether rows are multiples of 16 bytes, as the kernel needs. Like PyTorch this looks only at the
+// rank at the origin of the mesh.
 bool is_aligned(const OpCall& call, std::span<const Placements> inputs, const DeviceMesh& mesh) {
   const std::vector<std::int64_t> origin(static_cast<std::size_t>(mesh.ndim()), 0);
   for (const std::size_t i : {0U, 1U}) {
@@ -562,8 +572,8 @@ constexpr OpRule kRules[] = {
     product("aten.bmm.default", kCurrent, kBatchedProduct, product_rows),
     product("aten.bmm.default", kDTensorLegacy, kBatchedProduct, concrete_product_rows),
     product("aten.bmm.out", kCurrent, kBatchedProduct, product_rows),
-    // PyTorch 2.13.0 still has the older generator here: shards are proposed out of nothing,
-    // partials never kept.
+    // PyTorch 2.13.0 still uses the older generator here, which proposes shards whatever layouts
+    // the inputs have, and keeps no partials.
     product("aten.dot.default", kDTensor | kDTensorLegacy, "i,i->", concrete_product_rows),
     product("aten.dot.default", kShardlab, "i,i->", product_rows),
     {.op = "aten.einsum.default",
@@ -581,8 +591,8 @@ constexpr OpRule kRules[] = {
     product("aten.vdot.default", kShardlab, "i,i->", product_rows),
 };
 
-}  // namespace
+}  // namespace matmul_rules
 
-OP_RULES(matmul){kRules};
+OP_RULES(matmul){matmul_rules::kRules};
 
 }  // namespace shardlab

@@ -1,8 +1,9 @@
-// Layer, rms, batch and group norms and their backwards: the dims that are not normalised may be
-// sharded, of a batch norm the channels. The rule set shardlab adds what is linear: outputs in weight
-// and bias, gradients in the output's gradient; and any dim of a batch norm that does not train.
-// Source: PyTorch 2.13.0, _ops/_math_ops.py (layer_norm_single_dim_strategy and its neighbours,
-// batch_norm_strategy, batch_norm_backward_strategy, group_norm_strategy).
+// Layer, rms, batch and group norms and their backwards. The dims that are not normalised may be
+// sharded; for a batch norm these are the channels. The rule set shardlab adds partials, since
+// outputs are linear in weight and bias and gradients in the output's gradient, and shards of any
+// dim of a batch norm that does not train. Source: PyTorch 2.13.0, _ops/_math_ops.py
+// (layer_norm_single_dim_strategy and its neighbours, batch_norm_strategy,
+// batch_norm_backward_strategy, group_norm_strategy).
 #include <algorithm>
 #include <utility>
 
@@ -12,15 +13,15 @@
 #include "strategies/rules/rule_rows.h"
 
 namespace shardlab {
-namespace {
+namespace norm_rules {
 
 using namespace rows;
 using Kind = NormArgs::Kind;
 
-// A row by the roles of its tensors; those that the call lacks are left out of it.
+// A row by the roles of the tensors. Tensors that the call lacks get no entry.
 struct NormRow {
-  RowEntry output = kR;      // or the gradient of the input
-  RowEntry statistics = kR;  // mean and rstd, out or in
+  RowEntry output = kR;      // the output, or in a backward the gradient of the input
+  RowEntry statistics = kR;  // mean and rstd, whether they are outputs or inputs
   RowEntry affine_gradient = kR;
   RowEntry bias_gradient = kR;
   RowEntry gradient = kR;
@@ -30,19 +31,15 @@ struct NormRow {
   RowEntry running = kR;
 };
 
-const TensorSpec* at(const OpCall& call, int position) {
-  return position < 0 ? nullptr : call.tensor(static_cast<std::size_t>(position));
-}
-
-// Which of a backward's three (two) gradients there are. Layer and rms norms have none for a weight
-// or bias that is not given.
+// Which gradients a backward returns: of the input, the weight and the bias. Layer and rms norms
+// have none for a weight or bias that is not given.
 std::array<bool, 3> gradients_of(const OpCall& call) {
   const NormArgs& args = norm_args(call.op);
   const std::vector<bool> mask = output_mask(call);
   std::array<bool, 3> there = {mask[0], mask[1], mask.size() > 2 && mask[2]};
   if (args.kind != Kind::kBatch) {
-    there[1] = there[1] && at(call, args.weight) != nullptr;
-    there[2] = there[2] && at(call, args.bias) != nullptr;
+    there[1] = there[1] && norm_tensor(call, args.weight) != nullptr;
+    there[2] = there[2] && norm_tensor(call, args.bias) != nullptr;
   }
   return there;
 }
@@ -61,7 +58,7 @@ Row row_of(const OpCall& call, const NormRow& norm) {
     if (args.outputs == 4) row.push_back(kR);
   }
   for (int position = 0; position < args.tensors; ++position) {
-    if (at(call, position) == nullptr) continue;
+    if (norm_tensor(call, position) == nullptr) continue;
     row.push_back(position == args.input                           ? norm.input
                   : position == args.gradient                      ? norm.gradient
                   : position == args.weight                        ? norm.weight
@@ -72,7 +69,7 @@ Row row_of(const OpCall& call, const NormRow& norm) {
   return row;
 }
 
-// Statistics of halves are kept in f32; those of a group norm are not.
+// Statistics of 16-bit inputs are kept in f32, except those of a group norm.
 DType statistics_dtype(const NormArgs& args, DType input) {
   const bool half = input == DType::kF16 || input == DType::kBF16;
   return half && args.kind != Kind::kGroup ? DType::kF32 : input;
@@ -103,8 +100,8 @@ std::vector<TensorMeta> backward_outputs(const OpCall& call, const TensorMeta& i
   if (args.kind != Kind::kBatch) {
     affine.assign(input.shape.begin() + normalized_axis(call), input.shape.end());
   }
-  const TensorSpec* weight = at(call, args.weight);
-  const TensorSpec* bias = at(call, args.bias);
+  const TensorSpec* weight = norm_tensor(call, args.weight);
+  const TensorSpec* bias = norm_tensor(call, args.bias);
   const DType dtype = weight != nullptr ? weight->meta.dtype : input.dtype;
   if (there[1]) outputs.push_back({.dtype = dtype, .shape = affine, .strides = {}});
   if (there[2]) {
@@ -126,12 +123,12 @@ std::vector<TensorMeta> norm_outputs(const OpCall& call) {
                               .strides = {}};
   std::vector<TensorMeta> outputs = {out, statistics};
   if (args.outputs > 2) outputs.push_back(statistics);
-  // What cuDNN keeps for its backward; empty without it.
+  // The fourth output is what cuDNN keeps for its backward. It is empty without cuDNN.
   if (args.outputs == 4) outputs.push_back({.dtype = DType::kU8, .shape = {0}, .strides = {}});
   return outputs;
 }
 
-// The rows that PyTorch has too.
+// The rows that DTensor and shardlab share.
 Rows rows_of_dims(const OpCall& call) {
   const NormArgs& args = norm_args(call.op);
   Rows rows;
@@ -165,8 +162,8 @@ Rows rows_of_dims(const OpCall& call) {
 // The output is the normalised input times the weight, plus the bias.
 void add_affine_rows(Rows& rows, const OpCall& call) {
   const NormArgs& args = norm_args(call.op);
-  const bool weighs = at(call, args.weight) != nullptr;
-  const bool biased = at(call, args.bias) != nullptr;
+  const bool weighs = norm_tensor(call, args.weight) != nullptr;
+  const bool biased = norm_tensor(call, args.bias) != nullptr;
   if (weighs) {
     rows.push_back(row_of(call, {.output = kSum, .weight = kSum, .bias = kSum}));
     rows.push_back(row_of(call, {.output = kAvg, .weight = kAvg, .bias = kAvg}));
@@ -179,11 +176,11 @@ void add_affine_rows(Rows& rows, const OpCall& call) {
 }
 
 void add_gradient_rows(Rows& rows, const OpCall& call) {
-  const bool weighs = at(call, norm_args(call.op).weight) != nullptr;
+  const bool weighs = norm_tensor(call, norm_args(call.op).weight) != nullptr;
   for (const Placement& p : {kSum, kAvg}) {
     rows.push_back(
         row_of(call, {.output = p, .affine_gradient = p, .bias_gradient = p, .gradient = p}));
-    // Only the gradient of the input has the weight as a factor.
+    // The weight is a factor only of the input's gradient.
     if (weighs && gradients_of(call)[0]) {
       rows.push_back(row_of(call, {.output = p, .weight = p}));
     }
@@ -195,11 +192,12 @@ void set_input(Row& row, const OpCall& call, int position, const Placement& p) {
   row[outputs + call.position(static_cast<std::size_t>(position))] = p;
 }
 
-// A batch norm that does not train is linear in the input, the running mean and the bias at once; an
-// average of some of them leaves the others as they are. The running mean is the saved one.
+// A batch norm that does not train is linear in the input, the running mean and the bias taken
+// together. Some of them may be averages while the others are replicated. The saved mean, which is
+// the second output, is the running mean.
 void add_applied_rows(Rows& rows, const OpCall& call) {
   const NormArgs& args = norm_args(call.op);
-  const bool biased = at(call, args.bias) != nullptr;
+  const bool biased = norm_tensor(call, args.bias) != nullptr;
   const auto add = [&](const Placement& p, bool input, bool mean, bool bias) {
     Row row = row_of(call, {.output = p});
     if (input) set_input(row, call, args.input, p);
@@ -215,8 +213,9 @@ void add_applied_rows(Rows& rows, const OpCall& call) {
     add(kAvg, true, false, bias);
     add(kAvg, false, true, bias);
   }
-  if (at(call, args.weight) != nullptr) return;
-  // Without a weight of unknown sign it grows with the input and falls with the running mean.
+  if (norm_tensor(call, args.weight) != nullptr) return;
+  // Without a weight, whose sign is not known, the output rises with the input and falls with the
+  // running mean.
   add(kMax, true, false, false);
   add(kMin, true, false, false);
   for (const auto& [out, mean] : {std::pair(kMax, kMin), std::pair(kMin, kMax)}) {
@@ -227,11 +226,11 @@ void add_applied_rows(Rows& rows, const OpCall& call) {
   }
 }
 
-// The gradient of the weight is linear in the input and the running mean at once.
+// The gradient of the weight is linear in the input and the running mean taken together.
 void add_applied_gradient_rows(Rows& rows, const OpCall& call) {
   const NormArgs& args = norm_args(call.op);
   if (!gradients_of(call)[1]) return;
-  const bool weighs = gradients_of(call)[0] && at(call, args.weight) != nullptr;
+  const bool weighs = gradients_of(call)[0] && norm_tensor(call, args.weight) != nullptr;
   for (const Placement& p : {kSum, kAvg}) {
     for (const bool weight : {false, true}) {
       if (weight && !weighs) continue;
@@ -248,7 +247,7 @@ std::string_view excuse(const OpCall& call, const Row& row) {
   const NormArgs& args = norm_args(call.op);
   const std::size_t outputs = row.size() - call.tensors().size();
   const auto is_moved = [&](int position) {
-    if (at(call, position) == nullptr) return false;
+    if (norm_tensor(call, position) == nullptr) return false;
     return row[outputs + call.position(static_cast<std::size_t>(position))] != RowEntry(kR);
   };
   const bool running = is_moved(args.running_mean) || is_moved(args.running_var);
@@ -334,8 +333,8 @@ constexpr OpRule kRules[] = {
     norm("aten.native_layer_norm_backward.default", kShardlab),
 };
 
-}  // namespace
+}  // namespace norm_rules
 
-OP_RULES(norm){kRules};
+OP_RULES(norm){norm_rules::kRules};
 
 }  // namespace shardlab

@@ -1,10 +1,10 @@
-// Pointwise ops by linearity class: shards of any broadcast dim, then the class's partial rows for
-// calls with as many tensors. Uneven shards may stay as they are. Source: PyTorch 2.13.0,
-// _ops/_pointwise_ops.py and, for the in-place and out= forms that it does not list, autogen.py;
-// pull requests #157340, #170025, #170030, #170035, #170209.
+// Pointwise ops by classes of linearity. Any dim of the broadcast shape may be sharded; which
+// partials pass is listed for each class. Uneven shards may stay as they are. Source: PyTorch
+// 2.13.0, _ops/_pointwise_ops.py and, for the in-place and out= forms that it does not list,
+// autogen.py; pull requests #157340, #170025, #170030, #170035, #170209.
 //
-// The rule set shardlab has every partial row that holds whatever the values are. Where a number
-// among the arguments decides, the rows are chosen by it.
+// The rule set shardlab has every partial row that is right for all values. Where a number among
+// the arguments decides which are, that number chooses the rows (pointwise_choices.h).
 #include "strategies/rules/pointwise.h"
 
 #include <algorithm>
@@ -15,24 +15,24 @@
 #include "strategies/rules/tensor_args.h"
 
 namespace shardlab {
-namespace {
+namespace pointwise_rules {
 
 using namespace partial_rows;
 
-// where: one of two tensors, by the first. A sum passes only when both are sums.
+// where(condition, a, b): a sum passes only when a and b are both sums.
 constexpr PartialRow kChoice[] = {
     {{kSum, kR, kSum, kSum}, 4}, {{kAvg, kR, kAvg, kAvg}, 4}, {{kMax, kR, kMax, kMax}, 4},
     {{kMin, kR, kMin, kMin}, 4}, {{kAvg, kR, kAvg, kR}, 4},   {{kMax, kR, kMax, kR}, 4},
     {{kMin, kR, kMin, kR}, 4},   {{kAvg, kR, kR, kAvg}, 4},   {{kMax, kR, kR, kMax}, 4},
     {{kMin, kR, kR, kMin}, 4},
 };
-// min(max(x, low), high).
+// clamp with both limits: min(max(x, low), high).
 constexpr PartialRow kClampBoth[] = {
     {{kMax, kMax, kR, kR}, 4},   {{kMax, kR, kMax, kR}, 4},   {{kMax, kR, kR, kMax}, 4},
     {{kMax, kMax, kMax, kR}, 4}, {{kMin, kMin, kR, kR}, 4},   {{kMin, kR, kMin, kR}, 4},
     {{kMin, kR, kR, kMin}, 4},   {{kMin, kMin, kR, kMin}, 4}, {{kMin, kR, kMin, kMin}, 4},
 };
-// With one of the two it is a maximum or a minimum.
+// clamp with one limit is a maximum or a minimum.
 Rows clamp_rows(const OpCall& call, const OpRule&) {
   const std::size_t operands = pointwise_operands(call).size();
   if (operands == 3) return pointwise_rows(call, std::span<const PartialRow>(kClampBoth));
@@ -40,25 +40,27 @@ Rows clamp_rows(const OpCall& call, const OpRule&) {
   return pointwise_rows(call, low ? std::span<const PartialRow>(kMaxPreserving)
                                   : std::span<const PartialRow>(kMinPreserving));
 }
-// Truth that rises with the first operand and falls with the second, and the other way round.
+// Comparisons that rise with the first operand and fall with the second (kAbove), or the other way
+// round (kBelow); true counts as more than false.
 constexpr PartialRow kAbove[] = {
     {{kMax, kMax, kR}, 3}, {{kMin, kMin, kR}, 3}, {{kMax, kR, kMin}, 3}, {{kMin, kR, kMax}, 3}};
 constexpr PartialRow kBelow[] = {
     {{kMin, kMax, kR}, 3}, {{kMax, kMin, kR}, 3}, {{kMax, kR, kMax}, 3}, {{kMin, kR, kMin}, 3}};
 constexpr PartialRow kFirstMonotone[] = {{{kMax, kMax, kR}, 3}, {{kMin, kMin, kR}, 3}};
-// The first operand times what is never negative.
+// Ops that multiply the first operand by a factor that is never negative.
 constexpr PartialRow kFirstMasked[] = {
     {{kSum, kSum, kR}, 3}, {{kAvg, kAvg, kR}, 3}, {{kMax, kMax, kR}, 3}, {{kMin, kMin, kR}, 3}};
 
-// A keyword tensor that is not called `out` is replicated, although the op writes its output to it
-// (grad_input, and the two outputs of frexp). The rule set shardlab writes where the output is.
+// PyTorch replicates a tensor that the op writes its output to, if that keyword is not called
+// `out`: grad_input, and the two outputs of frexp. In the rule set shardlab such a tensor is placed
+// like the output.
 Rows replicated_keyword_rows(const OpCall& call, const OpRule& rule) {
   Rows rows = pointwise_rows(call, rule);
   for (Row& row : rows) row.back() = RowEntry(kR);
   return rows;
 }
 
-// mantissa and exponent, each like the input; with two tensors to write them to.
+// The outputs are mantissa and exponent. The out variant has two tensors to write them to.
 std::vector<TensorMeta> frexp_outputs(const OpCall& call) {
   const auto tensors = call.tensors();
   expect_tensors(call, call.op.ends_with("out") ? 3 : 1);
@@ -90,7 +92,8 @@ std::string_view of_written_outputs(const OpCall&, const Row&) {
   return "an output stays as the tensor that it is written to";
 }
 
-// In alphabetical order within a class; the overload that a bare name means comes first.
+// Words are in alphabetical order within a class. The overload that a name without one stands for
+// comes first.
 constexpr PointwiseOps kOps[] = {
     {.words = "add.Tensor~ add.out",
      .dtensor = kAdditive,
@@ -470,7 +473,7 @@ constexpr PointwiseOps kOps[] = {
      .excuse = where_defined},
 };
 
-// -- The older form: all arguments follow one ------------------------------------------------
+// -- The rule set dtensor-legacy: all arguments follow one ----------------------------------------
 
 enum class Linearity : std::uint8_t { kNone, kUnary, kAdditive, kMultiplicative };
 
@@ -478,10 +481,10 @@ bool is_linear_partial(const Placement& p) {
   return p.kind() == Placement::Kind::kPartial && is_linear(p.reduce_op());
 }
 
-// The argument with the most shards is followed (the first of them). Per mesh dim: its shard is
-// mapped through the broadcast; its P(sum) or P(avg) stays where the op is linear, else becomes R.
-// Additive ops turn the other arguments into partials too (a replica is divided), multiplicative
-// ones keep them whole.
+// All arguments follow the first one that has the most shards. On each mesh dim, its shard is
+// mapped through the broadcast to the others; its P(sum) or P(avg) stays where the op is linear,
+// and becomes R elsewhere. Additive ops turn the other arguments into partials too, for which a
+// replica is divided; multiplicative ops replicate them.
 template <Linearity kLinearity>
 std::vector<FollowCandidate> follow_most_sharded(const OpCall& call, const DeviceMesh& mesh) {
   const auto tensors = pointwise_operands(call);
@@ -553,7 +556,7 @@ constexpr OpRule kOtherRules[] = {
      .excuse = of_written_outputs,
      .out_tensors = 2,
      .flops = pointwise_flops},
-    // the older form
+    // The rule set dtensor-legacy.
     legacy<Linearity::kAdditive>("aten.add.Tensor"),
     legacy<Linearity::kAdditive>("aten.add_.Tensor"),
     legacy<Linearity::kAdditive>("aten.sub.Tensor"),
@@ -578,8 +581,8 @@ constexpr OpRule kOtherRules[] = {
 
 constexpr auto kRules = joined_rules(kPointwiseRules<kOps>, kOtherRules);
 
-}  // namespace
+}  // namespace pointwise_rules
 
-OP_RULES(pointwise){kRules};
+OP_RULES(pointwise){pointwise_rules::kRules};
 
 }  // namespace shardlab

@@ -1,7 +1,7 @@
-// Pooling and upsampling in two spatial dims: batch and channels come through, and partials where the
-// op is linear. The rule set shardlab adds rows (and columns) where they are cut between windows.
-// Source: PyTorch 2.13.0, _ops/_math_ops.py (pooling_strategy, pool_backward_strategy,
-// interp_upsample_1out_1in_strategy).
+// Pooling and upsampling in two spatial dims. Batch and channels may be sharded, and partials pass
+// where the op is linear. The rule set shardlab also shards the spatial dims where a cut between
+// shards falls between windows. Source: PyTorch 2.13.0, _ops/_math_ops.py (pooling_strategy,
+// pool_backward_strategy, interp_upsample_1out_1in_strategy).
 #include <algorithm>
 
 #include "costmodel/base/error.h"
@@ -11,7 +11,7 @@
 #include "strategies/rules/window.h"
 
 namespace shardlab {
-namespace {
+namespace pooling_rules {
 
 using rows::kAvg;
 using rows::kMax;
@@ -35,7 +35,7 @@ const TensorMeta& only_image(const OpCall& call, bool may_lack_batch) {
   return image(call, 0, may_lack_batch);
 }
 
-// The image with other spatial extents.
+// The shape of the image after its spatial extents are replaced.
 Shape resized(const OpCall& call, const TensorMeta& in, const std::vector<std::int64_t>& extents) {
   Shape shape = in.shape;
   for (std::size_t i = 0; i < kSpatial; ++i) {
@@ -53,10 +53,10 @@ Shape resized(const OpCall& call, const TensorMeta& in, const std::vector<std::i
   return shape;
 }
 
-// Rows of the input that make rows of the output, and nothing else: so many of the one, of the other.
+// A block is a run of input rows that alone determines a run of output rows.
 struct Blocks {
-  std::int64_t in = 0;  // 0: there are no such blocks
-  std::int64_t out = 1;
+  std::int64_t in = 0;   // input rows of a block; 0 where there are no blocks
+  std::int64_t out = 1;  // output rows of a block
 };
 
 struct Pooled {
@@ -64,8 +64,10 @@ struct Pooled {
   Blocks blocks[kSpatial];
 };
 
-// -- Windows: --args are kernel, stride (empty: the kernel), padding, then dilation (max) and
-// whether a last window may reach past the end ---------------------------------------------------
+// -- Windows --------------------------------------------------------------------------------------
+
+// The --args are the kernel, the stride (the kernel where it is empty) and the padding; then, for a
+// maximum only, the dilation; then whether the last window may reach past the end.
 
 Pooled pooled(const OpCall& call, const TensorMeta& in, bool dilates) {
   const auto kernel = by_spatial_dim(call, {0, kSpatial, {}, 1});
@@ -82,7 +84,7 @@ Pooled pooled(const OpCall& call, const TensorMeta& in, bool dilates) {
       throw InputError(call.op + ": padding " + std::to_string(window.padding) +
                        "; valid: at most half of the kernel, " + std::to_string(window.kernel));
     }
-    extents.push_back(window.places(in.shape[in.shape.size() - kSpatial + i], rounds_up));
+    extents.push_back(window.count(in.shape[in.shape.size() - kSpatial + i], rounds_up));
     if (window.lies_within_stride()) result.blocks[i] = {window.stride, 1};
   }
   result.output = resized(call, in, extents);
@@ -92,7 +94,7 @@ Pooled pooled(const OpCall& call, const TensorMeta& in, bool dilates) {
 Pooled max_pooled(const OpCall& call) { return pooled(call, only_image(call, true), true); }
 Pooled avg_pooled(const OpCall& call) { return pooled(call, only_image(call, true), false); }
 
-// -- To given extents: --args begin with them ----------------------------------------------------
+// -- Ops whose first argument is the output's extents ---------------------------------------------
 
 Pooled adapted(const OpCall& call) {
   const TensorMeta& in = only_image(call, true);
@@ -117,7 +119,7 @@ Pooled nearest(const OpCall& call) {
   return result;
 }
 
-// A pixel is mixed from its neighbours: no blocks.
+// There are no blocks, since each pixel is mixed from its neighbours.
 Pooled bilinear(const OpCall& call) {
   const TensorMeta& in = only_image(call, false);
   return {.output = resized(call, in, by_spatial_dim(call, {0, kSpatial, {}, 1})), .blocks = {}};
@@ -135,7 +137,7 @@ std::vector<TensorMeta> pool_outputs(const OpCall& call) {
   return {out, {.dtype = DType::kI64, .shape = out.shape, .strides = {}}};
 }
 
-// Concrete shards, batch first, channels of a batch last.
+// PyTorch proposes plain shards of the first dim and, last, of the channels of a batch.
 template <std::size_t tensors>
 Rows pooling_rows(const OpCall& call, const OpRule& rule) {
   static_cast<void>(rule.outputs(call));
@@ -169,7 +171,7 @@ Rows block_rows(const OpCall& call, const OpRule& rule) {
   for (int d = 0; d < ndim - 2; ++d) {
     all.push_back(rows::all_alike(tensors, RowEntry::any_shard(d)));
   }
-  if (linear == Linear::kNo) return all;  // and indices are of the whole image
+  if (linear == Linear::kNo) return all;  // indices count positions in the whole image
   const Pooled pooled = pool(call);
   for (int i = 0; i < 2; ++i) {
     if (pooled.blocks[i].in == 0) continue;
@@ -182,7 +184,7 @@ Rows block_rows(const OpCall& call, const OpRule& rule) {
   return all;
 }
 
-// A shard of a spatial dim holds whole blocks, as many on each rank.
+// Whether every shard of a spatial dim holds a whole number of blocks, the same on each rank.
 template <Pool pool>
 bool blocks_are_whole(const OpCall& call, std::span<const Placements> inputs,
                       const DeviceMesh& mesh) {
@@ -286,8 +288,8 @@ constexpr OpRule kRules[] = {
      .kernel = Kernel::kElementwise},
 };
 
-}  // namespace
+}  // namespace pooling_rules
 
-OP_RULES(pooling){kRules};
+OP_RULES(pooling){pooling_rules::kRules};
 
 }  // namespace shardlab

@@ -1,7 +1,7 @@
-// Ops that draw numbers: shards of any dim, no partial. Source: PyTorch 2.13.0, _ops/_random_ops.py
-// and, for the out= and functional forms, autogen.py.
-//
-// Each element is drawn by its place, so that ranks that hold the same element draw the same number.
+// Ops that draw random numbers. Any dim may be sharded, and no partial passes. The number for an
+// element depends on the position of the element, so ranks that hold the same element draw the same
+// number. Source: PyTorch 2.13.0, _ops/_random_ops.py and, for the out= and functional forms,
+// autogen.py.
 #include <algorithm>
 
 #include "costmodel/base/error.h"
@@ -10,12 +10,12 @@
 #include "strategies/rules/tensor_args.h"
 
 namespace shardlab {
-namespace {
+namespace random_rules {
 
 using namespace rows;
 
-// The tensors are one that is read or written first and then, of an out= form, as many as there are
-// outputs.
+// The first tensor, which the op reads or writes. An out= form has a tensor for each output after
+// its inputs.
 template <std::size_t kInputs, std::size_t kWritten>
 const TensorSpec& first_tensor(const OpCall& call) {
   expect_tensors(call, kInputs + kWritten);
@@ -37,7 +37,7 @@ std::vector<TensorMeta> drawn_outputs(const OpCall& call) {
   return {out};
 }
 
-// What is left, and which elements were left.
+// The outputs are the result, and which of the elements were kept.
 template <std::size_t kWritten>
 std::vector<TensorMeta> dropout_outputs(const OpCall& call) {
   TensorMeta out = first_tensor<1, kWritten>(call).meta;
@@ -47,7 +47,7 @@ std::vector<TensorMeta> dropout_outputs(const OpCall& call) {
   return {out, mask};
 }
 
-// The result, and the noise that was drawn for it.
+// The outputs are the result, and the noise that was drawn for it.
 std::vector<TensorMeta> noisy_outputs(const OpCall& call) {
   static_cast<void>(first_tensor<2, 0>(call));
   TensorMeta noise = call.tensors()[1]->meta;
@@ -75,7 +75,7 @@ std::vector<TensorMeta> multinomial_outputs(const OpCall& call) {
   return {out};
 }
 
-// Every tensor alike, the last `kWhole` dims left whole.
+// All tensors are sharded alike, on any dim except the last kWhole.
 template <std::size_t kOutputs, int kWhole>
 Rows alike_rows(const OpCall& call, const OpRule&) {
   Rows rows;
@@ -138,8 +138,8 @@ constexpr OpRule kRules[] = {
     elementwise("aten.uniform_.default"),
 };
 
-}  // namespace
+}  // namespace random_rules
 
-OP_RULES(random){kRules};
+OP_RULES(random){random_rules::kRules};
 
 }  // namespace shardlab

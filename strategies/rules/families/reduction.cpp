@@ -1,5 +1,5 @@
-// Reductions. PyTorch 2.13.0 lets most of them follow their input's layout, faults included; the
-// rule set shardlab has them as rows. Source: PyTorch 2.13.0, _ops/_math_ops.py
+// Reductions. In PyTorch 2.13.0 most of them follow their input's layout, which has some faults;
+// the rule set shardlab has rows for them. Source: PyTorch 2.13.0, _ops/_math_ops.py
 // (common_reduction_strategy and its callers, max_min_dim_single_dim_strategy,
 // dim_reduction_with_indices_strategy, kthvalue_strategy, histc_strategy); pull request #162692
 // (mean of uneven shards).
@@ -15,13 +15,13 @@
 #include "strategies/rules/tensor_args.h"
 
 namespace shardlab {
-namespace {
+namespace reduction_rules {
 
 using namespace rows;
 
 constexpr Placement kProductOfAll = Placement::partial(ReduceOp::kProduct);
 
-// What a reduction makes of a shard of a dim that it reduces, and of partials.
+// How the results of ranks that hold shards of a reduced dim, or partials, are joined.
 enum class Joins : std::uint8_t {
   kSum,
   kNanSum,
@@ -33,7 +33,7 @@ enum class Joins : std::uint8_t {
   kAny,
   kPowSum,
   kNorm,
-  kNothing,  // its results on shards can't be joined
+  kNothing,  // results on shards can't be joined
 };
 
 struct Reduction {
@@ -82,8 +82,8 @@ constexpr std::array<Reduction, 38> kReductions = {{
 }};
 
 Joins joins_of(std::string_view op) {
-  for (const Reduction& row : kReductions) {
-    if (row.op == op) return row.joins;
+  for (const Reduction& each : kReductions) {
+    if (each.op == op) return each.joins;
   }
   SHARDLAB_CHECK(false, "no reduction ", op);
 }
@@ -92,7 +92,7 @@ bool has_two_results(std::string_view op) { return op.find("var_mean") != std::s
 
 std::size_t outputs_of(const OpCall& call) { return has_two_results(call.op) ? 2 : 1; }
 
-// The tensor that is reduced; an out variant has a tensor for each result after it.
+// The tensor that is reduced. In an out variant, a tensor for each result comes after it.
 const TensorSpec& reduced_tensor(const OpCall& call) {
   const auto tensors = call.tensors();
   const std::size_t outs = call.op.ends_with("out") ? outputs_of(call) : 0;
@@ -162,13 +162,13 @@ std::vector<TensorMeta> reduction_outputs(const OpCall& call) {
   return std::vector<TensorMeta>(outputs_of(call), out);
 }
 
-// -- As PyTorch 2.13.0 has them ---------------------------------------------------------------
+// -- PyTorch 2.13.0: layouts that follow the input ------------------------------------------------
 
-// What a shard of a reduced dim becomes, and which partials need not be reduced first.
+// What PyTorch knows about a reduction of shards and of partials.
 struct Linear {
-  bool linear;
-  Placement partial;
-  std::optional<ReduceOp> passes;
+  bool linear;                     // whether the results on shards can be joined
+  Placement partial;               // what a shard of a reduced dim becomes
+  std::optional<ReduceOp> passes;  // partials of this op need not be reduced first
 };
 
 Linear pytorch_linear(const OpCall& call) {
@@ -199,9 +199,9 @@ Linear pytorch_linear(const OpCall& call) {
   return {false, kSum, std::nullopt};
 }
 
-// PyTorch takes an empty list of dims for "none" where its kernels take it for "all" (unless it is a
-// default that the dispatcher leaves out), and overlooks the keepdim of logsumexp, which is not a
-// keyword.
+// What PyTorch's strategies believe to be reduced. They take an empty list of dims for "none" where
+// the kernels take it for "all", unless it is a default, which the dispatcher leaves out. They
+// overlook the keepdim of logsumexp, which is not a keyword.
 ReducedDims reduction_as_followed(const OpCall& call) {
   ReducedDims reduction = reduction_of(call);
   const int dims = reduction_args(call.op).dims;
@@ -214,7 +214,7 @@ ReducedDims reduction_as_followed(const OpCall& call) {
   return reduction;
 }
 
-// Shards of reduced dims and partials of another op are gathered first where the reduction is not
+// Shards of reduced dims, and partials of another op, are gathered first unless the reduction is
 // linear on them.
 std::vector<FollowCandidate> follow_reduction(const OpCall& call, const DeviceMesh& mesh) {
   const ReducedDims reduction = reduction_as_followed(call);
@@ -252,7 +252,7 @@ std::vector<FollowCandidate> follow_reduction(const OpCall& call, const DeviceMe
   }
   FollowCandidate candidate{.outputs = std::vector<Placements>(outputs_of(call), output),
                             .inputs = {input}};
-  // PyTorch moves no `out` tensor; the result's layout becomes its own.
+  // PyTorch moves no `out` tensor. It gives the result's layout to it.
   const auto tensors = call.tensors();
   for (std::size_t i = 1; i < tensors.size(); ++i) {
     candidate.inputs.push_back(tensors[i]->layout.placements);
@@ -260,9 +260,9 @@ std::vector<FollowCandidate> follow_reduction(const OpCall& call, const DeviceMe
   return {candidate};
 }
 
-// -- As rows ----------------------------------------------------------------------------------
+// -- The rule set shardlab: rows ------------------------------------------------------------------
 
-// Partials that a shard of a reduced dim may become.
+// The partials that a shard of a reduced dim may become.
 boost::container::small_vector<Placement, 2> partials_of_shards(const OpCall& call) {
   switch (joins_of(call.op)) {
     case Joins::kSum:
@@ -347,8 +347,8 @@ Rows reduction_rows(const OpCall& call, const OpRule&) {
   return rows;
 }
 
-// An average of local averages is the average only where every shard has as many rows. A shard
-// without rows has no maximum: PyTorch's kernels refuse an empty reduced dim.
+// The average of local averages is the global average only where all shards have the same size. An
+// empty shard has no maximum: PyTorch's kernels refuse to reduce an empty dim.
 bool shards_are_joinable(const OpCall& call, std::span<const Placements> inputs,
                          const DeviceMesh& mesh) {
   const Joins joins = joins_of(call.op);
@@ -363,7 +363,7 @@ bool shards_are_joinable(const OpCall& call, std::span<const Placements> inputs,
     }
     if (extreme && local_extents(shape, d, Layout(inputs[0]), mesh).front() == 0) return false;
   }
-  // Of two out tensors: neither is moved.
+  // `out` tensors are not moved.
   const auto tensors = call.tensors();
   for (std::size_t i = 1; i < tensors.size(); ++i) {
     if (inputs[i] != tensors[i]->layout.placements) return false;
@@ -382,7 +382,9 @@ std::string_view excuse(const OpCall& call, const Row& row) {
   return "";
 }
 
-// -- Values with their places: neither rows nor partials of a reduced dim ----------------------
+// -- Values with their positions ------------------------------------------------------------------
+
+// The reduced dim is neither sharded nor joined from partials.
 
 std::vector<TensorMeta> indexed_outputs(const OpCall& call) {
   const TensorMeta& in = reduced_tensor(call).meta;
@@ -413,7 +415,9 @@ Rows indexed_rows(const OpCall& call, const OpRule&) {
   return rows;
 }
 
-// -- Histograms: (bins, min, max) --------------------------------------------------------------
+// -- Histograms -----------------------------------------------------------------------------------
+
+// The --args are the number of bins, the smallest and the largest value.
 
 std::vector<TensorMeta> histc_outputs(const OpCall& call) {
   const TensorMeta& in = reduced_tensor(call).meta;
@@ -430,8 +434,8 @@ std::vector<TensorMeta> histc_outputs(const OpCall& call) {
   return {TensorMeta{.dtype = in.dtype, .shape = {bins}, .strides = {}}};
 }
 
-// Bins that follow the data would differ from shard to shard. PyTorch asks only whether a max is
-// given; equal bounds mean the data's own.
+// Equal bounds stand for those of the data, which would differ from shard to shard, so nothing may
+// be sharded then. PyTorch checks only whether a maximum is given.
 Rows histc_rows(const OpCall& call, const OpRule& rule) {
   static_cast<void>(histc_outputs(call));
   const double min = call.number_arg(1, 0.0);
@@ -571,8 +575,8 @@ constexpr OpRule kRules[] = {
     as_rows("aten.var_mean.correction_out"),
 };
 
-}  // namespace
+}  // namespace reduction_rules
 
-OP_RULES(reduction){kRules};
+OP_RULES(reduction){reduction_rules::kRules};
 
 }  // namespace shardlab

@@ -1,5 +1,5 @@
-// Scans and sorts: any dim but the one they run along may be sharded. PyTorch 2.13.0 lets the sums
-// and products follow their input's layout. Source: PyTorch 2.13.0, _ops/_math_ops.py
+// Scans and sorts. Any dim may be sharded except the one that they run along. In PyTorch 2.13.0 the
+// sums and products follow their input's layout. Source: PyTorch 2.13.0, _ops/_math_ops.py
 // (scan_strategy, sort_strategy and its callers).
 #include "costmodel/base/error.h"
 #include "costmodel/base/index.h"
@@ -9,11 +9,11 @@
 #include "strategies/rules/tensor_args.h"
 
 namespace shardlab {
-namespace {
+namespace scan_rules {
 
 using namespace rows;
 
-// Where --args have the dim, and whether they may leave it out.
+// The position of the dim among --args, and whether it may be left out.
 struct ScanArgs {
   std::string_view op;
   std::size_t dim;
@@ -31,10 +31,10 @@ constexpr std::array<ScanArgs, 8> kScans = {{
 }};
 
 std::size_t position_of_dim(const OpCall& call, bool& has_default) {
-  for (const ScanArgs& row : kScans) {
-    if (row.op != call.op) continue;
-    has_default = row.has_default;
-    return row.dim;
+  for (const ScanArgs& each : kScans) {
+    if (each.op != call.op) continue;
+    has_default = each.has_default;
+    return each.dim;
   }
   SHARDLAB_CHECK(false, "no scan ", call.op);
 }
@@ -54,7 +54,7 @@ std::vector<TensorMeta> scan_outputs(const OpCall& call) {
   return {out};
 }
 
-// Values and where they were.
+// The outputs are the values, and the positions that they had.
 std::vector<TensorMeta> indexed_outputs(const OpCall& call) {
   TensorMeta values = only_tensor(call).meta;
   const int dim = scan_dim(call);
@@ -73,8 +73,8 @@ std::vector<TensorMeta> indexed_outputs(const OpCall& call) {
   return {values, indices};
 }
 
-// A fault of PyTorch 2.13.0: it gathers a shard of the dim only where the dim is not counted from
-// the end.
+// A fault of PyTorch 2.13.0: a shard of the dim is gathered only if the dim is not counted from the
+// end.
 std::vector<FollowCandidate> follow_scan(const OpCall& call, const DeviceMesh&) {
   static_cast<void>(scan_dim(call));
   const std::int64_t dim = call.integer_arg(0, 0);
@@ -93,7 +93,7 @@ Rows scan_rows(const OpCall& call, const OpRule&) {
   return rows;
 }
 
-// PyTorch proposes plain shards whatever the input has.
+// PyTorch proposes plain shards whatever layout the input has.
 Rows sort_rows(const OpCall& call, const OpRule& rule) {
   const int dim = scan_dim(call);
   Rows rows;
@@ -143,8 +143,8 @@ constexpr OpRule kRules[] = {
     sorted("aten.topk.default", kDTensor),   sorted("aten.topk.default", kShardlab),
 };
 
-}  // namespace
+}  // namespace scan_rules
 
-OP_RULES(scan){kRules};
+OP_RULES(scan){scan_rules::kRules};
 
 }  // namespace shardlab

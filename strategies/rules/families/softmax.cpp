@@ -1,5 +1,5 @@
-// Softmax and its backward: any dim but the softmax's own may be sharded. PyTorch 2.13.0 lets them
-// follow their input's layout; the rule set shardlab has them as rows. Source: PyTorch 2.13.0,
+// Softmax and its backward. Any dim may be sharded except the softmax's own. In PyTorch 2.13.0 they
+// follow their input's layout; the rule set shardlab has rows for them. Source: PyTorch 2.13.0,
 // _ops/_math_ops.py (softmax_strategy, softmax_backward_strategy).
 #include "costmodel/base/error.h"
 #include "strategies/rules/op_rule.h"
@@ -8,7 +8,7 @@
 #include "strategies/rules/tensor_args.h"
 
 namespace shardlab {
-namespace {
+namespace softmax_rules {
 
 using namespace rows;
 
@@ -17,7 +17,8 @@ int softmax_dim(const OpCall& call, int ndim) {
   return dim_arg(call, 0, ndim);
 }
 
-// The second of --args: of _safe_softmax a dtype, of the others whether halves become f32.
+// The second of --args is the dtype of the result for _safe_softmax. For the others it says whether
+// 16-bit inputs become f32.
 std::vector<TensorMeta> softmax_outputs(const OpCall& call) {
   TensorMeta out = only_tensor(call).meta;
   static_cast<void>(softmax_dim(call, out.ndim()));
@@ -44,7 +45,8 @@ Rows softmax_rows(const OpCall& call, const OpRule&) {
   return rows;
 }
 
-// (gradient of the output, output; dim, dtype of the input)
+// The tensors are the gradient of the output and the output. The --args are the dim and the dtype
+// of the input.
 struct Backward {
   const TensorSpec& gradient;
   const TensorSpec& output;
@@ -76,7 +78,7 @@ std::vector<FollowCandidate> follow_backward(const OpCall& call, const DeviceMes
   return {FollowCandidate{.outputs = {kept}, .inputs = {kept, kept}}};
 }
 
-// Linear in the gradient.
+// The op is linear in the gradient.
 Rows backward_rows(const OpCall& call, const OpRule&) {
   const Backward backward = backward_of(call);
   Rows rows;
@@ -134,8 +136,8 @@ constexpr OpRule kRules[] = {
     backward_as_rows("aten._softmax_backward_data.default"),
 };
 
-}  // namespace
+}  // namespace softmax_rules
 
-OP_RULES(softmax){kRules};
+OP_RULES(softmax){softmax_rules::kRules};
 
 }  // namespace shardlab

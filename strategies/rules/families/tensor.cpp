@@ -1,10 +1,11 @@
-// Ops that join, cut and move elements. In PyTorch 2.13.0 most derive one layout from their
-// inputs'; the rule set shardlab has them all as rows, with the partials that pass through. chunk
-// is split by the time DTensor sees it. Source: PyTorch 2.13.0, _ops/_tensor_ops.py (cat_strategy,
-// stack_strategy, split_strategy, gen_unbind_strategy, gen_slice_strategy, slice_backward_rules,
-// gen_slice_scatter_strategy, select_int_strategy, select_backward_strategy and the single-dim
-// strategies of roll, flip, bucketize, select_scatter, diagonal_scatter), _ops/_matrix_ops.py
-// (constant_pad_nd_single_dim_strategy), _ops/_math_ops.py (linalg_replicate_strategy).
+// Ops that join, cut and move elements. In PyTorch 2.13.0 most of them derive one layout from those
+// of their inputs. The rule set shardlab has rows for all of them, with the partials that pass
+// through. chunk is missing because DTensor sees it as split. Source: PyTorch 2.13.0,
+// _ops/_tensor_ops.py (cat_strategy, stack_strategy, split_strategy, gen_unbind_strategy,
+// gen_slice_strategy, slice_backward_rules, gen_slice_scatter_strategy, select_int_strategy,
+// select_backward_strategy and the single-dim strategies of roll, flip, bucketize, select_scatter,
+// diagonal_scatter), _ops/_matrix_ops.py (constant_pad_nd_single_dim_strategy), _ops/_math_ops.py
+// (linalg_replicate_strategy).
 #include <algorithm>
 
 #include "costmodel/base/error.h"
@@ -13,15 +14,15 @@
 #include "strategies/rules/tensor_args.h"
 
 namespace shardlab {
-namespace {
+namespace tensor_rules {
 
 using rows::copy_out_rule;
 using rows::copy_rule;
 using rows::kPassThrough;
 using rows::kR;
 
-// The tensor list, and the dim that comes first in --args (default 0) among `extra` more dims than
-// the tensors have.
+// The tensors of the list, and the dim, which is the first of --args and 0 by default. It is a dim
+// of a tensor with `extra` more dims than those of the list.
 struct Joined {
   boost::container::small_vector<const TensorSpec*, 4> tensors;
   int ndim;
@@ -67,7 +68,8 @@ std::vector<TensorMeta> cat_outputs(const OpCall& call) {
   return {out};
 }
 
-// Every input's layout, without shards of the joined dim, is a candidate for all; duplicates once.
+// The layout of each input, without shards of the joined dim, is a candidate for all inputs.
+// Duplicates are listed once.
 std::vector<FollowCandidate> follow_cat(const OpCall& call, const DeviceMesh&) {
   const Joined join = joined(call, 0);
   std::vector<FollowCandidate> candidates;
@@ -106,7 +108,8 @@ std::vector<TensorMeta> stack_outputs(const OpCall& call) {
   return {out};
 }
 
-// Priority partial, shard, replicate; two different partials or shards make R.
+// A partial takes precedence over a shard, and a shard over R. Two different partials, or two
+// different shards, make R.
 Placement merged(const Placement& a, const Placement& b) {
   if (a == b || b.is_replicate()) return a;
   if (a.is_replicate()) return b;
@@ -143,10 +146,7 @@ Rows stack_rows(const OpCall& call, const OpRule&) {
   return rows;
 }
 
-// -- What the ops below share
-// ---------------------------------------------------------------------------------------------
-
-bool is_shardlab(const OpRule& rule) { return rule.sets.contains(kShardlab); }
+// -- Shared by the ops below -------------------------------------------------------------------
 
 TensorMeta like(const TensorSpec& input, const Shape& shape) {
   std::int64_t capacity = 1;
@@ -157,7 +157,7 @@ TensorMeta like(const TensorSpec& input, const Shape& shape) {
   return {.dtype = input.meta.dtype, .shape = shape, .strides = {}};
 }
 
-// One candidate: every input so, every output so.
+// One candidate, which gives `inputs` to every input and `output` to every output.
 std::vector<FollowCandidate> followed(const OpCall& call, const Placements& inputs,
                                       std::size_t outputs, const Placements& output) {
   FollowCandidate candidate;
@@ -173,7 +173,7 @@ Placements without_shards_of(Placements placements, std::int64_t dim) {
   return placements;
 }
 
-// Shards of later dims name one dim less, or one more.
+// The placements after a dim is removed, or inserted: shards of later dims are renumbered.
 Placements after_removal(Placements placements, int dim) {
   for (Placement& p : placements) {
     if (p.is_shard_like() && p.dim() > dim) p = p.with_dim(p.dim() - 1);
@@ -187,8 +187,8 @@ Placements after_insertion(Placements placements, std::int64_t dim) {
   return placements;
 }
 
-// Rows of an op on one tensor: each of its dims sharded where output_dim says what it becomes (-1:
-// it may not be), then partials.
+// The rows of an op on one tensor. A dim d may be sharded where output_dim(d), the output dim that
+// it becomes, is not -1. After these rows come the partials.
 template <class OutputDim>
 Rows moving_rows(int ndim, std::size_t outputs, OutputDim&& output_dim,
                  std::span<const Placement> partials) {
@@ -204,8 +204,8 @@ Rows moving_rows(int ndim, std::size_t outputs, OutputDim&& output_dim,
   return rows;
 }
 
-// Rows of an op that writes a source into part of a tensor: each dim of the tensor sharded where
-// source_dim says which dim of the source goes with it.
+// The rows of an op that writes a source into part of a tensor. A dim d may be sharded where
+// source_dim(d), the dim of the source that belongs to it, is not -1.
 template <class SourceDim>
 Rows writing_rows(int ndim, SourceDim&& source_dim, std::span<const Placement> partials) {
   Rows rows;
@@ -227,8 +227,7 @@ void expect_source(const OpCall& call, const Shape& wanted) {
                    "; valid: " + like(call.required_tensor(0), wanted).text());
 }
 
-// -- split, unbind
-// -------------------------------------------------------------------------------------------------
+// -- split, unbind -----------------------------------------------------------------------------
 
 int split_dim(const OpCall& call) { return dim_of(call, 1, 0, only_tensor(call).meta.ndim()); }
 
@@ -253,7 +252,7 @@ std::vector<FollowCandidate> follow_split(const OpCall& call, const DeviceMesh&)
 Rows split_rows(const OpCall& call, const OpRule&) {
   const int dim = split_dim(call);
   const std::size_t parts = split_outputs(call).size();
-  // One part of at least the extent is the whole, on every rank.
+  // If there is one part, then every rank's part is all that it has.
   const bool whole = parts == 1 && call.op == "aten.split.Tensor";
   return moving_rows(
       only_tensor(call).meta.ndim(), parts, [&](int d) { return d == dim && !whole ? -1 : d; },
@@ -285,7 +284,7 @@ std::vector<FollowCandidate> follow_unbind(const OpCall& call, const DeviceMesh&
   return followed(call, placements, unbind_outputs(call).size(), after_removal(placements, dim));
 }
 
-// Where a dim stands when another is removed; -1 of that one.
+// The number of a dim after another one is removed; -1 for the removed one.
 int dim_after_removal(int dim, int removed) {
   if (dim == removed) return -1;
   return dim > removed ? dim - 1 : dim;
@@ -298,8 +297,7 @@ Rows unbind_rows(const OpCall& call, const OpRule&) {
       [&](int d) { return dim_after_removal(d, dim); }, kPassThrough);
 }
 
-// -- slice and what goes with it
-// -----------------------------------------------------------------------------------
+// -- slice, slice_backward, slice_scatter ------------------------------------------------------
 
 std::int64_t extent_of(const TensorSpec& tensor, int dim) {
   return tensor.meta.shape[to_index(dim)];
@@ -313,10 +311,11 @@ std::vector<TensorMeta> slice_outputs(const OpCall& call) {
   return {like(in, shape)};
 }
 
-// PyTorch sees that a slice is the whole dim where start and end, negative ones counted from the
-// end once, are exactly that: a start before the first row hides it.
+// Whether PyTorch sees that a slice is the whole dim. It compares start and end exactly, after
+// adding the extent once to negative ones, so a start before the first row hides that the slice is
+// whole.
 bool follows_whole_slice(const OpCall& call, std::int64_t extent) {
-  const auto from_end = [&](std::int64_t place) { return place < 0 ? place + extent : place; };
+  const auto from_end = [&](std::int64_t bound) { return bound < 0 ? bound + extent : bound; };
   const std::int64_t end = std::min(call.integer_arg(2, extent), extent);
   return from_end(call.integer_arg(1, 0)) == 0 && from_end(end) == extent &&
          call.integer_arg(3, 1) == 1;
@@ -340,7 +339,7 @@ Rows slice_rows(const OpCall& call, const OpRule&) {
       in.meta.ndim(), 1, [&](int d) { return d == dim && !whole ? -1 : d; }, kPassThrough);
 }
 
-// The slice's dim is `dim_arg` of --args, its bounds follow.
+// The dim of the slice is the argument at `dim_arg`; its bounds are the next ones.
 std::string_view excuse_slice_of(const OpCall& call, const Row& row, std::size_t dim_arg) {
   const Placement& p = row.back().placement();
   const int ndim = call.required_tensor(0).meta.ndim();
@@ -358,7 +357,7 @@ std::string_view excuse_slice_backward(const OpCall& call, const Row& row) {
   return excuse_slice_of(call, row, 1);
 }
 
-// slice_backward(grad, input_sizes, dim, start, end, step): zeros around the gradient.
+// slice_backward(grad, input_sizes, dim, start, end, step) puts zeros around the gradient.
 int slice_backward_dim(const OpCall& call) {
   return dim_of(call, 1, 0, only_tensor(call).meta.ndim());
 }
@@ -379,7 +378,8 @@ std::vector<TensorMeta> slice_backward_outputs(const OpCall& call) {
   return {like(in, shape)};
 }
 
-// PyTorch compares with the dim as it was given: counted from the end, it is never found.
+// PyTorch compares shards with the dim as it was given, so it never finds one that is counted from
+// the end.
 std::vector<FollowCandidate> follow_slice_backward(const OpCall& call, const DeviceMesh&) {
   const Placements kept =
       without_shards_of(only_tensor(call).layout.placements, call.integer_arg(1, 0));
@@ -395,7 +395,7 @@ Rows slice_backward_rows(const OpCall& call, const OpRule&) {
       in.meta.ndim(), 1, [&](int d) { return d == dim && !whole ? -1 : d; }, kPassThrough);
 }
 
-// slice_scatter(self, src, dim, start, end, step)
+// Arguments: slice_scatter(self, src, dim, start, end, step).
 int slice_scatter_dim(const OpCall& call) {
   expect_tensors(call, 2);
   return dim_of(call, 0, 0, call.required_tensor(0).meta.ndim());
@@ -410,7 +410,8 @@ std::vector<TensorMeta> slice_scatter_outputs(const OpCall& call) {
   return {like(self, self.meta.shape)};
 }
 
-// Both follow self; where it is a partial or sharded on that dim, it is gathered first.
+// Both tensors follow self. Where self is a partial, or sharded on the slice's dim, it is gathered
+// first.
 std::vector<FollowCandidate> follow_slice_scatter(const OpCall& call, const DeviceMesh&) {
   Placements kept =
       without_shards_of(call.required_tensor(0).layout.placements, slice_scatter_dim(call));
@@ -429,8 +430,7 @@ Rows slice_scatter_rows(const OpCall& call, const OpRule&) {
       self.meta.ndim(), [&](int d) { return d == dim && !whole ? -1 : d; }, kPassThrough);
 }
 
-// -- select and what goes with it
-// ------------------------------------------------------------------------------------
+// -- select, select_backward, select_scatter ---------------------------------------------------
 
 int select_dim(const OpCall& call) { return dim_of(call, 0, 0, only_tensor(call).meta.ndim()); }
 
@@ -456,7 +456,7 @@ Rows select_rows(const OpCall& call, const OpRule&) {
       kPassThrough);
 }
 
-// select_backward(grad, input_sizes, dim, index)
+// Arguments: select_backward(grad, input_sizes, dim, index).
 struct SelectBackward {
   Shape shape;
   int dim = 0;
@@ -482,7 +482,8 @@ std::vector<TensorMeta> select_backward_outputs(const OpCall& call) {
   return {like(only_tensor(call), SelectBackward::of(call).shape)};
 }
 
-// PyTorch takes the dim as it was given: counted from the end, it is before every shard.
+// PyTorch takes the dim as it was given, so one that is counted from the end comes before every
+// shard.
 std::vector<FollowCandidate> follow_select_backward(const OpCall& call, const DeviceMesh&) {
   const Placements& placements = only_tensor(call).layout.placements;
   return followed(call, placements, 1, after_insertion(placements, call.integer_arg(1, 0)));
@@ -494,7 +495,7 @@ Rows select_backward_rows(const OpCall& call, const OpRule&) {
       only_tensor(call).meta.ndim(), 1, [&](int d) { return d >= dim ? d + 1 : d; }, kPassThrough);
 }
 
-// select_scatter(self, src, dim, index)
+// Arguments: select_scatter(self, src, dim, index).
 int select_scatter_dim(const OpCall& call) {
   return dim_of(call, 0, 0, call.required_tensor(0).meta.ndim());
 }
@@ -513,13 +514,13 @@ Rows select_scatter_rows(const OpCall& call, const OpRule& rule) {
   const int dim = select_scatter_dim(call);
   return writing_rows(
       call.required_tensor(0).meta.ndim(), [&](int d) { return dim_after_removal(d, dim); },
-      is_shardlab(rule) ? std::span<const Placement>(kPassThrough) : std::span<const Placement>());
+      rule.sets.contains(kShardlab) ? std::span<const Placement>(kPassThrough)
+                                    : std::span<const Placement>());
 }
 
-// -- Diagonals and triangles
-// ---------------------------------------------------------------------------------------
+// -- Diagonals and triangles -------------------------------------------------------------------
 
-// diagonal_scatter(self, src, offset, dim1, dim2)
+// Arguments: diagonal_scatter(self, src, offset, dim1, dim2).
 std::vector<TensorMeta> diagonal_scatter_outputs(const OpCall& call) {
   const TensorSpec& self = call.required_tensor(0);
   const Diagonal diagonal = Diagonal::of(call, self.meta.ndim());
@@ -532,7 +533,8 @@ Rows diagonal_scatter_rows(const OpCall& call, const OpRule& rule) {
   const Diagonal diagonal = Diagonal::of(call, self.meta.ndim());
   return writing_rows(
       self.meta.ndim(), [&](int d) { return diagonal.dim_without(d); },
-      is_shardlab(rule) ? std::span<const Placement>(kPassThrough) : std::span<const Placement>());
+      rule.sets.contains(kShardlab) ? std::span<const Placement>(kPassThrough)
+                                    : std::span<const Placement>());
 }
 
 std::vector<TensorMeta> diagonal_outputs(const OpCall& call) {
@@ -547,7 +549,7 @@ Rows diagonal_rows(const OpCall& call, const OpRule&) {
       in.meta.ndim(), 1, [&](int d) { return diagonal.dim_without(d); }, kPassThrough);
 }
 
-// diag_embed(self, offset, dim1, dim2): the dims are the output's.
+// Arguments: diag_embed(self, offset, dim1, dim2), where both dims are dims of the output.
 std::vector<TensorMeta> diag_embed_outputs(const OpCall& call) {
   const TensorSpec& in = only_tensor(call);
   return {like(in, embedded_shape(embedded_diagonal(call, in.meta.ndim()), in.meta.shape))};
@@ -565,7 +567,8 @@ Rows diag_embed_rows(const OpCall& call, const OpRule&) {
   return moving_rows(ndim, 1, output_dim, kPassThrough);
 }
 
-// diag(self, diagonal): of a matrix its diagonal, of a vector the matrix that has it.
+// diag(self, diagonal) makes a vector from a matrix's diagonal, or a matrix with a vector as
+// diagonal.
 std::vector<TensorMeta> diag_outputs(const OpCall& call) {
   const TensorSpec& in = only_tensor(call);
   return {like(in, diag_shape(call, in.meta.shape))};
@@ -592,13 +595,9 @@ Rows triangle_rows(const OpCall& call, const OpRule&) {
       ndim, 1, [&](int d) { return d < ndim - 2 ? d : -1; }, kPassThrough);
 }
 
-// PyTorch 2.13.0 gathers whatever these ops are given.
-Rows no_rows(const OpCall&, const OpRule&) { return {}; }
+// -- Padding, rolling, flipping, buckets -------------------------------------------------------
 
-// -- Padding, rolling, flipping, buckets
-// ------------------------------------------------------------------------------
-
-// In the order of these ops in PyTorch.
+// In the order that PyTorch has for these ops.
 constexpr std::array<Placement, 4> kMovedPartials = {rows::kSum, rows::kAvg, rows::kMax,
                                                      rows::kMin};
 
@@ -615,10 +614,10 @@ Rows pad_rows(const OpCall& call, const OpRule& rule) {
   const TensorSpec& in = only_tensor(call);
   const std::vector<Padding> paddings = paddings_of(call, in.meta.shape);
   const auto is_padded = [](const Padding& p) { return p.before != 0 || p.after != 0; };
-  // Of a sum, every rank would add the value: where none is written, or 0, all partials pass.
-  // PyTorch does not tell cutting from padding.
+  // A sum passes only where no value is written, or 0, since every rank would add the value to it.
+  // PyTorch does not distinguish cutting from padding.
   const bool writes = std::any_of(paddings.begin(), paddings.end(), [&](const Padding& p) {
-    return is_shardlab(rule) ? p.before > 0 || p.after > 0 : is_padded(p);
+    return rule.sets.contains(kShardlab) ? p.before > 0 || p.after > 0 : is_padded(p);
   });
   const bool keeps_sum = !writes || call.number_arg(1, 0.0) == 0.0;
   const std::span<const Placement> partials(kMovedPartials);
@@ -627,7 +626,7 @@ Rows pad_rows(const OpCall& call, const OpRule& rule) {
       keeps_sum ? partials : partials.subspan(1));
 }
 
-// roll(self, shifts, dims): without dims the elements roll as one row.
+// roll(self, shifts, dims) without dims rolls all elements as one row.
 std::vector<TensorMeta> roll_outputs(const OpCall& call) {
   const TensorSpec& in = only_tensor(call);
   static_cast<void>(roll_shifts(call, in.meta.shape));
@@ -669,7 +668,7 @@ Rows flip_rows(const OpCall& call, const OpRule&) {
       kMovedPartials);
 }
 
-// bucketize(self, boundaries, out_int32, right): how many boundaries are below each element.
+// bucketize(self, boundaries, out_int32, right) counts the boundaries below each element.
 std::vector<TensorMeta> bucketize_outputs(const OpCall& call) {
   expect_tensors(call, 2);
   if (call.required_tensor(1).meta.ndim() != 1) {
@@ -710,13 +709,13 @@ constexpr OpRule kRules[] = {
     copy_rule("aten.cat.default", kShardlab, cat_outputs, cat_rows),
     copy_rule("aten.constant_pad_nd.default", kDTensor, pad_outputs, pad_rows),
     copy_rule("aten.constant_pad_nd.default", kShardlab, pad_outputs, pad_rows),
-    copy_rule("aten.diag.default", kDTensor, diag_outputs, no_rows),
+    copy_rule("aten.diag.default", kDTensor, diag_outputs, rows::no_rows),
     copy_rule("aten.diag.default", kShardlab, diag_outputs, diag_rows),
-    copy_rule("aten.diag_embed.default", kDTensor, diag_embed_outputs, no_rows),
+    copy_rule("aten.diag_embed.default", kDTensor, diag_embed_outputs, rows::no_rows),
     copy_rule("aten.diag_embed.default", kShardlab, diag_embed_outputs, diag_embed_rows),
-    copy_rule("aten.diagonal.default", kDTensor, diagonal_outputs, no_rows),
+    copy_rule("aten.diagonal.default", kDTensor, diagonal_outputs, rows::no_rows),
     copy_rule("aten.diagonal.default", kShardlab, diagonal_outputs, diagonal_rows),
-    copy_rule("aten.diagonal_copy.default", kDTensor, diagonal_outputs, no_rows),
+    copy_rule("aten.diagonal_copy.default", kDTensor, diagonal_outputs, rows::no_rows),
     copy_rule("aten.diagonal_copy.default", kShardlab, diagonal_outputs, diagonal_rows),
     copy_rule("aten.diagonal_scatter.default", kDTensor, diagonal_scatter_outputs,
               diagonal_scatter_rows),
@@ -748,9 +747,9 @@ constexpr OpRule kRules[] = {
     copy_rule("aten.split_with_sizes_copy.default", kShardlab, split_outputs, split_rows),
     followed_by("aten.stack.default", stack_outputs, follow_stack, kFollow),
     copy_rule("aten.stack.default", kShardlab, stack_outputs, stack_rows),
-    copy_rule("aten.tril.default", kDTensor, triangle_outputs, no_rows),
+    copy_rule("aten.tril.default", kDTensor, triangle_outputs, rows::no_rows),
     copy_rule("aten.tril.default", kShardlab, triangle_outputs, triangle_rows),
-    copy_rule("aten.triu.default", kDTensor, triangle_outputs, no_rows),
+    copy_rule("aten.triu.default", kDTensor, triangle_outputs, rows::no_rows),
     copy_rule("aten.triu.default", kShardlab, triangle_outputs, triangle_rows),
     followed_by("aten.unbind.int", unbind_outputs, follow_unbind),
     copy_rule("aten.unbind.int", kShardlab, unbind_outputs, unbind_rows),
@@ -769,8 +768,8 @@ constexpr OpRule kRules[] = {
                                                                kShardlab),
 };
 
-}  // namespace
+}  // namespace tensor_rules
 
-OP_RULES(tensor){kRules};
+OP_RULES(tensor){tensor_rules::kRules};
 
 }  // namespace shardlab

@@ -1,10 +1,10 @@
-// Views: ops that show the same elements in another shape, and those that repeat them. PyTorch
-// 2.13.0 derives one layout from the input's (view_rule.h): view, _unsafe_view and squeeze refuse
-// what they can't show without communication, the others gather. The rule set shardlab has rows
-// where every dim comes through whole, and reshapes keep what is exactly a layout of the result.
-// PyTorch's flatten, unflatten, movedim and view_as come here as view, reshape or permute.
-// Source: PyTorch 2.13.0, _ops/_view_ops.py (dim_maps, register_op_strategy_map), _ops/_matrix_ops.py
-// (transpose_strategy).
+// Views, which show the same elements in another shape, and ops that repeat elements. PyTorch
+// 2.13.0 derives one layout from that of the input (view_rule.h): view, _unsafe_view and squeeze
+// refuse what they can't show without communication, and the other ops gather it. The rule set
+// shardlab has rows for ops that keep dims whole, and its reshapes keep whatever is exactly a
+// layout of the result. flatten, unflatten, movedim and view_as are missing because DTensor sees
+// them as view, reshape or permute. Source: PyTorch 2.13.0, _ops/_view_ops.py (dim_maps,
+// register_op_strategy_map), _ops/_matrix_ops.py (transpose_strategy).
 #include <algorithm>
 
 #include "costmodel/base/error.h"
@@ -15,13 +15,13 @@
 #include "strategies/rules/view_rule.h"
 
 namespace shardlab {
-namespace {
+namespace view_rules {
 
 constexpr std::int64_t kMostExtent = std::int64_t{1} << 53U;
 
 const TensorMeta& only_input(const OpCall& call) { return only_tensor(call).meta; }
 
-// What the op makes of its input: where each output dim comes from, and its extent.
+// Where each output dim comes from, and its extent.
 struct Viewed {
   ViewRule rule;
   Shape shape;
@@ -32,7 +32,7 @@ struct Viewed {
   }
 };
 
-// The list of integers that --args begin with.
+// The list of integers that is the first of --args.
 std::vector<std::int64_t> integers(const OpCall& call, const char* what) {
   const auto found = call.integers_arg(0);
   if (!found || found->size() > static_cast<std::size_t>(kMaxTensorDims)) {
@@ -63,7 +63,7 @@ Shape target_shape(const OpCall& call) {
   for (const std::int64_t extent : in.shape) {
     elements = extent == 0 || elements == 0 ? 0 : saturating_product(elements, extent);
   }
-  // One -1 stands for what the others leave.
+  // One extent may be -1, which stands for the number of elements that the others leave.
   const auto open = std::find(shape.begin(), shape.end(), -1);
   if (open != shape.end()) *open = 1;
   expect_capacity(call, shape);
@@ -91,7 +91,7 @@ std::vector<FollowCandidate> follow_exactly(const OpCall& call, const DeviceMesh
   return {{.outputs = {layouts.output}, .inputs = {layouts.input}}};
 }
 
-// -- Dims that come through whole ------------------------------------------------------------
+// -- Dims that stay whole ------------------------------------------------------------
 
 Viewed picked(const TensorMeta& in, std::span<const int> dims) {
   Viewed viewed;
@@ -148,7 +148,7 @@ Viewed unsqueeze(const OpCall& call) {
   return viewed;
 }
 
-// Of the dims that --args begin with (all when there are none), those of extent 1 go.
+// Removes the dims of extent 1 among those that the first of --args lists, or among all dims.
 Viewed squeeze(const OpCall& call) {
   const TensorMeta& in = only_input(call);
   const auto listed = call.integers_arg(0);
@@ -165,7 +165,7 @@ Viewed squeeze(const OpCall& call) {
   return picked(in, kept);
 }
 
-// -- Dims of which there are copies ----------------------------------------------------------
+// -- Dims that are repeated ----------------------------------------------------------
 
 Viewed expand(const OpCall& call) {
   const TensorMeta& in = only_input(call);
@@ -242,7 +242,7 @@ std::vector<FollowCandidate> follow_view(const OpCall& call, const DeviceMesh& m
   return {{.outputs = {layouts.output}, .inputs = {layouts.input}}};
 }
 
-// As AutoParallel lists them: what would become a strided shard is gathered.
+// AutoParallel gathers what would become a strided shard.
 template <View view>
 std::vector<FollowCandidate> follow_without_strides(const OpCall& call, const DeviceMesh& mesh) {
   const Viewed viewed = view(call);
@@ -336,7 +336,8 @@ constexpr OpRule kRules[] = {
     followed<squeeze, true>("aten.squeeze.dims"),
     without_strides<squeeze>("aten.squeeze.dims"),
     as_rows<squeeze>("aten.squeeze.dims"),
-    // In place the dims are renumbered, which rows of an in-place op can't say.
+    // In place, squeeze renumbers the dims of its own tensor, which rows of an in-place op can't
+    // express.
     followed<squeeze, true>("aten.squeeze_.default", kDTensor | kShardlab),
     followed<squeeze, true>("aten.squeeze_.dim", kDTensor | kShardlab),
     followed<squeeze, true>("aten.squeeze_.dims", kDTensor | kShardlab),
@@ -356,8 +357,8 @@ constexpr OpRule kRules[] = {
     exact_reshape("aten.view_copy.default"),
 };
 
-}  // namespace
+}  // namespace view_rules
 
-OP_RULES(view){kRules};
+OP_RULES(view){view_rules::kRules};
 
 }  // namespace shardlab

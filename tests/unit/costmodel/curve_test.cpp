@@ -17,7 +17,7 @@ TEST(TabulatedCurve, NeverFallsWithSize) {
     EXPECT_GE(table.us(bytes), last) << bytes;
     last = table.us(bytes);
   }
-  // A late small message does not raise larger ones.
+  // A small message that was late does not raise the times of larger ones.
   EXPECT_NEAR(table.us(1024),
               std::exp(smooth_log_us(Collective::kAllGather, curve, std::log(1024.0))), 0.2);
 }

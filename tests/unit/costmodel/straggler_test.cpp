@@ -90,7 +90,7 @@ TEST(Straggler, OrderStatisticsMultiplyByTheLargestOfTheFactors) {
 
 TEST(Straggler, DelaysAddTheLargestOfTheDraws) {
   const json straggler = {{"name", "order_statistics"}, {"delays_us", {10.0, 0.0}}};
-  // Two draws of {0, 10}: 10 but for one case of four.
+  // Two draws from {0, 10}: the larger one is 10 in three cases of four.
   EXPECT_DOUBLE_EQ(slowed(straggler, 2).straggler.value(), 7.5);
   EXPECT_DOUBLE_EQ(slowed(straggler, 8).straggler.value(), 10 * (1 - 1.0 / 256));
 }
@@ -127,7 +127,7 @@ TEST(ExpectedMax, OfLogNormalsHasItsClosedForms) {
   for (const double sigma : {0.0, 0.01, 0.3, 1.0, 2.0, 5.0}) {
     const double mean = std::exp(sigma * sigma / 2);
     EXPECT_NEAR(expected_max_lognormal(sigma, 1) / mean, 1.0, 1e-9) << sigma;
-    // Of two: twice the mean times Phi(sigma / sqrt 2).
+    // The expected maximum of two lognormal draws is twice their mean times Phi(sigma / sqrt 2).
     const double two = 2 * mean * 0.5 * std::erfc(-sigma / 2);
     EXPECT_NEAR(expected_max_lognormal(sigma, 2) / two, 1.0, 1e-9) << sigma;
   }
@@ -140,14 +140,15 @@ TEST(ExpectedMax, GrowsWithMembersUpToTheMostThatATopologyHas) {
     EXPECT_GT(now, before);
     before = now;
   }
-  // Gumbel's limit: the quantile of 2^-40, 7.05, and Euler's constant over it.
+  // Gumbel's limit for the largest of 2^40 normals: 7.05, the quantile of 2^-40, plus Euler's
+  // constant over it.
   EXPECT_NEAR(std::log(before) / 0.5, 7.05 + 0.5772 / 7.05, 0.02);
 }
 
 TEST(ExpectedMax, AgreesWithMonteCarloWithinItsError) {
   SHARDLAB_TRACE_SEED();
   testing_support::Random random(31);
-  const auto normal = [&] {  // Box and Muller
+  const auto normal = [&] {  // by the method of Box and Muller
     const auto unit = [&] {
       return (static_cast<double>(random.between(1, 1 << 30)) - 0.5) / (1 << 30);
     };

@@ -70,14 +70,16 @@ TEST(Link, AGroupOverTwoHostsUsesTheNetwork) {
 }
 
 TEST(Link, ADomainJoinsSeveralHosts) {
-  // Hosts of 4 in a domain of 72: 8 ranks on 2 hosts still talk over NVLink, 144 ranks do not.
+  // With hosts of 4 devices in a domain of 72, 8 ranks on 2 hosts still talk over NVLink, but 144
+  // ranks do not.
   const Topology gb200 = domain_topology(72);
   EXPECT_EQ(gb200.link({.ranks = 8, .hosts = 2, .domains = 1, .ranks_per_host = 4}).name, "nvlink");
   EXPECT_EQ(gb200.link({.ranks = 144, .hosts = 36, .domains = 2, .ranks_per_host = 4}).name,
             "network");
 }
 
-// Two PCIe switches of 2 a socket, two sockets a host, rails of 4 hosts, a spine at half its rate.
+// Hosts of two sockets, each with two PCIe switches of 2 devices; rails of 4 hosts; a spine at half
+// its rate.
 json layered_json() {
   json value = topology_json(8);
   const auto level = [](const char* name, const char* joins, double bandwidth) {
@@ -119,7 +121,8 @@ TEST(LayeredTopology, PartsOfAHostUseTheLevelThatJoinsThem) {
   EXPECT_EQ(level(2, 2), "switch");
   EXPECT_EQ(level(4, 4), "cpu");
   EXPECT_EQ(level(8, 8), "qpi");
-  // Of every other device: from 0 to 2, in one socket or not; it does not divide a block.
+  // Every other device, such as 0 and 2, may be in one socket or not: an extent of 3 divides no
+  // block.
   EXPECT_EQ(level(2, 3), "qpi");
   EXPECT_EQ(level(3, 3), "qpi");
 }
@@ -135,13 +138,13 @@ TEST(LayeredTopology, DevicesInTheSamePlaceOfTheirHostsShareARail) {
                .extent = extent})
         .name;
   };
-  EXPECT_EQ(level(4, 4, 25), "rail");   // strided by a host
-  EXPECT_EQ(level(2, 2, 17), "rail");   // strided by two
-  EXPECT_EQ(level(8, 8, 57), "spine");  // more hosts than a rail joins
-  EXPECT_EQ(level(16, 2, 16), "rail");  // whole hosts: a ring stays on its rails
+  EXPECT_EQ(level(4, 4, 25), "rail");   // one device of every host
+  EXPECT_EQ(level(2, 2, 17), "rail");   // one device of every second host
+  EXPECT_EQ(level(8, 8, 57), "spine");  // on more hosts than a rail joins
+  EXPECT_EQ(level(16, 2, 16), "rail");  // whole hosts, so that a ring stays on its rails
   EXPECT_EQ(level(64, 8, 64), "spine");
-  EXPECT_EQ(level(8, 2, 12), "spine");  // half of each host, side by side
-  EXPECT_EQ(level(2, 2, 10), "spine");  // another place in the second host
+  EXPECT_EQ(level(8, 2, 12), "spine");  // the same four devices of two hosts
+  EXPECT_EQ(level(2, 2, 10), "spine");  // another position on the second host
 }
 
 struct TopologyError {

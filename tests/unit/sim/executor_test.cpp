@@ -1,5 +1,5 @@
-// The executor as a judge: it finds what is wrong, shares what is equal, and stays in its memory.
-// That right plans pass is shown by tests/contract/execution_contract_test.cpp.
+// The executor finds what is wrong in a tensor, shares what is equal, and stays within its memory.
+// tests/contract/execution_contract_test.cpp shows that correct plans pass.
 #include "sim/executor.h"
 
 #include <gtest/gtest.h>
@@ -27,7 +27,7 @@ DistributedTensor distributed(const Executor& executor, const std::string& tenso
   return executor.distribute(meta, parse_layout(layout, executor.mesh().ndim(), meta), data);
 }
 
-// One element of one rank's shard, changed.
+// Changes one element of one rank's shard.
 void change(const Executor& executor, DistributedTensor& tensor, std::size_t rank,
             std::int64_t element, double by) {
   HostTensor copy =
@@ -52,7 +52,7 @@ TEST(Verify, FindsOneWrongElementOfAShard) {
   DistributedTensor tensor = distributed(executor, "i32[5,4]", "S(0)R", {.seed = 3});
   EXPECT_TRUE(executor.verify(tensor).verified);
   const double right = element_as_double(tensor.global, 3 * 4 + 2);
-  change(executor, tensor, 3, 2, 1);  // rows 3 and 4: element [3,2]
+  change(executor, tensor, 3, 2, 1);  // rank 3 has rows 3 and 4, so this is element [3,2]
   const Verification found = executor.verify(tensor);
   EXPECT_FALSE(found.verified);
   EXPECT_EQ(found.max_abs_error, 1.0);
@@ -79,7 +79,7 @@ TEST(Verify, FindsAShardOfAnotherShape) {
   EXPECT_EQ(executor.verify(tensor).mismatch, "rank 1: found f32[2], expected f32[3]");
 }
 
-// What rounding allows is little: a bf16 sum of 8 that is off by more is found.
+// Rounding explains little: a bf16 sum of 8 that is off by more is found.
 TEST(Verify, ToleratesRoundingAndNoMore) {
   const Executor executor = executor_on("8");
   DistributedTensor tensor =
@@ -115,7 +115,7 @@ TEST(Distribute, RefusesWhatHasNoData) {
                    "NP(2) of i32 does not exist: no reduction of that type");
 }
 
-// Norms add as powers: docs/semantics.md, "Placements".
+// The p-norm of a whole is the p-th root of the sum of the p-th powers of its parts' norms.
 TEST(NormPartials, ReduceAsPowers) {
   const Executor executor = executor_on("4");
   const PlanStep reduce = step_of("NP(2)", "R", 0, "R", 1);
@@ -132,7 +132,7 @@ TEST(NormPartials, ReduceAsPowers) {
 TEST(NormPartials, LeadThereAndBack) {
   const Executor executor = executor_on("4");
   DistributedTensor tensor = distributed(executor, "f64[9]", "R");
-  // A norm is not negative.
+  // Made-up norms are not negative.
   HostTensor whole = HostTensor::make(executor.memory(), DType::kF64, {9});
   for (std::int64_t i = 0; i < 9; ++i) set_element(whole, i, static_cast<double>(i));
   tensor = executor.distribute(tensor.meta, tensor.layout, whole, {});
@@ -142,7 +142,7 @@ TEST(NormPartials, LeadThereAndBack) {
   EXPECT_TRUE(executor.verify(tensor).verified) << executor.verify(tensor).mismatch;
 }
 
-// 13 rows of 4 bytes on 4 ranks: shards of 4, 4, 4, 1.
+// 13 rows on 4 ranks make shards of 4, 4, 4 and 1 rows.
 TEST(BytesMoved, AreThoseThatRanksReceive) {
   const Executor executor = executor_on("4");
   const auto moved = [&](const std::string& tensor, const std::string& from,
@@ -155,9 +155,10 @@ TEST(BytesMoved, AreThoseThatRanksReceive) {
   EXPECT_EQ(moved("f32[13]", "P(sum)", "S(0)"), 3 * 52);
   EXPECT_EQ(moved("f32[13]", "R", "S(0)"), 0);
   EXPECT_EQ(moved("f32[13]", "R", "P(sum)"), 0);
-  // All 13 x 8 elements less what stays: 2 columns of each shard's rows.
+  // Of the 13 x 8 elements, those in 2 columns of each shard's rows stay where they are.
   EXPECT_EQ(moved("f32[13,8]", "S(0)", "S(1)"), 4 * (13 * 8 - 13 * 2));
-  // _S(0,2) of 8 rows: [0,4] [1,5] [2,6] [3,7]; S(0): [0,1] [2,3] [4,5] [6,7]. Ranks 0 and 3 keep one.
+  // Under _S(0,2) the ranks hold rows [0,4] [1,5] [2,6] [3,7], under S(0) rows [0,1] [2,3] [4,5]
+  // [6,7]: ranks 0 and 3 keep one row each.
   EXPECT_EQ(moved("f32[8]", "_S(0,2)", "S(0)"), 4 * (8 - 2));
 }
 
@@ -169,7 +170,7 @@ TEST(Replicas, OfFourThousandRanksAreOneBuffer) {
   for (const HostTensor& local : tensor.locals) {
     ASSERT_TRUE(local.shares_bytes_with(tensor.locals[0]));
   }
-  // The shards are gone (they were the global tensor's rows); one gathered tensor came.
+  // The shards shared the rows of the global tensor. They are gone, and one gathered tensor is new.
   EXPECT_LE(executor.memory().in_use_bytes(), before + 64 * 64 * 4);
   EXPECT_TRUE(executor.verify(tensor).verified);
 }
@@ -202,8 +203,8 @@ TEST(Executor, RefusesAnImpossiblePlanAndMovesNothing) {
   EXPECT_EQ(tensor.layout, plan.start);
 }
 
-// An order of shards written as a strided shard holds other rows when they are uneven
-// (pytorch/pytorch#168134): the data is right, the name is not.
+// A strided shard that stands for a shard order names other rows than it holds when the shards are
+// uneven (pytorch/pytorch#168134). The data is right, but its name is wrong.
 TEST(Executor, NotesAStridedNameThatDoesNotFit) {
   Bench bench({.mesh = "3x2", .version = "v-compute", .planner = PlannerKind::kGraph});
   const Executor executor = executor_on("3x2");
@@ -234,7 +235,7 @@ TEST(Executor, MakesTheSameBytesOnAnyNumberOfThreads) {
   }
 }
 
-// pytorch/pytorch#191828: no plan has this step, a caller may ask for it.
+// No plan has this step, but a caller may ask for it (pytorch/pytorch#191828).
 TEST(Executor, PutsShardsAmongZerosOnRequest) {
   for (const char* from : {"S(0)", "S(1)", "_S(0,2)"}) {
     const Executor executor = executor_on("3", {.shard_to_partial = true});

@@ -1,5 +1,5 @@
-// Collectives among virtual ranks, against results worked out by hand and against a twin that knows
-// only rows and sums.
+// Collectives among virtual ranks are compared with results worked out by hand, and with a simple
+// twin that knows only rows and sums.
 #include "sim/fake_group.h"
 
 #include <gtest/gtest.h>
@@ -36,7 +36,7 @@ class FakeGroupTest : public testing::Test {
   FakeGroup group(int ranks, const ReductionOptions& options = {}) {
     return {*memory_, options, std::vector<std::int64_t>(static_cast<std::size_t>(ranks), 0)};
   }
-  // 0, 1, 2, ... in a shape.
+  // A tensor with the elements 0, 1, 2, ... in this shape.
   HostTensor counting(DType dtype, const Shape& shape) {
     HostTensor out = HostTensor::make(*memory_, dtype, shape);
     for (std::int64_t i = 0; i < out.elements(); ++i) set_element(out, i, static_cast<double>(i));
@@ -70,7 +70,7 @@ TEST_F(FakeGroupTest, StridedShardsAreChunksOfChunks) {
   EXPECT_EQ(values(shards[3]), (V{8}));
 }
 
-// Any sharding of any dim: gather undoes scatter, all_to_all leads from one to another.
+// This holds for every sharding of every dim.
 TEST_F(FakeGroupTest, GatherUndoesScatterAndAllToAllLeadsBetweenShardings) {
   for (const int ranks : {1, 2, 3, 4, 8}) {
     const FakeGroup members = group(ranks);
@@ -98,7 +98,8 @@ TEST_F(FakeGroupTest, GatherUndoesScatterAndAllToAllLeadsBetweenShardings) {
   }
 }
 
-// Nested chunks of 5 rows on 2x2 are 2, 1, 1, 1; flat ones 2, 2, 1, 0 (pytorch/pytorch#194457).
+// 5 rows on 4 ranks make nested chunks of 2, 1, 1 and 1 rows on a mesh 2x2, but flat chunks of 2,
+// 2, 1 and 0 rows (pytorch/pytorch#194457).
 TEST_F(FakeGroupTest, GatherCutsByChunkSizesWhateverTheShardsHold) {
   const HostTensor rows = tensor(DType::kI64, {5}, {1, 2, 3, 4, 5});
   const std::vector<HostTensor> nested = {rows.narrow_rows(0, 2), rows.narrow_rows(2, 1),
@@ -157,7 +158,7 @@ TEST_F(FakeGroupTest, RefusesReductionsThatDoNotExist) {
                    InputError, "reduce_scatter: avg of b8 does not exist");
 }
 
-// In bf16 (8 bits) 256 + 1 is 256 and 256 + 2 is 258: the order shows.
+// In bf16, which has 8 significant bits, 256 + 1 is 256 and 256 + 2 is 258, so the order shows.
 TEST_F(FakeGroupTest, SumsInTheOrderOfTheAlgorithm) {
   const std::vector<HostTensor> x = {tensor(DType::kBF16, {1}, {256}),
                                      tensor(DType::kBF16, {1}, {1}), tensor(DType::kBF16, {1}, {1}),
@@ -177,7 +178,8 @@ TEST_F(FakeGroupTest, SumsInTheOrderOfTheAlgorithm) {
   EXPECT_EQ(sum(ReductionOrder::kFlat, true, {0, 1, 1, 0}), 2);  // (256-256)+(1+1)
 }
 
-// Chunk c of a ring begins after rank c: every chunk of a reduce_scatter has an order of its own.
+// The sum of chunk c begins with the rank after c, so every chunk of a reduce_scatter has an order
+// of its own.
 TEST_F(FakeGroupTest, ARingRotatesItsOrderByChunk) {
   const std::vector<HostTensor> x = {tensor(DType::kBF16, {3}, {256, 256, 256}),
                                      tensor(DType::kBF16, {3}, {1, 1, 1}),
@@ -189,7 +191,7 @@ TEST_F(FakeGroupTest, ARingRotatesItsOrderByChunk) {
 }
 
 TEST_F(FakeGroupTest, AnAverageMultipliesFirstUnlessAskedToDivideLast) {
-  // fl(1/10) of bf16 is 0.10009765625: ten times that is not 1.
+  // 1/10 is 0.10009765625 in bf16, and ten times that is not 1.
   const std::vector<HostTensor> ones(10, tensor(DType::kBF16, {1}, {1}));
   EXPECT_NE(values(group(10).all_reduce(ones, ReduceOp::kAvg))[0], 1);
   EXPECT_EQ(values(group(10, {.divide_last = true}).all_reduce(ones, ReduceOp::kAvg))[0], 1);
@@ -208,7 +210,7 @@ TEST_F(FakeGroupTest, PartitionOfIntegersKeepsTheRemainder) {
   EXPECT_EQ(values(members.partition(seven, Placement::partial(ReduceOp::kMax), 2)), (V{7}));
 }
 
-// Any dtype, order and domains: what one chunk's program sums is each member once.
+// This holds for every dtype, every order and all domains.
 TEST_F(FakeGroupTest, EveryOrderSumsEveryMemberOnce) {
   Random random(77);
   SHARDLAB_TRACE_SEED();

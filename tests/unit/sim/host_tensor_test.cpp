@@ -1,4 +1,4 @@
-// Buffers of virtual ranks: sharing, limits, pooling.
+// Buffers of virtual ranks are shared, limited and pooled.
 #include "sim/host_tensor.h"
 
 #include <gtest/gtest.h>
@@ -61,7 +61,7 @@ TEST(HostMemory, GivesFreedBuffersAgain) {
   }
   EXPECT_EQ(memory->in_use_bytes(), 0);
   EXPECT_EQ(HostTensor::make(*memory, DType::kI8, {60}).data(), first);
-  // What lies in the pool makes room for another size.
+  // Blocks in the pool make room for a block of another size.
   EXPECT_NO_THROW((void)HostTensor::make(*memory, DType::kI8, {90}));
 }
 

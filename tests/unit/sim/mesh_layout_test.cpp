@@ -1,4 +1,4 @@
-// MeshLayout: size:stride pairs, coalesced, concatenated, listed.
+// Layouts of pairs size:stride are coalesced, concatenated and listed.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -67,7 +67,7 @@ TEST(MeshLayout, CoalescingChangesNoOffsetForRandomLayouts) {
 }
 
 TEST(MeshLayout, OverlapMeansThatTwoOffsetsAreEqualForAllSmallRowMajorPairs) {
-  // Every pair of dims of every row-major mesh: never an overlap; a dim with itself: always.
+  // Two dims of a row-major mesh never overlap, and a dim always overlaps itself.
   const DeviceMesh mesh = DeviceMesh::parse("2x3x4");
   for (int a = 0; a < 3; ++a) {
     for (int b = 0; b < 3; ++b) {

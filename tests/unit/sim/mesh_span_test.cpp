@@ -1,4 +1,4 @@
-// What a communicator spans: the closed form against all groups, listed.
+// What a communicator spans on a topology: the closed form is compared with a list of all groups.
 #include <gtest/gtest.h>
 
 #include "sim/mesh.h"
@@ -46,13 +46,13 @@ TEST(MeshSpan, OfTheUsualMeshes) {
 }
 
 TEST(MeshSpan, AGroupThatStraddlesAHostBoundaryCounts) {
-  // 3x4 ranks on hosts of 6: ranks 4..7 are on two hosts.
+  // A mesh 3x4 on hosts of 6: the group of ranks 4 to 7 is on two hosts.
   EXPECT_EQ(DeviceMesh::parse("3x4").span(1, topology_with(6)).hosts, 2);
 }
 
 TEST(MeshSpan, GroupsOfTwelveOnHostsOfEightTouchTwo) {
-  // Ranks 0..11 on hosts 0 and 1, ranks 12..23 on hosts 1 and 2: no group starts at a host's last
-  // device.
+  // Ranks 0 to 11 are on hosts 0 and 1, ranks 12 to 23 on hosts 1 and 2. No group starts at the
+  // last device of a host.
   EXPECT_EQ(DeviceMesh::parse("2x12").span(1, topology_with(8)).hosts, 2);
 }
 
@@ -63,7 +63,7 @@ TEST(MeshSpan, TheWalkIsTheProductOfThisDimAndAllInside) {
   EXPECT_EQ(mesh.span(2, topology_with(8)).walk, 4);
 }
 
-// Every mesh of up to three dims of up to 6 ranks, on hosts of 1 to 12 devices.
+// Tried for every mesh of up to three dims of up to 6 ranks, on hosts of 1 to 12 devices.
 TEST(MeshSpan, HostsEqualThoseOfTheWorstGroupForAllSmallMeshes) {
   std::vector<std::vector<std::int64_t>> shapes;
   for (std::int64_t a = 1; a <= 6; ++a) {
@@ -119,7 +119,7 @@ TEST(MeshSpan, HostsEqualThoseOfTheWorstGroupForRandomFlattenedMeshes) {
 }
 
 TEST(MeshSpan, OfASliceCountsTheRanksOfTheRoot) {
-  // dp and tp of 2x4x2 on hosts of 4: dp's two ranks are 8 apart.
+  // The slice has dp and tp of a mesh 2x4x2 on hosts of 4. The two ranks along dp are 8 apart.
   const DeviceMesh sub = DeviceMesh::parse("dp=2,pp=4,tp=2").slice(Names{"dp", "tp"});
   EXPECT_EQ(sub.span(0, topology_with(4)).hosts, 2);
   EXPECT_EQ(sub.span(1, topology_with(4)).hosts, 1);
@@ -131,7 +131,7 @@ TEST(MeshSpan, OfAHugeMeshIsFoundWithoutListingItsRanks) {
   EXPECT_EQ(mesh.span(1, topology_with(8)).hosts, 131072);
 }
 
-// The link level that a group gets against the domains that its ranks are in.
+// The link level that a group gets is compared with the domains that its ranks are in.
 TEST(MeshSpan, AGroupInsideOneNvlinkDomainNeverCrossesTheNetwork) {
   int wrong = 0;
   for (const std::int64_t domain : {8, 12, 72}) {
@@ -155,7 +155,8 @@ TEST(MeshSpan, AGroupInsideOneNvlinkDomainNeverCrossesTheNetwork) {
 }
 
 TEST(MeshSpan, ASliceThatLeavesItsDomainCrossesTheNetwork) {
-  // dp's two ranks are 20 apart in blocks of 40: from rank 60 to rank 80 across the boundary at 72.
+  // The two ranks along dp are 20 apart: those at 60 and 80 lie on both sides of the boundary at
+  // 72.
   const DeviceMesh sub = DeviceMesh::parse("x=4,dp=2,pp=5,tp=4").slice(Names{"dp", "tp"});
   const Topology gb200 = domain_topology(72);
   ASSERT_EQ(most_blocks(sub.groups(0), 72), 2);

@@ -159,7 +159,8 @@ TEST(MeshSlice, TakesAFlattenedAxisByName) {
 }
 
 TEST(MeshSlice, OfAMeshOfOnesWorksAfterFlattening169381) {
-  // (1,1,1,1), flatten d2 and d3, slice (d1, d2_d3, d4): unit strides must be 1, not 0.
+  // Dims d2 and d3 of a mesh (1,1,1,1) are flattened, then (d1, d2_d3, d4) are sliced. Strides of
+  // unit dims must be 1, not 0.
   const DeviceMesh mesh = DeviceMesh::parse("d1=1,d2=1,d3=1,d4=1").flatten(Names{"d2", "d3"});
   EXPECT_EQ(mesh.flattened("d2_d3").layout(0).text(), "1:1");
   const DeviceMesh sub = mesh.slice(Names{"d1", "d2_d3", "d4"});
@@ -216,8 +217,8 @@ TEST(FindFlattened, ComparesLayoutsAndNotNames) {
 }
 
 TEST(FindFlattened, ASliceFindsItsOwnAndIsNotMisledByAdjacentIndices) {
-  // Dims 0 and 1 of the slice (dp, tp) look adjacent; the flat mesh of the root's dims 0 and 1 is
-  // another one.
+  // Dims 0 and 1 of the slice (dp, tp) look adjacent, but the flattened mesh of the root's dims 0
+  // and 1 is another one.
   const DeviceMesh root = DeviceMesh::parse("dp=2,pp=3,tp=4");
   const DeviceMesh misleading = root.flatten(Names{"dp", "pp"}).slice(Names{"dp", "tp"});
   EXPECT_FALSE(misleading.find_flattened(std::vector<int>{0, 1}).has_value());

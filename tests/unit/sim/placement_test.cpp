@@ -135,7 +135,7 @@ TEST(Placement, MaskAndNormBelongToTheIdentity) {
 }
 
 TEST(MixedPartials, OnlySumAndAvgMayBeMixed) {
-  // Kinds and ops of two mesh dims -> forbidden?
+  // For each pair of kinds and ops: whether it is forbidden.
   const std::vector<std::pair<const char*, bool>> cases = {
       {"P(sum)P(sum)", false}, {"P(sum)P(avg)", false},   {"P(avg)P(sum)", false},
       {"P(max)P(max)", false}, {"P(max)P(min)", true},    {"P(sum)P(max)", true},

@@ -1,4 +1,4 @@
-// The three ways to a price agree bit for bit: cost_us, costs_us, plan().price.
+// The three functions that give a price (cost_us, costs_us and plan) agree bit for bit.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -136,7 +136,8 @@ INSTANTIATE_TEST_SUITE_P(Versions, PriceAgreement, testing::ValuesIn(agreements(
                          [](const auto& test) { return test.param.name; });
 
 TEST(PriceAgreementOfLists, AStridedTargetInTheMiddleDoesNotDisturbThoseAfterIt) {
-  // Six targets from S(0)R under prices of strided shards: five plain ones around one strided.
+  // Strided shards have prices here. Five of the six targets are plain, and one among them is
+  // strided.
   Bench bench({.mesh = "2x2", .version = "v-compute", .planner = PlannerKind::kGraph});
   const TensorMeta meta = TensorMeta::parse("f32[16,16]");
   std::vector<Layout> targets;

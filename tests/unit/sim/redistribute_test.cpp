@@ -1,4 +1,4 @@
-// Prices and plans of whole redistributions: shortcuts, versions, published figures.
+// Prices and plans of whole redistributions: edges that need no plan, versions, published figures.
 #include "sim/redistribute.h"
 
 #include <gtest/gtest.h>
@@ -34,8 +34,8 @@ constexpr double kInf = std::numeric_limits<double>::infinity();
 
 // -- Published and derived figures --------------------------------------------------------------
 
-// A redistribution on a mesh of hosts with so many devices, priced by the model `dtensor`: the sum
-// over its collectives, then the same figure to the last digit.
+// A redistribution priced by the model `dtensor`. Each case shows the sum over its collectives and
+// then the same figure to the last digit.
 struct CostCase {
   const char* name;
   const char* mesh;
@@ -60,7 +60,7 @@ TEST_P(GreedyCost, IsThisToTheLastDigit) {
   EXPECT_DOUBLE_EQ(c.sum, c.us);
 }
 
-// f32[8,8] is 256 bytes; a quarter of it is on each rank of a mesh 2x2 that shards it twice.
+// f32[8,8] has 256 bytes. On a mesh 2x2 that shards it twice each rank holds a quarter.
 INSTANTIATE_TEST_SUITE_P(
     SmallTensors, GreedyCost,
     testing::Values(
@@ -79,7 +79,7 @@ INSTANTIATE_TEST_SUITE_P(
                  gather(1, 256, kInHost), 6.6}),
     [](const auto& test) { return std::string(test.param.name); });
 
-// R02: f32[64,32] is 8192 bytes. The way over the chunks is cheaper than the direct one.
+// R02: f32[64,32] has 8192 bytes. The way over the chunks is cheaper than the direct one.
 INSTANTIATE_TEST_SUITE_P(
     R02, GreedyCost,
     testing::Values(CostCase{"Direct", "2x2x1x1", 1, "v3", "f32[64,32]", "RS(0)RR", "S(1)RS(1)S(1)",
@@ -90,8 +90,9 @@ INSTANTIATE_TEST_SUITE_P(
                              "S(1)RS(1)S(1)", gather(2, 4096, kBetweenHosts), 9.398857086804837}),
     [](const auto& test) { return std::string(test.param.name); });
 
-// R05: f32[4,4] is 64 bytes. v0 gathers the outer mesh dim alone, since it does not see that the
-// inner one is cut from it; later versions pay for the planner's two gathers.
+// R05: f32[4,4] has 64 bytes. v0 pays for a gather of the outer mesh dim alone, because it does not
+// see that the inner shards are cut from the outer ones. Later versions pay for the planner's two
+// gathers.
 INSTANTIATE_TEST_SUITE_P(
     R05, GreedyCost,
     testing::Values(CostCase{"V0DoesNotSeeTheShardOrder", "2x2", 1, "v0", "f32[4,4]", "S(0)S(0)",
@@ -107,7 +108,7 @@ INSTANTIATE_TEST_SUITE_P(
                              "S(0)S(0)", "S(0)R", gather(2, 32, kBetweenHosts), 9.300772320990664}),
     [](const auto& test) { return std::string(test.param.name); });
 
-// R08: f32[10,10] is 400 bytes, with chunks of 3, 3, 3 and 1 rows that count as 100 bytes each.
+// R08: f32[10,10] has 400 bytes. Its chunks of 3, 3, 3 and 1 rows are priced as 100 bytes each.
 INSTANTIATE_TEST_SUITE_P(
     R08, GreedyCost,
     testing::Values(CostCase{"AllReduce", "4", 1, "v3", "f32[10,10]", "P", "R",
@@ -118,7 +119,7 @@ INSTANTIATE_TEST_SUITE_P(
                              reduce_scatter(4, 400, kBetweenHosts), 14.714481018574928}),
     [](const auto& test) { return std::string(test.param.name); });
 
-// f32[32,32] is 4 KiB, f32[4096,8192] and f32[64,512,1024] are 128 MiB, f32[16,16] is 1 KiB.
+// f32[32,32] has 4 KiB, f32[4096,8192] and f32[64,512,1024] have 128 MiB, f32[16,16] has 1 KiB.
 constexpr double kKiB = 1024.0;
 constexpr double kMiB = 1024.0 * kKiB;
 INSTANTIATE_TEST_SUITE_P(
@@ -157,7 +158,7 @@ TEST(RedistributeR12, InnermostFirstIsThreeTimesCheaper) {
       reduce_scatter(8, 128 * kMiB, kInHost) + reduce_scatter(8, 16 * kMiB, kBetweenHosts);
   EXPECT_EQ(plan.price.total.value(), 1992.056971079092);
   EXPECT_DOUBLE_EQ(sum, plan.price.total.value());
-  // The same placements, in another shard order.
+  // The placements are those of the greedy plan, but in another shard order.
   EXPECT_EQ(plan.to.text(), "S(0)[1]S(0)[0]");
 }
 
@@ -334,7 +335,8 @@ TEST(RedistributeProperties, GraphNeverCostsMoreThanGreedy) {
   SHARDLAB_TRACE_SEED();
   for (const char* version : {"v2", "v3", "v4", "v3-rp", "v-compute"}) {
     for (int i = 0; i < random_cases(300); ++i) {
-      // Not unit mesh dims: there greedy takes shards off in any order, as the release does.
+      // Mesh dims of one rank are left out: there greedy takes shards off in any order, as PyTorch
+      // does.
       const DeviceMesh mesh = random_mesh(random, 4, 4, 512, 2);
       const std::int64_t per_host = random.percent(50) ? 8 : 1;
       Bench greedy({.mesh = mesh.text(), .devices_per_host = per_host, .version = version});
@@ -347,7 +349,7 @@ TEST(RedistributeProperties, GraphNeverCostsMoreThanGreedy) {
       const Layout to = random_layout(random, mesh, meta.ndim(), {.orders = false});
       const double cheap = graph.redistributor().cost_us(meta, from, to);
       const double simple = greedy.redistributor().cost_us(meta, from, to);
-      // v2's greedy takes P->P' for nothing, which no planner can execute.
+      // Under v2 greedy changes P->P' for nothing, which no executor can do.
       if (std::string(version) == "v2" &&
           !greedy.redistributor().plan(meta, from, to).unexecutable.empty())
         continue;
@@ -373,8 +375,8 @@ TEST(RedistributeProperties, EveryPlanEndsAtItsTarget) {
       EXPECT_EQ(from, to);
       continue;
     }
-    // DTensor's greedy planner takes shards over one rank for none and appends to them: the order
-    // of such mesh dims means nothing.
+    // DTensor's greedy planner does not count a shard over one rank as a shard, so the order of
+    // such mesh dims means nothing.
     const bool ordered = num_shards(from.placements, mesh, true) > 1;
     EXPECT_TRUE(ordered ? plan.steps.back().after == to
                         : plan.steps.back().after.placements == to.placements)
@@ -383,7 +385,7 @@ TEST(RedistributeProperties, EveryPlanEndsAtItsTarget) {
   }
 }
 
-// c(A,C) <= c(A,B) + c(B,C) for all triples of layouts of two mesh dims.
+// Tried as c(A,C) <= c(A,B) + c(B,C) for all triples of layouts of two mesh dims.
 TEST(RedistributeProperties, TheTriangleInequalityHoldsForMinimumCostPlans) {
   for (const char* mesh : {"2x2", "2x4"}) {
     Bench bench({.mesh = mesh, .devices_per_host = 1, .planner = PlannerKind::kGraph});
@@ -396,8 +398,8 @@ TEST(RedistributeProperties, TheTriangleInequalityHoldsForMinimumCostPlans) {
       }
     }
     for (std::size_t a = 0; a < layouts.size(); ++a) {
-      // A free replicated source is no price (R19): its triangles hold trivially, those through it
-      // do not.
+      // A replicated source is free whatever it costs to execute (R19). Triangles that start from
+      // it hold trivially; those that lead through it do not.
       for (std::size_t b = 0; b < layouts.size(); ++b) {
         for (std::size_t c = 0; c < layouts.size(); ++c) {
           EXPECT_LE(cost[a][c], cost[a][b] + cost[b][c] + 1e-9)

@@ -1,4 +1,4 @@
-// Shard orders written as strided shards, and back.
+// Shard orders are written as strided shards, and read back from them (docs/semantics.md).
 #include <gtest/gtest.h>
 
 #include "sim/tensor_spec.h"
@@ -30,7 +30,7 @@ TEST(ShardOrder, TheDefaultIsAscendingForEachTensorDim) {
 }
 
 TEST(ShardOrder, EncodesThePublishedExample) {
-  // Mesh (4,3,2), order (2,0,1).
+  // The order (2,0,1) on a mesh (4,3,2).
   EXPECT_EQ(encoded("4x3x2", "S(0)[1]S(0)[2]S(0)[0]"), "_S(0,2)_S(0,2)S(0)");
   EXPECT_EQ(decoded("4x3x2", "_S(0,2)_S(0,2)S(0)"), "S(0)[1]S(0)[2]S(0)[0]");
 }
@@ -59,7 +59,7 @@ TEST(ShardOrder, OtherTensorDimsDoNotCount) {
   EXPECT_EQ(decoded("2x2x2", "_S(0,2)S(1)S(0)"), "S(0)[1]S(1)S(0)[0]");
 }
 
-// Every layout of R, S(0), S(1) in every order, on meshes of up to four dims.
+// Tried for every layout of R, S(0) and S(1) in every order, on meshes of up to four dims.
 TEST(ShardOrder, DecodesWhatItEncodedForEveryOrder) {
   int cases = 0;
   for (const char* text : {"2", "3x2", "2x2", "4x3x2", "2x2x2", "2x3x4x5", "2x2x2x2", "5x2x2x3"}) {
@@ -81,7 +81,7 @@ TEST(ShardOrder, EncodesWhatItDecodedForEveryFactorUpToEight) {
   int decodable = 0;
   for (int a = 0; a <= 8; ++a) {
     for (int b = 0; b <= 8; ++b) {
-      // 0: replicated, 1: a plain shard.
+      // A factor of 0 stands for a replica, and 1 for a plain shard.
       const auto placement = [](int f) {
         return f == 0   ? Placement::replicate()
                : f == 1 ? Placement::shard(0)
@@ -95,11 +95,12 @@ TEST(ShardOrder, EncodesWhatItDecodedForEveryFactorUpToEight) {
       EXPECT_EQ(encode_order_as_strided(*order, mesh), layout) << layout.text();
     }
   }
-  // The mesh dim 2 is last or first of 2 (a or b absent) or of 3: 1 + 2 + 2 + 6.
+  // Mesh dim 2 is alone (1 order), with one of the other two (2 orders each), or with both (6
+  // orders).
   EXPECT_EQ(decodable, 11);
 }
 
-// The encoding means the same rows where the extent divides evenly.
+// The encoded layout names the same rows where the extent divides evenly.
 TEST(ShardOrder, TheEncodedLayoutHoldsTheSameRowsOnEveryRank) {
   for (const char* text : {"3x2", "4x3x2", "2x2x2"}) {
     const DeviceMesh mesh = DeviceMesh::parse(text);

@@ -1,5 +1,5 @@
-// Virtual time. That folding changes nothing is shown for random plans by
-// tests/contract/execution_contract_test.cpp.
+// Runs in virtual time. tests/contract/execution_contract_test.cpp shows for random plans that
+// folding changes nothing.
 #include "sim/simulator.h"
 
 #include <gtest/gtest.h>
@@ -94,8 +94,8 @@ TEST(Simulator, RunsStreamsSideBySideAndEachInOrder) {
   EXPECT_EQ(result.repetitions, 1);
 }
 
-// 8 ranks on 2 hosts of 4; host 1 takes twice as long. Groups of mesh dim 1 lie in a host, so only
-// host 1's are late; the all-reduce across hosts makes everybody wait.
+// 8 ranks are on 2 hosts of 4, and host 1 takes twice as long. Groups of mesh dim 1 lie within a
+// host, so only those of host 1 are late. The all-reduce across hosts then makes everybody wait.
 TEST(Simulator, ASlowHostDelaysThoseWhoMeetIt) {
   const Schedule inside = schedule_of({compute(5), collective(10, 0, {1}, {0})});
   const SimulationResult alone = simulated("2x4", inside, "host:1:2", {.traced_ranks = 8});
@@ -120,11 +120,11 @@ TEST(Simulator, ASlowLinkStretchesTheTransferOfGroupsThatLeaveItsHost) {
   const SimulationResult result = simulated("2x4", schedule, "link:0:3");
   EXPECT_EQ(result.kernels[0].end_us.max, 10);
   EXPECT_EQ(result.kernels[1].end_us.max, 10 + 10 + 2 * 4);
-  EXPECT_EQ(simulated("4x1", schedule, "link:0:3").time_us.max, 20);  // one host: no such link
+  EXPECT_EQ(simulated("4x1", schedule, "link:0:3").time_us.max, 20);  // one host has no such link
 }
 
-// The factor of the slowest of n ranks has the quantiles exp(sigma z), z the normal quantile of
-// p^(1/n).
+// The p-quantile of the slowest rank's factor among n ranks is exp(sigma z), where z is the normal
+// quantile of p^(1/n).
 TEST(Simulator, JitterShowsTheOrderStatisticsOfItsRanks) {
   constexpr double kSigma = 0.25;
   double last = 0.0;
@@ -196,7 +196,7 @@ TEST(Simulator, CountsWhatRepetitionsLeaveAsMemory) {
       << message;
 }
 
-// Ranks 0, 2, 4, 6 of 8 on hosts of 4; a slice that stays on host 0 has no host 1.
+// One slice has ranks 0, 2, 4 and 6 of 8 on hosts of 4; another stays on host 0 and has no host 1.
 TEST(Simulator, KnowsTheHostsOfASlice) {
   const DeviceMesh root = DeviceMesh::parse("a=2,b=2,c=2");
   const Schedule schedule = schedule_of({compute(5)});

@@ -83,7 +83,7 @@ TEST(TensorMeta, IsContiguousUnlessItsStridesSayOtherwise) {
   EXPECT_TRUE(meta.is_contiguous());
   meta.strides = {6, 6, 1};
   EXPECT_TRUE(meta.is_contiguous());
-  meta.strides = {6, 99, 1};  // of a dim of one row: never used
+  meta.strides = {6, 99, 1};  // the stride 99 of a dim with one row is never used
   EXPECT_TRUE(meta.is_contiguous());
   meta.strides = {1, 4, 4};
   EXPECT_FALSE(meta.is_contiguous());
@@ -110,8 +110,7 @@ TEST(TensorSpec, RefusesAShardOfADimThatTheTensorLacks) {
   EXPECT_THROW(static_cast<void>(TensorSpec::parse("f32[16] S(1)", 1)), TextError);
 }
 
-// -- Chunks
-// ------------------------------------------------------------------------------------------
+// -- Chunks -------------------------------------------------------------------------------------
 
 TEST(Chunk, OfThePublishedExamples) {
   const auto sizes = [](std::int64_t extent, std::int64_t n) {
@@ -225,8 +224,7 @@ TEST(StridedSize, IsTheNumberOfRowsAndLargestAtCoordinateZero) {
   }
 }
 
-// -- Local shapes
-// ------------------------------------------------------------------------------------
+// -- Local shapes -------------------------------------------------------------------------------
 
 std::vector<std::int64_t> local_extents(const char* mesh_text, const char* layout_text,
                                         std::int64_t extent) {
@@ -258,7 +256,9 @@ TEST(LocalShape, NestedAndFlatChunksAgreeExactlyWhereTheExtentDivides) {
 }
 
 TEST(LocalShape, TheShardOrderDecidesWhoIsOuter) {
-  // Mesh (2,3), 5 rows. Default: 3,2 then 1,1,1 / 1,1,0. Reversed: 2,2,1 then 1,1,1 / 1,1,0.
+  // 5 rows on a mesh (2,3). In default order mesh dim 0 makes 3 and 2 rows, which mesh dim 1 cuts
+  // into 1,1,1 and 1,1,0. In reversed order mesh dim 1 makes 2, 2 and 1 rows, which mesh dim 0 cuts
+  // into 1,1 and 1,1 and 1,0.
   EXPECT_EQ(local_extents("2x3", "S(0)[0]S(0)[1]", 5),
             (std::vector<std::int64_t>{1, 1, 1, 1, 1, 0}));
   EXPECT_EQ(local_extents("2x3", "S(0)[1]S(0)[0]", 5),
@@ -270,7 +270,7 @@ TEST(LocalShape, TheShardOrderDecidesWhoIsOuter) {
 }
 
 TEST(LocalRows, OfARightToLeftShardAreStrided) {
-  // N=8, _S(0,2) then S(0) on (2,2): (0,1), (4,5), (2,3), (6,7).
+  // 8 rows under _S(0,2)S(0) on a mesh (2,2): the ranks hold rows (0,1), (4,5), (2,3) and (6,7).
   const DeviceMesh mesh = DeviceMesh::parse("2x2");
   const Layout layout = Layout::parse("_S(0,2)S(0)", 2);
   const std::vector<RowList> expected = {{0, 1}, {4, 5}, {2, 3}, {6, 7}};
@@ -299,8 +299,7 @@ TEST(LocalRows, EqualTheNaiveTwinForRandomLayouts) {
   }
 }
 
-// -- Numbers of shards
-// -------------------------------------------------------------------------------
+// -- Numbers of shards --------------------------------------------------------------------------
 
 TEST(NumShards, MultipliesTheMeshDimsThatShard) {
   const DeviceMesh mesh = DeviceMesh::parse("2x3x5");

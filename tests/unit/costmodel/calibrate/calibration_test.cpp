@@ -1,5 +1,5 @@
-// Calibration on synthetic clusters whose parameters are known: what is recovered, how often the
-// intervals hold the truth, what stays at a prior, what is refused.
+// Calibration on synthetic clusters whose parameters are known: what it recovers, how often the
+// intervals hold the truth, what stays at a prior, and what it refuses.
 #include "costmodel/calibrate/calibration.h"
 
 #include <gtest/gtest.h>
@@ -67,7 +67,7 @@ const std::vector<Truth>& truths() {
        {{"launch_us", 9.0}, {"latency_us", 1.7}, {"bandwidth_gb_per_s", 180.0}},
        questions()},
       {"nccl",
-       {{"base_latency_factor", 1.0},  // hardly told apart from the steps: often kept
+       {{"base_latency_factor", 1.0},  // hard to tell from the steps, so often kept
         {"step_latency_factor", 1.3},
         {"network_latency_factor", 1.2},
         {"intra_bandwidth_factor", 0.9},
@@ -80,7 +80,7 @@ const std::vector<Truth>& truths() {
 struct Coverage {
   int intervals = 0;
   int held = 0;
-  double worst_bias = 0.0;  // of the mean over the clusters, relatively
+  double worst_bias = 0.0;  // relative error of the mean over the clusters
 };
 
 Coverage coverage_of(const Truth& truth, int clusters) {
@@ -174,7 +174,7 @@ TEST(Calibrate, RowsOfOneSetThatContradictEachOtherAreRefused) {
     EXPECT_EQ(fit.rows_used, 23U);
     EXPECT_NE(fit.refused[0].reason.find("other rows of the same question say"), std::string::npos);
   }
-  rows.back().set = 1;  // another system may be slower
+  rows.back().set = 1;  // another system, which may be slower
   EXPECT_TRUE(calibrate(*find_cost_model("piecewise"), rows, topology).refused.empty());
 }
 
@@ -205,7 +205,7 @@ TEST(Calibrate, NamesSizesThatHelpMost) {
       calibrate(*find_cost_model("piecewise"), measured(*model, asked, random, 0.01), topology);
   ASSERT_EQ(fit.next_sizes.size(), 3U);
   EXPECT_GT(fit.more_rows, 0);
-  // All rows are small: a large one says most.
+  // All rows are small, so that a large one says most.
   EXPECT_GE(fit.next_sizes.front().query.full_bytes, 1 << 20);
   EXPECT_LT(fit.next_sizes.front().variance_left_percent, 70.0);
 }

@@ -1,4 +1,4 @@
-// Curves through measured times: what intervals hold, what the rows leave open.
+// Curves through measured times: whether their intervals hold the truth, and what rows leave open.
 #include "costmodel/calibrate/curve_fit.h"
 
 #include <gtest/gtest.h>
@@ -49,7 +49,7 @@ TEST(FitCurve, ItsIntervalsHoldTheTrueCurve) {
   const double share = curve_coverage(random_cases(50), random);
   RecordProperty("coverage_percent", std::to_string(100 * share));
   EXPECT_GE(share, 0.93);
-  EXPECT_LE(share, 0.985);  // 0.97 and the error of a thousand sizes, which are not independent
+  EXPECT_LE(share, 0.985);  // 0.97, and the error of a thousand sizes that are not independent
 }
 
 TEST(FitCurve, GoesThroughSixExactRowsOfAStraightLine) {

@@ -1,4 +1,5 @@
-// The roofline from made-up rows: what made them is found again, half of them predicts the rest.
+// The roofline from rows that were made up: the fit finds the parameters that made them, and half
+// of the rows predicts the other half.
 #include "costmodel/calibrate/kernel_calibration.h"
 
 #include <gmock/gmock.h>
@@ -48,7 +49,7 @@ MeasuredKernel kernel(const std::string& name, const std::string& dtype, double 
   return row;
 }
 
-// Rows that the true parameters make, times exp(noise * a normal variate).
+// The times that the true parameters give, each times exp(noise * z) with z standard normal.
 std::vector<MeasuredKernel> made_up_rows(const Topology& topology, double noise) {
   std::vector<MeasuredKernel> rows;
   for (const char* name : {"copy", "reshuffle", "elementwise", "reduction"}) {
@@ -134,7 +135,7 @@ TEST(KernelCalibration, WhatNoRowTellsIsKeptAndListed) {
   std::vector<std::string> kept;
   for (const KeptParameter& p : fit.not_identified) kept.push_back(p.name);
   EXPECT_THAT(kept, testing::IsSupersetOf({"launch_us", "flops_efficiency", "gemm_startup_us"}));
-  // No empty launch was measured, but a kernel that took less than the topology's floor.
+  // No empty launch was measured, but a kernel took less than the topology's floor.
   EXPECT_DOUBLE_EQ(fit.params["launch_us"].get<double>(), 3.0);
 }
 

@@ -1,4 +1,5 @@
-// Chakra's messages as JSON: the same as what protocol buffers' own library writes, there and back.
+// Chakra's messages as JSON: they are written as protocol buffers' own library writes them, and
+// read back.
 #include "costmodel/measurements/chakra_json.h"
 
 #include <gtest/gtest.h>
@@ -26,7 +27,8 @@ ChakraMessages of_json(const std::string& text) {
   return read_chakra_json(json::parse(text), {"t.json", ""});
 }
 
-// Every type of attribute, alone and as a list, with its extremes: written by the library.
+// The golden files hold every type of attribute, alone and as a list, with its extreme values, as
+// the library writes them.
 TEST(ChakraJson, IsWhatTheLibraryWrites) {
   const std::string wire = golden("chakra_types.et");
   const std::string text = golden("chakra_types.json");
@@ -42,7 +44,8 @@ void expect_same(const std::vector<MeasurementSet>& own, const std::vector<Measu
   for (std::size_t i = 0; i < own.size(); ++i) EXPECT_EQ(own[i].to_json(), other[i].to_json());
 }
 
-// A simulated rank's trace, as this and two of the library's spellings write it.
+// The trace of a simulated rank in four forms: protocol buffers, our JSON, and two spellings of the
+// library's JSON.
 TEST(ChakraJson, EveryFormGivesTheSameMeasurements) {
   const std::string wire = golden("chakra.5.et");
   const auto sets = [](const ChakraMessages& messages) {

@@ -1,4 +1,5 @@
-// Chakra execution traces: what is written reads back, and what is broken says at which byte.
+// Chakra execution traces: what is written reads back, and errors name the byte where a trace is
+// broken.
 #include "costmodel/measurements/chakra_trace.h"
 
 #include <gtest/gtest.h>
@@ -23,7 +24,7 @@ ChakraNode gather() {
           .group = {.size = 4, .ranks = {0, 2, 4, 6}, .name = "1"}};
 }
 
-// A node as Chakra's converter of PyTorch's traces writes it.
+// A node as Chakra's converter for PyTorch's traces writes it.
 std::string foreign_node(std::uint64_t comm_type, std::uint64_t bytes, const std::string& group,
                          bool on_host = false) {
   const auto attribute = [](const char* name) {
@@ -85,7 +86,7 @@ TEST(ChakraTrace, EvenGroupsNeedNoList) {
   EXPECT_EQ(trace.calls[0].group, node.group);
 }
 
-// comm_size is one rank's input.
+// In traces of other tools, comm_size is the input of one rank.
 TEST(ChakraTrace, ReadsTheNodesOfOthers) {
   WireWriter version;
   version.text(1, "0.0.4");
@@ -112,7 +113,7 @@ TEST(ChakraTrace, ReadsTheNodesOfOthers) {
                 "4 calls left out: nothing says which ranks the group \"17\" has"}));
 }
 
-// Every prefix is refused, or ends between two messages.
+// A trace that was cut anywhere is refused, unless it was cut between two messages.
 TEST(ChakraTrace, NoPrefixIsReadAsAWhole) {
   const std::string text = kMetadata + chakra_text(gather());
   for (std::size_t size = 0; size < text.size(); ++size) {
@@ -125,7 +126,7 @@ TEST(ChakraTrace, NoPrefixIsReadAsAWhole) {
 TEST(ChakraTrace, ErrorsNameTheByte) {
   const std::string at = "t.0.et:byte " + std::to_string(kMetadata.size());
   EXPECT_EQ(error_of(""), "t.0.et:byte 0: found no GlobalMetadata");
-  // A length of 2^63 bytes.
+  // A message that claims a length of 2^63 bytes.
   EXPECT_EQ(error_of(kMetadata + std::string(9, '\x80') + '\x01'),
             "t.0.et:byte " + std::to_string(kMetadata.size() + 10) +
                 ": the text ends after 0 of 9223372036854775808 bytes");

@@ -7,7 +7,7 @@
 namespace shardlab {
 namespace {
 
-// 16 ranks on two hosts of 8 links; all-reduces at 300 GB/s of bus bandwidth.
+// A healthy run: 16 ranks on two hosts with 8 links each, all-reduces at 300 GB/s of bus bandwidth.
 MeasurementSet good() {
   MeasurementSet set;
   set.name = "run";
@@ -60,7 +60,7 @@ TEST(Health, SocketsBetweenHosts) {
   set = good();
   set.settings = "NCCL_IB_DISABLE=1";
   EXPECT_EQ(judge(set).health, Health::kUnhealthy);
-  // Inside a host that setting is idle.
+  // Inside a host that setting has no effect.
   set.hosts = 1;
   set.ranks = 8;
   EXPECT_EQ(judge(set).health, Health::kHealthy);
@@ -73,12 +73,12 @@ TEST(Health, RaggedIsAgainstLargerSizesOfTheSameCollective) {
   EXPECT_EQ(judge(set).health, Health::kHealthy);
   set.rows[0].time_us = 10.1 * set.rows[1].time_us;
   EXPECT_EQ(judge(set).reason, "ragged: 1 KiB take 10.1 times as long as 4 KiB");
-  // Rows of any order, and of several collectives, each on its own.
+  // Rows may stand in any order, and each collective is judged on its own.
   std::reverse(set.rows.begin(), set.rows.end());
   EXPECT_EQ(judge(set).reason, "ragged: 1 KiB take 10.1 times as long as 4 KiB");
   set.rows.back().collective = Collective::kAllGather;
   EXPECT_EQ(judge(set).health, Health::kHealthy);
-  // A second run of the same size is no larger size.
+  // A second row of the same size does not count as a larger size.
   MeasuredRow again = set.rows.front();
   again.time_us *= 20;
   again.in_place_time_us.reset();
@@ -105,7 +105,7 @@ TEST(Health, SlowAgainstTheLinksTheSourceStates) {
             "slow: at most 99.7 GB/s of bus bandwidth through links of 400 GB/s");
   set.inter = "not stated";
   EXPECT_EQ(judge(set).health, Health::kHealthy);
-  // One host: NVLink counts, 450 GB/s.
+  // Inside one host, NVLink's 450 GB/s count.
   set.hosts = 1;
   set.ranks = 8;
   EXPECT_NE(judge(set).reason.find("through links of 450 GB/s"), std::string::npos);
@@ -119,7 +119,7 @@ TEST(Health, LinksAreReadFromTheSourcesWords) {
   EXPECT_EQ(stated_host_bandwidth("InfiniBand HDR 200 Gb/s, 8 NICs/node", 8), 200.0);
   EXPECT_EQ(stated_host_bandwidth("InfiniBand HDR 200 Gb/s, 1 NIC/node (mlx5_2)", 4), 25.0);
   EXPECT_EQ(stated_host_bandwidth("RoCE, one 400 Gb/s NIC per GPU", 2), 100.0);
-  // One GPU a host drives one link.
+  // A single GPU on each host drives one link.
   EXPECT_EQ(stated_host_bandwidth("InfiniBand NDR 400 Gb/s, 8 NICs/node", 1), 50.0);
   EXPECT_EQ(stated_host_bandwidth("Slingshot-11, 2 NICs/node", 4), std::nullopt);
   EXPECT_EQ(stated_host_bandwidth("InfiniBand NDR 400 Gb/s", 8), std::nullopt);

@@ -1,4 +1,5 @@
-// Traces of PyTorch's profiler: which events count, their bytes and groups, and the join over ranks.
+// Traces of PyTorch's profiler: which events count, their bytes and groups, and how ranks are
+// joined.
 #include "costmodel/measurements/kineto_trace.h"
 
 #include <gmock/gmock.h>
@@ -68,12 +69,12 @@ TEST(KinetoTrace, BytesAreTheLargerOfARanksTwoBuffers) {
                          Collective::kAllToAll, Collective::kBroadcast, Collective::kScatter));
 }
 
-// Rank 1 waits 30 us for the others in the first call, rank 0 then 5 us in the second.
+// In the first call one rank waits 30 us for the other, in the second 5 us.
 TEST(KinetoTrace, TheLeastOverRanksIsTheTimeAndTheRestIsWaiting) {
   const std::vector<CollectiveTrace> run = {
       read(nccl_trace(
           0, {nccl_event("allreduce", 64, 64, 10, 7), nccl_event("allreduce", 64, 64, 25, 8)})),
-      // Recorded later: by its number the call finds its partner.
+      // These events were recorded in another order; calls find their partners by their numbers.
       read(nccl_trace(1, {nccl_event("allreduce", 64, 64, 20, 8)})),
       read(nccl_trace(2, {nccl_event("allreduce", 64, 64, 40, 7)}))};
   EXPECT_TRUE(is_of_run(std::span(run).first(2), run[2]));
@@ -81,7 +82,7 @@ TEST(KinetoTrace, TheLeastOverRanksIsTheTimeAndTheRestIsWaiting) {
   const std::vector<MeasurementSet> sets = sets_of_traces(run, {});
   ASSERT_EQ(sets.size(), 1U);
   EXPECT_EQ(sets[0].ranks, 4);
-  EXPECT_EQ(sets[0].hosts, 2);  // two devices a host
+  EXPECT_EQ(sets[0].hosts, 2);  // with two devices each
   EXPECT_EQ(sets[0].gpu, "H100");
   ASSERT_EQ(sets[0].rows.size(), 1U);
   const MeasuredRow& row = sets[0].rows[0];
@@ -89,7 +90,7 @@ TEST(KinetoTrace, TheLeastOverRanksIsTheTimeAndTheRestIsWaiting) {
   EXPECT_EQ(row.iterations, 2);
   EXPECT_EQ(row.time_us, 10.0);
   EXPECT_EQ(row.p95_us, 20.0);
-  EXPECT_EQ(row.wait_us, 0.0);  // of 0, 0, 5 and 30 the median by nearest rank
+  EXPECT_EQ(row.wait_us, 0.0);  // the median of 0, 0, 5 and 30 by nearest rank
   EXPECT_THAT(sets[0].warnings,
               ElementsAre("of 4 ranks 2 are traced: times may include waiting for the others"));
 }
@@ -150,7 +151,7 @@ TEST(KinetoTrace, ErrorsNameTheEvent) {
   EXPECT_EQ(error_of({{"traceEvents", 3}}), "t.json:/traceEvents: found 3; valid: an array");
 }
 
-// What PyTorch 2.13 recorded; the figures are those of the files.
+// The file is a trace that PyTorch 2.13 recorded, and the figures are those in the file.
 TEST(KinetoTrace, ReadsWhatPyTorchRecordedUnderGloo) {
   std::vector<CollectiveTrace> run;
   for (const char* name : {"gloo_0.json", "gloo_1.json"}) {
@@ -174,7 +175,7 @@ TEST(KinetoTrace, ReadsWhatPyTorchRecordedUnderGloo) {
                         Row("all_gather f32", 8192), Row("all_to_all f64", 16384),
                         Row("all_reduce f32", 65536), Row("broadcast f32", 65536),
                         Row("all_gather f32", 131072), Row("all_to_all f64", 262144)));
-  // Rank 0 came first and waited.
+  // Rank 0 arrived first and waited.
   EXPECT_EQ(run[0].calls[0].collective, Collective::kAllReduce);
   EXPECT_GT(run[0].calls[0].duration_us, 100 * sets[0].rows[0].time_us);
 }

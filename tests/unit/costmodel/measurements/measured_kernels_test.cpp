@@ -1,4 +1,4 @@
-// Kernels, verified plans and the figures of shardlab's own runs in measurement sets.
+// Measurement sets that hold kernels, verified plans and the figures of shardlab's own runs.
 #include <gtest/gtest.h>
 
 #include "costmodel/base/dtype.h"

@@ -19,7 +19,7 @@ TEST(NcclLog, ReadsWhatNcclChose) {
   ASSERT_EQ(choices.size(), 3U);
   EXPECT_EQ(choices[0], (NcclChoice{Collective::kAllReduce, 4096, "RING", "LL", 0, 1}));
   EXPECT_EQ(choices[1], (NcclChoice{Collective::kAllGather, 1048576, "NVLS", "SIMPLE", 0, 15}));
-  // By number, as older versions say it.
+  // Older versions give the algorithm and protocol by number.
   EXPECT_EQ(choices[2], (NcclChoice{Collective::kReduceScatter, 64, "RING", "SIMPLE", -1, -1}));
 }
 
@@ -39,7 +39,8 @@ TEST(NcclLog, PassesOverWhatIsNoChoice) {
   }
 }
 
-// Blocks of three algorithms, of three protocols each; of one at the end.
+// A table in blocks of three algorithms with three protocols each; the last block has one
+// algorithm.
 constexpr const char* kTableLog =
     "n1:7:7 [0] NCCL INFO comm 0x7f rank 0 nRanks 4 nNodes 2 localRanks 2 localRank 0 MNNVL 0\n"
     "n1:7:7 [0] NCCL INFO   Algorithm   |       Tree        |       Ring        |   CollNetDirect  "
@@ -81,14 +82,15 @@ TEST(NcclLog, ReadsItsTables) {
   EXPECT_EQ(tables[1].cells[0], (NcclTableCell{C::kAllReduce, A::kTree, P::kLL, 7.5, 10.0}));
 }
 
-// As versions before 2.18 write them.
+// Versions before 2.18 write a table as one block.
 TEST(NcclLog, ReadsTablesOfOneBlock) {
   const std::vector<NcclTable> tables = read_nccl_tables(
       "h:1:2 [0] NCCL INFO Latency/AlgBw |    Tree/    LL |    Ring/Simple | CollNet/Simple |\n"
       "h:1:2 [0] NCCL INFO     AllReduce |     9.9/   1.5 |    36.3/   3.2 |     7.0/   1.0 |\n");
   ASSERT_EQ(tables.size(), 1U);
   EXPECT_EQ(tables[0].ranks, 0);
-  ASSERT_EQ(tables[0].cells.size(), 2U);  // "CollNet" is two algorithms today
+  ASSERT_EQ(tables[0].cells.size(),
+            2U);  // "CollNet", which stands for two algorithms today, is left out
   EXPECT_EQ(tables[0].cells[1], (NcclTableCell{Collective::kAllReduce, NcclAlgorithm::kRing,
                                                NcclProtocol::kSimple, 36.3, 3.2}));
 }

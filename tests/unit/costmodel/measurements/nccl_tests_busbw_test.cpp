@@ -1,5 +1,5 @@
-// Bus bandwidths: what they are of a collective and its ranks, within what is printed; and logs whose
-// header names others.
+// Bus bandwidths: whether they fit a collective and its ranks within the printed digits, and logs
+// whose header names another collective or other ranks.
 #include "costmodel/measurements/nccl_tests_busbw.h"
 
 #include <gtest/gtest.h>
@@ -50,7 +50,8 @@ TEST(BusBandwidths, AgreeWithinWhatIsPrinted) {
             "ranks, busbw says 12.88");
   EXPECT_NE(reason(Collective::kAllReduce, 16, "26.21", "45.88"), "");
   EXPECT_NE(reason(Collective::kAllGather, 8, "26.21", "45.88"), "");
-  // Small figures tell little: 0.05 to 0.15 times 1.75, or 1.875.
+  // Small figures tell little: 0.1 may be 0.05 to 0.15, which fits a ratio of 1.75 and one of
+  // 1.875.
   EXPECT_EQ(reason(Collective::kAllReduce, 8, "0.00", "0.00"), "");
   EXPECT_EQ(reason(Collective::kAllReduce, 8, "0.00", "0.01"), "");
   EXPECT_EQ(reason(Collective::kAllReduce, 8, "0.05", "0.09"), "");
@@ -101,7 +102,7 @@ TEST(BusBandwidths, AHeaderOfOtherRanksOrAnotherCollectiveIsAnError) {
             "run.txt:line 5: found busbw 0.09 for algbw 0.05 GB/s; valid: 0.04, 0.875 times, of "
             "all_gather among 8 ranks; another collective or other ranks ran");
   EXPECT_NE(message_of(scale(1, 8, 8, "broadcast")), "no error");
-  // Of two tables the one that is wrong.
+  // Where one of two tables is wrong, the message names that one.
   EXPECT_EQ(
       message_of(scale(1, 8, 8, "all_reduce") + std::string(kRows) + "# collective: all_gather\n")
           .substr(0, 16),

@@ -1,4 +1,5 @@
-// Every form of nccl-tests' output that the tool's versions print, and every way a log is damaged.
+// Every form of output that the versions of nccl-tests print, and every way in which logs are
+// damaged.
 #include "costmodel/measurements/nccl_tests_reader.h"
 
 #include <gtest/gtest.h>
@@ -105,8 +106,8 @@ TEST(NcclTestsText, LinesOfKeysSayWhatTheToolDoesNot) {
   EXPECT_EQ(set.rows[0].dtype, "bf16");
 }
 
-// One table a version: its header, one row, and what is read from it. 64 KiB in 20 us, 21 us in
-// place.
+// One table for each version: its header, one row, and what is read from it. The row is 64 KiB in
+// 20 us, and 21 us in place.
 struct Variant {
   const char* name;
   std::string_view text;
@@ -200,10 +201,10 @@ TEST(NcclTestsText, ALogThatEndsInARowKeepsTheRowsBefore) {
     ASSERT_EQ(set.warnings.size(), 1U) << tail;
     EXPECT_EQ(set.warnings[0], "line 2: the last row is cut off and left out");
   }
-  // Words of the launcher may follow.
+  // Text of the launcher may follow the row that was cut.
   EXPECT_EQ(read(good + "131072 32768 float sum -1\nslurmstepd: error: CANCELLED\n").rows.size(),
             1U);
-  // In the midst of a table it is an error.
+  // Within a table, a row that was cut is an error.
   EXPECT_EQ(message_of(good + "131072 32768 float sum -1\n" + good),
             "all_reduce.txt:line 2: found 5 columns; valid: 13, as the table's header says");
 }
@@ -250,12 +251,12 @@ TEST(NcclTestsText, ARowWhoseSizeOrCountCannotBeReadIsNotPassedOver) {
             "(siz");
   EXPECT_EQ(message_of("64K 16k float 20.00 3.28 6.1 N/A 21.00 3.12 5.8 N/A\n").substr(0, 46),
             "all_reduce.txt:line 1: found \"64K\" in column 1");
-  // Tags and timestamps do not hide it.
+  // Tags and timestamps do not hide the error.
   EXPECT_EQ(message_of("[1,0]<stdout>:64K 16384 float sum -1 20.00 3.28 6.1 0 21.00 3.12 5.8 0  "
                        "2026-01-02 03:04:05\n")
                 .substr(0, 46),
             "all_reduce.txt:line 1: found \"64K\" in column 1");
-  // What else stands in a log.
+  // Other text of a log is no error.
   EXPECT_EQ(read(good + "n:1:1 [0] NCCL INFO 24 coll channels, 16 nvls channels, 32 p2p channels\n"
                         "srun: error: n1: task 3: float exception 1 2 3 4 5 6 7 8\n"
                         "tried 4 floats sum -1 20.00 3.28 6.1 0 21.00 3.12 5.8 0\n"
@@ -323,7 +324,7 @@ TEST(NcclTestsText, RanksComeFromTheFileElseFromTheHints) {
   EXPECT_EQ(clash.hosts, 2);
   EXPECT_EQ(clash.warnings,
             std::vector<std::string>{"the file says 2 hosts, the command line 4; the file counts"});
-  // A list that shows only some ranks still shows the last.
+  // A list that shows some ranks only still shows the last one, which tells the number of ranks.
   const MeasurementSet elided = read(
       "#  Rank  0 Group  0 Pid 1 on a device  0 [0x18] NVIDIA A100\n"
       "#  Rank 15 Group  0 Pid 2 on b device  7 [0xdb] NVIDIA A100\n" +
@@ -366,7 +367,8 @@ TEST(NcclTestsText, ErrorsNameTheLineAndWhatIsValid) {
             "all_reduce.txt:line 3: found no usable row: one rank alone: nothing is communicated");
 }
 
-// -- JSON ------------------------------------------------------------------------------------------
+// -- JSON
+// ------------------------------------------------------------------------------------------
 
 json good() {
   return json::parse(R"({
@@ -409,7 +411,7 @@ std::string json_message_of(const char* patch) {
 TEST(NcclTestsJson, ReadsTheToolsOwnReport) {
   EXPECT_TRUE(is_nccl_tests_json(good()));
   const MeasurementSet set = read_json(good());
-  EXPECT_EQ(set.ranks, 4);  // two processes of two GPUs: the list names the first of each
+  EXPECT_EQ(set.ranks, 4);  // two processes with two GPUs each, of which the list names the first
   EXPECT_EQ(set.hosts, 2);
   EXPECT_EQ(set.gpus_per_host, 2);
   EXPECT_EQ(set.gpu, "NVIDIA H100");

@@ -1,4 +1,4 @@
-// NCCL's topology XML: what becomes of it, and every refusal word for word.
+// NCCL's topology XML: the topology that it becomes, and every error word for word.
 #include "costmodel/measurements/topology_xml.h"
 
 #include <gtest/gtest.h>
@@ -43,7 +43,7 @@ TEST(NcclXml, AHostOfEightOnNvswitch) {
             "test; latencies: NCCL's tuning constants (ring, LL)");
 }
 
-// The XML of a DGX H100 prices as the shipped figures do.
+// A topology from the XML of a DGX H100 has the same prices as one from the shipped figures.
 TEST(NcclXml, PricesAsTheSameFiguresInJson) {
   const auto of_xml = testing_support::collective_model("nccl", read(seed("h100")));
   const auto of_json = testing_support::collective_model("nccl", topology_with(8));

@@ -88,8 +88,8 @@ TEST(TunerCsv, TheFirstRuleThatFitsCounts) {
   EXPECT_EQ(find_rule(rules, TunerCollective::kAllGather, 60, 1, 8), nullptr);
 }
 
-// What is written parses back to the decisions of the model, at every power of two, beside it, and
-// at random sizes.
+// The file that is written reads back as the decisions of the model: at every power of two, at the
+// sizes beside it, and at random sizes.
 TEST(TunerCsv, RoundTripsTheDecisionsOfAModel) {
   const Topology topology = topology_with(8);
   const auto model = collective_model("nccl", topology);

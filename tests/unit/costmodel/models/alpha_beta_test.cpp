@@ -1,5 +1,5 @@
-// alpha_beta: launch + steps * alpha + bytes * volume / beta, on the link level that the group
-// crosses.
+// The model alpha_beta: launch + steps * alpha + bytes * volume / beta, on the link level that the
+// group crosses.
 #include <gtest/gtest.h>
 
 #include "tests/support/reference_topology.h"
@@ -43,7 +43,7 @@ TEST_F(AlphaBeta, ABroadcastIsOneStepOfAllBytes) {
 }
 
 TEST_F(AlphaBeta, OneRankPerHostUsesOneNetworkLink) {
-  // 50 GB/s is 50 kB/us: half of 100 kB takes 1 us. One step of 2.7 us.
+  // 50 GB/s is 50 kB/us, so that half of 100 kB takes 1 us. There is one step of 2.7 us.
   const Price price = model_->price({Collective::kAllGather, 100e3, kOnePerHost});
   EXPECT_DOUBLE_EQ(price.latency.value(), 9.7);
   EXPECT_DOUBLE_EQ(price.transfer.value(), 1.0);
@@ -59,7 +59,7 @@ TEST_F(AlphaBeta, EightRanksPerHostDriveEightNetworkLinks) {
 TEST_F(AlphaBeta, TheBandwidthInsideAHostCapsTheNetworkLinks) {
   GroupSpan wide = kTwoHosts;
   wide.ranks = 64;
-  wide.ranks_per_host = 32;  // 32 * 50 = 1600 GB/s: the 450 inside count
+  wide.ranks_per_host = 32;  // 32 * 50 = 1600 GB/s, which the 450 GB/s inside a host limit
   const Price price = model_->price({Collective::kBroadcast, 450e3, wide});
   EXPECT_DOUBLE_EQ(price.transfer.value(), 1.0);
 }

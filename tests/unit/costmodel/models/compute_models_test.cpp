@@ -1,4 +1,4 @@
-// roofline and none: what one kernel costs.
+// The models roofline and none: what one kernel costs.
 #include <gtest/gtest.h>
 
 #include "tests/support/reference_topology.h"
@@ -20,12 +20,12 @@ TEST_F(Roofline, ASmallKernelTakesItsLaunch) {
 }
 
 TEST_F(Roofline, ACopyTakesItsBytesOverSeventyPercentOfTheMemoryBandwidth) {
-  // 3350 GB/s * 0.7 = 2345 kB/us; 2.345 GB take 1000 us.
+  // 3350 GB/s * 0.7 is 2345 kB/us, so that 2.345 GB take 1000 us.
   EXPECT_DOUBLE_EQ(model_->price({Kernel::kCopy, 2.345e9, 0, DType::kF32}).total.value(), 1000.0);
 }
 
 TEST_F(Roofline, AProductTakesItsOperationsOverSeventyPercentOfThePeakOfItsDType) {
-  // bf16: 989e6 * 0.7 a us; f32: 67e6 * 0.7 a us.
+  // The device does 989e6 * 0.7 operations per us in bf16, and 67e6 * 0.7 in f32.
   const double flops = 989e6 * 0.7 * 100;
   EXPECT_DOUBLE_EQ(model_->price({Kernel::kGemm, 8, flops, DType::kBF16}).total.value(), 100.0);
   EXPECT_DOUBLE_EQ(model_->price({Kernel::kGemm, 8, flops, DType::kF32}).total.value(),

@@ -1,4 +1,4 @@
-// The model dtensor against figures that were computed independently of it, to the last digit.
+// The model dtensor against figures of PyTorch 2.13.0, to the last digit.
 #include <gtest/gtest.h>
 
 #include "costmodel/base/text.h"
@@ -11,7 +11,7 @@ using testing_support::collective_model;
 using testing_support::domain_topology;
 using testing_support::topology_with;
 
-// One group of n ranks, a whole mesh dim: its walk product is n.
+// A group of n ranks that is all of a one-dimensional mesh, so that its walk is n.
 GroupSpan group_of(std::int64_t n) { return {.ranks = n, .extent = n, .walk = n}; }
 
 double price(Collective kind, double bytes, std::int64_t ranks, std::int64_t devices_per_host) {
@@ -24,7 +24,7 @@ struct GoldenRow {
   std::int64_t n;
   double gather;      // S->R and P->S0 of 1 MiB
   double all_reduce;  // P->R
-  double all_to_all;  // S0->S1: local bytes, 1 MiB / n; v3 adds 1 us to it
+  double all_to_all;  // S0->S1 of the local bytes, 1 MiB / n; the semantics v3 add 1 us to it
 };
 void PrintTo(const GoldenRow& r, std::ostream* out) {
   *out << "H=" << r.devices_per_host << " n=" << r.n;
@@ -82,12 +82,13 @@ TEST(DTensorModel, TheThreadOf169439To16Digits) {
 }
 
 TEST(DTensorModel, TheThreadOf172282) {
-  // 8x8 f32 on 4 ranks between hosts: 6.6 + 6 * 2.7 + (256 / 2^30 * 6 / 4) / 19.294 * 1e6.
+  // f32[8,8] (256 B) on 4 ranks between hosts: 6.6 + 6 * 2.7 + (256 / 2^30 * 6 / 4) / 19.294 * 1e6
+  // us.
   EXPECT_EQ(price(Collective::kAllReduce, 256, 4, 1), 22.81853570377591);
 }
 
 TEST(DTensorModel, IsBasePlusHopsPlusGibibytesOverGigabytes) {
-  // 4 ranks in a host, 2^30 bytes: 3 hops, 3/4 GiB over 87.7 "GB/s".
+  // 2^30 bytes among 4 ranks of a host take 3 hops, and 3/4 GiB over 87.7 "GB/s".
   const Topology topology = topology_with(8);
   const Price p =
       collective_model("dtensor", topology)->price({Collective::kAllGather, 1 << 30, group_of(4)});
@@ -104,7 +105,8 @@ TEST(DTensorModel, OneRankIsChargedTheBaseLatency) {
 TEST(DTensorModel, LocalWorkIsFree) { EXPECT_EQ(price(Collective::kLocal, 1e9, 8, 1), 0.0); }
 
 TEST(DTensorModel, TheWalkProductDecidesBetweenHostsAndNotTheGroup) {
-  // Mesh (2,8), 8 devices a host: the outer dim's walk is 16, so its 2 ranks count as inter-host.
+  // On a mesh (2, 8) with 8 devices per host, the walk of the outer mesh dim is 16, so that its 2
+  // ranks count as on several hosts.
   const Topology topology = topology_with(8);
   const auto model = collective_model("dtensor", topology);
   GroupSpan outer = group_of(2);
@@ -136,8 +138,8 @@ TEST(DTensorModel, ItsParametersReplaceTheConstants) {
                                          {"inter_host_factor", 0.5}}}},
                                       topology);
   const double gib = 1024.0 * 1024 * 1024;
-  // 2 ranks: 1 hop, half of the bytes. 1 + 2 + 0.5 / 100 * 1e6; between hosts 1 + 4 + 0.5 / 50 *
-  // 1e6.
+  // Two ranks take one hop with half of the bytes: 1 + 2 + 0.5 / 100 * 1e6 us inside a host,
+  // 1 + 4 + 0.5 / 50 * 1e6 us between hosts.
   EXPECT_EQ(model->price({Collective::kAllGather, gib, group_of(2)}).total.value(), 5003.0);
   GroupSpan outer = group_of(2);
   outer.walk = 16;

@@ -1,4 +1,5 @@
-// nccl: the tuning table of NCCL 2.27.5 out of the topology alone, worked alternatives, switches.
+// The model nccl: the tuning table of NCCL 2.27.5 from the topology alone, alternatives worked by
+// hand, and the parameters that switch alternatives on and off.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -37,8 +38,8 @@ struct Fit {
   double gbps;
 };
 
-// Latency and bandwidth of one alternative. The correction of trees and the plateau of rings are no
-// part of the table, so the sizes lie where both are 1.
+// The latency and bandwidth of one alternative, from its prices at two sizes. The table contains
+// neither the correction of trees nor the plateau of rings, so the sizes lie where both are 1.
 Fit fit_of(const CostModel& model, Collective kind, const GroupSpan& group,
            std::string_view algorithm, std::string_view protocol) {
   const auto find = [&](double bytes) {
@@ -56,7 +57,7 @@ bool prints_the_same(double value, double printed) {
 }
 
 TEST(NcclTuningTable, EveryLatencyAndEveryBandwidthFollowsFromTheTopology) {
-  // Bandwidths that differ from the logged ones, with the reason: none.
+  // Bandwidths that may differ from the logged ones, each with its reason. There are none.
   const std::map<std::string, std::string> known_to_differ = {};
   const json table = golden();
   const Topology h100 = topology_with(8);
@@ -95,8 +96,8 @@ TEST(NcclTuningTable, EveryLatencyAndEveryBandwidthFollowsFromTheTopology) {
   }
 }
 
-// With the constant of later releases the ten NVLS-tree latencies are off: the test above tells
-// them apart.
+// With the constant of later releases, the ten latencies of NVLS trees differ from the log. This
+// shows that the test above can tell the releases apart.
 TEST(NcclTuningTable, TheNvlsTreeLatencyOfLaterReleasesIsNotTheLoggedOne) {
   const auto model = collective_model(
       {{"name", "nccl"}, {"params", {{"nvls_tree_network_us", 20.9}}}}, topology_with(8));
@@ -154,7 +155,7 @@ TEST_F(Nccl, NvlsMovesFiveSixthsOf16ChannelsOf20) {
   EXPECT_NEAR(fit.gbps, 320.0 * 5 / 6, 1e-9);
   const auto later =
       collective_model({{"name", "nccl"}, {"params", {{"nccl_version", 22803}}}}, topology_);
-  // From 2.28 on: twice the links' share, n / steps.
+  // From 2.28 on, NVLS moves twice the links' share, times n / steps.
   EXPECT_NEAR(fit_of(*later, Collective::kAllReduce, span(1, 8), "NVLS", "SIMPLE").gbps,
               16 * 2 * 20 * 0.85 * 15 / 16 * 8 / 14, 1e-9);
 }
@@ -209,7 +210,8 @@ TEST_F(Nccl, PatGrowsWithTheLogarithmOfTheHostsAndLinearlyInRanks) {
 }
 
 TEST_F(Nccl, AllToAllIsBoundByTheSlowerOfBothLinks) {
-  // 8 of 16 peers are remote: half of the bytes over 50 GB/s; the other 7/16 over NVLink hide.
+  // 8 of 16 ranks are remote, so that half of the bytes goes over 50 GB/s; the 7/16 that go over
+  // NVLink take less time and are hidden.
   const Fit wide = fit_of(*model_, Collective::kAllToAll, span(2, 8), "P2P", "SIMPLE");
   EXPECT_NEAR(wide.gbps, 100.0, 1e-9);
   const Fit host = fit_of(*model_, Collective::kAllToAll, span(1, 8), "P2P", "SIMPLE");
@@ -274,7 +276,7 @@ TEST(NcclTopologies, ADomainOfSeveralHostsIsOneToNccl) {
   EXPECT_NEAR(fit_of(*model, Collective::kAllGather, domain, "RING", "SIMPLE").latency,
               8.4 + 7 * 3.4, 1e-9);
   const GroupSpan wide{.ranks = 144, .hosts = 36, .domains = 2, .ranks_per_host = 4, .extent = 144};
-  // 2 domains: 143 - 1 steps inside, one between.
+  // A ring through 2 domains has 143 steps: one between the domains, the others inside.
   EXPECT_NEAR(fit_of(*model, Collective::kAllGather, wide, "RING", "SIMPLE").latency,
               8.4 + 142 * 3.4 + 14, 1e-9);
 }

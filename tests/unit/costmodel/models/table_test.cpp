@@ -1,4 +1,4 @@
-// table: straight lines between rows; impossible where there is no row.
+// The model table: straight lines between rows, and impossible prices where there are none.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -79,7 +79,8 @@ TEST_F(Table, PrefersRowsOfTheSameHosts) {
   two_hosts["hosts"] = 2;
   const auto table = model({row(1000, 10), two_hosts});
   EXPECT_EQ(ask(*table, 1000, 8, 2).total.value(), 99);
-  EXPECT_EQ(ask(*table, 1000, 8, 4).total.value(), 10);  // rows without hosts serve any
+  EXPECT_EQ(ask(*table, 1000, 8, 4).total.value(),
+            10);  // rows without hosts serve any number of hosts
 }
 
 TEST_F(Table, IsImpossibleWithoutARow) {

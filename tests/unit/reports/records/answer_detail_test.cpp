@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "costmodel/base/error.h"
+#include "costmodel/base/fields_json.h"
 #include "reports/section.h"
 #include "reports/writers/html.h"
 #include "tests/unit/reports/sample_record.h"
@@ -36,31 +37,30 @@ AnswerDetail sample() {
                    .full_bytes = 4096.0,
                    .price_us = 7.75,
                    .parts = PartsOfPrice{6.0, 1.5, 0.25, 0.0}}};
-  detail.looked_for_flip = true;
   detail.flips_first = DetailFlip{.parameter = "latency", .factor = 0.5, .to = "S(0), R -> S(0)"};
   return detail;
 }
 
 AnswerDetail read_back(const AnswerDetail& detail) {
-  return read_answer_detail(json(to_json(detail)), "run.json", "/detail");
+  return read_as<AnswerDetail>(json(json_of(detail)), {"run.json", "/detail"});
 }
 
 TEST(AnswerDetail, ReadsBackWhatItWrote) {
   EXPECT_EQ(read_back(sample()), sample());
   AnswerDetail none = sample();
-  none.flips_first.reset();
+  none.flips_first.emplace();
   EXPECT_EQ(read_back(none), none) << "looked for, and not found";
-  none.looked_for_flip = false;
+  none.flips_first.reset();
   EXPECT_EQ(read_back(none), none) << "not looked for";
-  EXPECT_EQ(to_json(none).count("flips_first"), 0);
+  EXPECT_EQ(json_of(none).count("flips_first"), 0);
   EXPECT_EQ(read_back({}), AnswerDetail());
 }
 
 std::string error_after(const std::function<void(json&)>& change) {
-  json value = to_json(sample());
+  json value = json_of(sample());
   change(value);
   try {
-    static_cast<void>(read_answer_detail(value, "run.json", "/questions/3/answers/1/detail"));
+    static_cast<void>(read_as<AnswerDetail>(value, {"run.json", "/questions/3/answers/1/detail"}));
   } catch (const ConfigError& error) {
     return error.what();
   }
@@ -69,10 +69,10 @@ std::string error_after(const std::function<void(json&)>& change) {
 
 TEST(AnswerDetail, DamageIsNamedByItsPointer) {
   EXPECT_EQ(error_after([](json& value) { value["candidates"][1].erase("chosen"); }),
-            "run.json:/questions/3/answers/1/detail/candidates/1/chosen: missing key");
+            "run.json:/questions/3/answers/1/detail/candidates/1: missing key \"chosen\"");
   EXPECT_EQ(error_after([](json& value) { value["steps"][0]["parts_us"]["latency"] = "6"; }),
-            "run.json:/questions/3/answers/1/detail/steps/0/parts_us/latency: expected a number, "
-            "found string");
+            "run.json:/questions/3/answers/1/detail/steps/0/parts_us/latency: found \"6\"; "
+            "valid: a number");
   EXPECT_EQ(error_after([](json& value) { value["flips_first"]["by"] = 1; }),
             "run.json:/questions/3/answers/1/detail/flips_first/by: unknown key; valid: parameter, "
             "factor, to");

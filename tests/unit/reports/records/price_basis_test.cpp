@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "costmodel/base/error.h"
+#include "costmodel/base/fields_json.h"
 #include "reports/report.h"
 #include "reports/section.h"
 #include "reports/summary.h"
@@ -99,17 +100,17 @@ std::string error_after(const std::function<void(json&)>& change) {
 }
 
 TEST(PriceBasis, DamageIsNamed) {
-  EXPECT_EQ(
-      error_after([](json& record) {
-        record["questions"][0]["answers"][1]["rests_on"]["measured_steps"] = -1;
-      }),
-      "run.json:/questions/0/answers/1/rests_on/measured_steps: expected at least 0, found -1");
+  EXPECT_EQ(error_after([](json& record) {
+              record["questions"][0]["answers"][1]["rests_on"]["measured_steps"] = -1;
+            }),
+            "run.json:/questions/0/answers/1/rests_on/measured_steps: found -1; valid: an integer, "
+            "at least 0");
   EXPECT_EQ(error_after([](json& record) {
               record["questions"][0]["best"]["rests_on"]["not_measured"] = "x";
             }),
-            "run.json:/questions/0/best/rests_on/not_measured: expected an array, found string");
+            "run.json:/questions/0/best/rests_on/not_measured: found \"x\"; valid: an array");
   EXPECT_EQ(error_after([](json& record) {
-              record["questions"][6]["answers"][0]["rests_on"] = to_json(kLocal);
+              record["questions"][6]["answers"][0]["rests_on"] = json_of(kLocal);
             }),
             "run.json:/questions/6/answers/0: rests_on tells of a price, but reference_us is null");
   EXPECT_EQ(error_after([](json& record) {

@@ -270,7 +270,7 @@ TEST(SolutionAnswers, DamageIsNamed) {
   const std::string file = "run.json:/result/answers";
   EXPECT_TRUE(error_of(Pointer("/then/0/pin"), 3).starts_with(file + "/then/0/pin: "));
   EXPECT_TRUE(error_of(Pointer("/explain/nodes/1/chosen_us"), gone)
-                  .starts_with(file + "/explain/nodes/1/chosen_us: "));
+                  .starts_with(file + "/explain/nodes/1: missing key \"chosen_us\""));
   EXPECT_TRUE(
       error_of(Pointer("/greedy/stuck_at"), "n1").starts_with(file + "/greedy/objective_us: "));
   EXPECT_TRUE(error_of(Pointer("/recipes/3/misfit"), nullptr)

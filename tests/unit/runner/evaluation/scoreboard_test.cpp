@@ -54,8 +54,8 @@ double largest(const StackDecisions& stack) {
   return *std::max_element(stack.regret_percent.begin(), stack.regret_percent.end());
 }
 
-// Where an all_gather takes what an all_to_all takes times 200, whoever does not know it chooses
-// wrong; and nobody does better than the best.
+// Here an all_gather takes 200 times as long as an all_to_all: whoever does not know that chooses
+// wrong, and nobody does better than the best.
 TEST(ScoreboardDecisions, WhoKnowsTheHardwareChoosesBetter) {
   const ConfigStore store = shipped();
   const std::vector<MeasurementSet> sets = {

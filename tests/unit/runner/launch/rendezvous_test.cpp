@@ -23,7 +23,8 @@ LaunchPlace place_of(std::int64_t rank, std::int64_t world, int port) {
 
 int free_port() { return port_of(listen_on("127.0.0.1", 0)); }
 
-// What each rank returns, or the message of its error. Ranks that are not in `ranks` never come.
+// Runs the work on all ranks, and gives what each returns or the message of its error. Ranks that
+// are not in `ranks` never come.
 template <class Work>
 std::vector<std::string> run_ranks(std::int64_t world, const std::vector<std::int64_t>& ranks,
                                    Work&& work, double patience_s = 20.0) {

@@ -25,7 +25,7 @@ class CpuWorld : public testing::TestWithParam<std::int64_t> {
   [[nodiscard]] std::int64_t ranks() const { return GetParam(); }
   [[nodiscard]] MeasuringRun run() { return {*backend_, meeting_, watchdog_}; }
 
-  // What each rank receives when rank r sends `send(r)`.
+  // Returns what each rank receives when rank r sends `send(r)`.
   template <class Send>
   std::vector<std::vector<std::int32_t>> call(CollectiveCall call, Send&& send) {
     const auto group =

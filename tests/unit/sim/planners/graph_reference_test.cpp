@@ -1,4 +1,5 @@
-// The fast planner against its slow twin: equal path, equal cost, equal number of cheapest paths.
+// The fast planner is compared with its slow twin: path, cost and number of cheapest paths are
+// equal.
 #include <gtest/gtest.h>
 
 #include "sim/planners/graph.h"
@@ -28,7 +29,7 @@ std::string path_of(const Layout& from, const GraphSearchResult& result) {
   return path;
 }
 
-// Compares one search; false once something differs.
+// Compares one search. Returns false when something differs.
 bool agree(GraphPlanner& planner, ReferenceGraphPlanner& reference, const TensorMeta& meta,
            const Layout& from, const Layout& to, bool count_paths) {
   const GraphSearchResult got = planner.search(meta, from, to, count_paths);
@@ -76,7 +77,7 @@ class GraphReference : public testing::TestWithParam<ReferenceCase> {
             .compute = GetParam().compute};
   }
 
-  // All pairs of layouts on one mesh; `keep_percent` of them.
+  // Compares `keep_percent` of all pairs of layouts on one mesh.
   static void compare_all(const char* mesh, std::int64_t devices_per_host, const char* tensor,
                           const std::vector<ReduceOp>& ops, bool count_paths,
                           int keep_percent = 100) {
@@ -135,7 +136,7 @@ TEST_P(GraphReference, AgreesOnRandomPairsOfUpToFourMeshDims) {
 
 TEST_P(GraphReference, CountsTheCheapestPathsOfRandomPairs) {
   SHARDLAB_TRACE_SEED();
-  // Unit mesh dims aside, where some models have free cycles and there is no number of paths.
+  // Mesh dims of one rank are left out: some models have free cycles there, and no number of paths.
   Random random(43);
   for (int i = 0; i < random_cases(100); ++i) {
     std::vector<std::int64_t> sizes;

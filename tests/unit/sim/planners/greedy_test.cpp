@@ -1,5 +1,5 @@
-// The greedy planner: the shapes of its plans (docs/semantics.md, "The greedy planner"; regressions
-// R05, R17, R37, R45).
+// The greedy planner: the steps of its plans (docs/semantics.md; regressions R05, R17, R37 and
+// R45).
 #include "sim/planners/greedy.h"
 
 #include <gtest/gtest.h>
@@ -71,7 +71,8 @@ TEST(Greedy, R37ContainsAnAllReduce) {
 }
 
 TEST(Greedy, LogicalShapesAreThoseOfTheSourcesOuterShards) {
-  // Rank 3 of (2,2) with f32[5,4]: mesh dim 0 sees all 5 rows, mesh dim 1 the 2 of the second half.
+  // For rank 3 of a mesh 2x2 mesh dim 0 sees all 5 rows, and mesh dim 1 the 2 rows of the second
+  // half.
   Bench bench({.mesh = "2x2"});
   PlanOptions options;
   options.rank = 3;
@@ -84,8 +85,8 @@ TEST(Greedy, LogicalShapesAreThoseOfTheSourcesOuterShards) {
             (Shape{3, 4}));
 }
 
-// Any plan must start where it should, change one mesh dim a step, never do nothing, and end at the
-// target.
+// Every plan must start at the source, change one mesh dim in each step, have no step that changes
+// nothing, and end at the target.
 TEST(Greedy, EveryPlanLeadsFromSourceToTargetForRandomLayouts) {
   Random random(31);
   SHARDLAB_TRACE_SEED();
@@ -109,8 +110,7 @@ TEST(Greedy, EveryPlanLeadsFromSourceToTargetForRandomLayouts) {
   }
 }
 
-// Shards must be taken off and put on as the innermost of their tensor dim, or one step could not
-// do it.
+// A step can only take off or put on the innermost shard of a tensor dim.
 TEST(Greedy, NeverTouchesAShardUnderAnInnerOneForRandomLayouts) {
   Random random(32);
   SHARDLAB_TRACE_SEED();
@@ -139,7 +139,7 @@ TEST(Greedy, NeverTouchesAShardUnderAnInnerOneForRandomLayouts) {
   }
 }
 
-// "1:S(0)>R": the steps where strided shards nest as plain ones do.
+// The steps in the form "1:S(0)>R", where strided shards nest like plain ones.
 std::string nested_steps(const Layout& from, const Layout& to) {
   std::string text;
   for_each_greedy_step<Nesting::kAllShards>(

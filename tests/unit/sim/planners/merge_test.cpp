@@ -1,9 +1,10 @@
-// Merging onto flattened meshes: preconditions in their order, reasons, averages (regressions R38
-// to R43, R54).
+// Steps are merged onto flattened meshes: conditions in their order, reasons, averages (regressions
+// R38 to R43 and R54).
 #include "sim/planners/merge.h"
 
 #include <gtest/gtest.h>
 
+#include "tests/support/dtensor_ring.h"
 #include "tests/support/reference_chunks.h"
 #include "tests/support/reference_redistribution.h"
 
@@ -17,7 +18,7 @@ using testing_support::rows_at;
 using testing_support::steps_of;
 using Axes = std::vector<std::vector<std::string>>;
 
-// A step on one mesh dim whose tensor has these extents there.
+// A step on one mesh dim, with this logical shape.
 PlanStep step(int mesh_dim, const char* from, const char* to, const Shape& logical_shape = {8, 8}) {
   PlanStep s;
   s.mesh_dims = {mesh_dim};
@@ -34,7 +35,7 @@ DeviceMesh mesh_with(const char* text, const Axes& flatten) {
   return mesh;
 }
 
-// "0+1:P(sum)>R/4 2:S(0)>R | reason(0,1)"
+// The steps and warnings in the form "0+1:P(sum)>R/4 2:S(0)>R | reason(0,1)".
 std::string merged(const DeviceMesh& mesh, const std::vector<PlanStep>& steps,
                    MergeOptions options = {}) {
   const MergeResult result = merge_steps(steps, mesh, options);
@@ -243,9 +244,9 @@ INSTANTIATE_TEST_SUITE_P(
                               "0+1:P(sum)>S(0)/4"}),
     [](const auto& test) { return std::string(test.param.name); });
 
-// The collective of the merged step must be a sum, or four contributions are divided by 4 although
-// their average is taken over one rank. PyTorch 2.13.0 has this fault: it keeps the first step's
-// average where no scale is left.
+// The merged step must reduce by sum. Otherwise four contributions are divided by 4, although their
+// average is over one rank. PyTorch 2.13.0 has this fault: it keeps the average of the first step
+// where the divisor is 1.
 TEST(Merge, AUnitAvgBeforeASumStillSums) {
   const DeviceMesh mesh = mesh_with("a=1,b=4", kAB);
   EXPECT_EQ(merged(mesh, {step(0, "P(avg)", "R"), step(1, "P", "R")}), "0+1:P(sum)>R");
@@ -269,7 +270,7 @@ TEST(Merge, R41TheReleasesSwitchMergesUnevenGathers) {
   EXPECT_EQ(merged(mesh, steps, {.mends_faults = false}), "0+1:S(0)>R");
 }
 
-// The check keeps exactly those merges whose nested rows are the flat mesh's rows.
+// The check allows exactly those merges where nested shards hold the same rows as flat ones.
 TEST(Merge, R41ADivisibleGatherHoldsTheSameRowsNestedAndFlat) {
   for (const auto& [nested, flat] :
        {std::pair("2x2", "4"), std::pair("2x3", "6"), std::pair("3x2", "6")}) {
@@ -293,7 +294,7 @@ TEST(Merge, R41ADivisibleGatherHoldsTheSameRowsNestedAndFlat) {
 }
 
 TEST(Merge, R40TheLogicalExtentCountsAndNotTheGlobalOne) {
-  // (1024,2,2), tensor (4096): 4 rows are left on the inner dims, divisible by 2 * 2.
+  // 4096 rows on a mesh 1024x2x2 leave 4 rows for the inner mesh dims, which 2 * 2 divides.
   const DeviceMesh mesh = mesh_with("a=1024,b=2,c=2", Axes{{"b", "c"}});
   EXPECT_EQ(merged(mesh, {step(1, "P", "S(0)", {4}), step(2, "P", "S(0)", {2})}),
             "1+2:P(sum)>S(0)");
@@ -301,8 +302,7 @@ TEST(Merge, R40TheLogicalExtentCountsAndNotTheGlobalOne) {
             "1:P(sum)>S(0) 2:P(sum)>S(0) | uneven_tensor_shape(12)");
 }
 
-// -- Merging whole plans
-// -------------------------------------------------------------------------------
+// -- Merging whole plans ------------------------------------------------------------------------
 
 BenchChoice merging(const char* mesh, const Axes& flatten, MergeMode mode) {
   return {.mesh = mesh, .merge = mode, .flatten = flatten};
@@ -351,6 +351,8 @@ TEST(MergePlan, APriceThatMergesIsThatOfOneCollectiveOnAllRanks) {
   EXPECT_EQ(bench.plan("f32[512,512]", "PP", "RR").price.total.value(),
             bench.cost("f32[512,512]", "PP", "RR"));
   EXPECT_EQ(bench.cost("f32[512,512]", "S(0)S(0)", "RR"), 20.543354475484605);
+  EXPECT_DOUBLE_EQ(testing_support::gather(8, 1024 * 1024, testing_support::kInHost),
+                   20.543354475484605);
 }
 
 TEST(MergePlan, AMergedGatherMovesAllBytesOnce) {

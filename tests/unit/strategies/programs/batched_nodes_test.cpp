@@ -15,7 +15,7 @@ Program program_of(const char* name, MatmulForm matmul, std::int64_t batch, std:
 
 constexpr MatmulForm kForms[] = {MatmulForm::kEinsum, MatmulForm::kNative};
 
-// Where no width has as many rows as the batch, the first dim tells.
+// Where no width equals the number of rows of the batch, the first dim alone tells.
 TEST(BatchedNodes, HaveTheBatchsRows) {
   for (const MatmulForm form : kForms) {
     const Program program = program_of("llama3-8b", form, 16, 1024);
@@ -38,7 +38,8 @@ struct Sizes {
   std::int64_t seqlen;
 };
 
-// As many tokens, or sequences, as a weight has rows: the same nodes are batched as with other numbers.
+// Where there are as many tokens, or sequences, as a weight has rows, the same nodes are batched as
+// with other numbers.
 TEST(BatchedNodes, AreTheSameWhereAWidthHasTheBatchsRows) {
   for (const Sizes& sizes :
        {Sizes{"llama3-8b", 8, 512}, Sizes{"llama3-8b", 8, 128}, Sizes{"llama3-8b", 8, 1792},

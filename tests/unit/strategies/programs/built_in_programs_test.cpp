@@ -1,5 +1,5 @@
-// The programs that are generated: every node's shape and dtype is what its op makes of its inputs,
-// every parameter has its gradient, and every op has a sharding rule.
+// The generated programs: every node's shape and dtype is what its op makes of its inputs, every
+// parameter has its gradient, and every op has a sharding rule.
 #include "strategies/programs/built_in_programs.h"
 
 #include <gtest/gtest.h>
@@ -50,12 +50,13 @@ TEST_P(BuiltInPrograms, EveryNodeIsWhatItsOpMakes) {
     if (node.op.empty() || node.op == kGetItem) continue;
     const OpRule& rule = find_op_rule(node.op, kAutoParallel);
     std::vector<TensorMeta> outputs = rule.outputs(call_of(program, node));
-    // The rule counts flash attention's random state once.
+    // The rule counts flash attention's random state as one output.
     const bool forward = node.op == "aten._scaled_dot_product_flash_attention.default";
     for (std::size_t o = 0; o < (forward ? 2 : node.outputs.size()); ++o) {
       ASSERT_LT(o, outputs.size()) << node.name;
       EXPECT_EQ(outputs[o].shape, node.outputs[o].shape) << node.name << " " << node.op;
-      // Factories have their dtype where the rule does not look; norms keep f32 statistics on GPUs.
+      // The dtype of a factory is where the rule does not look; on GPUs norms keep statistics in
+      // f32.
       const bool statistics = node.op.find("layer_norm") != std::string::npos && o > 0;
       if (node.inputs.empty() || statistics) continue;
       EXPECT_EQ(outputs[o].dtype, node.outputs[o].dtype) << node.name << " " << node.op;
@@ -81,16 +82,16 @@ TEST_P(BuiltInPrograms, EveryParameterHasItsGradientAndEveryOutputItsTangent) {
   }
 }
 
-TEST_P(BuiltInPrograms, NothingIsUnreadButWhatLeaves) {
+TEST_P(BuiltInPrograms, EveryValueIsReadOrLeavesTheProgram) {
   const Program program = small(1);
   const ProgramGraph graph = graph_of(program);
   for (std::uint32_t n = 0; n < program.nodes.size(); ++n) {
     const ProgramNode& node = program.nodes[n];
     const bool part_of_statistics =
-        node.op == kGetItem;  // a norm's, without a backward that reads it
+        node.op == kGetItem;  // a norm's output that no backward node reads
     if (node.leaves() || part_of_statistics) continue;
     EXPECT_FALSE(users_of(graph, n).empty()) << node.name;
-    // A tensor that several read is read through one alias.
+    // A tensor that has several readers is read through one alias.
     const bool tuple = node.outputs.size() > 1;
     if (node.op != "aten.alias.default" && !tuple) {
       EXPECT_EQ(users_of(graph, n).size(), 1U) << node.name;
@@ -137,7 +138,7 @@ INSTANTIATE_TEST_SUITE_P(All, BuiltInPrograms, testing::ValuesIn(all_cases()),
                                   (test.param.form == MatmulForm::kEinsum ? "_einsum" : "_native");
                          });
 
-// Other sizes change extents: nodes, names, edges, ops, pairs and kinds stay.
+// Other sizes change extents alone: nodes, names, edges, ops, pairs and kinds stay.
 TEST_P(BuiltInPrograms, ThinTwinsHaveTheSameGraph) {
   const BuiltInProgram& model = *find_built_in_program(GetParam().program);
   ProgramOptions options = {.layers = 2, .batch = 8, .seqlen = 64, .matmul = GetParam().form};
@@ -186,7 +187,7 @@ TEST(ProgramSizesErrors, AreSaid) {
                    "--experts-per-token: found 2; valid: at most the experts, 1");
 }
 
-// scripts/export_program.py wrote it; nothing here was adapted to it.
+// This file was written by scripts/export_program.py; nothing here was adapted to it.
 TEST(ExportedProgram, IsReadAndEveryOpHasARule) {
   std::ifstream in(SHARDLAB_SOURCE_DIR "/configs/programs/transformer-block.json");
   const Program program =
@@ -207,7 +208,8 @@ TEST(ExportedProgram, IsReadAndEveryOpHasARule) {
   }
 }
 
-// Recipes find values by what the model calls them: each parameter, what each module makes, and its alias.
+// Recipes find values by what the model calls them: each parameter, what each module makes, and the
+// alias of that.
 TEST(LlamaProgram, SaysWhatItsValuesAreCalled) {
   for (const MatmulForm form : {MatmulForm::kEinsum, MatmulForm::kNative}) {
     const Program program = find_built_in_program("llama3-8b")
@@ -227,9 +229,9 @@ TEST(LlamaProgram, SaysWhatItsValuesAreCalled) {
     EXPECT_EQ(labelled("layers.1.attention.wk").at(0)->outputs[0].text(), "bf16[4,64,1024]");
     EXPECT_EQ(labelled("layers.0.attention.wk.weight.grad").at(0)->outputs[0].shape,
               (Shape{4096, 1024}));
-    ASSERT_EQ(labelled("layers.0.h").size(), 2U);  // and its alias
+    ASSERT_EQ(labelled("layers.0.h").size(), 2U);  // the value and its alias
     EXPECT_EQ(labelled("layers.0.h")[1]->op, "aten.alias.default");
-    EXPECT_EQ(labelled("output").size(), 2U);  // and the logits that leave
+    EXPECT_EQ(labelled("output").size(), 2U);  // the value, and the logits that leave the program
     EXPECT_EQ(labelled("output")[1]->kind, NodeKind::kOutput);
   }
 }

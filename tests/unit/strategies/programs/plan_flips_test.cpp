@@ -1,4 +1,5 @@
-// How far parameters may move before a plan changes, against solving the scaled problem at many factors.
+// How far parameters may move before a plan changes, compared with solving the scaled problem at
+// many factors.
 #include "strategies/programs/plan_flips.h"
 
 #include <gtest/gtest.h>
@@ -20,7 +21,7 @@ using testing_support::topology_with;
 
 struct Case {
   const char* name;
-  const char* program;  // of configs/programs; "" is a layer of LLaMA3-8B
+  const char* program;  // a file of configs/programs; "": one layer of LLaMA3-8B
   const char* mesh;
   const char* stack;
   std::size_t parameters;
@@ -38,7 +39,7 @@ Program program_of(const Case& test) {
 
 class PlanFlipsOf : public testing::TestWithParam<Case> {};
 
-TEST_P(PlanFlipsOf, AreWhereScaledProblemsHaveAnotherOptimum) {
+TEST_P(PlanFlipsOf, LieWhereTheScaledProblemGetsAnotherOptimum) {
   const Program program = program_of(GetParam());
   const DeviceMesh mesh = DeviceMesh::parse(GetParam().mesh);
   const Stack stack = stack_with(GetParam().stack);
@@ -99,7 +100,7 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(Case{"Llama", "", "8x8", "ap-nccl", 3},
                     Case{"BlockUnderApNccl", "transformer-block.json", "2x4", "ap-nccl", 3},
                     Case{"BlockUnderApDefault", "transformer-block.json", "8", "ap-default", 3},
-                    // A graph planner chooses paths, and kernels are free.
+                    // Here the graph planner chooses paths, and kernels are free.
                     Case{"MlpUnderAGraphPlanner", "mlp.json", "2x2", "dtensor-v3g", 2},
                     Case{"MlpUnderShardlab", "mlp.json", "2x2", "shardlab", 3}),
     [](const auto& test) { return std::string(test.param.name); });

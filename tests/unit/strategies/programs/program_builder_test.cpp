@@ -1,4 +1,5 @@
-// Building programs: names, shapes and strides as PyTorch's tracer has them, the einsum form, aliases.
+// Building programs: names, shapes and strides as PyTorch's tracer has them, the einsum form, and
+// aliases.
 #include "strategies/programs/program_builder.h"
 
 #include <gtest/gtest.h>
@@ -33,7 +34,8 @@ TEST(ProgramBuilder, NamesNodesAsTheTracerDoes) {
   const Value g = b.source(NodeKind::kTangent, meta_of(DType::kBF16, {4, 8}));
   const Value y = b.binary("aten.mul.Tensor", x, x);
   const Value z = b.unary("aten.mul.Scalar", y, nlohmann::json::array({2}));
-  static_cast<void>(b.reduce("aten.sum.dim_IntList", z, {0}));  // Python has a sum of its own
+  static_cast<void>(
+      b.reduce("aten.sum.dim_IntList", z, {0}));  // sum_1: Python has a sum of its own
   b.skip("mul", 2);
   static_cast<void>(b.binary("aten.mul.Tensor", z, g));
   const TracedProgram traced = std::move(b).build();
@@ -72,7 +74,7 @@ TEST(ProgramBuilder, TheEinsumFormTakesProductsOfFlattenedTensors) {
   EXPECT_EQ(traced.program.nodes[2].args, nlohmann::json::parse(R"(["abk,kn->abn"])"));
   EXPECT_EQ(traced.program.nodes[4].args, nlohmann::json::parse(R"(["abn,abk->kn"])"));
   EXPECT_EQ(traced.program.nodes[4].outputs[0].strides,
-            (Shape{1, 8}));  // of the transposed product
+            (Shape{1, 8}));  // the strides of the transposed product
   EXPECT_EQ(traced.returned[1].value.node, 4U);
 }
 
@@ -81,8 +83,9 @@ TEST(ProgramBuilder, TheEinsumFormLeavesOtherProducts) {
   const Value x = parameter(b, {2, 4, 8});
   const Value w = parameter(b, {8, 16});
   const Value two = b.mm(b.view(x, {8, 8}), w);
-  const Value apart = b.view(two, {8, 4, 4});  // not the shape that was flattened
-  const Value matrix = b.mm(b.view(x, {4, 16}), b.permute(w, {1, 0}));  // not its last dim
+  const Value apart = b.view(two, {8, 4, 4});  // another shape than the one that was flattened
+  const Value matrix =
+      b.mm(b.view(x, {4, 16}), b.permute(w, {1, 0}));  // its columns are not the last dim
   b.returns(apart, NodeKind::kOutput, x);
   b.returns(matrix, NodeKind::kOutput, x);
   const std::vector<std::string> ops = ops_of(with_einsums(std::move(b).build()).program);

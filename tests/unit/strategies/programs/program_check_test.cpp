@@ -1,4 +1,5 @@
-// Whether a program's tensors are those that its ops make: which node is refused, and what is said.
+// Whether a program's tensors are those that its ops make: which node is refused, and what the
+// message says.
 #include "strategies/programs/program_check.h"
 
 #include <gtest/gtest.h>
@@ -19,7 +20,7 @@ constexpr const char* kSources =
     R"({"name": "x", "kind": "input", "outputs": [{"dtype": "f32", "shape": [64, 32]}]},
        {"name": "w", "kind": "parameter", "outputs": [{"dtype": "f32", "shape": [32, 48]}]},)";
 
-// A node "h" behind x f32[64,32] and w f32[32,48].
+// A program with a node "h" behind x f32[64,32] and w f32[32,48].
 Program program_of(const std::string& node) {
   return Program::from_json(
       json::parse(R"({"schema": "shardlab/program/1", "name": "p", "nodes": [)" +
@@ -78,7 +79,7 @@ INSTANTIATE_TEST_SUITE_P(
                           "args": {"positional": [[7]]},
                           "outputs": [{"dtype": "f32", "shape": [64]}])",
                 "aten.sum.dim_IntList: dim 7 out of range; valid: -2 to 1"},
-        // Not `--args`: a program has no such option.
+        // The message does not say `--args`, as a program has no such option.
         BadNode{"Argument", R"("op": "aten._softmax.default", "inputs": ["x"],
                                "args": {"positional": ["abc"]},
                                "outputs": [{"dtype": "f32", "shape": [64, 32]}])",
@@ -111,7 +112,8 @@ TEST(ProgramCheck, StridesAndOpsWithoutARuleAreNotJudged) {
   EXPECT_NO_THROW(check_program(secret, kAutoParallel));
 }
 
-// A graph may show it in parts of its own, in whatever dtype; all else has to be right.
+// A graph may show the random state in parts of its own, in any dtype; everything else has to be
+// right.
 TEST(ProgramCheck, AttentionsRandomStateMayBeShownOtherwise) {
   const auto flash = [](const TensorMeta& out, const TensorMeta& logsumexp) {
     ProgramBuilder b("p", "");
@@ -131,7 +133,8 @@ TEST(ProgramCheck, AttentionsRandomStateMayBeShownOtherwise) {
                NodeError);
 }
 
-// A node shares its strategies with one of the same tensors alone: none goes unchecked behind another.
+// A node shares its strategies only with nodes of the same tensors, so that none goes unchecked
+// behind another.
 TEST(ProgramCheck, ABadNodeBehindAGoodOneIsFound) {
   const std::string x = R"({"dtype": "f32", "shape": [64, 32]})";
   for (const std::string kind : {R"("kind": "output")", R"("op": "aten.alias.default")"}) {
@@ -151,8 +154,8 @@ TEST(ProgramCheck, ABadNodeBehindAGoodOneIsFound) {
   }
 }
 
-// A solver needs it, a run does not.
-TEST(ProgramCheck, WhatLeavesNeedNotBeShownAgain) {
+// A solver needs the outputs of a node that leaves the program; a run does not.
+TEST(ProgramCheck, ANodeThatLeavesNeedNotShowItsTensorAgain) {
   const Program program = program_of(R"("kind": "output", "inputs": ["x"], "outputs": [])");
   EXPECT_NO_THROW(check_program(program, kAutoParallel));
   EXPECT_EQ(message_of<NodeError>(
@@ -160,7 +163,7 @@ TEST(ProgramCheck, WhatLeavesNeedNotBeShownAgain) {
             "node h: found no outputs; valid: the tensor that it names, whose layout is solved");
 }
 
-TEST(ProgramCheck, WhatIsMadeOfNothingHasItsShapeJudgedAlone) {
+TEST(ProgramCheck, OnlyTheShapeIsCheckedOfWhatIsMadeFromNoTensor) {
   const auto full = [](const char* outputs) {
     return program_of(R"("op": "aten.full.default", "inputs": [],
                          "args": {"positional": [[4, 8], 1.0]}, "outputs": [)" +

@@ -1,4 +1,5 @@
-// What programs are given: exact numbers, indices that can be looked up, the same for the same seed.
+// What programs are given: exact numbers, indices that can be looked up, and the same values for
+// the same seed.
 #include "strategies/programs/program_data.h"
 
 #include <gtest/gtest.h>
@@ -35,7 +36,7 @@ TEST_F(ProgramData, TokensAreAllOfTheVocabularyAndNoMore) {
   EXPECT_GT(seen.size(), 20U);
 }
 
-TEST_F(ProgramData, PositionsCount) {
+TEST_F(ProgramData, BuffersHoldConsecutiveNumbers) {
   const std::vector<double> positions = values_of(NodeKind::kBuffer);
   for (std::size_t i = 0; i < positions.size(); ++i) {
     EXPECT_EQ(positions[i], static_cast<double>(i));
@@ -53,7 +54,7 @@ TEST_F(ProgramData, WholeNumbersAreQuarters) {
   EXPECT_EQ(*seen.begin(), -0.75);
 }
 
-TEST_F(ProgramData, SeedsAndValuesAreHeard) {
+TEST_F(ProgramData, TheSeedAndTheKindOfValuesAreUsed) {
   const std::vector<double> one = values_of(NodeKind::kTangent, {.seed = 1});
   EXPECT_EQ(values_of(NodeKind::kTangent, {.seed = 1}), one);
   EXPECT_NE(values_of(NodeKind::kTangent, {.seed = 2}), one);

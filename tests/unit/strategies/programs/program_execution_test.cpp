@@ -1,4 +1,4 @@
-// Programs on virtual ranks: what is right, what is wrong and where, what can't be run.
+// Programs on virtual ranks: what is right, what is wrong and where, and what cannot be run.
 #include "strategies/programs/program_execution.h"
 
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@ using testing_support::stack_with;
 using testing_support::topology_with;
 using Names = std::vector<std::string>;
 
-// y = x w, s = sum(y) over the columns, doubled.
+// The program y = x w, s = the sums of y over its columns, doubled.
 Program product() {
   ProgramBuilder b("product", "");
   const Value x = b.source(NodeKind::kInput, meta_of(DType::kBF16, {8, 16}));
@@ -29,7 +29,7 @@ Program product() {
   return with_aliases(std::move(b).build());
 }
 
-// "S(0)<-S(0),R": what a node makes, and wants.
+// Reads "S(0)<-S(0),R": what a node makes, and what it wants.
 NodePlacements placements(std::string_view text, int ndim) {
   const auto read = [&](std::string_view list) {
     std::vector<Placements> out;
@@ -75,7 +75,7 @@ class ProgramOnRanks : public testing::Test {
 };
 
 TEST_F(ProgramOnRanks, APlanThatIsRightIsExact) {
-  // Rows of x over the first mesh dim, the inner dim of the product over the second.
+  // The rows of x are over the first mesh dim, the inner dim of the product over the second.
   const Outcome outcome = run(product(), "2x4",
                               {"S(0)R", "RS(0)", "S(0)P(sum)<-S(0)S(1), RS(0)",
                                "S(0)P(sum)<-S(0)P(sum)", "S(0)R<-S(0)R", "RR<-RR"});
@@ -84,7 +84,8 @@ TEST_F(ProgramOnRanks, APlanThatIsRightIsExact) {
   EXPECT_TRUE(outcome.done.replicas_bitwise_equal);
   for (const NodeExecution& node : outcome.done.nodes) EXPECT_TRUE(node.is_exact());
   EXPECT_GT(outcome.done.nodes[2].magnitude, 1.0);
-  // The sum, bf16[8,1], in two rings of 4 on parts of 4 rows, then gathered among 2 by 4 pairs.
+  // The sum, bf16[8,1], is reduced in two rings of 4 on parts of 4 rows, then gathered among 2 by 4
+  // pairs.
   EXPECT_EQ(outcome.done.bytes_moved, 2 * 2 * 3 * 4 * 2 + 4 * 8 * 2);
 }
 
@@ -106,7 +107,7 @@ TEST_F(ProgramOnRanks, AShardThatIsNoShardIsWrong) {
 }
 
 TEST_F(ProgramOnRanks, AKernelThatFailsOnARankIsToldWithTheRank) {
-  // The inner dims differ.
+  // The inner dims of the product differ.
   const Outcome outcome =
       run(product(), "4", {"R", "R", "P(sum)<-S(1), R", "S(0)<-S(0)", "S(0)<-S(0)", "R<-R"});
   EXPECT_EQ(outcome.wrong, Names{"mm"});
@@ -124,7 +125,7 @@ TEST_F(ProgramOnRanks, AMoveThatNoCollectiveMakesIsRefusedAndTheRestJudged) {
       "pytorch/pytorch#172041");
 }
 
-// AutoParallel's row P(avg)<-S(1): right of even shards alone.
+// AutoParallel's row P(avg)<-S(1) is right for even shards alone.
 TEST_F(ProgramOnRanks, AMeanOfUnevenShardsIsNoAverageOfMeans) {
   for (const std::int64_t columns : {8, 6}) {
     ProgramBuilder b("mean", "");
@@ -150,7 +151,7 @@ TEST_F(ProgramOnRanks, ComplexNumbersTurn) {
       {"S(0)S(1)", "RR", "S(0)S(1)<-S(0)S(1)", "S(1)S(0)<-S(1)S(0), S(1)R", "S(1)S(0)<-S(1)S(0)"});
   EXPECT_TRUE(outcome.done.verified) << outcome.done.mismatch;
   EXPECT_EQ(outcome.done.max_abs_error, 0.0);
-  // A number of c64 takes 8 bytes, whatever it is held in.
+  // A complex number (c64) counts as 8 bytes, however it is held.
   EXPECT_GT(outcome.done.bytes_moved, 0);
   EXPECT_EQ(outcome.done.bytes_moved % 8, 0);
 }
@@ -173,13 +174,13 @@ TEST_F(ProgramOnRanks, GivenDataIsUsedAndOutputsAreShown) {
           {"R", "S(0)", "P(sum)<-S(1), S(0)", "P(sum)<-P(sum)", "P(sum)<-P(sum)", "R<-R"}, options);
   EXPECT_TRUE(outcome.done.verified) << outcome.done.mismatch;
   EXPECT_EQ(last, std::vector<double>(8, 2.0 * 8 * 16));
-  EXPECT_EQ(local, std::vector<double>(64, 4.0));  // a quarter of the inner dim
+  EXPECT_EQ(local, std::vector<double>(64, 4.0));  // the sum over a quarter of the inner dim
   options.given[0] = from_doubles(*memory, DType::kF64, {16, 8}, ones);
   EXPECT_THROW_MSG(run(program, "4", {"R", "R", "R<-R, R", "R<-R", "R<-R", "R<-R"}, options),
                    InputError, "node primals_1: found a value f64[16,8]; valid: f64[8,16]");
 }
 
-TEST_F(ProgramOnRanks, WhatIsNoPlanIsSaid) {
+TEST_F(ProgramOnRanks, APlanThatDoesNotFitTheProgramIsRefused) {
   const Program program = product();
   EXPECT_THROW_MSG(plans(program, "4", {"R", "R", "R<-R", "R<-R", "R<-R", "R<-R"}), InputError,
                    "node mm: found layouts of 1 outputs and 1 inputs; valid: 1 and 2");

@@ -1,4 +1,5 @@
-// Strategies of a program's nodes: what each kind of node lists, in which order, and what nodes share.
+// Strategies of a program's nodes: what each kind of node lists, in which order, and what nodes
+// share.
 #include "strategies/programs/program_strategies.h"
 
 #include <gtest/gtest.h>
@@ -19,7 +20,7 @@ using Texts = std::vector<std::string>;
 Value input(ProgramBuilder& b, Shape shape) {
   return b.source(NodeKind::kInput, meta_of(DType::kBF16, std::move(shape)));
 }
-// Rows of the last node of a program.
+// The rows of the last node of a program.
 Texts rows_of(ProgramBuilder b, const char* mesh, const StrategyOptions& options = {}) {
   const Program program = std::move(b).build().program;
   const ProgramStrategies all = enumerate_strategies(program, DeviceMesh::parse(mesh), options);
@@ -68,7 +69,8 @@ TEST(ProgramStrategies, AViewGathersWhatItCantShowPlainly) {
   EXPECT_EQ(rows_of(std::move(b), "2"), (Texts{"R<-R", "S(0)<-S(0)", "S(1)<-S(2)"}));
 }
 
-// Pull request 429: the flattened second dim is a strided shard, which the product then lists.
+// AutoParallel's pull request 429: the second of the flattened dims becomes a strided shard, which
+// the product then lists.
 TEST(ProgramStrategies, StridedShardsComeThroughViewsIntoProducts) {
   ProgramBuilder b("p", "");
   const Value flat = b.view(input(b, {4, 4, 8}), {16, 8});
@@ -151,7 +153,7 @@ TEST(ProgramStrategies, LayersShareTheirClasses) {
   EXPECT_EQ(classes(3, "2x4x8"), classes(2, "2x4x8"));
 }
 
-TEST(ProgramStrategies, MeshesOfThreeAndFourDims) {
+TEST(ProgramStrategies, AreListedOnMeshesOfThreeAndFourDims) {
   const Program program = find_built_in_program("llama3-8b")->make({.layers = 1, .batch = 4});
   const ProgramStrategies three = enumerate_strategies(program, DeviceMesh::parse("2x4x8"));
   std::size_t most = 0;
@@ -160,7 +162,7 @@ TEST(ProgramStrategies, MeshesOfThreeAndFourDims) {
     most = std::max<std::size_t>(most, three.of(n).rows);
     sum += three.of(n).rows;
   }
-  EXPECT_EQ(most, 639U);  // as AutoParallel counts them: docs/autoparallel.md, "Strategies"
+  EXPECT_EQ(most, 639U);  // as AutoParallel counts them for LLaMA3-8B
   EXPECT_NEAR(sum / static_cast<double>(program.nodes.size()), 142.0, 0.5);
   const ProgramStrategies four = enumerate_strategies(program, DeviceMesh::parse("2x2x2x8"));
   EXPECT_GT(four.of(program.find("add_1").value()).rows, 639U);

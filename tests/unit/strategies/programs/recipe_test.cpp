@@ -1,4 +1,5 @@
-// Recipes: what a file may say, in which words it is refused, which nodes its rules place where.
+// Recipes: what a file may say, in which words it is refused, and which nodes its rules place
+// where.
 #include "strategies/programs/recipe.h"
 
 #include <gtest/gtest.h>
@@ -37,7 +38,7 @@ void PrintTo(const Refused& refused, std::ostream* out) { *out << refused.name; 
 
 class RecipeFile : public testing::TestWithParam<Refused> {};
 
-TEST_P(RecipeFile, IsRefusedInWords) {
+TEST_P(RecipeFile, ErrorsNameThePlaceAndWhatIsValid) {
   EXPECT_EQ(message_of<ConfigError>([&] {
               static_cast<void>(Recipe::from_json(recipe_json(GetParam().patch), {"r.json", ""}));
             }),
@@ -125,7 +126,7 @@ TEST(Recipe, TheLaterRuleCountsAndWhatIsNotPlacedStaysOpen) {
   }
 }
 
-TEST(Recipe, WhatDoesNotFitIsRefused) {
+TEST(Recipe, AMeshOrARuleThatFitsNothingIsRefused) {
   const Recipe recipe = Recipe::from_json(recipe_json(), {"r.json", ""});
   EXPECT_EQ(message_of<InputError>(
                 [&] { static_cast<void>(recipe.masks(llama(), DeviceMesh::parse("2x2x2"))); }),
@@ -150,8 +151,9 @@ Recipe shipped(const std::string& name) {
   return Recipe::from_json(json::parse(in), {name + ".json", ""});
 }
 
-// Each is a plan of both forms of the program on every mesh that it is for; none is cheaper than the optimum,
-// and where it says what a node is, the best completion has that.
+// Each recipe gives a plan for both forms of the program on every mesh that it is for; no such plan
+// is cheaper than the optimum, and where the recipe says what a node is, the best completion has
+// that.
 TEST_P(ShippedRecipe, HasABestCompletion) {
   const Recipe recipe = shipped(GetParam());
   EXPECT_EQ(recipe.name, GetParam());
@@ -163,7 +165,7 @@ TEST_P(ShippedRecipe, HasABestCompletion) {
                                                                   : "2x2x2");
     for (const MatmulForm form : {MatmulForm::kEinsum, MatmulForm::kNative}) {
       if (roles.size() == 3 && form == MatmulForm::kNative)
-        continue;  // takes longer than all others
+        continue;  // this one takes longer than all others together
       const Program program = llama(form, 8);
       const ProgramStrategies strategies = enumerate_strategies(program, mesh);
       StackEvaluator evaluator(stack_with("ap-nccl"), topology_with(8));
@@ -202,7 +204,7 @@ INSTANTIATE_TEST_SUITE_P(All, ShippedRecipe,
                            return name;
                          });
 
-// Under plain data parallelism nothing moves but gradients: as much as all parameters have.
+// Under plain data parallelism only gradients move, and they have as many bytes as all parameters.
 TEST(ShippedRecipes, DataParallelMovesGradientsAlone) {
   const Program program = llama(MatmulForm::kEinsum, 8);
   const DeviceMesh mesh = DeviceMesh::parse("4");

@@ -1,4 +1,4 @@
-// A program's choice as a network: prices, pins, pairs, dtype rules, budgets.
+// The choice of layouts for a program as a network: prices, pins, pairs, dtype rules and budgets.
 #include "strategies/programs/sharding_problem.h"
 
 #include <gtest/gtest.h>
@@ -23,7 +23,7 @@ using Texts = std::vector<std::string>;
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-// x W with W cast to bf16, its gradient g^T x reduced in f32.
+// The program x W with W cast to bf16, and its gradient g^T x reduced in f32.
 Program linear(Shape x_shape = {64, 64}, Shape w_shape = {64, 128}) {
   ProgramBuilder b("linear", "");
   const Value w = b.source(NodeKind::kParameter, meta_of(DType::kF32, w_shape));
@@ -54,7 +54,7 @@ struct Made {
   ShardingProblem problem;
 
   [[nodiscard]] std::size_t node(const char* name) const { return program.find(name).value(); }
-  // Values of a node that are left.
+  // The values of a node that are left.
   [[nodiscard]] Texts left(const char* name) const {
     Texts texts;
     const std::size_t n = node(name);
@@ -80,7 +80,8 @@ TEST(ShardingProblem, HasAVariableForEachNodeAndAnEdgeForEachArgumentAndPair) {
   }
 }
 
-// The fault of AutoParallel that its flow leaves out: a node that reads one value twice.
+// AutoParallel ties the flow of a node's first argument only, which is wrong for a node that reads
+// one value twice.
 TEST(ShardingProblem, TiesEveryArgumentOfAProducerThatIsReadTwice) {
   ProgramBuilder b("square", "");
   const Value x = b.source(NodeKind::kInput, meta_of(DType::kBF16, {64, 64}));
@@ -90,7 +91,7 @@ TEST(ShardingProblem, TiesEveryArgumentOfAProducerThatIsReadTwice) {
   const Made made(with_aliases(std::move(traced)), {}, "2");
   ASSERT_EQ(made.problem.edges.size(), 2U);
   EXPECT_EQ(made.problem.edges[0].second, made.problem.edges[1].second);
-  // S(0) read as S(1), S(1): both arguments pay.
+  // S(0) is read as S(1) twice: both arguments pay.
   const NodeClass& mul = made.strategies.of(1);
   std::size_t row = 0;
   while (made.strategies.row_text(mul, row) != "S(1)<-S(1),S(1)") ++row;
@@ -113,7 +114,7 @@ TEST(ShardingProblem, APairHasEqualLayouts) {
   }
 }
 
-TEST(ShardingProblem, PinsLeaveWhatTheyName) {
+TEST(ShardingProblem, APinLeavesOnlyTheLayoutThatItNames) {
   ProblemOptions options;
   options.pins = {{"mm", Layout::parse("S(0)R", 2).placements}};
   options.pin_inputs = Layout::parse("RS(0)", 2).placements;
@@ -125,7 +126,7 @@ TEST(ShardingProblem, PinsLeaveWhatTheyName) {
   EXPECT_GT(made.left("primals_1").size(), 1U);
 }
 
-TEST(ShardingProblem, APinThatCantBeIsRefused) {
+TEST(ShardingProblem, APinOfAnImpossibleLayoutIsRefused) {
   ProblemOptions options;
   options.pins = {{"mn", Layout::parse("RR", 2).placements}};
   EXPECT_EQ(message_of<InputError>([&] { Made made(linear(), options); }),
@@ -136,7 +137,7 @@ TEST(ShardingProblem, APinThatCantBeIsRefused) {
             "S(1)R, S(1)S(0), S(1)S(1)");
 }
 
-TEST(ShardingProblem, TooFewElementsAreSaid) {
+TEST(ShardingProblem, TooFewElementsForTheShardsAreNamed) {
   const DeviceMesh mesh = DeviceMesh::parse("4x8");
   const TensorMeta meta = TensorMeta::parse("f32[1,16]");
   const auto why = [&](std::vector<std::optional<Placement>> placements) {
@@ -159,8 +160,8 @@ TEST(ShardingProblem, APairOfTwoShapesIsRefused) {
             "shape");
 }
 
-// Nothing is communicated between a parameter and the cast that narrows it, nor between the product and
-// the cast that widens its gradient.
+// Nothing is communicated between a parameter and the cast that narrows it, nor between a
+// gradient's product and the cast that widens it.
 TEST(ShardingProblem, DTypeRulesForbidWideGathersAndNarrowReductions) {
   const Program program = linear();
   const std::vector<bool> silent = silent_nodes(program, {});
@@ -194,14 +195,14 @@ TEST(DTypeChains, WalkThroughNodesOfOneTensorOnly) {
   const Value w = b.source(NodeKind::kParameter, meta_of(DType::kF32, {8, 8}));
   const Value u = b.source(NodeKind::kParameter, meta_of(DType::kBF16, {8, 8}));
   const Value turned = b.permute(w, {1, 0});
-  const Value cast = b.dtype_cast(turned, DType::kBF16);  // narrows: permute and cast
-  const Value wide = b.dtype_cast(u, DType::kF32);        // widens: no rule
+  const Value cast = b.dtype_cast(turned, DType::kBF16);  // narrows: permute and cast are silent
+  const Value wide = b.dtype_cast(u, DType::kF32);        // widens: no rule applies
   const Value sum = b.binary("aten.add.Tensor", cast, cast);
   const Value view = b.view(sum, {64});
   const Value back = b.view(view, {8, 8});
-  const Value grad = b.convert(back, DType::kF32);  // view, view, convert
+  const Value grad = b.convert(back, DType::kF32);  // silent: view, view, convert
   b.returns(grad, NodeKind::kGradient, w);
-  b.returns(b.binary("aten.mul.Tensor", wide, wide), NodeKind::kGradient, u);  // no cast
+  b.returns(b.binary("aten.mul.Tensor", wide, wide), NodeKind::kGradient, u);  // has no cast
   const Program program = with_aliases(std::move(b).build());
   Texts names;
   const auto names_of = [&](const DTypeRules& rules) {
@@ -233,7 +234,7 @@ TEST(ShardingProblem, ALargerParameterBudgetIsAWeight) {
   ASSERT_EQ(made.problem.budgets.size(), 1U);
   const ProblemBudget& budget = made.problem.budgets[0];
   EXPECT_EQ(budget.name, "parameters");
-  EXPECT_EQ(budget.limit, 2);  // in quarters
+  EXPECT_EQ(budget.limit, 2);  // counted in quarters
   ASSERT_EQ(budget.weights.size(), 1U);
   EXPECT_EQ(budget.weights[0].of_value, (std::vector<std::int64_t>{4, 2, 2, 2, 1, 1, 2, 1, 1}));
 }
@@ -245,7 +246,7 @@ TEST(ShardingProblem, APinnedParameterLeavesTheBudget) {
   EXPECT_EQ(Made(linear(), options).left("primals_1"), (Texts{"RR"}));
 }
 
-// 63 over 2 keeps 32, over 4 keeps 16: no whole parts of a quarter.
+// 63 rows over 2 ranks keep 32, over 4 ranks 16: these are no whole quarters.
 TEST(ShardingProblem, UnevenFractionsAreCountedFinely) {
   ProblemOptions options;
   options.parameter_budget = 0.25;
@@ -283,13 +284,13 @@ TEST(ShardingProblem, ABreakdownSumsToTheTables) {
   };
   EXPECT_NEAR(total(), made.problem.breakdown(made.strategies, made.prices, assignment).total_us(),
               1e-9);
-  assignment[made.node("mm")] = 1;  // P(sum) of split operands: they are cut for nothing
+  assignment[made.node("mm")] = 1;  // P(sum) from split operands, which are cut for free
   const Breakdown parts = made.problem.breakdown(made.strategies, made.prices, assignment);
   EXPECT_GT(parts.transition_us, 0.0);
   EXPECT_NEAR(total(), parts.total_us(), 1e-9);
 }
 
-// What a redistribution costs under any stack, layout by layout.
+// Prices of edges are what a redistribution costs, layout by layout, under any stack.
 class ProgramPricesOf : public testing::TestWithParam<const char*> {};
 
 TEST_P(ProgramPricesOf, AreThoseOfTheRedistributor) {

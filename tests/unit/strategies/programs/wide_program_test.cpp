@@ -25,7 +25,7 @@ struct Rotary {
     x = builder.source(NodeKind::kInput, meta_of(DType::kF32, {4, 2}));
     table = builder.source(NodeKind::kBuffer, meta_of(DType::kC64, {4}));
   }
-  // Of the last node.
+  // The call of the last node.
   OpCall call() && {
     const Program program = std::move(builder).build().program;
     return wide_call(program, program.nodes.size() - 1, 1);

@@ -1,4 +1,4 @@
-// Rules by decomposition: which rows come out, of what is proposed.
+// Rules by decomposition: which of the proposed rows remain.
 #include "strategies/rules/decomposition.h"
 
 #include <gtest/gtest.h>
@@ -31,11 +31,11 @@ struct RowsCase {
 void PrintTo(const RowsCase& c, std::ostream* out) { *out << c.name; }
 class DecomposedRows : public testing::TestWithParam<RowsCase> {};
 
-TEST_P(DecomposedRows, AreThoseThatNoStepMoves) {
+TEST_P(DecomposedRows, AreThoseForWhichNoStepMovesItsInputs) {
   EXPECT_EQ(rows_of(GetParam().op, GetParam().inputs, GetParam().args), GetParam().rows);
 }
 
-// Nothing is proposed that does not occur among the inputs, but a kind of shard is, on every dim.
+// Only placements that occur among the inputs are proposed, but shards of them on every dim.
 INSTANTIATE_TEST_SUITE_P(
     All, DecomposedRows,
     testing::Values(
@@ -80,7 +80,7 @@ TEST(Decomposition, HasTheResultsOfItsSteps) {
   EXPECT_EQ(program.outputs()[0].text(), "bf16[4,8]");
 }
 
-TEST(Decomposition, RefusesCallsOfOtherTensors) {
+TEST(Decomposition, RefusesCallsWithTheWrongTensors) {
   const auto message = [](const char* op, const std::vector<std::string>& inputs,
                           const char* args) {
     return testing_support::message_of<InputError>(

@@ -17,45 +17,45 @@ Texts rows(const char* equation, Linearity linearity = Linearity::kNone) {
   return row_texts(EinsumEquation::parse(equation).rows(linearity, true));
 }
 
-TEST(EinsumRows, OfMm) {
+TEST(EinsumRows, MmShardsItsThreeLetters) {
   EXPECT_EQ(rows("mk,kn->mn"), (Texts{"P(sum)|?1,?0", "?0|?0,R", "?1|R,?1"}));
 }
 
-TEST(EinsumRows, OfMmWithLinearity) {
+TEST(EinsumRows, LinearMmAlsoTakesOnePartialInput) {
   EXPECT_EQ(rows("mk,kn->mn", Linearity::kPerInput),
             (Texts{"P(sum)|?1,?0", "?0|?0,R", "?1|R,?1", "P(sum)|P(sum),R", "P(sum)|R,P(sum)",
                    "P(avg)|P(avg),R", "P(avg)|R,P(avg)"}));
 }
 
-TEST(EinsumRows, OfBmmBeginWithTheBatch) {
+TEST(EinsumRows, BmmListsTheBatchFirst) {
   EXPECT_EQ(rows("bmk,bkn->bmn"), (Texts{"?0|?0,?0", "P(sum)|?2,?1", "?1|?1,R", "?2|R,?2"}));
 }
 
-TEST(EinsumRows, OfTheFourDimensionalProductOfR18) {
+TEST(EinsumRows, R18AFourDimensionalProductShardsEveryLetter) {
   EXPECT_EQ(rows("bsk,kn->bsn"), (Texts{"P(sum)|?2,?0", "?0|?0,R", "?1|?1,R", "?2|R,?1"}));
 }
 
-TEST(EinsumRows, OfDotAndMv) {
+TEST(EinsumRows, DotAndMvContractTheirSharedLetter) {
   EXPECT_EQ(rows("i,i->"), (Texts{"P(sum)|?0,?0"}));
   EXPECT_EQ(rows("mk,k->m"), (Texts{"P(sum)|?1,?0", "?0|?0,R"}));
 }
 
-TEST(EinsumRows, OfATransposedOutputFollowTheLetters) {
+TEST(EinsumRows, ATransposedOutputFollowsTheLetters) {
   EXPECT_EQ(rows("mk,kn->nm"), (Texts{"P(sum)|?1,?0", "?1|?0,R", "?0|R,?1"}));
 }
 
-TEST(EinsumRows, OfOneInput) {
+TEST(EinsumRows, OneInputIsReducedOrTransposed) {
   EXPECT_EQ(rows("ij->ji"), (Texts{"?1|?0", "?0|?1"}));
   EXPECT_EQ(rows("ij->i"), (Texts{"?0|?0", "P(sum)|?1"}));
   EXPECT_EQ(rows("ij->", Linearity::kPerInput),
             (Texts{"P(sum)|?0", "P(sum)|?1", "P(sum)|P(sum)", "P(avg)|P(avg)"}));
 }
 
-TEST(EinsumRows, ALetterThatOneInputAloneReducesCantBeSplit) {
+TEST(EinsumRows, ALetterThatOnlyOneInputHasAndReducesCantBeSplit) {
   EXPECT_EQ(rows("ij,jk->k"), (Texts{"P(sum)|?1,?0", "?0|R,?1"}));
 }
 
-TEST(EinsumRows, R64AllPartialsOnlyOfAnElementwiseProductAndOnlyOnDemand) {
+TEST(EinsumRows, R64AllInputsArePartialOnlyInElementwiseProductsAndOnlyOnDemand) {
   EXPECT_EQ(rows("ij,ij->ij", Linearity::kPerInputAndAll).size(), 2U + 4U + 2U);
   EXPECT_EQ(rows("ij,ij->ij", Linearity::kPerInputAndAll).back(), "P(avg)|P(avg),P(avg)");
   EXPECT_EQ(rows("ij,ij->ij", Linearity::kPerInput).size(), 2U + 4U);
@@ -73,10 +73,10 @@ TEST(Einsum, ComputesTheOutputShape) {
   EXPECT_EQ(EinsumEquation::parse("bmk,bkn->nb").output_shape(shapes, "op"), (Shape{5, 2}));
 }
 
-TEST(Einsum, CountsTwoOperationsACombination) {
+TEST(Einsum, CountsTwoOperationsPerCombination) {
   const std::vector<Shape> shapes = {{3, 4}, {4, 5}};
   EXPECT_EQ(EinsumEquation::parse("mk,kn->mn").flops(shapes), 2.0 * 3 * 4 * 5);
-  // One rank's shards of k disagree: the smaller is what it computes.
+  // The inputs have different local extents of k; the rank computes with the smaller one.
   const std::vector<Shape> local = {{3, 4}, {2, 5}};
   EXPECT_EQ(EinsumEquation::parse("mk,kn->mn").flops(local), 2.0 * 3 * 2 * 5);
 }

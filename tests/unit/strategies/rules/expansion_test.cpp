@@ -42,8 +42,7 @@ bool contains(const Texts& texts, const std::string& text) {
   return std::find(texts.begin(), texts.end(), text) != texts.end();
 }
 
-// -- Filling (R21)
-// --------------------------------------------------------------------------------------
+// -- Filling (R21) -----------------------------------------------------------------------------
 
 Texts filled_mm(const std::vector<std::string>& inputs) {
   const OpRule& rule = find_op_rule("aten.mm.default", Release::k2_13);
@@ -51,7 +50,7 @@ Texts filled_mm(const std::vector<std::string>& inputs) {
   return row_texts(fill_rows(rule.rows(call, rule), 1, call));
 }
 
-TEST(FillRows, R21ReplicasAloneSeeOnlyReplicasAndPartials) {
+TEST(FillRows, R21ReplicatedInputsFillNoPlaceholder) {
   EXPECT_EQ(
       filled_mm({"f32[8,8] R", "f32[8,8] R"}),
       (Texts{"R|R,R", "P(sum)|P(sum),R", "P(sum)|R,P(sum)", "P(avg)|P(avg),R", "P(avg)|R,P(avg)"}));
@@ -90,7 +89,7 @@ TEST(FillRows, TheReplicatedRowIsNotDoubledWhereARuleListsIt) {
 }
 
 TEST(FillRows, R26ARowOfTheWrongLengthIsAnError) {
-  // mul.out counts its out tensor: four entries, not three.
+  // A row of mul.out needs four entries, since the out tensor has one too.
   const OpCall call = call_of("aten.mul.out", {"f32[8] R", "f32[8] R", "f32[8] R"}, 1);
   const Placement p = Placement::partial();
   const Placement r = Placement::replicate();
@@ -99,8 +98,7 @@ TEST(FillRows, R26ARowOfTheWrongLengthIsAnError) {
   EXPECT_NO_THROW(static_cast<void>(fill_rows(Rows{{p, p, r, p}}, 1, call)));
 }
 
-// -- Counts (R20)
-// ---------------------------------------------------------------------------------------
+// -- Counts (R20) ------------------------------------------------------------------------------
 
 TEST(Expansion, R20MmOnThreeMeshDims) {
   EXPECT_EQ(expanded("aten.mm.default", {"f32[64,32] S(0)RR", "f32[32,64] RRR"}, "2x2x2").size(),
@@ -121,7 +119,7 @@ TEST(Expansion, R20PointwiseWithoutPartials) {
 TEST(Expansion, R20CatWithFourPartialsAndWithSums) {
   const std::vector<std::string> inputs = {"[f32[8,8,8] S(1)RR; f32[8,8,8] RRR]"};
   EXPECT_EQ(expanded("aten.cat.default", inputs, "2x2x2", kShardlab, "[0]").size(), 199U);
-  // Rows S1, S2, P(sum) and R: 4^3; of 8x4x8 the row S1 S1 S1 is impossible.
+  // The rows S1, S2, P(sum) and R make 4^3 combinations, but S1 S1 S1 does not fit 8x4x8.
   const DeviceMesh mesh = DeviceMesh::parse("2x2x2");
   const OpRule rule{.op = "aten.cat.default"};
   Rows rows;
@@ -171,8 +169,7 @@ TEST(Expansion, KnowsWhichCandidateKeepsItsInputs) {
   EXPECT_EQ(keeping, (Texts{"S(0)S(1)|S(0)R,RS(1)"}));
 }
 
-// -- Filters
-// --------------------------------------------------------------------------------------------
+// -- Filters -----------------------------------------------------------------------------------
 
 TEST(ExpansionFilters, R27SumsAndMaximaNeverMix) {
   const DeviceMesh mesh = DeviceMesh::parse("2x2");
@@ -196,8 +193,8 @@ TEST(ExpansionFilters, R27SumsAndAveragesMix) {
 }
 
 TEST(ExpansionFilters, AMixInTheOutputAloneIsForbiddenToo) {
-  // logaddexp of (P(max),R) and (R,P(min)): each input is legal, the output would be
-  // (P(max),P(min)).
+  // Take logaddexp of (P(max),R) and (R,P(min)): both inputs are legal layouts, but the output
+  // would be (P(max),P(min)).
   const Texts texts =
       candidate_texts(expanded("aten.logaddexp.default", {"f32[8] RR", "f32[8] RR"}, "2x2"));
   EXPECT_FALSE(contains(texts, "P(max)P(min)|P(max)R,RP(min)"));
@@ -212,7 +209,7 @@ TEST(ExpansionFilters, R26AnInPlaceOpWhoseTensorWouldMoveHasNoCandidate) {
             "supported (input P(sum))");
 }
 
-TEST(ExpansionFilters, R26AnOutTensorIsWrittenWhereItIs) {
+TEST(ExpansionFilters, R26AnOutTensorKeepsItsPlacements) {
   const Texts texts =
       candidate_texts(expanded("aten.mul.out", {"f32[8] P", "f32[8] R", "f32[8] P"}, "2"));
   EXPECT_EQ(texts, (Texts{"P(sum)|P(sum),R,P(sum)", "P(sum)|R,P(sum),P(sum)"}));
@@ -225,10 +222,10 @@ TEST(ExpansionFilters, AShardNeedsAnElementOnEveryRank) {
   EXPECT_TRUE(contains(texts, "P(sum)|S(1),S(0)"));
 }
 
-TEST(ExpansionFilters, R28AnUnevenShardThatIsThereAlreadyMayStayPointwise) {
+TEST(ExpansionFilters, R28PointwiseOpsKeepAnUnevenShardThatIsThereAlready) {
   const Texts pointwise = candidate_texts(expanded("aten.abs.default", {"f32[2] S(0)"}, "4"));
   EXPECT_EQ(pointwise, (Texts{"R|R", "S(0)|S(0)"}));
-  // Not elsewhere, and not as a new one.
+  // Other ops do not allow it, and pointwise ops do not create one.
   EXPECT_FALSE(
       contains(candidate_texts(expanded("aten.mm.default", {"f32[2,8] S(0)", "f32[8,8] R"}, "4")),
                "S(0)|S(0),R"));
@@ -237,14 +234,14 @@ TEST(ExpansionFilters, R28AnUnevenShardThatIsThereAlreadyMayStayPointwise) {
                "S(0)|S(0),S(0)"));
 }
 
-TEST(ExpansionFilters, R68AMeanOfUnevenShardsIsNoAverageOfMeans) {
+TEST(ExpansionFilters, R68AMeanOfUnevenShardsIsNotTheAverageOfTheirMeans) {
   const char* dim0 = "[[0]]";
   EXPECT_EQ(candidate_texts(expanded("aten.mean.dim", {"f32[3,4] S(0)"}, "2", kShardlab, dim0)),
             (Texts{"R|R", "S(0)|S(1)", "P(avg)|P(avg)", "P(sum)|P(sum)"}));
   EXPECT_TRUE(
       contains(candidate_texts(expanded("aten.mean.dim", {"f32[4,4] S(0)"}, "2", kShardlab, dim0)),
                "P(avg)|S(0)"));
-  // The follow rule of the release gathers first.
+  // PyTorch's follow rule gathers first.
   EXPECT_EQ(
       candidate_texts(expanded("aten.mean.dim", {"f32[3,4] S(0)"}, "2", Release::k2_13, dim0)),
       (Texts{"R|R"}));
@@ -254,7 +251,7 @@ TEST(ExpansionFilters, R68AMeanOfUnevenShardsIsNoAverageOfMeans) {
 }
 
 TEST(Expansion, TooManyCombinationsAreAnErrorWithAWayOut) {
-  // R, three shards, six partials: 10^8 combinations.
+  // The rows are R, three shards and six partials, which on eight mesh dims is 10^8 combinations.
   EXPECT_THROW_MSG(
       expanded("aten.add.Tensor", {"f32[512,512,512] S(0)RRRRRRR", "f32[512,512,512] RRRRRRRR"},
                "2x2x2x2x2x2x2x2"),
@@ -263,8 +260,7 @@ TEST(Expansion, TooManyCombinationsAreAnErrorWithAWayOut) {
       "use --search exact");
 }
 
-// -- Follow rules
-// ---------------------------------------------------------------------------------------
+// -- Follow rules ------------------------------------------------------------------------------
 
 struct FollowCase {
   const char* name;
@@ -278,7 +274,7 @@ struct FollowCase {
 void PrintTo(const FollowCase& c, std::ostream* out) { *out << c.name; }
 class FollowRules : public testing::TestWithParam<FollowCase> {};
 
-TEST_P(FollowRules, GiveTheseCandidates) {
+TEST_P(FollowRules, DeriveTheCandidatesFromTheInputs) {
   const FollowCase& c = GetParam();
   EXPECT_EQ(candidate_texts(expanded(c.op, c.inputs, c.mesh, c.set, c.args)), c.candidates);
 }
@@ -406,7 +402,7 @@ INSTANTIATE_TEST_SUITE_P(
                                {"S(1)S(0)|S(1)S(0),S(0)R"}}),
     [](const auto& test) { return std::string(test.param.name); });
 
-TEST(FollowCandidates, OfTheWrongNumberOfInputsAreAnError) {
+TEST(FollowCandidates, WithTheWrongNumberOfInputsAreAnError) {
   const DeviceMesh mesh = DeviceMesh::parse("2");
   const OpCall call = call_of("op", {"f32[8] R", "f32[8] R"}, 1);
   const std::vector<FollowCandidate> one = {
@@ -415,8 +411,7 @@ TEST(FollowCandidates, OfTheWrongNumberOfInputsAreAnError) {
                    "op: candidate 0 has 1 inputs; valid: 2");
 }
 
-// -- Foreach
-// --------------------------------------------------------------------------------------------
+// -- Foreach -----------------------------------------------------------------------------------
 
 TEST(Foreach, ChildrenTakeOneElementOfEveryList) {
   const OpCall call = call_of("aten._foreach_add.List",

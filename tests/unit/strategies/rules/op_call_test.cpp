@@ -84,7 +84,7 @@ TEST(OpCallArguments, AreRead) {
   EXPECT_EQ(call.integers_arg(3), std::vector<std::int64_t>());
 }
 
-TEST(OpCallArguments, OfAnotherTypeAreErrors) {
+TEST(OpCallArguments, AreErrorsWhereTheyHaveAnotherType) {
   const OpCall call =
       call_of("op", {"f32[8] R"}, 1, R"(["x", 1.5, [1, "y"], 18446744073709551615])");
   EXPECT_THROW_MSG(call.integer_arg(0, 0), InputError,

@@ -70,7 +70,7 @@ TEST(RuleSets, AutoParallelBorrowsWhatItHasNoRuleOfItsOwnFor) {
   EXPECT_EQ(find_op_rule("aten.einsum.default", kAutoParallel).sets, kAutoParallel);
   EXPECT_EQ(&find_op_rule("aten.mm.default", kAutoParallel),
             &find_op_rule("aten.mm.default", Release::k2_13));
-  // Rows, where dtensor-2.13 derives whole layouts.
+  // DTensor derives whole layouts here, so shardlab's rule is borrowed, which has rows.
   EXPECT_EQ(&find_op_rule("aten._softmax.default", kAutoParallel),
             &find_op_rule("aten._softmax.default", kShardlab));
 }
@@ -82,17 +82,17 @@ Texts rows_of(const char* op, const std::vector<std::string>& inputs, RuleSet se
   return row_texts(rule.rows(call, rule), rule.outputs(call).size());
 }
 
-TEST(PointwiseRows, R22OfAbs) {
+TEST(PointwiseRows, R22AbsPassesNoPartial) {
   EXPECT_EQ(rows_of("aten.abs.default", {"f32[4,8] R"}), (Texts{"?0|?0", "?1|?1"}));
 }
 
-TEST(PointwiseRows, R22OfNeg) {
+TEST(PointwiseRows, R22NegSwapsMaximaAndMinima) {
   EXPECT_EQ(rows_of("aten.neg.default", {"f32[4,8] R"}),
             (Texts{"?0|?0", "?1|?1", "P(sum)|P(sum)", "P(avg)|P(avg)", "P(min)|P(max)",
                    "P(max)|P(min)"}));
 }
 
-TEST(PointwiseRows, R22OfAddWithABroadcastOperand) {
+TEST(PointwiseRows, R22ABroadcastOperandIsShardedOnItsOwnDim) {
   const Texts rows = rows_of("aten.add.Tensor", {"f32[4,8] R", "f32[8] R"});
   EXPECT_EQ(rows[0], "?0|?0,R");
   EXPECT_EQ(rows[1], "?1|?1,?0");
@@ -105,7 +105,7 @@ TEST(PointwiseRows, R22TheSixAdditiveRowsInTheirOrder) {
                    "P(max)|P(max),R", "P(min)|P(min),R", "P(avg)|R,P(avg)"}));
 }
 
-TEST(PointwiseRows, R22OfMulWithAScalarKeepSumAndAvg) {
+TEST(PointwiseRows, R22MulWithAScalarKeepsSumAndAvg) {
   EXPECT_EQ(rows_of("aten.mul.Tensor", {"f32[4,8] R"}),
             (Texts{"?0|?0", "?1|?1", "P(sum)|P(sum)", "P(avg)|P(avg)"}));
 }
@@ -127,7 +127,7 @@ TEST(PointwiseRows, R26AnOutTensorFollowsTheOutput) {
                          "P(sum)|R,P(sum),P(sum)", "P(avg)|R,P(avg),P(avg)"}));
 }
 
-TEST(PointwiseRows, OfMaximumKeepMaximaAndPassMinima) {
+TEST(PointwiseRows, MaximumKeepsMaximaAndPassesMinima) {
   const Texts rows = rows_of("aten.maximum.default", {"f32[8] R", "f32[8] R"});
   EXPECT_EQ(Texts(rows.begin() + 1, rows.end()),
             (Texts{"P(max)|P(max),R", "P(max)|R,P(max)", "P(min)|P(min),R", "P(min)|R,P(min)",
@@ -147,12 +147,12 @@ TEST(MatmulRows, ABiasOfOneRowIsReplicatedThere) {
             "?0|?0,?0,R");
 }
 
-TEST(MatmulRows, OfTheLegacySetAreConcreteWithoutLinearity) {
+TEST(MatmulRows, LegacyOnesAreConcreteAndPassNoPartials) {
   EXPECT_EQ(rows_of("aten.mm.default", {"f32[4,8] R", "f32[8,2] R"}, kDTensorLegacy),
             (Texts{"P(sum)|S(1),S(0)", "S(0)|S(0),R", "S(1)|R,S(1)"}));
 }
 
-TEST(MatmulRows, OfEinsumComeFromTheEquation) {
+TEST(MatmulRows, EinsumDerivesThemFromTheEquation) {
   EXPECT_EQ(rows_of("aten.einsum.default", {"f32[2,3,4] R", "f32[4,5] R"}, kShardlab,
                     R"(["bsk,kn->bsn"])")
                 .size(),
@@ -162,19 +162,19 @@ TEST(MatmulRows, OfEinsumComeFromTheEquation) {
       "aten.einsum.default: --args must begin with the equation, such as [\"mk,kn->mn\"]");
 }
 
-TEST(ReductionRows, OfASumOverOneDim) {
+TEST(ReductionRows, ASumOverOneDimTurnsItsShardIntoASum) {
   EXPECT_EQ(rows_of("aten.sum.dim_IntList", {"f32[4,8,2] R"}, kShardlab, "[[1]]"),
             (Texts{"?0|?0", "P(sum)|?1", "?1|?2", "P(sum)|P(sum)", "P(avg)|P(avg)"}));
   EXPECT_EQ(rows_of("aten.sum.dim_IntList", {"f32[4,8,2] R"}, kShardlab, "[[-2], true]"),
             (Texts{"?0|?0", "P(sum)|?1", "?2|?2", "P(sum)|P(sum)", "P(avg)|P(avg)"}));
 }
 
-TEST(ReductionRows, OfAFullMaximum) {
+TEST(ReductionRows, AMaximumOverAllDimsTurnsShardsIntoMaxima) {
   EXPECT_EQ(rows_of("aten.max.default", {"f32[4,8] R"}, kShardlab),
             (Texts{"P(max)|?0", "P(max)|?1", "P(max)|P(max)"}));
 }
 
-TEST(SoftmaxRows, NeverShardTheirDim) {
+TEST(SoftmaxRows, NeverShardTheSoftmaxDim) {
   EXPECT_EQ(rows_of("aten._softmax.default", {"f32[4,8,2] R"}, kShardlab, "[-2, false]"),
             (Texts{"?0|?0", "?2|?2"}));
 }
@@ -185,7 +185,7 @@ TEST(CatRows, NeverShardTheJoinedDimAndPassPartials) {
                    "P(min)|P(min),P(min)", "P(max)|P(max),P(max)"}));
 }
 
-TEST(StackRows, ShiftTheDimsBehindTheNewOne) {
+TEST(StackRows, RenumberTheDimsAfterTheNewOne) {
   const Texts rows = rows_of("aten.stack.default", {"[f32[4,8] R; f32[4,8] R]"}, kShardlab, "[1]");
   EXPECT_EQ(rows[0], "?0|?0,?0");
   EXPECT_EQ(rows[1], "?2|?1,?1");
@@ -208,7 +208,7 @@ TEST_P(OpOutputs, HaveThisShapeInEveryRuleSet) {
     try {
       rule = &find_op_rule(c.op, set);
     } catch (const InputError&) {
-      continue;  // not in this set
+      continue;  // the set has no rule of the op
     }
     const auto outputs = rule->outputs(call_of(c.op, c.inputs, 1, c.args));
     ASSERT_EQ(outputs.size(), 1U);

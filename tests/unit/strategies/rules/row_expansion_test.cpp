@@ -1,4 +1,4 @@
-// Rows over a mesh's dims, and the numbers of layouts.
+// Rows over the dims of a mesh, and the numbers that a LayoutTable gives to layouts.
 #include "strategies/rules/row_expansion.h"
 
 #include <gtest/gtest.h>
@@ -34,7 +34,7 @@ TEST(RowExpansion, TheLastMeshDimIsFastest) {
 
 TEST(RowExpansion, ADimMayBeUnevenButNotTooShort) {
   const DeviceMesh mesh = DeviceMesh::parse("8x8");
-  // 16 over 8 leaves 2, fewer than 8; 57 over 8 leaves 8.
+  // A shard of 16 over 8 ranks has 2 elements, too few for 8 ranks; one of 57 has 8.
   EXPECT_FALSE(is_layout_of(meta("f32[16]"), placements("S(0)S(0)", 2), mesh));
   EXPECT_TRUE(is_layout_of(meta("f32[57]"), placements("S(0)S(0)", 2), mesh));
   EXPECT_FALSE(is_layout_of(meta("f32[56]"), placements("S(0)S(0)", 2), mesh));
@@ -63,7 +63,7 @@ TEST(RowExpansion, DropsARowWhereAnyTensorCantHaveIt) {
   EXPECT_EQ(texts(layouts[1]), (std::vector<std::string>{"R", "R"}));
 }
 
-// Against the product of all rows, filtered at the end.
+// Compares with the product of all rows that is filtered only at the end.
 TEST(RowExpansion, IsTheFilteredProductOnAnyMesh) {
   const std::vector<std::vector<Placement>> rows = {row({"R", "R"}), row({"S(0)", "S(1)"}),
                                                     row({"P(sum)", "R"}), row({"P(max)", "S(0)"}),
@@ -97,7 +97,7 @@ TEST(RowExpansion, IsTheFilteredProductOnAnyMesh) {
   }
 }
 
-TEST(RowExpansion, RefusesMoreRowsThanFit) {
+TEST(RowExpansion, RefusesANodeWithTooManyRows) {
   std::vector<std::vector<Placement>> rows = {row({"R"})};
   for (int d = 0; d < 8; ++d) rows.push_back({Placement::shard(d)});
   const TensorMeta tensor = meta("f32[64,64,64,64,64,64,64,64]");

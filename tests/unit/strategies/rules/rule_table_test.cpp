@@ -26,12 +26,14 @@ constexpr PartialRow kPartialRows[] = {{{kSum, kSum}, 2},
                                        {{kMax, kMax}, 2, since(kNext)},
                                        {{kR, kSum}, 2, until(kNewestRelease) | kShardlab}};
 
+constexpr OpRule with_rows(std::string_view op, RowsOf rows) { return {.op = op, .rows = rows}; }
+
 constexpr OpRule kRules[] = {
     {.op = "aten.unchanged.default", .rows = few_rows, .partial_rows = kPartialRows},
     {.op = "aten.changed.default", .sets = until(kNewestRelease) | kShardlab, .rows = few_rows},
     {.op = "aten.changed.default", .sets = since(kNext), .rows = more_rows},
     {.op = "aten.added.default", .sets = since(kNext), .rows = few_rows},
-    {.op = "aten.removed.default", .sets = until(kNewestRelease), .rows = few_rows},
+    with_rows("aten.removed.default", few_rows).in(until(kNewestRelease)),
     {.op = "aten.reverted.default", .sets = until(kNewestRelease), .rows = few_rows},
     {.op = "aten.reverted.default", .sets = since(kNext).among(until(kNext)), .rows = more_rows},
     {.op = "aten.reverted.default", .sets = since(kAfterNext), .rows = few_rows},

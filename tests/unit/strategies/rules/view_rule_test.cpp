@@ -14,7 +14,8 @@ using testing_support::Random;
 using testing_support::random_cases;
 using Kind = ViewDim::Kind;
 
-// "2", "new", "0*1" (flattened), "0*1/(3,2)[0]" (a part).
+// Prints "2" for an input dim, "new", "0*1" for flattened dims, "0*1/(3,2)[0]" for a factor of
+// them.
 std::string text_of(const ViewDim& dim) {
   std::string text;
   for (const int in : dim.inputs) text += (text.empty() ? "" : "*") + std::to_string(in);
@@ -62,7 +63,7 @@ struct DTensorCase {
   Shape to;
   const char* mesh;
   const char* layout;
-  const char* as_view;  // "input|output", or a part of the error
+  const char* as_view;  // "input|output", or words of the error
   const char* as_reshape;
 };
 void PrintTo(const DTensorCase& c, std::ostream* out) { *out << c.name; }
@@ -125,7 +126,7 @@ INSTANTIATE_TEST_SUITE_P(
                     "R|R"},
         DTensorCase{
             "StridedComesBack", {8}, {2, 4}, "2", "_S(0,2)", "_S(0,2)|S(1)", "_S(0,2)|S(1)"},
-        // A fault: pieces of 8 are no parts of columns.
+        // This is a fault, since pieces of 8 elements do not fit into rows of 12.
         DTensorCase{
             "StridedStays", {24}, {2, 12}, "2", "_S(0,3)", "_S(0,3)|_S(1,3)", "_S(0,3)|_S(1,3)"},
         DTensorCase{"StridedFitsNowhere",
@@ -153,7 +154,7 @@ INSTANTIATE_TEST_SUITE_P(
                     "P(sum)S(0)|P(sum)S(0)"}),
     [](const auto& test) { return test.param.name; });
 
-TEST(DTensorViewErrors, ShardsThatPyTorchLosesTrackOf) {
+TEST(DTensorViewErrors, NameShardsThatPyTorchLosesTrackOf) {
   const DeviceMesh mesh = DeviceMesh::parse("4x2");
   const Shape shape = {2, 4};
   const auto layouts = [&](const ViewRule& rule, const char* layout) {
@@ -164,7 +165,7 @@ TEST(DTensorViewErrors, ShardsThatPyTorchLosesTrackOf) {
   EXPECT_THROW_MSG(static_cast<void>(layouts(copies, "S(0)R")), InputError,
                    "aten.expand.default: PyTorch finds no output dim for a shard of dim 0");
   EXPECT_EQ(Layout(layouts(copies, "S(1)R").output).text(), "S(1)R");
-  // Only the plain shard is followed.
+  // PyTorch's rule takes only the plain shard into account.
   const ViewRule flat = {ViewDim{.kind = Kind::kFlatten, .inputs = {0, 1}}};
   EXPECT_THROW_MSG(
       static_cast<void>(dtensor_view("aten.view.default", flat, shape,
@@ -174,7 +175,7 @@ TEST(DTensorViewErrors, ShardsThatPyTorchLosesTrackOf) {
 
 // -- The exact view against the elements that every rank holds ----------------------------------
 
-using Elements = std::vector<std::vector<std::int64_t>>;  // by rank, in local order
+using Elements = std::vector<std::vector<std::int64_t>>;  // for each rank, in local order
 
 Elements elements_of(const Shape& shape, const Placements& placements, const DeviceMesh& mesh) {
   Elements all;
@@ -261,7 +262,7 @@ TEST(ShowsAlike, SaysWhetherEveryRankHoldsTheSameElements) {
     const bool same =
         elements_of(from, layouts.input, mesh) == elements_of(to, layouts.output, mesh);
     const bool said = shows_alike(from, to, layouts, mesh);
-    // Pieces of different lengths and shards behind an empty one are no layouts of a view's.
+    // A view never makes pieces of different lengths, or shards after an empty one.
     EXPECT_TRUE(same || !said) << Layout(layouts.input).text() << Layout(layouts.output).text();
     EXPECT_TRUE(said || i % 2 == 0) << Layout(layouts.input).text();
     alike += said ? 1 : 0;
@@ -269,8 +270,8 @@ TEST(ShowsAlike, SaysWhetherEveryRankHoldsTheSameElements) {
   EXPECT_GT(alike, random_cases(20000) / 2);
 }
 
-// DTensor calls rows 0 to 3 of each of 4 pieces of 16 the strided shard R_S(1,4) of [8,8].
-TEST(ShowsAlike, ShardsThatPyTorchMixesUpAreNot) {
+// DTensor takes elements 0 to 3 of each of 4 pieces of 16 for the strided shard R_S(1,4) of [8,8].
+TEST(ShowsAlike, SaysNoForShardsThatPyTorchMixesUp) {
   const DeviceMesh mesh = DeviceMesh::parse("2x4");
   const Placements flat = Layout::parse("R_S(0,4)", 2).placements;
   EXPECT_FALSE(shows_alike({64}, {8, 8}, {flat, Layout::parse("R_S(1,4)", 2).placements}, mesh));
@@ -288,14 +289,14 @@ TEST(ExactView, LosesNoShardThatTheResultCanHave) {
     const Shape from = random_shape(random, elements);
     const Shape to = random_shape(random, elements);
     const Placement shard = Placement::shard(random.below(static_cast<int>(from.size())));
-    // One row is on one rank; odd split factors say the same.
+    // A single row is on one rank, and any split factor describes that.
     if (from[to_index(shard.dim())] == 1) continue;
     if (!exact_view(from, to, {shard}, mesh).input[0].is_replicate()) continue;
     ++lost;
     const Elements held = elements_of(from, {shard}, mesh);
     for (int d = 0; d < static_cast<int>(to.size()); ++d) {
       for (int factor = 1; factor <= to[to_index(d)]; ++factor) {
-        // Pieces of different lengths are not what a flattened shard is.
+        // A flattened shard has no pieces of different lengths.
         if (to[to_index(d)] % factor != 0) continue;
         EXPECT_NE(elements_of(to, {Placement::strided_shard(d, factor)}, mesh), held)
             << TensorMeta{DType::kF32, from, {}}.text() << shard.text() << " on " << mesh.text()

@@ -28,7 +28,7 @@ TEST(DecisionCache, ARepeatedQuestionIsOneEntry) {
   EXPECT_EQ(decisions.size(), 1U);
 }
 
-// Two questions that differ in one thing only never share an answer (R33).
+// Two questions that differ in one thing only never share an answer (regression R33).
 TEST(DecisionCache, WhateverDiffersIsAnotherQuestion) {
   StackEvaluator evaluator(stack_with("dtensor-v3"), topology_with(1));
   DecisionCache decisions(evaluator);

@@ -1,5 +1,5 @@
-// Choices of whole stacks: regressions R03, R04, R09, R23, R24, R25, R56; orders, transitions,
-// kernels.
+// Choices of whole stacks: regressions R03, R04, R09, R23, R24, R25 and R56, orders, transitions
+// and kernels.
 #include "strategies/select/evaluator.h"
 
 #include <gtest/gtest.h>
@@ -170,12 +170,12 @@ TEST(Evaluator, R23ForeachAddsChildByChild) {
   EXPECT_EQ(Layout(child.choice.outputs[0]).text(), "P(sum)P(sum)P(avg)");
   EXPECT_EQ(child.choice.total_us, 12.098857086804836);
   EXPECT_EQ(child.ties.size(), 1U);
-  // Elements of lists are selected without a look at what they are now.
+  // The elements of tensor lists are selected without a look at what they are now.
   const Selection first = evaluator.select(foreach_child(call, 0), mesh);
   EXPECT_EQ(first.selected, 0U);
 }
 
-TEST(Evaluator, R09TheCandidatesInTheirOrder) {
+TEST(Evaluator, R09ListsTheCandidatesInTheirOrder) {
   const DeviceMesh mesh = DeviceMesh::parse("4");
   StackEvaluator evaluator(stack_with("dtensor-2.13"), topology_with(1));
   const Selection selection = evaluator.select(call_of("aten.addmm.default", kAddmm, 1), mesh);
@@ -265,8 +265,43 @@ TEST(Evaluator, TotalsSumTheInputsAndTheKernel) {
   }
 }
 
-// mm of bf16 8192^3 on (2,2): 2 * 8192^3 operations over 989e6 * 0.7 a us; shards divide them.
-TEST(ComputeUs, OfAProductFollowsTheLargestLocalShapes) {
+TEST(WhatIf, FactorsScalePricesUntilTheyAreTakenBack) {
+  const DeviceMesh mesh = DeviceMesh::parse("4");
+  StackEvaluator evaluator(stack_with("alpha-beta"), topology_with(8));
+  const auto gather_us = [&] {
+    return evaluator.on(mesh).cost_us(TensorMeta::parse("f32[1024]"), Layout::parse("S(0)", 1),
+                                      Layout::parse("R", 1));
+  };
+  const double own_us = gather_us();
+  evaluator.set_factors({.latency = 3.0, .transfer = 3.0});
+  EXPECT_NEAR(gather_us(), 3.0 * own_us, 1e-9);
+  evaluator.set_factors({});
+  EXPECT_EQ(gather_us(), own_us);
+}
+
+TEST(WhatIf, LaunchThresholdsAreThoseOfTheKernelsThatAreAskedFor) {
+  const DeviceMesh mesh = DeviceMesh::parse("4");
+  StackEvaluator evaluator(
+      stack_with("dtensor-v3",
+                 R"({"compute_model": {"name": "roofline", "params": {"launch_us": 5}}})"),
+      topology_with(8));
+  evaluator.set_factors({});
+  const OpCall call = call_of("aten.add.Tensor", {"f32[268435456] R", "f32[268435456] R"}, 1);
+  const OpRule& rule = find_op_rule("add", evaluator.stack().rules);
+  const std::vector<Placements> layouts(2, Layout::parse("R", 1).placements);
+  double work_us = 0.0;
+  const auto ask = [&] {
+    work_us = evaluator.compute_us(rule, call, mesh, layouts, std::span(layouts).first(1));
+  };
+  const std::vector<double> thresholds = evaluator.launch_thresholds(ask);
+  ASSERT_EQ(thresholds.size(), 1U);
+  EXPECT_DOUBLE_EQ(thresholds[0], work_us / 5.0);
+  EXPECT_TRUE(evaluator.launch_thresholds([] {}).empty());
+}
+
+// mm of bf16 8192^3 on (2,2) takes 2 * 8192^3 operations at 989e6 * 0.7 a microsecond, which shards
+// divide.
+TEST(ComputeUs, AProductsTimeFollowsTheLargestLocalShapes) {
   const DeviceMesh mesh = DeviceMesh::parse("2x2");
   StackEvaluator evaluator(stack_with("alpha-beta"), topology_with(8));
   const OpCall call = call_of("aten.mm.default", {"bf16[8192,8192] RR", "bf16[8192,8192] RR"}, 2);
@@ -285,8 +320,9 @@ TEST(ComputeUs, OfAProductFollowsTheLargestLocalShapes) {
   EXPECT_DOUBLE_EQ(us("PR", "PR", "RR"), whole);
 }
 
-TEST(ComputeUs, OfAPointwiseOpIsItsTraffic) {
-  // f32 add of two tensors of 2^28 elements, three times 1 GiB over 2345 kB/us.
+TEST(ComputeUs, APointwiseOpsTimeIsThatOfItsTraffic) {
+  // An f32 add of two tensors of 2^28 elements reads and writes three times 1 GiB, at 2345 kB a
+  // microsecond.
   const DeviceMesh mesh = DeviceMesh::parse("4");
   StackEvaluator evaluator(stack_with("alpha-beta"), topology_with(8));
   const OpCall call = call_of("aten.add.Tensor", {"f32[268435456] R", "f32[268435456] R"}, 1);
@@ -301,8 +337,8 @@ TEST(ComputeUs, OfAPointwiseOpIsItsTraffic) {
                    0.75 * gib_us);
 }
 
-TEST(ComputeUs, UnevenShardsCountTheLargestRank) {
-  // 5 rows on 4 ranks: the first holds 2.
+TEST(ComputeUs, UnevenShardsAreCountedOnTheLargestRank) {
+  // Of 5 rows on 4 ranks, the first rank holds 2.
   const DeviceMesh mesh = DeviceMesh::parse("4");
   StackEvaluator evaluator(stack_with("alpha-beta"), topology_with(8));
   const OpCall call = call_of("aten.abs.default", {"f32[5,67108864] R"}, 1);
@@ -376,12 +412,12 @@ TEST(Evaluator, AStragglerSlowsCollectivesOnly) {
   EXPECT_EQ(slow.on(mesh).cost_us(meta, s, r), 2 * plain.on(mesh).cost_us(meta, s, r));
 }
 
-// mul of P(max) and R on four ranks, where three candidates cost one all-reduce (R03): no order
-// decides under the policies that look at the candidates.
+// A mul of P(max) and R on four ranks has three candidates that cost one all-reduce (R03). Under
+// the policies that look at the candidates, no order decides between them.
 TEST(StackEvaluator, PoliciesDecideTheTieOfR03) {
   struct Case {
     const char* policy;
-    const char* choice;  // outputs|inputs
+    const char* choice;  // outputs, then inputs
   };
   const DeviceMesh mesh = DeviceMesh::parse("4");
   const OpCall call = call_of("aten.mul.Tensor", {"f32[8,8] P(max)", "f32[8,8] R"}, 1);

@@ -1,5 +1,5 @@
-// An explanation agrees with the decision it explains: the same choice, prices that are the sums of
-// their parts, the steps that the stack runs.
+// An explanation agrees with the decision that it explains: it has the same choice, prices that are
+// the sums of their parts, and the steps that the stack runs.
 #include "strategies/select/explanation.h"
 
 #include <gtest/gtest.h>
@@ -12,6 +12,9 @@
 namespace shardlab {
 namespace {
 
+using reports::AnswerDetail;
+using reports::DetailCandidate;
+using reports::DetailStep;
 using testing_support::call_of;
 using testing_support::stack_with;
 using testing_support::topology_with;
@@ -25,8 +28,8 @@ Question select_question(const std::string& op, const std::string& mesh,
   return question;
 }
 
-Explanation explained(const Question& question, const std::string& stack,
-                      const std::vector<std::string>& also = {}) {
+AnswerDetail explained(const Question& question, const std::string& stack,
+                       const std::vector<std::string>& also = {}) {
   return Explainer(stack_with(stack), topology_with(8), stack_with("alpha-beta"))
       .explain(question, also);
 }
@@ -34,38 +37,44 @@ Explanation explained(const Question& question, const std::string& stack,
 const Question kMatmul =
     select_question("aten.mm.default", "2x4", {"bf16[512,256] S(0)R", "bf16[256,512] S(1)S(0)"});
 
+double sum_of(const std::optional<reports::PartsOfPrice>& parts) {
+  const reports::PartsOfPrice& of = parts.value();
+  return of.latency_us + of.transfer_us + of.compute_us + of.straggler_us;
+}
+
 TEST(Explanation, ListsTheChoiceFirstAmongTheCheapestAndItsPartsSumUp) {
   for (const char* stack : {"dtensor-v3", "dtensor-v4", "alpha-beta", "shardlab"}) {
     SCOPED_TRACE(stack);
-    const Explanation why = explained(kMatmul, stack);
+    const AnswerDetail why = explained(kMatmul, stack);
     Questionnaire questionnaire({stack_with(stack)}, stack_with("alpha-beta"), topology_with(8));
     const Answer answer = questionnaire.ask(kMatmul).answers[0];
     const auto chosen = std::find_if(why.candidates.begin(), why.candidates.end(),
-                                     [](const ExplainedCandidate& c) { return c.is_chosen; });
+                                     [](const DetailCandidate& c) { return c.is_chosen; });
     ASSERT_NE(chosen, why.candidates.end());
     EXPECT_EQ(chosen->choice, answer.choice);
     EXPECT_EQ(chosen->total_us, answer.price_us);
     double before = 0.0;
-    for (const ExplainedCandidate& candidate : why.candidates) {
-      EXPECT_GE(candidate.total_us, before);
-      before = candidate.total_us;
-      // These stacks charge nothing but moves and kernels.
-      EXPECT_NEAR(candidate.moves.total.value() + candidate.kernel_us, candidate.total_us,
-                  1e-9 * candidate.total_us);
+    for (const DetailCandidate& candidate : why.candidates) {
+      ASSERT_TRUE(candidate.total_us.has_value()) << candidate.choice;
+      EXPECT_GE(*candidate.total_us, before);
+      before = *candidate.total_us;
+      // These stacks charge for moves and kernels alone.
+      EXPECT_NEAR(sum_of(candidate.parts) + candidate.kernel_us, *candidate.total_us,
+                  1e-9 * *candidate.total_us);
     }
     double steps_us = 0.0;
-    for (const ExplainedStep& step : why.steps) steps_us += step.price.total.value();
-    EXPECT_NEAR(steps_us, chosen->moves.total.value(), 1e-9 * steps_us);
+    for (const DetailStep& step : why.steps) steps_us += step.price_us.value();
+    EXPECT_NEAR(steps_us, sum_of(chosen->parts), 1e-9 * steps_us);
   }
 }
 
 TEST(Explanation, ListsWhatAnotherStackChoosesHoweverDear) {
   const std::string dear = "RR, RR -> RR";
-  const Explanation without = explained(kMatmul, "alpha-beta");
-  const Explanation with = explained(kMatmul, "alpha-beta", {dear});
-  const auto has = [&](const Explanation& why) {
+  const AnswerDetail without = explained(kMatmul, "alpha-beta");
+  const AnswerDetail with = explained(kMatmul, "alpha-beta", {dear});
+  const auto has = [&](const AnswerDetail& why) {
     return std::any_of(why.candidates.begin(), why.candidates.end(),
-                       [&](const ExplainedCandidate& c) { return c.choice == dear; });
+                       [&](const DetailCandidate& c) { return c.choice == dear; });
   };
   ASSERT_FALSE(has(without)) << "the sample should be dear";
   EXPECT_TRUE(has(with));
@@ -77,11 +86,11 @@ TEST(Explanation, NamesTheParameterOnlyWhereItIsAskedFor) {
   PriceFlips flips(stack_with("alpha-beta"), topology_with(8));
   const std::optional<PriceFlip> first = flips.first_of(kMatmul.call, kMatmul.mesh);
   ASSERT_TRUE(first.has_value());
-  const Explanation why = explainer.explain(kMatmul, {});
-  ASSERT_TRUE(why.flip.has_value());
-  EXPECT_EQ(why.flip->parameter, first->parameter);
-  EXPECT_EQ(why.flip->factor, first->factor);
-  EXPECT_FALSE(explainer.explain(kMatmul, {}, false).flip.has_value());
+  const AnswerDetail why = explainer.explain(kMatmul, {});
+  ASSERT_TRUE(why.flips_first.value().has_value());
+  EXPECT_EQ((*why.flips_first)->parameter, first->parameter);
+  EXPECT_EQ((*why.flips_first)->factor, first->factor);
+  EXPECT_FALSE(explainer.explain(kMatmul, {}, false).flips_first.has_value());
 }
 
 TEST(Explanation, ARedistributionHasItsPlanAlone) {
@@ -91,18 +100,18 @@ TEST(Explanation, ARedistributionHasItsPlanAlone) {
   question.tensor = TensorMeta::parse("bf16[64,64]");
   question.from = Layout::parse("S(0)R", 2);
   question.to = Layout::parse("RS(1)", 2);
-  const Explanation why = explained(question, "dtensor-v3");
+  const AnswerDetail why = explained(question, "dtensor-v3");
   ASSERT_EQ(why.candidates.size(), 1U);
   EXPECT_TRUE(why.candidates[0].is_chosen);
   EXPECT_EQ(why.candidates[0].choice.substr(0, 5), "S(0)R");
   EXPECT_EQ(why.steps.size(), 2U);
-  EXPECT_FALSE(why.flip.has_value());
+  EXPECT_FALSE(why.flips_first.value().has_value()) << "looked for, and there is none";
 }
 
 TEST(Explanation, TheElementsOfAListAreExplainedOneByOne) {
   const Question question = select_question(
       "aten._foreach_add.List", "4", {"[f32[8,8] S(0); f32[16] R]", "[f32[8,8] R; f32[16] R]"});
-  const Explanation why = explained(question, "dtensor-v3");
+  const AnswerDetail why = explained(question, "dtensor-v3");
   ASSERT_FALSE(why.candidates.empty());
   EXPECT_TRUE(why.candidates.front().choice.starts_with("element 0, "));
   EXPECT_TRUE(why.candidates.back().choice.starts_with("element 1, "));

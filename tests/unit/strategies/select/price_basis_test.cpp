@@ -1,5 +1,5 @@
-// What the reference's price of a choice rests on: each communication step of the very plans that are
-// priced is looked up among the rows.
+// What the reference's price of a choice rests on: each communication step of the very plans that
+// are priced is looked up among the measured rows.
 #include "strategies/select/price_basis.h"
 
 #include <gtest/gtest.h>
@@ -17,7 +17,8 @@ using testing_support::call_of;
 using testing_support::stack_with;
 using testing_support::topology_with;
 
-// Measured: all_gather among 8 ranks of one host, 1 MiB to 64 MiB, and nothing else.
+// The measured rows are of all_gather among 8 ranks of one host, from 1 MiB to 64 MiB, and of
+// nothing else.
 Stack fitted() {
   return stack_with("alpha-beta", R"({"name": "fitted", "collective_model": {
       "name": "piecewise", "params": {}, "rows": [
@@ -49,11 +50,11 @@ QuestionResult ask(const Question& question, const Stack& reference = fitted()) 
       .ask(question);
 }
 
-// "2 measured; all_gather of 4 ranks on 1 host".
-std::string text(const std::optional<PriceBasis>& basis) {
+// A basis as text: "2 measured; all_gather of 4 ranks on 1 host".
+std::string text(const std::optional<reports::PriceBasis>& basis) {
   if (!basis) return "none";
   std::string text = std::to_string(basis->measured_steps) + " measured";
-  for (const MeasuredGap& gap : basis->not_measured) text += "; " + gap.text();
+  for (const std::string& gap : basis->not_measured) text += "; " + gap;
   return text;
 }
 
@@ -73,23 +74,24 @@ TEST(PriceBasis, EveryStepOfAPlanIsLookedUp) {
       {"4", "f32[1024,1024]", "S(0)", "R", "0 measured; all_gather of 4 ranks on 1 host"},
       {"8", "f32[1024,1024]", "P(sum)", "R", "0 measured; all_reduce of 8 ranks on 1 host"},
       {"16", "f32[1024,1024]", "S(0)", "R", "0 measured; all_gather of 16 ranks on 2 hosts"},
-      // From the inside out: 8 ranks of a host, then 2 of two hosts.
+      // The steps go from the inside out: 8 ranks of one host, then 2 ranks of two hosts.
       {"2x8", "f32[1024,1024]", "S(0)S(0)", "RR", "1 measured; all_gather of 2 ranks on 2 hosts"},
-      {"8", "f32[1024,1024]", "R", "S(0)", "0 measured"},     // a chunk
-      {"8", "f32[1024,1024]", "S(0)", "S(0)", "0 measured"},  // nothing
+      {"8", "f32[1024,1024]", "R", "S(0)", "0 measured"},     // a chunk is local
+      {"8", "f32[1024,1024]", "S(0)", "S(0)", "0 measured"},  // nothing moves
       {"1x8", "f32[1024,1024]", "S(0)R", "RR", "0 measured"}  // a group of one rank
   };
   for (const Case& one : cases) {
     SCOPED_TRACE(std::string(one.mesh) + " " + one.from + " to " + one.to);
     const QuestionResult result = ask(plan_question(one.mesh, one.tensor, one.from, one.to));
     EXPECT_EQ(text(result.answers.at(0).basis), one.basis);
-    EXPECT_EQ(text(result.best_basis), one.basis);
+    EXPECT_EQ(text(result.best.basis), one.basis);
   }
 }
 
 TEST(PriceBasis, AGapOfTwoStepsIsToldOnce) {
   const QuestionResult result = ask(plan_question("4x4", "f32[1024,1024]", "S(0)S(1)", "RR"));
-  // Four ranks of a host, then four of two: two gaps. Within one host the two would be one.
+  // Four ranks of one host and then four of two hosts make two gaps; within one host the two would
+  // be one.
   EXPECT_EQ(result.answers[0].basis->not_measured.size(), 2U);
   const QuestionResult inside = ask(plan_question("2x2", "f32[1024,1024]", "S(0)S(1)", "RR"));
   EXPECT_EQ(text(inside.answers[0].basis), "0 measured; all_gather of 2 ranks on 1 host");
@@ -104,14 +106,14 @@ TEST(PriceBasis, MergedStepsCountAsTheyRun) {
   const Plan plan = redistributor.plan(TensorMeta::parse("f32[1024,1024]"),
                                        Layout::parse("S(0)S(0)", 2), Layout::parse("RR", 2));
   ASSERT_EQ(plan.steps.size(), 1U);
-  PriceBasis basis;
-  basis.add(redistributor.repriced(plan), redistributor,
+  reports::PriceBasis basis;
+  add_steps(basis, redistributor.repriced(plan), redistributor,
             MeasuredRanges(evaluator.collective_model().measured()));
   EXPECT_EQ(text(basis), "1 measured") << "one all-gather of 8 ranks, not two of 2 and 4";
 }
 
-TEST(PriceBasis, OfAnOpTheMovesOfAllInputsCount) {
-  // Neither stack can leave both where they are.
+TEST(PriceBasis, AnOpsBasisCountsTheMovesOfAllItsInputs) {
+  // Neither stack can leave both inputs where they are.
   const Question question =
       select_question("aten.add.Tensor", "8", {"f32[1024,1024] S(0)", "f32[1024,1024] S(1)"});
   const QuestionResult result = ask(question);
@@ -119,16 +121,16 @@ TEST(PriceBasis, OfAnOpTheMovesOfAllInputsCount) {
   for (const Answer& answer : result.answers) {
     EXPECT_EQ(text(answer.basis), "0 measured; all_to_all of 8 ranks on 1 host") << answer.choice;
   }
-  EXPECT_EQ(text(result.best_basis), "0 measured; all_to_all of 8 ranks on 1 host");
+  EXPECT_EQ(text(result.best.basis), "0 measured; all_to_all of 8 ranks on 1 host");
   const QuestionResult local =
       ask(select_question("aten.add.Tensor", "8", {"f32[1024,1024] S(0)", "f32[1024,1024] S(0)"}));
   EXPECT_EQ(text(local.answers[0].basis), "0 measured");
-  EXPECT_EQ(text(local.best_basis), "0 measured");
+  EXPECT_EQ(text(local.best.basis), "0 measured");
 }
 
 TEST(PriceBasis, TheBestIsTheReferencesOwnOrAStacks) {
-  // The reference plans mesh dim by mesh dim; the stack looks for the cheapest way and may find one
-  // that is cheaper by the reference's own prices.
+  // The reference plans mesh dim by mesh dim. The stack looks for the cheapest way, and may find
+  // one that is cheaper by the reference's own prices.
   Stack reference = fitted();
   reference.redistribution.planner = PlannerKind::kGreedy;
   Stack stack = fitted();
@@ -148,14 +150,14 @@ TEST(PriceBasis, TheBestIsTheReferencesOwnOrAStacks) {
       const Question question = plan_question("2x8", "f32[4096,1024]", from, to);
       const QuestionResult result = questionnaire.ask(question);
       const Answer& answer = result.answers.at(0);
-      if (!result.best_us || !answer.reference_us) continue;
+      if (!result.best.us || !answer.reference_us) continue;
       SCOPED_TRACE(from + " to " + to);
       Redistributor& redistributor = own.on(question.mesh);
       const Plan plan = redistributor.plan(question.tensor, question.from, question.to);
-      PriceBasis basis;
-      basis.add(plan, redistributor, MeasuredRanges(own.collective_model().measured()));
+      reports::PriceBasis basis;
+      add_steps(basis, plan, redistributor, MeasuredRanges(own.collective_model().measured()));
       const bool beats = *answer.reference_us < plan.price.total.value();
-      EXPECT_EQ(text(result.best_basis), text(beats ? answer.basis : basis));
+      EXPECT_EQ(text(result.best.basis), text(beats ? answer.basis : basis));
       beaten += beats ? 1 : 0;
       differ += beats && answer.basis != basis ? 1 : 0;
     }
@@ -174,27 +176,27 @@ TEST(PriceBasis, ElementsOfAForeachAreAddedUp) {
   const QuestionResult second = ask(
       select_question("aten._foreach_add.List", "8", {"[f32[32,8] P(sum)]", "[f32[32,8] S(0)]"}));
   for (std::size_t s = 0; s < both.answers.size(); ++s) {
-    PriceBasis sum = first.answers[s].basis.value();
-    sum.add(second.answers[s].basis.value());
+    reports::PriceBasis sum = first.answers[s].basis.value();
+    add_basis(sum, second.answers[s].basis.value());
     EXPECT_EQ(both.answers[s].basis, sum);
     EXPECT_FALSE(sum.not_measured.empty());
   }
-  PriceBasis best = first.best_basis.value();
-  best.add(second.best_basis.value());
-  EXPECT_EQ(both.best_basis, best);
+  reports::PriceBasis best = first.best.basis.value();
+  add_basis(best, second.best.basis.value());
+  EXPECT_EQ(both.best.basis, best);
 }
 
-TEST(PriceBasis, WithoutRowsOrWithoutAPriceThereIsNone) {
+TEST(PriceBasis, IsAbsentWithoutMeasuredRowsAndWithoutAPrice) {
   const Question question = plan_question("8", "f32[1024,1024]", "S(0)", "R");
   const QuestionResult formula = ask(question, stack_with("alpha-beta"));
   EXPECT_EQ(text(formula.answers[0].basis), "none");
-  EXPECT_EQ(text(formula.best_basis), "none");
-  Stack greedy = fitted();  // a search would find a way over R
+  EXPECT_EQ(text(formula.best.basis), "none");
+  Stack greedy = fitted();  // the graph planner would find a way over R
   greedy.redistribution.planner = PlannerKind::kGreedy;
   const QuestionResult impossible = ask(plan_question("8", "f32[8]", "S(0)", "P(sum)"), greedy);
   EXPECT_FALSE(impossible.answers[0].reference_us);
   EXPECT_EQ(text(impossible.answers[0].basis), "none");
-  EXPECT_EQ(text(impossible.best_basis), "none");
+  EXPECT_EQ(text(impossible.best.basis), "none");
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// The priority-queue search against full expansion (regressions R04, R28 to R31).
+// The priority-queue search compared with full expansion (regressions R04, R28 to R31).
 #include "strategies/select/search.h"
 
 #include <gtest/gtest.h>
@@ -141,9 +141,8 @@ TEST(SearchRows, ATensorListFallsBack) {
   EXPECT_EQ(search(evaluator, call, mesh).fallback, "the op takes a tensor list");
 }
 
-TEST(SearchRows, WithoutAReachableMatchItFallsBackInsteadOfFailing) {
-  // A mask partial can only be reduced to R, and all replicas always match: so give it a shape that
-  // none can hold.
+TEST(SearchRows, AMaskPartialIsReducedToReplicas) {
+  // A mask partial can only be reduced to R, which every op accepts.
   const DeviceMesh mesh = DeviceMesh::parse("2");
   StackEvaluator evaluator(stack_with("dtensor-v3"), topology_with(1));
   const SearchOutcome outcome =
@@ -152,12 +151,12 @@ TEST(SearchRows, WithoutAReachableMatchItFallsBackInsteadOfFailing) {
   EXPECT_EQ(layouts_text(outcome.result->outputs, outcome.result->inputs), "R|R");
 }
 
-// R30: every pair of layouts of {S0, S1, R, P} for both inputs of mm.
+// R30: every pair of layouts out of {S0, S1, R, P} for the two inputs of mm.
 struct SweepCase {
   const char* name;
   const char* stack;
   const char* mesh;
-  int under_priced;  // without the nesting guard
+  int under_priced;  // how many are priced too low without the nesting guard
 };
 void PrintTo(const SweepCase& c, std::ostream* out) { *out << c.name; }
 class SearchSweep : public testing::TestWithParam<SweepCase> {};
@@ -251,7 +250,7 @@ TEST(SearchRows, R30AllMatchesFromAllStartsAreTheCandidates) {
   }
   const OpCall call = mm_call("S(0)P", "RR", 2);
   for (const Candidate& c : evaluator.select(call, mesh).candidates) {
-    // Averages are no starting layout here, so they are no goal that is worth a step either.
+    // No input starts as an average here, so no step towards one is worth taking.
     const std::string text = key(c.inputs);
     if (text.find("avg") == std::string::npos) candidates.insert(text);
   }
@@ -259,7 +258,8 @@ TEST(SearchRows, R30AllMatchesFromAllStartsAreTheCandidates) {
 }
 
 TEST(SearchRows, NeverAnswersWithPartialsThatMustNotMix) {
-  // Each input is legal, but the outputs of the matching rows would be (P(max),P(min)).
+  // Each input is legal, but the outputs of the matching rows would be (P(max),P(min)), which must
+  // not be mixed.
   const DeviceMesh mesh = DeviceMesh::parse("2x2");
   StackEvaluator evaluator(stack_with("dtensor-v3"), topology_with(1));
   const SearchOutcome outcome = search(
@@ -272,7 +272,7 @@ TEST(SearchRows, NeverAnswersWithPartialsThatMustNotMix) {
 }
 
 TEST(SearchRows, NeverAnswersWithACandidateThatTheOpsFilterDrops) {
-  // The mean of 3 rows on 2 ranks is no average of means.
+  // The mean of 3 rows on 2 ranks is not the average of the ranks' means.
   const DeviceMesh mesh = DeviceMesh::parse("2");
   StackEvaluator evaluator(stack_with("shardlab"), topology_with(8));
   const SearchOutcome outcome =
@@ -281,7 +281,7 @@ TEST(SearchRows, NeverAnswersWithACandidateThatTheOpsFilterDrops) {
   EXPECT_NE(layouts_text(outcome.result->outputs, outcome.result->inputs), "P(avg)|S(0)");
 }
 
-// What the search answers must be one of the candidates of full expansion, for every op with rows.
+// The search's answer must be one of the candidates of full expansion, for every op with rows.
 TEST(SearchRows, AnswersWithACandidateForRandomCallsOfManyOps) {
   const DeviceMesh mesh = DeviceMesh::parse("2x2");
   Random random(92);

@@ -1,4 +1,4 @@
-// Stacks: what a file may say, what it says by default, bases.
+// Stacks: what a file may say, what holds where it says nothing, and what it takes from its base.
 #include "strategies/select/stack.h"
 
 #include <gtest/gtest.h>
@@ -181,7 +181,7 @@ TEST(StackBase, IsMergedKeyByKeyUnderTheFile) {
   EXPECT_EQ(stack.title, "the base");
   EXPECT_EQ(stack.redistribution.planner, PlannerKind::kGraph);
   EXPECT_EQ(stack.collective_model.params["base_latency_us"], 1);
-  // A key that the file gives replaces the base's whole value.
+  // A key that the file gives replaces the whole value of the base.
   EXPECT_TRUE(read({{"base", "dtensor-v3"}, {"collective_model", "dtensor"}}, load)
                   .collective_model.params.empty());
 }
@@ -196,7 +196,7 @@ TEST(StackBase, IsRefusedWhereNobodyLoadsIt) {
                    "s.json:/base: found 3; valid: a text");
 }
 
-TEST(StackBase, ThatIsNoCompleteStackIsRefused) {
+TEST(StackBase, IsRefusedWhenItIsNoCompleteStack) {
   for (const json& base : {json::array(), json{{"base", "b"}}}) {
     EXPECT_THROW_MSG(read({{"base", "b"}}, [&](const std::string&) { return base; }), ConfigError,
                      "s.json:/base: found \"b\", which is no stack with all its keys");
@@ -205,9 +205,9 @@ TEST(StackBase, ThatIsNoCompleteStackIsRefused) {
 
 TEST(SearchKinds, ReadBackByTheirNames) {
   for (const SearchKind kind : {SearchKind::kFull, SearchKind::kDijkstra, SearchKind::kExact}) {
-    EXPECT_EQ(search_from_name(to_string(kind)), kind);
+    EXPECT_EQ(from_name<SearchKind>(name_of(kind)), kind);
   }
-  EXPECT_FALSE(search_from_name("astar").has_value());
+  EXPECT_FALSE(from_name<SearchKind>("astar").has_value());
 }
 
 }  // namespace

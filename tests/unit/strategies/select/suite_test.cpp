@@ -75,7 +75,7 @@ TEST(Suite, TheLargestTensorOfAListCounts) {
 
 struct SuiteError {
   const char* name;
-  const char* question;  // merged into a good one
+  const char* question;  // the keys that replace those of a good question
   const char* message;
 };
 void PrintTo(const SuiteError& c, std::ostream* out) { *out << c.name; }
@@ -122,7 +122,7 @@ INSTANTIATE_TEST_SUITE_P(
                    "mesh, count, where, op, inputs, args"}),
     [](const testing::TestParamInfo<SuiteError>& test) { return test.param.name; });
 
-TEST(Suite, QuestionsOrAGeneratorNotBoth) {
+TEST(Suite, HasQuestionsOrAGeneratorButNotBoth) {
   json suite = suite_of("[]");
   EXPECT_EQ(read(suite).questions.size(), 0U);
   suite["generate"] = json::object();
@@ -156,7 +156,7 @@ TEST(SuiteGenerator, TheSameSeedDrawsTheSameQuestions) {
   EXPECT_NE(texts(read(generator())), texts(read(generator(R"({"seed": 8})"))));
 }
 
-// These texts are the same with every compiler and library: the arithmetic is our own.
+// These texts are the same with every compiler and library, since the arithmetic is our own.
 TEST(SuiteGenerator, DrawsTheseQuestions) {
   const std::vector<std::string> drawn = texts(read(generator()));
   ASSERT_GT(drawn.size(), 10U);

@@ -1,5 +1,5 @@
-// The audit of ties: how many answers share the minimum, how many come near, and whether the
-// candidates' order decides.
+// The audit of ties: how many answers share the minimum, how many come near, and whether the order
+// of the candidates decides.
 #include "strategies/select/ties.h"
 
 #include <gtest/gtest.h>
@@ -56,7 +56,7 @@ TEST(Ties, TheTieOfR03IsExactAndItsOrderDecides) {
   EXPECT_EQ(item.error, "");
 }
 
-TEST(Ties, APriceForReplicateToPartialBreaksIt) {
+TEST(Ties, APriceForReplicateToPartialBreaksTheTieOfR03) {
   const TieItem item = audit(kR03, "dtensor-v3-rp");
   EXPECT_EQ(item.total_us, 22.81853570377591);
   EXPECT_EQ(item.exact, 1U);
@@ -65,7 +65,7 @@ TEST(Ties, APriceForReplicateToPartialBreaksIt) {
   EXPECT_NEAR(*item.margin_us, 0.001, 1e-9);
 }
 
-TEST(Ties, NearOnesLieWithinThePercentageAndAreNotExact) {
+TEST(Ties, NearCandidatesLieWithinThePercentageAndAreNotExactTies) {
   EXPECT_EQ(audit(kR03, "dtensor-v3-rp", 0.0).near, 0U);
   EXPECT_EQ(audit(kR03, "dtensor-v3-rp", 1.0).near, 2U) << "0.001 us is 0.004 %";
   EXPECT_EQ(audit(kR03, "dtensor-v3", 1.0).near, 0U);
@@ -80,7 +80,7 @@ TEST(Ties, KeepingTheInputsIsATieThatNoOrderDecides) {
   EXPECT_FALSE(item.order_dependent);
 }
 
-TEST(Ties, AtMostEightOfThemAreListed) {
+TEST(Ties, AtMostEightTiesAreListed) {
   const TieItem item = audit(
       select_question("aten.add.Tensor", "2x2x2", {"f32[8,8] RRR", "f32[8,8] RRR"}), "dtensor-v3");
   EXPECT_GT(item.exact, kMaxListed);

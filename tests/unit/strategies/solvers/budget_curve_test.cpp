@@ -1,4 +1,5 @@
-// Cost against a budget: every point, on networks small enough to try all assignments.
+// Curves of cost against a budget: every point, on networks that are small enough to try all
+// assignments.
 #include "strategies/solvers/budget_curve.h"
 
 #include <gtest/gtest.h>
@@ -14,7 +15,7 @@ using testing_support::BruteForce;
 using testing_support::Random;
 using testing_support::random_cases;
 
-// The least cost of any weight, then only where a lighter one costs more.
+// Finds the least cost at each weight, and keeps it only where every lighter assignment costs more.
 std::map<std::int64_t, double> all_points(const CostNetwork& network, const Budget& budget) {
   std::map<std::int64_t, double> least;
   for (const auto& [cost, assignment] : BruteForce(network).feasible) {
@@ -65,7 +66,7 @@ TEST(BudgetCurve, HasEveryPointOfRandomNetworks) {
       ++point;
     }
     points += curve.points.size();
-    // A corner lies below no line between two points.
+    // No corner of the hull lies above a line between two points.
     for (std::size_t c = 1; c + 1 < curve.points.size(); ++c) {
       if (!curve.points[c].on_hull) continue;
       ++corners;
@@ -85,8 +86,9 @@ TEST(BudgetCurve, HasEveryPointOfRandomNetworks) {
   EXPECT_GT(corners, static_cast<std::size_t>(random_cases(50)));
 }
 
-// Ten variables that cost 1 to lighten by 2, but for one that costs nothing: 11 points between the ends.
-TEST(BudgetCurve, OfMorePointsThanAskedForTheCornersAndTheFirst) {
+// Ten variables each cost 1 to lighten by 2: 11 points lie on one line, of which only the two ends
+// are corners.
+TEST(BudgetCurve, HasTheCornersAndTheFirstPointsWhereThereAreMoreThanAskedFor) {
   CostNetwork network;
   Budget budget{.name = "b", .limit = 0, .weights = {}};
   const int two = network.add_domain({"heavy", "light"});

@@ -1,4 +1,4 @@
-// The exact solver against trying everything, on networks small enough for that.
+// The exact solver compared with trying everything, on networks that are small enough for that.
 #include "strategies/solvers/exact.h"
 
 #include <gtest/gtest.h>
@@ -13,7 +13,7 @@ using testing_support::Random;
 using testing_support::random_cases;
 using testing_support::RandomNetworkOptions;
 
-// Shapes of every kind: disconnected, with single values, ties, forbidden costs and equalities.
+// Networks of every kind: disconnected, with single values, ties, forbidden costs and equalities.
 RandomNetworkOptions random_options(Random& random) {
   RandomNetworkOptions options;
   options.variables = 1 + random.below(7);
@@ -55,7 +55,8 @@ TEST(ExactSolver, AnEmptyNetworkCostsItsConstant) {
   EXPECT_EQ(found.optima, 1.0);
 }
 
-// A ring of three that wants neighbours to differ, with two values: one edge has to pay.
+// A ring of three variables with two values each, whose neighbours want to differ: one edge has to
+// pay.
 CostNetwork frustrated_ring() {
   CostNetwork network;
   const int domain = network.add_domain({"p", "q"});

@@ -12,7 +12,7 @@ namespace {
 using testing_support::Random;
 using testing_support::random_cases;
 
-// a -> b -> c: b takes "cheap", which leaves c nothing but the dear way.
+// A chain a -> b -> c: b takes "cheap", which leaves c nothing but the dear way.
 //   walk     a x 0, b cheap 1 + 0, c 0 + 9          = 10
 //   optimum  a x 0, b dear  3 + 0, c 0 + 1          = 4
 CostNetwork trap() {
@@ -30,7 +30,7 @@ TEST(GreedyWalk, NeverLooksAhead) {
   const CostNetwork network = trap();
   const Assignment given = {0, -1, -1};
   const GreedyWalk walk = greedy_walk(network, given);
-  EXPECT_EQ(walk.assignment, (Assignment{0, 0, 0}));  // of y and z the first listed
+  EXPECT_EQ(walk.assignment, (Assignment{0, 0, 0}));  // y and z tie, and y is listed first
   EXPECT_EQ(network.cost(walk.assignment), 10.0);
   ExactSolver solver(network);
   const GreedyRegret regret = greedy_regret(network, solver, given, walk.assignment);
@@ -46,7 +46,7 @@ TEST(GreedyWalk, NeverLooksAhead) {
   EXPECT_EQ(regret.rest_us, 0.0);
 }
 
-// A given value counts for the variables before it, too.
+// A given value also counts for the variables before it.
 TEST(GreedyWalk, KnowsWhatIsGivenLater) {
   const CostNetwork network = trap();
   CostNetwork late = network;
@@ -66,8 +66,8 @@ TEST(GreedyWalk, SaysWhereItIsStuck) {
   EXPECT_TRUE(walk.assignment.empty());
 }
 
-// Against a walk written the slow way; regrets sum to the distance from the optimum, each is what two optima
-// of the network with parts of the walk fixed differ by.
+// Compares with a walk that is written the slow way. Regrets sum to the distance from the optimum,
+// and each is the difference of two optima of the network with parts of the walk fixed.
 TEST(GreedyWalk, OnRandomNetworksRegretsSumToTheGap) {
   Random random(705);
   SHARDLAB_TRACE_SEED();
@@ -141,8 +141,8 @@ TEST(GreedyWalk, OnRandomNetworksRegretsSumToTheGap) {
   EXPECT_GT(regretted, random_cases(50));
 }
 
-// With few optima to be found, intervals stay whole and the sum is the same.
-TEST(GreedyWalk, IntervalsStandForWhatIsNotLookedInto) {
+// When few optima may be found, intervals stay whole and the sum stays the same.
+TEST(GreedyWalk, IntervalsThatAreNotSearchedKeepTheirRegretTogether) {
   CostNetwork network;
   const int two = network.add_domain({"cheap", "dear"});
   constexpr int kTraps = 40;

@@ -1,4 +1,4 @@
-// Networks of equal layers, forwards and backwards, as a model's training step has them.
+// Networks of equal layers, forwards and backwards, as the training step of a model has them.
 #include "strategies/solvers/repeated_layers.h"
 
 #include <gtest/gtest.h>
@@ -18,13 +18,14 @@ using testing_support::Random;
 
 constexpr int kValues = 3;
 
-// Up to `most`, a millionth at a time.
+// A random cost up to `most`, in steps of a millionth.
 double amount(Random& random, int most) {
   return static_cast<double>(random.between(0, 1'000'000) * most) * 1e-6;
 }
 
-// hub -> every layer; source[l] -> in[l] -> out[l] -> in[l+1] forwards, back[l+1] -> back[l] backwards,
-// out[l] - back[l]. Nodes stand as a trace has them: hub, sources, layers forwards, layers backwards.
+// The edges are hub -> every layer; forwards source[l] -> in[l] -> out[l] -> in[l+1]; backwards
+// back[l+1] -> back[l]; and out[l] - back[l]. Nodes are in the order of a trace: hub, sources,
+// layers forwards, layers backwards.
 class Layered {
  public:
   Layered(Random& random, int layers) : layers_(layers) {
@@ -65,7 +66,7 @@ class Layered {
     }
   }
 
-  // Layer by layer, for each value of the hub, over the values of out and back.
+  // The optimum, layer by layer: for each value of the hub, over the values of out and back.
   [[nodiscard]] double optimum() const {
     double best = kForbidden;
     for (int h = 0; h < kValues; ++h) {
@@ -126,7 +127,7 @@ TEST(RepeatedLayers, FindsTheLayersOfAForwardAndABackwardPass) {
   const CutNetwork cut(layered.network, {});
   const RepeatedLayers places = find_repeated_layers(cut);
   ASSERT_GE(places.layers,
-            40 - 2 * 9);  // the ends look different from within as far as colours see
+            40 - 2 * 9);  // near the ends, as far as colours reach, nodes look different
   EXPECT_EQ(places.keys, 4);
   EXPECT_EQ(places.layer[to_index(layered.hub)], RepeatedLayers::kNone);
   int inside = 0;
@@ -147,7 +148,7 @@ TEST(RepeatedLayers, FindsTheLayersOfAForwardAndABackwardPass) {
   EXPECT_EQ(inside, places.layers);
 }
 
-TEST(RepeatedLayers, TheirMessagesSpareMostSweeps) {
+TEST(RepeatedLayers, MessagesOfAFewLayersSpareMostSweeps) {
   Random random(721);
   SHARDLAB_TRACE_SEED();
   for (int i = 0; i < 10; ++i) {
@@ -165,7 +166,7 @@ TEST(RepeatedLayers, TheirMessagesSpareMostSweeps) {
   }
 }
 
-TEST(RepeatedLayers, TheOptimumIsThatOfLayerByLayer) {
+TEST(RepeatedLayers, TheOptimumIsTheOneFoundLayerByLayer) {
   Random random(722);
   SHARDLAB_TRACE_SEED();
   for (int i = 0; i < testing_support::random_cases(60); ++i) {
@@ -183,7 +184,7 @@ TEST(RepeatedLayers, TheOptimumIsThatOfLayerByLayer) {
 }
 
 // A pin in the middle makes one layer unlike the others.
-TEST(RepeatedLayers, APinnedLayerIsFoundAround) {
+TEST(RepeatedLayers, TheOptimumIsFoundAroundAPinnedLayer) {
   Random random(723);
   SHARDLAB_TRACE_SEED();
   for (int i = 0; i < 20; ++i) {
@@ -200,7 +201,7 @@ TEST(RepeatedLayers, APinnedLayerIsFoundAround) {
   }
 }
 
-TEST(RepeatedLayers, NothingComesOfWhatDoesNotRepeat) {
+TEST(RepeatedLayers, ANetworkThatDoesNotRepeatHasNone) {
   Random random(724);
   SHARDLAB_TRACE_SEED();
   const CostNetwork network = testing_support::random_network(

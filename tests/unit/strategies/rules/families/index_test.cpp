@@ -1,4 +1,4 @@
-// Rows of ops that look up, write or cut: which dims may be sharded, which partials pass.
+// Rows of ops that look up, write or cut: which dims may be sharded, and which partials pass.
 #include <gtest/gtest.h>
 
 #include "costmodel/base/error.h"
@@ -34,7 +34,8 @@ TEST_P(IndexRows, AreTheseInThisOrder) {
 INSTANTIATE_TEST_SUITE_P(
     All, IndexRows,
     testing::Values(
-        // Of indices that stand apart, what they select comes first in the result.
+        // Where the indexed dims are not next to each other, the selected ones come first in the
+        // result.
         RowsCase{"IndexApart",
                  Release::k2_13,
                  "aten.index.Tensor",
@@ -47,14 +48,14 @@ INSTANTIATE_TEST_SUITE_P(
                  {"f32[4,5,6] R", "[none; i64[3] R; i64[2,1] R]"},
                  "[]",
                  {"?0|?0,R,R", "?1|R,R,?0", "?2|R,?0,R", "P(sum)|P(sum),R,R", "P(avg)|P(avg),R,R"}},
-        // Values that are broadcast along a dim are whole on every rank.
+        // Values that are broadcast along a dim are replicated.
         RowsCase{"IndexPutBroadcast",
                  Release::k2_13,
                  "aten.index_put.default",
                  {"f32[4,5,6] R", "[none; i64[3] R]", "f32[3,1] R"},
                  "[]",
                  {"?0|?0,R,R", "?2|?2,R,R", "P(sum)|P(sum),R,P(sum)"}},
-        // Each rank adds its own values, but replaces nothing that another replaced.
+        // Each rank may add its own values. Without accumulation they would overwrite each other.
         RowsCase{"IndexPutAccumulates",
                  kShardlab,
                  "aten.index_put.default",
@@ -76,7 +77,7 @@ INSTANTIATE_TEST_SUITE_P(
                  "[1]",
                  {"MP(1,4)|?1,R", "?1|R,?1", "P(sum)|P(sum),R", "P(avg)|P(avg),R",
                   "P(min)|P(min),R", "P(max)|P(max),R"}},
-        // A source of more rows than the index: only PyTorch cuts it.
+        // The source has more rows than the index, and only PyTorch shards it nevertheless.
         RowsCase{"ScatterAddOfPyTorch",
                  Release::k2_13,
                  "aten.scatter_add.default",
@@ -127,7 +128,7 @@ INSTANTIATE_TEST_SUITE_P(
                  {"f32[4] R"},
                  "[[-1, 0], 1]",
                  {"P(sum)|P(sum)", "P(avg)|P(avg)", "P(max)|P(max)", "P(min)|P(min)"}},
-        // A slice of all of a dim leaves its shards alone.
+        // A slice that is the whole dim keeps its shards.
         RowsCase{"WholeSlice",
                  kShardlab,
                  "aten.slice.Tensor",
@@ -140,7 +141,7 @@ INSTANTIATE_TEST_SUITE_P(
                  {"f32[4] R"},
                  "[0, 1]",
                  {"P(sum)|P(sum)", "P(avg)|P(avg)", "P(min)|P(min)", "P(max)|P(max)"}},
-        // Scaled gradients need to know all lookups.
+        // Gradients that are scaled by how often a row is looked up need all lookups.
         RowsCase{"ScaledEmbeddingGradients",
                  kShardlab,
                  "aten.embedding_dense_backward.default",
@@ -167,12 +168,12 @@ struct FollowCase {
   const char* op;
   std::string input;
   const char* args;
-  std::string followed;  // "output|input"; empty: refused
+  std::string followed;  // "output|input", or empty where the call is refused
 };
 void PrintTo(const FollowCase& c, std::ostream* out) { *out << c.op; }
 class CutFollows : public testing::TestWithParam<FollowCase> {};
 
-TEST_P(CutFollows, ItsInputAsInPyTorch) {
+TEST_P(CutFollows, TheLayoutOfItsInputAsInPyTorch) {
   const FollowCase& c = GetParam();
   const DeviceMesh mesh = DeviceMesh::parse("2x2");
   const OpCall call = call_of(c.op, {c.input}, 2, c.args);
@@ -201,7 +202,7 @@ INSTANTIATE_TEST_SUITE_P(
                    "RS(1)|RS(2)"},
         FollowCase{"SelectBackward", "aten.select_backward.default", "f32[8,8] S(0)S(1)",
                    "[[8,4,8], 1, 0]", "S(0)S(2)|S(0)S(1)"},
-        // A dim counted from the end is before every shard.
+        // PyTorch takes a dim that is counted from the end to come before every shard.
         FollowCase{"SelectBackwardFromTheEnd", "aten.select_backward.default", "f32[8,8] S(0)S(1)",
                    "[[8,4,8], -2, 0]", "S(1)S(2)|S(0)S(1)"},
         FollowCase{"SliceBackward", "aten.slice_backward.default", "f32[4,8] S(0)P",

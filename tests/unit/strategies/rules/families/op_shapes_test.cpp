@@ -17,12 +17,12 @@ struct ShapeCase {
   const char* op;
   std::vector<std::string> inputs;
   const char* args;
-  std::vector<std::string> outputs;  // of the op
+  std::vector<std::string> outputs;  // shapes and dtypes
 };
 void PrintTo(const ShapeCase& c, std::ostream* out) { *out << c.op << c.args; }
 class OpShape : public testing::TestWithParam<ShapeCase> {};
 
-TEST_P(OpShape, IsPyTorchs) {
+TEST_P(OpShape, IsThatOfPyTorch) {
   const OpCall call = call_of(GetParam().op, GetParam().inputs, 1, GetParam().args);
   for (const RuleSet set : {RuleSet(Release::k2_13), kShardlab}) {
     std::vector<std::string> found;
@@ -128,7 +128,8 @@ TEST(OpShapeErrors, CallsThatTheOpsCannotTake) {
   }
 }
 
-// Columns of an image stay cut where windows lie within a stride and every shard has whole strides.
+// Columns of an image may be sharded where windows lie within a stride and every shard has whole
+// strides.
 TEST(ConvolutionRows, SpatialShardsNeedWindowsThatLieApart) {
   const auto cuts_columns = [](const char* input, const char* weight, const char* args) {
     const OpCall call = call_of("aten.convolution.default", {input, weight}, 1, args);

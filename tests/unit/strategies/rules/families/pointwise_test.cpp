@@ -1,4 +1,4 @@
-// Pointwise rules: words, dtypes, and rows that numbers choose.
+// Pointwise rules: words, dtypes, and rows that depend on numbers.
 #include "strategies/rules/pointwise.h"
 
 #include <gtest/gtest.h>
@@ -65,7 +65,7 @@ struct OutputCase {
 void PrintTo(const OutputCase& c, std::ostream* out) { *out << c.op; }
 class PointwiseOutput : public testing::TestWithParam<OutputCase> {};
 
-TEST_P(PointwiseOutput, HasPyTorchsDtype) {
+TEST_P(PointwiseOutput, HasTheDtypeOfPyTorch) {
   const OutputCase& c = GetParam();
   const OpCall call = call_of(c.op, c.inputs, 1, c.args);
   EXPECT_EQ(find_op_rule(c.op, Release::k2_13).outputs(call).front().text(), c.output);
@@ -97,7 +97,7 @@ const OutputCase kOutputs[] = {
 };
 INSTANTIATE_TEST_SUITE_P(All, PointwiseOutput, testing::ValuesIn(kOutputs));
 
-// Partial rows of the rule set shardlab.
+// The partial rows of a call in the rule set shardlab.
 struct RowsCase {
   const char* op;
   Texts inputs;
@@ -158,8 +158,9 @@ const RowsCase kRows[] = {
 INSTANTIATE_TEST_SUITE_P(All, ChosenRows, testing::ValuesIn(kRows));
 
 TEST(OutTensors, AreTheLastOnesAndKeepTheirPlacements) {
-  // Registered by its own schema, grad_input is replicated in PyTorch 2.13.0; threshold_backward's,
-  // derived from the op without it, follows the output.
+  // PyTorch 2.13.0 replicates the grad_input of tanh_backward, which is registered by its own
+  // schema. That of threshold_backward follows the output, since its rule is derived from the op
+  // without it.
   const Texts inputs = {"f32[4] S(0)", "f32[4] S(0)", "f32[4] S(0)"};
   const auto rows = [&](const char* op, RuleSet set) {
     const OpRule& rule = find_op_rule(op, set);
@@ -170,7 +171,7 @@ TEST(OutTensors, AreTheLastOnesAndKeepTheirPlacements) {
   EXPECT_EQ(rows("aten.threshold_backward.grad_input", Release::k2_13), "?0|?0,?0,?0");
 }
 
-TEST(OutTensors, OfTwoOutputsAreTwo) {
+TEST(OutTensors, AreTwoForAnOpWithTwoOutputs) {
   const OpCall call =
       call_of("aten.frexp.Tensor_out", {"f32[4] S(0)", "f32[4] S(0)", "i32[4] R"}, 1);
   const OpRule& rule = find_op_rule("aten.frexp.Tensor_out", kShardlab);
@@ -187,7 +188,7 @@ TEST(FusedOptimizers, ReplicateStepsAndScales) {
   EXPECT_EQ(row_texts(rule.rows(call, rule), 0), Texts({"?0,?0,?0,?0,?0,R,R"}));
 }
 
-TEST(FusedOptimizers, RefuseOtherLists) {
+TEST(FusedOptimizers, RefuseTheWrongLists) {
   const OpCall call = call_of("aten._fused_adam_.default", {"[f32[4] R]", "[f32[4] R]"}, 1);
   EXPECT_THROW_MSG(find_op_rule("aten._fused_adam_.default", Release::k2_13).outputs(call),
                    InputError,

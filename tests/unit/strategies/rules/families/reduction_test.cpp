@@ -1,5 +1,6 @@
-// Rules of reductions, scans, softmax, losses and norms where they could go wrong: what is kept, what
-// PyTorch 2.13.0 gets wrong, the outputs' dtypes, and calls that no op takes.
+// Rules of reductions, scans, softmax, losses and norms where they could go wrong: which placements
+// are kept, what PyTorch 2.13.0 gets wrong, the outputs' dtypes, and calls that the ops do not
+// take.
 #include <gtest/gtest.h>
 
 #include "costmodel/base/error.h"
@@ -13,7 +14,7 @@ namespace {
 
 using testing_support::call_of;
 
-// The one candidate of a rule that follows: outputs | inputs.
+// The one candidate of a follow rule: outputs | inputs.
 struct Follows {
   const char* name;
   const char* op;
@@ -24,7 +25,7 @@ struct Follows {
 void PrintTo(const Follows& c, std::ostream* out) { *out << c.name; }
 class FollowedReduction : public testing::TestWithParam<Follows> {};
 
-TEST_P(FollowedReduction, IsAsInPyTorch) {
+TEST_P(FollowedReduction, GivesTheLayoutsOfPyTorch) {
   const OpCall call = call_of(GetParam().op, GetParam().inputs, 1, GetParam().args);
   const Expansion e = expand(find_op_rule(call.op, Release::k2_13), call, DeviceMesh::parse("2"));
   ASSERT_EQ(e.size(), 1U);
@@ -46,8 +47,9 @@ INSTANTIATE_TEST_SUITE_P(
             "AllOfShardsIsAProduct", "aten.all.dim", {"b8[8,8] S(0)"}, "[0]", "P(product)|S(0)"},
         Follows{"NormOfShards", "aten.norm.Scalar", {"f32[8] S(0)"}, "[3]", "NP(3)|S(0)"},
         Follows{"NormOfPartials", "aten.norm.Scalar", {"f32[8] P"}, "[3]", "R|R"},
-        // Faults: a maximum of maxima is no norm, the last dim is not gathered when it is called -1,
-        // the keepdim of logsumexp is overlooked, no dims are not all dims.
+        // Four faults of PyTorch: it takes a maximum of maxima for a norm, does not gather the last
+        // dim when it is called -1, overlooks the keepdim of logsumexp, and takes an empty list of
+        // dims for none instead of all.
         Follows{"FaultMaximumNormOfMaxima",
                 "aten.linalg_vector_norm.default",
                 {"f32[8] P(max)"},
@@ -162,7 +164,7 @@ INSTANTIATE_TEST_SUITE_P(
                 {"bf16[4,8,3]", "bf16[4,2]", "bf16[4,2]"}}),
     [](const auto& test) { return std::string(test.param.name); });
 
-TEST(HistcRows, NeedBoundsThatAreNotTheDatas) {
+TEST(HistcRows, NeedBoundsThatDoNotDependOnTheData) {
   const auto count = [](RuleSet set, const char* args) {
     const OpRule& rule = find_op_rule("aten.histc.default", set);
     return rule.rows(call_of("aten.histc.default", {"f32[4,8] S(0)"}, 1, args), rule).size();
@@ -175,7 +177,7 @@ TEST(HistcRows, NeedBoundsThatAreNotTheDatas) {
   EXPECT_EQ(count(kShardlab, "[8, -1, 0]"), 2U);
 }
 
-TEST(NllRows, AMeanIsNoAverageOfLocalMeans) {
+TEST(NllRows, AMeanIsNotTheAverageOfLocalMeans) {
   const auto keeps_shards = [](const char* args) {
     const OpCall call =
         call_of("aten.nll_loss_forward.default", {"f32[8,4] S(0)", "i64[8] S(0)"}, 1, args);

@@ -1,4 +1,4 @@
-#include "runner/solve/solved_text.h"
+#include "runner/solve/solution_text.h"
 
 #include <algorithm>
 #include <map>
@@ -25,7 +25,7 @@ std::string without_numbers(std::string_view name) {
   return text;
 }
 
-// Counts equal rows, in the order of their first.
+// Counts equal rows, in the order in which they first appear.
 template <class Key>
 class Tally {
  public:
@@ -47,7 +47,7 @@ class Tally {
   std::vector<Group> groups_;
 };
 
-std::string sources_text(const SolvedProgram& solved) {
+std::string sources_text(const ProgramSolution& solved) {
   using Key = std::tuple<std::string, std::string, std::string>;  // name, tensor, layout
   Tally<Key> tally;
   std::map<Key, std::string> whole_names;
@@ -69,7 +69,7 @@ std::string sources_text(const SolvedProgram& solved) {
   return tally.groups().empty() ? "" : table.text();
 }
 
-std::string moves_text(const SolvedProgram& solved) {
+std::string moves_text(const ProgramSolution& solved) {
   using Key = std::tuple<std::string, std::string, std::string, Phase>;  // tensor, from, to, pass
   Tally<Key> tally;
   const std::vector<std::vector<NodeMove>> moves = moves_of(solved);
@@ -106,7 +106,7 @@ std::string margin_text(double us) {
   return us < kForbidden ? format_fixed(us, 3) : "no other value";
 }
 
-std::string nodes_text(const SolvedProgram& solved) {
+std::string nodes_text(const ProgramSolution& solved) {
   const std::vector<double>& margins = solved.solution.margins;
   std::vector<std::string> header = {"node", "op", "inputs", "outputs", "kernel us", "moves us"};
   if (!margins.empty()) header.emplace_back("margin us");
@@ -129,8 +129,8 @@ std::string nodes_text(const SolvedProgram& solved) {
   return table.text();
 }
 
-// Choices that matter most when others are barred.
-std::string margins_text(const SolvedProgram& solved) {
+// The choices whose other values would cost the most.
+std::string margins_text(const ProgramSolution& solved) {
   const std::vector<double>& margins = solved.solution.margins;
   if (margins.empty()) return "";
   std::vector<std::size_t> order;
@@ -153,7 +153,8 @@ std::string margins_text(const SolvedProgram& solved) {
 
 }  // namespace
 
-std::string solved_text(const SolvedProgram& solved, const std::string& executed, bool all_nodes) {
+std::string solution_text(const ProgramSolution& solved, const std::string& executed,
+                          bool all_nodes) {
   const ExactSolution& solution = solved.solution;
   std::string out = printable(solved.program.name) + ": " +
                     std::to_string(solved.program.nodes.size()) + " nodes, " +

@@ -1,5 +1,5 @@
-// Which layer a node is of: every layer of LLaMA has the same nodes, forward and backward.
-#include "strategies/programs/program_layers.h"
+// Which layer a node belongs to: every layer of LLaMA has the same nodes, forward and backward.
+#include "strategies/programs/labelled_layers.h"
 
 #include <gtest/gtest.h>
 
@@ -10,25 +10,25 @@
 namespace shardlab {
 namespace {
 
-using Counts = std::map<std::string, int>;  // of ops, by name
+using Counts = std::map<std::string, int>;  // how many ops of each name
 
 Program llama(std::int64_t layers, MatmulForm matmul) {
   return find_built_in_program("llama3-8b")
       ->make({.layers = layers, .batch = 2, .seqlen = 64, .matmul = matmul});
 }
 
-TEST(ProgramLayers, EveryLayerOfLlamaHasTheSameOps) {
+TEST(LabelledLayers, EveryLayerOfLlamaHasTheSameOps) {
   for (const MatmulForm matmul : {MatmulForm::kEinsum, MatmulForm::kNative}) {
-    std::map<Phase, Counts> one;  // of the only layer of the smallest
+    std::map<Phase, Counts> one;  // by phase, in a program with one layer
     for (const std::int64_t count : {1, 2, 3, 8, 32}) {
       SCOPED_TRACE(std::to_string(count) + " layers");
       const Program program = llama(count, matmul);
-      const auto layers = layers_of_nodes(program);
+      const auto layers = labelled_layers(program);
       ASSERT_EQ(layers.size(), program.nodes.size());
       std::map<std::int64_t, std::map<Phase, Counts>> found;
       for (std::size_t i = 0; i < layers.size(); ++i) {
         const ProgramNode& node = program.nodes[i];
-        // The first and the last layer share fewer values, and so lack an alias.
+        // The first and the last layer share fewer values with others, and so lack an alias.
         if (layers[i] && node.computes() && node.op != "aten.alias.default")
           ++found[*layers[i]][node.phase][node.op];
       }
@@ -42,10 +42,10 @@ TEST(ProgramLayers, EveryLayerOfLlamaHasTheSameOps) {
   }
 }
 
-// Of 8B with one layer the embedding and the logits stay outside.
-TEST(ProgramLayers, WhatStandsBesideTheLayersIsOfNone) {
+// In LLaMA3-8B with one layer, the embedding and the logits stay outside the layers.
+TEST(LabelledLayers, NodesOutsideTheLayersBelongToNone) {
   const Program program = llama(2, MatmulForm::kNative);
-  const auto layers = layers_of_nodes(program);
+  const auto layers = labelled_layers(program);
   int outside = 0;
   for (std::size_t i = 0; i < layers.size(); ++i) {
     const std::string& op = program.nodes[i].op;
@@ -73,14 +73,14 @@ Program labelled(const char* label) {
       {"p.json", ""});
 }
 
-TEST(ProgramLayers, ALabelNamesItsLayer) {
+TEST(LabelledLayers, ALabelNamesItsLayer) {
   for (const char* label :
        {"layers.3", "layers.3.wq", "model.layers.3.mlp", "sublayers.1.layers.3"}) {
-    EXPECT_EQ(layers_of_nodes(labelled(label))[1], 3) << label;
+    EXPECT_EQ(labelled_layers(labelled(label))[1], 3) << label;
   }
   for (const char* label : {"", "norm", "layers", "layers.", "layers.x", "layers.3x", "sublayers.3",
                             "layers.-1", "layers.99999999999999999999"}) {
-    EXPECT_EQ(layers_of_nodes(labelled(label))[1], std::nullopt) << label;
+    EXPECT_EQ(labelled_layers(labelled(label))[1], std::nullopt) << label;
   }
 }
 

@@ -1,11 +1,12 @@
-#include "runner/solve/solution_report.h"
+#include "runner/solve/record_solution.h"
 
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <vector>
 
+#include "runner/base/optional_values.h"
 #include "runner/session/run_reports.h"
-#include "strategies/programs/program_layers.h"
+#include "strategies/programs/labelled_layers.h"
 
 namespace shardlab {
 namespace {
@@ -14,20 +15,17 @@ nlohmann::json constraints_json(const std::string& recipe, const ProblemOptions&
   const auto layout = [](const std::optional<Placements>& placements) {
     return placements ? nlohmann::json(Layout(*placements).text()) : nlohmann::json(nullptr);
   };
-  const auto number = [](const std::optional<double>& value) {
-    return value ? nlohmann::json(*value) : nlohmann::json(nullptr);
-  };
   return {{"recipe", text_or_null(recipe)},
           {"pins", options.pins.size()},
           {"pin_inputs", layout(options.pin_inputs)},
           {"pin_outputs", layout(options.pin_outputs)},
-          {"parameter_budget", number(options.parameter_budget)},
-          {"memory_budget_bytes", number(options.memory_budget_bytes)}};
+          {"parameter_budget", or_null(options.parameter_budget)},
+          {"memory_budget_bytes", or_null(options.memory_budget_bytes)}};
 }
 
 }  // namespace
 
-void write_solution(const Session& session, const SolutionReport& report) {
+void record_solution(const Session& session, const SolutionRun& report) {
   if (!writes_report(session)) return;
   nlohmann::json result = {{"stack", report.stack.name},
                            {"mesh", report.mesh},
@@ -38,7 +36,7 @@ void write_solution(const Session& session, const SolutionReport& report) {
         "optima", "infeasible", "notes", "breakdown_us"}) {
     result[key] = report.result.at(key);
   }
-  const std::vector<std::optional<std::int64_t>> layers = layers_of_nodes(report.program);
+  const std::vector<std::optional<std::int64_t>> layers = labelled_layers(report.program);
   for (const nlohmann::json& solved : report.result.at("assignment")) {
     nlohmann::json node = nlohmann::json::object();
     for (const char* key : {"node", "op", "layout_in", "layout_out", "compute_us",
@@ -49,7 +47,7 @@ void write_solution(const Session& session, const SolutionReport& report) {
     SHARDLAB_CHECK(index.has_value(), "a solved node that the program lacks");
     node["kind"] = to_string(report.program.nodes[*index].kind);
     node["phase"] = to_string(report.program.nodes[*index].phase);
-    node["layer"] = layers[*index] ? nlohmann::json(*layers[*index]) : nlohmann::json(nullptr);
+    node["layer"] = or_null(layers[*index]);
     result["assignment"].push_back(std::move(node));
   }
   for (const char* key : {"executed_us", "unexecutable"}) {

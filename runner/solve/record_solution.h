@@ -1,4 +1,4 @@
-// The report of a solved program.
+// Writes the record and the report of a solved program.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -10,19 +10,20 @@
 
 namespace shardlab {
 
-struct SolutionReport {
+struct SolutionRun {
   const Program& program;
   const Stack& stack;
   const Topology& topology;
   std::string mesh;
-  std::string recipe;  // its name or path; "": none
+  std::string recipe;  // its name or path; "" for none
   const ProblemOptions& options;
-  const nlohmann::json& result;  // as solve prints it
-  nlohmann::json answers;  // to what was asked beside the plan (reports/records/solution_answers.h)
+  const nlohmann::json& result;  // the plan as `solve` prints it
+  nlohmann::json
+      answers;  // answers to what was asked beside the plan (reports/records/solution_answers.h)
   double wall_ms = 0.0;
 };
 
 // Writes and prints what --out and --summary ask for.
-void write_solution(const Session& session, const SolutionReport& report);
+void record_solution(const Session& session, const SolutionRun& report);
 
 }  // namespace shardlab

@@ -10,7 +10,7 @@
 
 #include <string>
 
-#include "runner/solve/solved_program.h"
+#include "runner/solve/solution.h"
 
 namespace shardlab {
 
@@ -18,7 +18,7 @@ namespace shardlab {
 inline constexpr std::size_t kMostNodesInText = 60;
 
 // `executed` stands below the objective: a line of executed_plan.h, or nothing.
-[[nodiscard]] std::string solved_text(const SolvedProgram& solved, const std::string& executed,
-                                      bool all_nodes);
+[[nodiscard]] std::string solution_text(const ProgramSolution& solved, const std::string& executed,
+                                        bool all_nodes);
 
 }  // namespace shardlab

@@ -17,7 +17,7 @@
 namespace shardlab {
 
 // A program on a mesh, as the solver sees it and as its prices were made.
-struct SolvedProgram {
+struct ProgramSolution {
   const Program& program;
   const ProgramStrategies& strategies;
   const ProgramPrices& prices;
@@ -26,7 +26,7 @@ struct SolvedProgram {
   const ExactSolution& solution;
 };
 
-// The same before it is solved.
+// A program with its prices, before it is solved.
 struct PricedProgram {
   const Stack& stack;
   const Topology& topology;
@@ -38,36 +38,35 @@ struct PricedProgram {
 
 struct NodeLayouts {
   std::vector<std::string> in;
-  std::string out;  // of several outputs "S(0)R, RR"
+  std::string out;  // the layouts of several outputs read "S(0)R, RR"
 };
-[[nodiscard]] NodeLayouts layouts_of(const SolvedProgram& solved, std::size_t node,
+[[nodiscard]] NodeLayouts layouts_of(const ProgramSolution& solved, std::size_t node,
                                      std::size_t row);
-[[nodiscard]] NodeLayouts chosen_layouts(const SolvedProgram& solved, std::size_t node);
+[[nodiscard]] NodeLayouts chosen_layouts(const ProgramSolution& solved, std::size_t node);
 
 // An input that its reader wants in another layout than its producer gives.
 struct NodeMove {
   std::size_t producer = 0;  // node
-  std::size_t argument = 0;  // of the reader's tensors
+  std::size_t argument = 0;  // index among the reader's tensors
   std::string tensor;        // "bf16[16,8192,4096]", before it is cut
   std::string from, to;      // layouts
-  double us = 0.0;           // of both; 0 where it is only cut, on every rank by itself
+  double us = 0.0;  // the sum of the two below; 0 where every rank only cuts its own tensor
   double communication_us = 0.0;
-  double transition_us = 0.0;  // since the layouts differ
+  double transition_us = 0.0;  // the stack's transition_us, where the layouts differ
 };
-// By reader.
-[[nodiscard]] std::vector<std::vector<NodeMove>> moves_of(const SolvedProgram& solved);
+// The moves of each node's inputs, by node.
+[[nodiscard]] std::vector<std::vector<NodeMove>> moves_of(const ProgramSolution& solved);
 // The sum over the moves of one of their times.
 [[nodiscard]] double sum_us(std::span<const NodeMove> moves, double NodeMove::*time);
 
-// The values of parameters, buffers, inputs and tangents; -1 of all other nodes.
+// The values of parameters, buffers, inputs and tangents; -1 for all other nodes.
 [[nodiscard]] Assignment sources_of(const Program& program, const Assignment& assignment);
 
-// How far `us` lies above `least_us` in percent: none where that is nothing.
+// How far `us` lies above `least_us`, in percent. There is no answer where `least_us` is zero or
+// `us` is forbidden.
 [[nodiscard]] std::optional<double> percent_above(double us, double least_us);
-[[nodiscard]] nlohmann::json percent_json(std::optional<double> percent);
-[[nodiscard]] std::string percent_text(std::optional<double> percent, int digits);  // "-" of none
 
-// Why an optimum of 0 us says little, if the stack is why; else empty.
+// Says why an optimum of 0 us means little, if the stack is the reason; else empty.
 [[nodiscard]] std::string note_on_free_kernels(const Stack& stack, double objective_us);
 
 [[nodiscard]] nlohmann::json breakdown_json(const Breakdown& parts);
@@ -75,15 +74,16 @@ struct NodeMove {
 [[nodiscard]] std::string breakdown_text(const Breakdown& parts);
 
 // Values of an assignment that differ from the optimum's: "node value, node value".
-[[nodiscard]] std::string changes_of(const SolvedProgram& solved, const Assignment& assignment);
-// What no assignment can heed together, within the restrictions of the solve that found it. Forbidden values
+[[nodiscard]] std::string changes_of(const ProgramSolution& solved, const Assignment& assignment);
+// What no assignment can heed together, within the restrictions of the solve that found it.
+// Forbidden values
 // name who forbids them: `forbidden values of "w" (parameter budget)`.
-[[nodiscard]] std::vector<std::string> conflict_of(const SolvedProgram& solved,
+[[nodiscard]] std::vector<std::string> conflict_of(const ProgramSolution& solved,
                                                    std::span<const ConflictPart> conflict,
                                                    const std::vector<Restriction>& restrictions);
-[[nodiscard]] std::vector<std::string> conflict_of(const SolvedProgram& solved);
+[[nodiscard]] std::vector<std::string> conflict_of(const ProgramSolution& solved);
 
-[[nodiscard]] nlohmann::json solved_json(const SolvedProgram& solved);
+[[nodiscard]] nlohmann::json solution_json(const ProgramSolution& solved);
 
 // One more thing that was asked: its key in the JSON, what is printed behind the plan, and what the
 // record of a report holds (reports/records/solution_answers.h) where that is not the JSON.

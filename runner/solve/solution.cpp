@@ -1,4 +1,4 @@
-#include "runner/solve/solved_program.h"
+#include "runner/solve/solution.h"
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
@@ -10,7 +10,7 @@
 namespace shardlab {
 namespace {
 
-nlohmann::json moves_json(const SolvedProgram& solved, std::span<const NodeMove> moves) {
+nlohmann::json moves_json(const ProgramSolution& solved, std::span<const NodeMove> moves) {
   nlohmann::json json = nlohmann::json::array();
   for (const NodeMove& move : moves) {
     json.push_back({{"input", move.argument},
@@ -23,7 +23,7 @@ nlohmann::json moves_json(const SolvedProgram& solved, std::span<const NodeMove>
   return json;
 }
 
-nlohmann::json assignment_json(const SolvedProgram& solved) {
+nlohmann::json assignment_json(const ProgramSolution& solved) {
   const std::vector<std::vector<NodeMove>> moves = moves_of(solved);
   nlohmann::json nodes = nlohmann::json::array();
   for (std::size_t n = 0; n < solved.program.nodes.size(); ++n) {
@@ -46,7 +46,7 @@ nlohmann::json assignment_json(const SolvedProgram& solved) {
 
 }  // namespace
 
-std::string changes_of(const SolvedProgram& solved, const Assignment& assignment) {
+std::string changes_of(const ProgramSolution& solved, const Assignment& assignment) {
   std::vector<std::string> changes;
   for (int v = 0; v < solved.network.variables(); ++v) {
     if (assignment[to_index(v)] == solved.solution.assignment[to_index(v)]) continue;
@@ -56,7 +56,7 @@ std::string changes_of(const SolvedProgram& solved, const Assignment& assignment
   return join(changes, ", ");
 }
 
-std::vector<std::string> conflict_of(const SolvedProgram& solved,
+std::vector<std::string> conflict_of(const ProgramSolution& solved,
                                      std::span<const ConflictPart> conflict,
                                      const std::vector<Restriction>& restrictions) {
   std::vector<std::string> texts;
@@ -68,11 +68,11 @@ std::vector<std::string> conflict_of(const SolvedProgram& solved,
   }
   return texts;
 }
-std::vector<std::string> conflict_of(const SolvedProgram& solved) {
+std::vector<std::string> conflict_of(const ProgramSolution& solved) {
   return conflict_of(solved, solved.solution.conflict, {});
 }
 
-NodeLayouts layouts_of(const SolvedProgram& solved, std::size_t node, std::size_t row) {
+NodeLayouts layouts_of(const ProgramSolution& solved, std::size_t node, std::size_t row) {
   const NodeClass& kind = solved.strategies.of(node);
   NodeLayouts layouts;
   for (std::size_t t = 0; t < kind.tensors.size(); ++t) {
@@ -86,11 +86,11 @@ NodeLayouts layouts_of(const SolvedProgram& solved, std::size_t node, std::size_
   }
   return layouts;
 }
-NodeLayouts chosen_layouts(const SolvedProgram& solved, std::size_t node) {
+NodeLayouts chosen_layouts(const ProgramSolution& solved, std::size_t node) {
   return layouts_of(solved, node, to_index(solved.solution.assignment[node]));
 }
 
-std::vector<std::vector<NodeMove>> moves_of(const SolvedProgram& solved) {
+std::vector<std::vector<NodeMove>> moves_of(const ProgramSolution& solved) {
   std::vector<std::vector<NodeMove>> moves(solved.program.nodes.size());
   const ShardingProblem& problem = solved.problem;
   const auto layout = [&](std::size_t node, std::size_t tensor) {
@@ -138,12 +138,6 @@ std::optional<double> percent_above(double us, double least_us) {
   if (!(least_us > 0.0) || !(us < kForbidden)) return std::nullopt;
   return 100.0 * (us / least_us - 1.0);
 }
-nlohmann::json percent_json(std::optional<double> percent) {
-  return percent ? nlohmann::json(*percent) : nlohmann::json(nullptr);
-}
-std::string percent_text(std::optional<double> percent, int digits) {
-  return percent ? format_fixed(*percent, digits) : "-";
-}
 
 std::string note_on_free_kernels(const Stack& stack, double objective_us) {
   if (objective_us != 0.0 || stack.compute_model.entry->name != "none") return "";
@@ -162,7 +156,7 @@ std::string breakdown_text(const Breakdown& parts) {
          format_fixed(parts.transition_us, 3) + " us";
 }
 
-nlohmann::json solved_json(const SolvedProgram& solved) {
+nlohmann::json solution_json(const ProgramSolution& solved) {
   const ExactSolution& solution = solved.solution;
   std::size_t strategies = 0;
   for (int v = 0; v < solved.network.variables(); ++v)

@@ -1,5 +1,5 @@
-// Layers of nodes: labels, then the flow of data downwards, then upwards.
-#include "strategies/programs/program_layers.h"
+// Labels are read first; then layers follow the flow of data backwards from readers, then forwards.
+#include "strategies/programs/labelled_layers.h"
 
 #include <charconv>
 #include <string_view>
@@ -8,17 +8,17 @@
 namespace shardlab {
 namespace {
 
-// What is known of a node: a layer, or one of these.
+// What is known of a node: its layer, or one of these.
 constexpr std::int64_t kUnknown = -1;
-constexpr std::int64_t kOutside = -2;  // labelled, of no layer
-constexpr std::int64_t kMixed = -3;
+constexpr std::int64_t kOutside = -2;  // its label names no layer
+constexpr std::int64_t kMixed = -3;    // of several layers
 
 std::int64_t layer_in(std::string_view label) {
   constexpr std::string_view kLayers = "layers.";
-  for (std::size_t at = label.find(kLayers); at != std::string_view::npos;
-       at = label.find(kLayers, at + 1)) {
-    if (at > 0 && label[at - 1] != '.') continue;
-    const std::string_view rest = label.substr(at + kLayers.size());
+  for (std::size_t begin = label.find(kLayers); begin != std::string_view::npos;
+       begin = label.find(kLayers, begin + 1)) {
+    if (begin > 0 && label[begin - 1] != '.') continue;
+    const std::string_view rest = label.substr(begin + kLayers.size());
     std::int64_t layer = 0;
     const auto [end, error] = std::from_chars(rest.data(), rest.data() + rest.size(), layer);
     const bool is_whole = end == rest.data() + rest.size() || *end == '.';
@@ -45,7 +45,7 @@ void merge(std::int64_t& known, std::int64_t other) {
 
 }  // namespace
 
-std::vector<std::optional<std::int64_t>> layers_of_nodes(const Program& program) {
+std::vector<std::optional<std::int64_t>> labelled_layers(const Program& program) {
   const std::vector<ProgramNode>& nodes = program.nodes;
   std::vector<std::int64_t> own(nodes.size(), kUnknown);
   for (std::size_t i = 0; i < nodes.size(); ++i) own[i] = own_layer(nodes[i]);

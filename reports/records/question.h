@@ -1,0 +1,133 @@
+// One question of a comparison and what every stack answers, as a record keeps it and as
+// strategies/select/questionnaire.h makes it.
+//
+// A figure that is added here is a member and a line in its list below; where it is made, it is set;
+// a section of the report shows it. Times are microseconds, sizes bytes. A price that is not there
+// has its reason beside it. Tested by tests/unit/reports/records/record_test.cpp.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "costmodel/base/enum_names.h"
+#include "costmodel/base/fields.h"
+#include "reports/records/answer_detail.h"
+#include "reports/records/price_basis.h"
+
+namespace shardlab {
+namespace reports {
+
+enum class QuestionKind {
+  kSelect,  // which placements does an op take?
+  kPlan,    // which steps take one layout to another?
+};
+
+struct BestChoice {
+  std::string choice;
+  std::optional<double> us;
+  std::string reason;
+  std::optional<PriceBasis> basis = {};
+  friend bool operator==(const BestChoice&, const BestChoice&) = default;
+};
+
+struct StackAnswer {
+  std::string choice;
+  std::vector<std::string> path;
+  std::optional<double> price_us;
+  std::string impossible;
+  std::optional<double> reference_us;
+  std::string reference_impossible;
+  std::optional<double> reference_kernel_us;
+  std::string cannot_run;
+  std::optional<PriceBasis> basis;
+  std::int64_t ties = 1;
+  bool flips_with_order = false;
+  std::optional<double> margin_us;
+  std::optional<double> kendall_tau;
+  std::optional<AnswerDetail> detail;
+  friend bool operator==(const StackAnswer&, const StackAnswer&) = default;
+};
+
+struct RecordQuestion {
+  std::string id;
+  std::string suite;
+  QuestionKind kind = QuestionKind::kSelect;
+  std::string op;
+  std::string mesh;
+  std::int64_t mesh_dims = 1;
+  double bytes = 0.0;
+  std::vector<std::string> inputs;
+  std::int64_t count = 1;
+  std::int64_t candidates = 0;
+  BestChoice best;
+  std::vector<StackAnswer> answers;
+  friend bool operator==(const RecordQuestion&, const RecordQuestion&) = default;
+};
+
+}  // namespace reports
+
+template <>
+struct EnumNames<reports::QuestionKind> {
+  static constexpr std::string_view kKind = "kind of question";
+  static constexpr std::array kNames = {Named{reports::QuestionKind::kSelect, "select"},
+                                        Named{reports::QuestionKind::kPlan, "plan"}};
+};
+
+template <>
+struct Fields<reports::BestChoice> {
+  using Self = reports::BestChoice;
+  static constexpr auto kList =
+      std::tuple(field("choice", &Self::choice, ""), field("us", &Self::us, ""),
+                 nullable_text("reason", &Self::reason, "why there is no price"),
+                 optional_field("rests_on", &Self::basis, ""));
+};
+
+template <>
+struct Fields<reports::StackAnswer> {
+  using Self = reports::StackAnswer;
+  static constexpr std::string_view kName = "answer";
+  static constexpr std::string_view kMeaning =
+      "what one stack chose; a price that is null has its reason beside it";
+  static constexpr auto kList = std::tuple(
+      field("choice", &Self::choice, "empty: nothing is possible"),
+      field("path", &Self::path, "the plan's steps, or one redistribution of an input each"),
+      field("price_us", &Self::price_us, "the stack's own price of its choice"),
+      nullable_text("impossible", &Self::impossible, "why there is no price"),
+      field("reference_us", &Self::reference_us, "the reference's price of the same choice"),
+      nullable_text("reference_impossible", &Self::reference_impossible, "why there is none"),
+      field("ties", &Self::ties, "candidates at the lowest price: 2 or more are a tie"),
+      field("flips_with_order", &Self::flips_with_order,
+            "another order of the candidates gives another choice"),
+      field("margin_us", &Self::margin_us, "to the best different price"),
+      field("kendall_tau", &Self::kendall_tau,
+            "tau-b of the prices of its candidates against the reference's"),
+      optional_field("reference_kernel_us", &Self::reference_kernel_us,
+                     "of reference_us, the op's own kernel; older records have none"),
+      optional_field("cannot_run", &Self::cannot_run, "the step that no collective does"),
+      optional_field("rests_on", &Self::basis, "of reference_us"),
+      optional_field("detail", &Self::detail, "of the baseline and of who decides otherwise"));
+};
+
+template <>
+struct Fields<reports::RecordQuestion> {
+  using Self = reports::RecordQuestion;
+  static constexpr std::string_view kName = "question";
+  static constexpr auto kList = std::tuple(
+      field("id", &Self::id, "no other question of the record has it",
+            {.schema = R"({"type": "string", "minLength": 1})"}),
+      field("suite", &Self::suite, ""), field("kind", &Self::kind, ""),
+      field("op", &Self::op, "aten.mm.default, or redistribute"),
+      field("mesh", &Self::mesh, "dp=8,tp=8"), field("mesh_dims", &Self::mesh_dims, ""),
+      field("bytes", &Self::bytes, "of the largest tensor, unsharded"),
+      field("inputs", &Self::inputs, ""),
+      field("count", &Self::count, "how often the suite asks it: its weight", {.min = 1}),
+      field("candidates", &Self::candidates, ""),
+      field("best", &Self::best, "the cheapest choice by the reference, over all candidates"),
+      field("answers", &Self::answers, "one of each stack, in their order"));
+};
+
+}  // namespace shardlab
