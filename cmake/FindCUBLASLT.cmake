@@ -2,8 +2,8 @@
 #
 #   CUBLASLT_FOUND, target CUBLASLT::CUBLASLT
 #
-# Looks under CUBLASLT_ROOT (CMake variable or environment), the CUDA toolkit and the system. Takes
-# libcublasLt.so.13 and .12 too: the wheels of nvidia-cublas bring no libcublasLt.so.
+# Looks under CUBLASLT_ROOT (a CMake variable or in the environment), in the CUDA toolkit and in the system.
+# Also takes libcublasLt.so.13 and .12, because the wheels of nvidia-cublas bring no libcublasLt.so.
 set(_cublaslt_hints ${CUDAToolkit_ROOT} $ENV{CUDA_HOME})
 find_path(CUBLASLT_INCLUDE_DIR cublasLt.h HINTS ${_cublaslt_hints} PATHS /usr/local/cuda PATH_SUFFIXES include)
 find_library(CUBLASLT_LIBRARY NAMES cublasLt libcublasLt.so.13 libcublasLt.so.12 HINTS ${_cublaslt_hints}

@@ -1,9 +1,9 @@
-# Finds NCCL's host API (nccl.h and the library); needs no CUDA compiler.
+# Finds NCCL's host API (nccl.h and the library), which needs no CUDA compiler.
 #
 #   NCCL_FOUND, NCCL_VERSION, target NCCL::NCCL
 #
-# Looks under NCCL_ROOT or NCCL_HOME (CMake variables or environment), the CUDA toolkit and the system.
-# Takes libnccl.so.2 too: the wheels of nvidia-nccl-cu* bring no libnccl.so.
+# Looks under NCCL_ROOT or NCCL_HOME (CMake variables or in the environment), in the CUDA toolkit and in the
+# system. Also takes libnccl.so.2, because the wheels of nvidia-nccl-cu* bring no libnccl.so.
 set(_nccl_hints ${NCCL_HOME} $ENV{NCCL_HOME} ${CUDAToolkit_ROOT} $ENV{CUDA_HOME})
 find_path(NCCL_INCLUDE_DIR nccl.h HINTS ${_nccl_hints} PATHS /usr/local/cuda PATH_SUFFIXES include)
 find_library(NCCL_LIBRARY NAMES nccl libnccl.so.2 HINTS ${_nccl_hints} PATHS /usr/local/cuda

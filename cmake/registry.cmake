@@ -1,16 +1,16 @@
 # generate_registry(<target> <folder> <prefix> <type> <header> [UNITY])
 #
-# The folder is the list: every <folder>/<id>.cpp defines `extern const <type> <prefix>_<id>` in
-# namespace shardlab, and this writes (and compiles into <target>) a table of all of them, sorted by id:
+# The folder is the list. Every <folder>/<id>.cpp defines `extern const <type> <prefix>_<id>` in namespace
+# shardlab; this function writes a table of all of them, sorted by id, and compiles it into <target>:
 #
-#   std::span<const <type>* const> all_<prefix>s();      // declared by <header>; no second s after <prefix>s
+#   std::span<const <type>* const> all_<prefix>s();      // declared by <header>; a prefix that ends in s gets no second one
 #
-# The files become sources of <target>. Adding or removing one re-runs CMake by itself. A file whose
-# name does not match its entry is a link error that names the entry.
+# The files become sources of <target>. If one is added or removed, CMake runs again by itself. If the name of
+# a file does not match its entry, the linker names the entry that is missing.
 #
-# UNITY compiles four files of the folder at a time, unless SHARDLAB_UNITY is OFF. They include the same
-# headers, which takes most of the time of each. A file of such a folder keeps what is its own in a
-# namespace that is named after it, since an anonymous one would be shared.
+# With UNITY, four files of the folder are compiled at a time, unless SHARDLAB_UNITY is OFF. They include the
+# same headers, which take most of the time of each. A file of such a folder keeps what is its own in a namespace
+# that is named after the file, since an anonymous one would be shared.
 # Example: generate_registry(shardlab_costmodel models cost_model ModelEntry costmodel/registry.h)
 function(generate_registry target folder prefix type header)
   file(GLOB files LIST_DIRECTORIES false CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${folder}/*.cpp)

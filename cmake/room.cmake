@@ -1,9 +1,9 @@
 # shardlab_room(<target> SOURCES <file>... [PUBLIC <target>...] [PRIVATE <target>...] [COLD])
 #
-# A room: one folder, one static library. PUBLIC are the rooms and packages that its headers include,
-# PRIVATE those that its sources alone include; scripts/check_layers.py holds the includes against the
-# same table. COLD: nothing here is called millions of times, so that a release compiles it with -O1,
-# which takes GCC 30 % less time than -O3. Floating point results do not depend on that choice.
+# A room is one folder and one static library. PUBLIC names the rooms and packages that its headers include,
+# and PRIVATE those that only its sources include; scripts/check_layers.py checks every include against a table
+# of the same content. COLD says that nothing in the room is called millions of times. A release then compiles it
+# with -O1, which takes GCC 30 % less time than -O3. Floating point results do not depend on that choice.
 # Example: shardlab_room(shardlab_cases SOURCES case.cpp PUBLIC shardlab_programs COLD)
 function(shardlab_room target)
   cmake_parse_arguments(PARSE_ARGV 1 arg "COLD" "" "SOURCES;PUBLIC;PRIVATE")
@@ -22,8 +22,8 @@ endfunction()
 
 # shardlab_precompile(<target>)
 #
-# Compiles the target with the headers that nearly every file includes, parsed once for all targets.
-# SHARDLAB_PRECOMPILE=OFF compiles without: the preset clang does, so that no file comes to rely on
+# Compiles the target with precompiled headers: those that nearly every file includes are parsed once for all
+# targets. With SHARDLAB_PRECOMPILE=OFF they are not. The preset clang sets that, so that no file comes to rely on
 # a header that it does not include.
 function(shardlab_precompile target)
   if(NOT SHARDLAB_PRECOMPILE)

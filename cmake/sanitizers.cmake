@@ -1,4 +1,5 @@
-# shardlab_add_sanitizers(<interface target>): SHARDLAB_SANITIZE and SHARDLAB_FUZZ as flags. Any finding ends the process.
+# shardlab_add_sanitizers(<interface target>): adds the flags that SHARDLAB_SANITIZE and SHARDLAB_FUZZ ask for. Any
+# finding ends the process.
 function(shardlab_add_sanitizers target)
   set(kinds ${SHARDLAB_SANITIZE})
   if(SHARDLAB_FUZZ)
@@ -19,8 +20,8 @@ function(shardlab_add_sanitizers target)
   endif()
   set(flags -fsanitize=${kinds} -fno-sanitize-recover=all -fno-omit-frame-pointer)
   if(kinds MATCHES "undefined" AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-    # With these GCC takes no comparison of a pointer to a function for a constant, so that the
-    # tables of rules would not compile. A null pointer that is followed ends the process anyway.
+    # With these checks GCC treats no comparison of a function pointer as a constant, so the tables of rules
+    # would not compile. Following a null pointer ends the process anyway.
     list(APPEND flags -fno-sanitize=null,nonnull-attribute,returns-nonnull-attribute)
   endif()
   target_compile_options(${target} INTERFACE ${flags})

@@ -1,4 +1,4 @@
-# The last lines of configure: what was found and what will be built.
+# Prints the last lines of configure: what was found and what will be built.
 set(_nccl "no (SHARDLAB_WITH_NCCL=${SHARDLAB_WITH_NCCL})")
 if(SHARDLAB_HAVE_NCCL)
   set(_nccl "${NCCL_VERSION}, CUDA ${CUDAToolkit_VERSION}, cuBLASLt ${CUBLASLT_FOUND}")

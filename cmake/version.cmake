@@ -1,9 +1,9 @@
-# Writes shardlab_version.h: which source, compiler and build type made this binary (for the record).
+# Writes shardlab_version.h, which says what source, compiler and build type made this binary. Records hold it.
 #
-# As a module it defines the target shardlab_version; link it PRIVATE to runner (nothing else may
-# include the header). Each build runs this same file as a script, which asks git and rewrites the
-# header only when something in it has changed: a new commit recompiles the files that include it
-# and nothing more. Without git, or outside a checkout (a tarball), the commit is "unknown".
+# As a module, this file defines the target shardlab_version, which is linked PRIVATE to runner; nothing else may
+# include the header. Each build also runs this file as a script. The script asks git, and rewrites the header
+# only when something in it has changed, so that a new commit recompiles the files that include it and nothing
+# more. Without git, or outside a checkout (a tarball), the commit is "unknown".
 if(CMAKE_SCRIPT_MODE_FILE)
   set(commit "unknown")
   find_program(git git)

@@ -1,4 +1,4 @@
-# shardlab_add_warnings(<interface target>): the warnings every file of ours compiles under.
+# shardlab_add_warnings(<interface target>): adds the warnings that every file of this project is compiled with.
 function(shardlab_add_warnings target)
   target_compile_options(${target} INTERFACE
     -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion -Wold-style-cast -Wundef
@@ -11,7 +11,7 @@ function(shardlab_add_warnings target)
     # https://gcc.gnu.org/bugzilla/show_bug.cgi?id=105651 and 105329
     target_compile_options(${target} INTERFACE -Wno-restrict -Wno-stringop-overflow -Wno-array-bounds)
     if(SHARDLAB_SANITIZE)
-      # Instrumentation hides the initialisation: "-fsanitize=... may result in false positives", GCC manual.
+      # The instrumentation hides initialisations from this warning: "-fsanitize=... may result in false positives", GCC manual.
       target_compile_options(${target} INTERFACE -Wno-maybe-uninitialized)
     endif()
   endif()

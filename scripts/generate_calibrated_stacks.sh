@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Writes configs/stacks/calibrated-*.json: curves fitted to committed measurements of one kind of machine each; with --check only says whether they are fresh (exit 1 if not).
+# Writes configs/stacks/calibrated-*.json: each holds curves fitted to committed measurements of one kind of machine.
+# With --check, only says whether they are fresh (exit code 1 if not).
 set -euo pipefail
 cd "$(dirname "$0")/.."
 # shellcheck source=scripts/generated_file.sh
@@ -8,7 +9,7 @@ source scripts/generated_file.sh
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 
-# A stack takes its name from its file. Called by generated_file.
+# generated_file calls this. The name of a stack is that of its file.
 # shellcheck disable=SC2317
 print_stack() {
   "$binary" calibrate "${@:2}" --quiet --out "$folder/$1.json" > /dev/null
@@ -18,7 +19,7 @@ fitted() {
   generated_file "configs/stacks/$1.json" print_stack "$@"
 }
 
-# 8 GPUs of one host, and 2 hosts on InfiniBand.
+# 8 GPUs of one host, and 2 hosts that InfiniBand joins.
 fitted calibrated-a100 \
   a100-40g_1x8_{all_gather,reduce_scatter,all_reduce,alltoall,broadcast}_superbench \
   a100-40g_2x8_{all_gather,all_reduce,alltoall}_alcf-sophia

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Writes costmodel/README.md from the models' own tables; with --check only says whether it is fresh (exit 1 if not).
+# Writes costmodel/README.md from the models' own tables. With --check, only says whether it is fresh (exit
+# code 1 if not).
 set -euo pipefail
 cd "$(dirname "$0")/.."
 # shellcheck source=scripts/generated_file.sh

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Writes reports/findings/recipes-llama3-8b.md: experts' recipes against the optimum; with --check only says whether it is fresh (exit 1 if not).
+# Writes reports/findings/recipes-llama3-8b.md, which compares experts' recipes with the optimum. With --check, only
+# says whether it is fresh (exit code 1 if not).
 set -euo pipefail
 cd "$(dirname "$0")/.."
 # shellcheck source=scripts/generated_file.sh
@@ -8,7 +9,7 @@ source scripts/generated_file.sh
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 
-# Called by generated_file.
+# generated_file calls this.
 # shellcheck disable=SC2317
 print_report() {
   cat << 'TEXT'

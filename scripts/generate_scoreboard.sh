@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Writes reports/scoreboard.md: every stack against the committed measurements; with --check only says whether it is fresh (exit 1 if not).
+# Writes reports/scoreboard.md, which compares every stack with the committed measurements. With --check, only says
+# whether it is fresh (exit code 1 if not).
 set -euo pipefail
 cd "$(dirname "$0")/.."
 # shellcheck source=scripts/generated_file.sh

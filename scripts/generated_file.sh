@@ -1,9 +1,9 @@
 # shellcheck shell=bash
 # Sourced by scripts/generate_<what>.sh: keeps a committed file equal to what a command prints.
 #
-#   generated_file FILE COMMAND...   writes what COMMAND prints to FILE; with --check as the script's first
-#                                    word only says whether FILE is fresh, and sets stale=1 if not
-#   $binary                          the program, built if need be
+#   generated_file FILE COMMAND...   writes what COMMAND prints to FILE. If the script's first word is --check,
+#                                    only says whether FILE is fresh, and sets stale=1 if it is not
+#   $binary                          the program, which is built if it is not there
 binary=${SHARDLAB_BINARY:-build/release/bin/shardlab}
 if [[ ! -x $binary ]]; then
   scripts/build release shardlab

@@ -1,19 +1,20 @@
 #!/usr/bin/env bash
-# Checks shardlab on a machine with an NVIDIA GPU that has the driver, CUDA, NCCL and Python alone.
-# shardlab is built elsewhere and carried there:
+# Checks shardlab on a machine with an NVIDIA GPU that needs only the driver, CUDA, NCCL and Python.
+# shardlab is built on another machine and carried there:
 #
 #   cmake --preset nccl -DSHARDLAB_STATIC=ON && cmake --build build/nccl --target shardlab
 #   scripts/gpu_check.sh --binary build/nccl/bin/shardlab build/gpu_check
 #
-# Built against an NCCL no newer than that machine's, of the same major version. Without a GPU, a
-# rehearsal: --binary build/release/tests/shardlab_mock_gpu --kernel-bytes 64MiB
+# Build it against an NCCL that has the same major version as that machine's and is no newer. Without a
+# GPU, rehearse with --binary build/release/tests/shardlab_mock_gpu --kernel-bytes 64MiB
 #
-# --kernel-bytes SIZE   largest kernel that is measured (1GiB); less for a rehearsal
+# --kernel-bytes SIZE   the largest kernel that is measured (1GiB); take less for a rehearsal
 #
-# Prints a line a check, with its figure; exits 1 when one fails. Takes a few minutes; every launch
-# has a time limit. Writes into the folder (default: $OUT, else build/gpu_check): kernels.json,
-# ranks2.json, ranks4.json (measurement sets), nccl_table.json (NCCL's own, out of its logs),
-# roofline.json (a stack), tuner.conf, summary.txt, log.txt: eight files.
+# The script prints a line with a figure for each check, and exits 1 when a check fails. It takes a few
+# minutes; every launch has a time limit. It writes eight files into the folder (default: $OUT, else
+# build/gpu_check): kernels.json, ranks2.json and ranks4.json are measurement sets, nccl_table.json is
+# NCCL's own table from its logs, roofline.json is a stack; the others are tuner.conf, summary.txt and
+# log.txt.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -40,7 +41,7 @@ export SHARDLAB_CONFIGS=$PWD/configs
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 
-# NCCL and cuBLASLt of Python's packages, where the system has none.
+# Takes NCCL and cuBLASLt from Python's packages if the system has none.
 add_python_libraries() {
   ldd "$binary" | grep -q 'not found' || return 0
   local folders
@@ -68,7 +69,7 @@ verdict() {
     failures=$((failures + 1))
   fi
 }
-# run NAME COMMAND...: its stdout to $last; a failure counts.
+# run NAME COMMAND...: runs the command and keeps its stdout in $last; a failure is counted.
 last=
 run() {
   local name=$1 rc=0 began=$SECONDS
@@ -83,7 +84,7 @@ run() {
   fi
   say "ok    $name: $((SECONDS - began)) s"
 }
-# figure EXPRESSION FILE: of the JSON document d.
+# figure EXPRESSION FILE: prints the value of a Python expression, in which d is the JSON document.
 figure() { python3 -c 'import json, sys; d = json.load(open(sys.argv[2])); print(eval(sys.argv[1]))' "$1" "$2"; }
 at_least() { python3 -c 'import sys; sys.exit(not float(sys.argv[1]) >= float(sys.argv[2]))' "$1" "$2"; }
 below() { python3 -c 'import sys; sys.exit(not float(sys.argv[1]) < float(sys.argv[2]))' "$1" "$2"; }
@@ -130,7 +131,7 @@ for ranks in 2 4; do
 done
 verdict "plans equal bit for bit" "$equal" test "$equal" -ge 200
 
-# Loopback is none of the shipped topologies: told, not judged.
+# Loopback is none of the shipped topologies, so this is shown and not judged.
 if compgen -G "$scratch/*-ranks.log" > /dev/null \
   && "$binary" validate --nccl-table "$scratch"/*-ranks.log --stack nccl --topology h200 --format json \
     > "$out/nccl_table.json" 2>> "$log"; then
@@ -142,7 +143,7 @@ if [[ -f $out/ranks2.json ]]; then
   run "calibrate" "$binary" calibrate "$out/ranks2.json" --hold-out --out "$scratch/fitted.json" --quiet || true
   run "validate" "$binary" validate "$out/ranks2.json" --stack "$scratch/fitted.json" --quiet || true
 fi
-# What NCCL took here, where its log says so; else what the model nccl takes on a public set.
+# The tuner gets what NCCL chose here if its log says so; else what the model nccl chooses on a public set.
 rm -f "$out/tuner.conf"
 if [[ -f $out/ranks2.json ]] && (($(figure 'sum("algorithm" in r for r in d["rows"])' "$out/ranks2.json"))); then
   run "tuner CSV of this run" "$binary" describe tuner "$out/ranks2.json" && printf '%s\n' "$last" > "$out/tuner.conf"

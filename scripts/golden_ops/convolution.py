@@ -2,7 +2,7 @@
 
 
 def window(rng, transposed):
-    """Shapes of input and weight, output channels, and --args of the forward op."""
+    """The shapes of input and weight, the output channels, and the arguments of the forward op."""
     dims = rng.choice([1, 2, 2, 2, 3])
     groups = rng.choice([1, 1, 1, 2, 4])
     out, channels = (groups * rng.choice([1, 2, 3, 4]) for _ in range(2))

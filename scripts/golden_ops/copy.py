@@ -45,8 +45,9 @@ def compared(rng, base, overload):
     return [shape, list(shape)], []
 
 
-# randint_like.low_dtype_out is refused by PyTorch itself: it hands its own overload an argument too many.
-# Where the new shape is the input's, PyTorch prices following it at -0.1: not asked here.
+# randint_like.low_dtype_out is left out: PyTorch itself refuses it, since it hands its own overload one argument too
+# many. If the new shape is that of the input, PyTorch prices the candidate that follows the input at -0.1; that is not
+# asked here.
 OPS = {
     "_to_copy": (8, cast), "alias": (1, plain), "contiguous": (1, plain), "detach": (2, plain),
     "detach_": (1, plain), "empty_like": (1, plain), "equal": (1, compared),

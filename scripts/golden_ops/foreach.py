@@ -5,7 +5,7 @@ from golden_ops._schema import listed, registered
 
 
 def optimizer(rng, base, overload):
-    """Parameters, gradients and moments of one shape each, and steps without dims."""
+    """Lists of parameters, gradients and moments, equal in shape element by element, and steps without dims."""
     shapes = [rng.choices([2, 4, 8, 9], k=rng.choice([1, 2])) for _ in range(rng.randint(1, 2))]
     lists = [TensorList(map(list, shapes)) for _ in range(5)]
     whole = ("f32", [])
@@ -27,7 +27,7 @@ def drawn(name):
     return unscale if name.startswith("_amp_") else listed
 
 
-# PyTorch wants their numbers, a tensor, on the CPU even where there is no data.
+# The numbers of these ops are a tensor, which PyTorch wants on the CPU even if tensors hold no data.
 UNASKED = ("_foreach_addcdiv_.Tensor", "_foreach_addcmul_.Tensor")
 
 

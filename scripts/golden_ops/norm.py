@@ -21,7 +21,7 @@ def layer(rng, base, overload):
 
 
 def layer_backward(rng, base, overload):
-    """What is masked off is what there is no tensor for: else PyTorch 2.13.0 mixes None with placements."""
+    """The output mask, which leaves out the outputs of missing tensors: PyTorch 2.13.0 mixes None with placements there."""
     shape, affine, kept = normalized(rng)
     weight, bias = some(rng, affine), some(rng, affine)
     if "rms" in base:
@@ -37,7 +37,7 @@ def channels(rng):
 def batch(rng, base, overload):
     shape = channels(rng)
     own = [shape[1]]
-    updates = base == "_batch_norm_with_update"  # its fake kernel asks for both
+    updates = base == "_batch_norm_with_update"  # its fake kernel needs both running statistics
     tensors = [shape] + ([own, own] if updates else [some(rng, own), some(rng, own)])
     training = rng.random() < 0.5
     if overload != "no_stats":

@@ -9,7 +9,7 @@ OFTEN = {
 }
 
 
-# Lists are a family of their own; _conj has no meaning for the real tensors that are drawn.
+# Ops on lists are a family of their own. _conj means nothing for the real tensors that are drawn.
 UNASKED = ("_foreach_", "_amp_foreach_", "_fused_", "_conj")
 
 

@@ -32,7 +32,7 @@ def unbind(rng, base, overload):
 
 
 def bounds(rng, extent):
-    """start, end and step of a slice, the whole dim included, and how many rows it has."""
+    """The start, end and step of a slice, which may be the whole dim, and how many rows it has."""
     start = rng.choice([None, 0, 1, extent // 2, -1, -extent, -extent - 2])
     end = rng.choice([None, extent, extent - 1, 2**63 - 1, -1, max(extent // 2, 1)])
     step = rng.choice([1, 1, 1, 2])

@@ -29,7 +29,7 @@ def split_at_random(rng, extent, parts):
 
 
 def other_shape(rng, shape):
-    """A shape of the same elements: dims flattened, split, both, or all of it anew."""
+    """A shape of as many elements: some dims flattened, split or both, or a new shape altogether."""
     if rng.random() < 0.15:
         return split_at_random(rng, math.prod(shape), rng.randint(1, 3))
     result, rest = [], list(shape)
@@ -50,7 +50,7 @@ def other_shape(rng, shape):
 
 def reshape(rng, base, overload):
     shape = shape_for(rng)
-    if rng.random() < 0.3:  # a dim that holds many, of which strided shards are whole pieces
+    if rng.random() < 0.3:  # a dim that is long enough for the pieces of strided shards to be whole
         shape[rng.randrange(len(shape))] = rng.choice([24, 32, 48, 64])
     target = other_shape(rng, shape)
     if target and rng.random() < 0.25:
@@ -109,5 +109,5 @@ OPS = {"view": (12, reshape), "_unsafe_view": (3, reshape), "reshape": (8, resha
        "transpose.int": (1, transpose), "unsqueeze": (1, unsqueeze)}
 # A view reads strided shards as placements of their own, not as a shard order.
 OPAQUE_STRIDED = set(OPS)
-# PyTorch keeps the input's shard order and loses it in the result.
+# PyTorch keeps the shard order of the input of these ops, and loses it in the result.
 DEFAULT_ORDER = {"t"}

@@ -1,10 +1,10 @@
-// How fast virtual ranks move bytes, beside a memcpy of as many in the same run.
+// How fast virtual ranks move bytes, compared with a memcpy of as many bytes in the same run.
 //
 //   BM_AllGather/<ranks>, BM_ReduceScatter/<ranks>, BM_AllToAll/<ranks>
-//       256 MiB over all ranks' larger buffers together, every member's result written; the rate
-//       counts bytes written (of a reduce_scatter: bytes read)
+//       the larger buffers of all ranks hold 256 MiB together, and every member's result is written;
+//       the rate counts bytes written (for a reduce_scatter, bytes read)
 //   BM_GatherShared/<ranks>   S(0)->R of 4 MiB where replicas share one buffer
-//   BM_ReduceScatterShared, BM_AllToAllShared/<ranks>   P->S(0) of 4 MiB a rank, S(0)->S(1) of 4 MiB
+//   BM_ReduceScatterShared, BM_AllToAllShared/<ranks>   P->S(0) of 4 MiB per rank, S(0)->S(1) of 4 MiB
 //   BM_Swap/<ranks>           S(0)S(1)->S(1)S(0) of 4 MiB on a square mesh: planned and run
 //   BM_Copy                   memcpy of 256 MiB
 #include <benchmark/benchmark.h>
@@ -35,7 +35,7 @@ void move(benchmark::State& state, const char* from, const char* to, std::int64_
   step.from = Placement::parse(from);
   step.to = Placement::parse(to);
   step.after = Layout(Placements{step.to});
-  if (!step.from.is_replicate()) {  // from what is replicated, without an exchange
+  if (!step.from.is_replicate()) {  // a replicated tensor changes without an exchange
     PlanStep first = step;
     first.from = Placement::replicate();
     first.to = step.from;
@@ -60,7 +60,7 @@ void BM_ReduceScatter(benchmark::State& state) {
 }
 BENCHMARK(BM_ReduceScatter)->Arg(8)->Arg(64)->UseRealTime();
 
-// Each rank's shard is a part of the tensor, so the tensor is what all buffers hold together.
+// Each rank's shard is a part of the tensor, so all buffers together hold the tensor once.
 void BM_AllToAll(benchmark::State& state) { move(state, "S(0)", "S(1)", kBytes, true, kBytes); }
 BENCHMARK(BM_AllToAll)->Arg(8)->Arg(64)->UseRealTime();
 

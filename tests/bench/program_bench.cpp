@@ -1,5 +1,6 @@
-// From a program's file to its sharding problem: reading, enumerating, pricing, constraining, for
-// LLaMA3-8B of 2, 32 and 126 layers on 8x8. Arguments: layers. Each part is timed alone.
+// How long it takes from a program's file to its sharding problem (reading, enumerating, pricing,
+// constraining), for LLaMA3-8B of 2, 32 and 126 layers on 8x8. The argument is the number of layers.
+// Each part is timed alone.
 #include <benchmark/benchmark.h>
 
 #include <string>

@@ -1,6 +1,6 @@
-// The questions of tests/bench/questions.json, which scripts/bench_pytorch.py puts to PyTorch as
-// well, and what the benchmarks share: medians over questions, and the rate of a plain copy as a
-// yardstick of the machine.
+// What the benchmarks share: the questions of tests/bench/questions.json, which scripts/bench_pytorch.py
+// also puts to PyTorch; medians over questions; and the rate of a plain copy as a yardstick of the
+// machine.
 #pragma once
 
 #include <benchmark/benchmark.h>
@@ -37,7 +37,7 @@ inline const nlohmann::json& questions_json() {
   return json;
 }
 
-// Those on the mesh with this many dims.
+// The questions on the mesh with this many dims.
 inline MeshQuestions questions_on(std::int64_t mesh_dims) {
   const nlohmann::json& json =
       questions_json().at("meshes").at(static_cast<std::size_t>(mesh_dims) - 1);
@@ -60,7 +60,7 @@ inline MeshQuestions questions_on(std::int64_t mesh_dims) {
   return questions;
 }
 
-// The topology that they are asked on.
+// The topology that the questions are asked on.
 inline Topology topology_of_questions() {
   return testing_support::h100(questions_json().at("devices_per_host").get<std::int64_t>());
 }
@@ -80,7 +80,8 @@ class QuestionTimes {
     if (times_[question].size() < kMaxSamples) times_[question].push_back(spent.count());
   }
 
-  // Counters over the questions: the median and the mean of each one's median time in microseconds.
+  // Sets two counters: the median and the mean, over the questions, of a question's median time in
+  // microseconds.
   void report(benchmark::State& state) {
     std::vector<double> medians;
     for (std::vector<double>& times : times_) medians.push_back(median(times));
@@ -102,7 +103,7 @@ class QuestionTimes {
   std::vector<std::vector<double>> times_;
 };
 
-// Copies a buffer that no cache holds: what the machine can do at the moment of the run.
+// Copies a buffer that no cache holds, to see what the machine can do at the moment of the run.
 inline void copy_memory(benchmark::State& state) {
   constexpr std::size_t kBytes = std::size_t{64} << 20U;
   const std::vector<char> from(kBytes, 1);

@@ -15,8 +15,7 @@ void select(benchmark::State& state, const std::string& op) {
   const OpCall& call = questions.calls.at(op);
   const Stack stack = testing_support::shipped_stack("dtensor-2.13");
   StackEvaluator evaluator(stack, bench::topology_of_questions());
-  (void)evaluator.on(
-      questions.mesh);  // the prices of a mesh's communicators are no part of an answer
+  (void)evaluator.on(questions.mesh);  // warms up what belongs to the mesh and not to an answer
   std::size_t candidates = 0;
   bench::QuestionTimes times(1);
   for (auto _ : state) {
@@ -35,7 +34,7 @@ void select(benchmark::State& state, const std::string& op) {
                                                     benchmark::Counter::kIsIterationInvariantRate);
 }
 
-// The same question again.
+// How long the same question takes when it is asked again.
 void select_again(benchmark::State& state, const char* op) {
   const bench::MeshQuestions questions = bench::questions_on(state.range(0));
   const OpCall& call = questions.calls.at(op);

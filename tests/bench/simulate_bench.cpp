@@ -1,11 +1,11 @@
 // How fast virtual time passes.
 //
-//   BM_SimulateFolded/<log2 ranks>   one redistribution, S(0)S(1)->S(1)S(0), shapes only: plan,
-//                                    bytes and clocks, one rank for all of them
+//   BM_SimulateFolded/<log2 ranks>   the redistribution S(0)S(1)->S(1)S(0), shapes only: plan,
+//                                    bytes and clocks, where one rank stands for all
 //   BM_SimulateRanks/<ranks>         the same, every rank with clocks of its own (jitter)
 //   BM_EventQueue/<live>             one push and one pop, with that many events waiting
 //
-// sim_over_wall: simulated time over wall time.
+// The counter sim_over_wall is the simulated time divided by the wall time.
 #include <benchmark/benchmark.h>
 
 #include "sim/counter_hash.h"

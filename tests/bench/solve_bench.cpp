@@ -1,10 +1,10 @@
 // How long the optimum of a whole program takes, from its tables to the checked proof.
 //
-//   BM_SolveProgram/<native>/<layers>   LLaMA3-8B on 8x8, AutoParallel's golden tables; 1 layer is carried,
-//                                       2 and 32 are read where the whole files are
-//   BM_ResolveAfterPin/<native>/<layers>  again with the tokens pinned elsewhere, from the messages before
-//   BM_Cbc/<native>/<layers>            CBC on the same instance as an integer program, where cbc is
-//                                       installed; the counter is how many times longer it takes
+//   BM_SolveProgram/<native>/<layers>   LLaMA3-8B on 8x8 from AutoParallel's golden tables: 1 layer, or 2
+//                                       and 32 where the whole files are
+//   BM_ResolveAfterPin/<native>/<layers>  solved again without the embedding's layout, from the messages before
+//   BM_Cbc/<native>/<layers>            CBC on the same instance as an integer program, if cbc is
+//                                       installed; the counter says how many times as long it takes
 #include <benchmark/benchmark.h>
 
 #include <chrono>
@@ -56,7 +56,7 @@ void BM_ResolveAfterPin(benchmark::State& state) {
   const CostNetwork network = instance(state.range(0), state.range(1), constraints);
   ExactSolver solver(network);
   const ExactSolution before = solver.solve();
-  // The embedding, kept from the value that it took.
+  // Forbids the value that the embedding took.
   Restriction pin;
   for (int v = 0; v < network.variables(); ++v) {
     if (network.name(v) == "embedding") {
@@ -73,7 +73,8 @@ void BM_ResolveAfterPin(benchmark::State& state) {
 }
 BENCHMARK(BM_ResolveAfterPin)->ArgsProduct({{0, 1}, {1, 2, 32}})->Unit(benchmark::kMillisecond);
 
-// A binary for each value that arc consistency leaves; a share of each pair, whose sums are its values.
+// The integer program has a binary variable for each value that arc consistency leaves, and for each pair of
+// values of an edge a variable from 0 to 1; the sums over the pairs of a value equal the value's variable.
 void write_lp(const CostNetwork& network, const std::filesystem::path& path) {
   const CutNetwork cut(network, {});
   std::ofstream out(path);

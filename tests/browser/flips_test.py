@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""The table of flips in a comparison's report: sorts, filters, searches, pages and opens, by mouse and by keyboard,
-and shows what report.json holds."""
+"""The table of flips in the report of a comparison can be sorted, filtered, searched, paged and opened, by mouse and
+by keyboard, and shows what report.json holds."""
 
 import pathlib
 import sys
@@ -33,7 +33,7 @@ VERDICT, GAIN, OP, MESH = 0, 1, 2, 3
 
 
 def number(text: str) -> float | None:
-    """A cell's number; none for a dash."""
+    """The number in a cell; None for a dash."""
     return None if text == "\u2013" else float(text.replace(",", ""))
 
 
@@ -188,7 +188,7 @@ class Flips(unittest.TestCase):
         self.assertNotEqual(with_it, without_it)
 
     def test_twenty_thousand_questions_are_printed_how_long_they_take(self):
-        """The times are for reading: only the sizes are judged."""
+        """Prints times for people to read. Only the sizes are judged."""
         with tempfile.TemporaryDirectory() as folder:
             out = pathlib.Path(folder)
             pages.make_report(["compare", "--baseline", "dtensor-v3", "--candidate", "dtensor-v4", "--suite", "ops-full"], out)

@@ -4,8 +4,8 @@
         page.open(pathlib.Path("build/demo/report.html"), width=1280, scheme="dark")
         page.script("return document.title")
 
-Also makes the reports that tests look at, each once a process, with the program in SHARDLAB_BINARY.
-A test that cannot run exits with SKIPPED, which CTest shows as skipped, after one line that says why.
+The module also makes the reports that tests look at, each once per process, with the program in SHARDLAB_BINARY. A
+test that cannot run says why in one line and exits with SKIPPED, which CTest shows as skipped.
 """
 
 import atexit
@@ -22,7 +22,7 @@ import tempfile
 import time
 
 SKIPPED = 77
-LONGEST_S = 30  # that a page may take to draw on a busy machine
+LONGEST_S = 30  # how long a page may take to draw on a busy machine
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 DRIVER = shutil.which("chromedriver")
 
@@ -34,7 +34,7 @@ def skip(reason: str) -> None:
 
 
 def require_browser() -> None:
-    """Skips where there is no browser to drive."""
+    """Skips the test if there is no browser to drive."""
     if CHROMIUM is None or DRIVER is None:
         skip("no chromium or no chromedriver here; scripts/setup installs both")
     try:
@@ -44,7 +44,7 @@ def require_browser() -> None:
 
 
 class Page:
-    """One window. Heights are a screen's; the page scrolls."""
+    """One window. Its height is that of a screen; the page scrolls."""
 
     def __init__(self, driver):
         self.driver = driver
@@ -58,7 +58,7 @@ class Page:
     def open(self, path: pathlib.Path, **emulation) -> float:
         """Opens a file and returns the seconds until everything is drawn. Earlier console messages are dropped."""
         self.emulate(**emulation)
-        self.driver.get("about:blank")  # else the page of before may answer for this one
+        self.driver.get("about:blank")  # otherwise the page before may answer for this one
         self.driver.get_log("browser")
         start = time.perf_counter()
         self.driver.get(path.resolve().as_uri())
@@ -73,7 +73,7 @@ class Page:
         return self.driver.execute_script(code, *arguments)
 
     def complaints(self) -> list[str]:
-        """What the console says since the last call."""
+        """What the console has said since the last call."""
         return [entry["message"] for entry in self.driver.get_log("browser")]
 
     def settle(self) -> None:
@@ -108,7 +108,7 @@ def browser():
                      "--force-device-scale-factor=1"):
         options.add_argument(argument)
     if os.geteuid() == 0:
-        options.add_argument("--no-sandbox")  # which root cannot have
+        options.add_argument("--no-sandbox")  # root cannot have the sandbox
     options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
     driver = webdriver.Chrome(service=Service(DRIVER), options=options)
     try:
@@ -126,7 +126,7 @@ def program() -> str:
     return str(pathlib.Path(binary).resolve())
 
 
-# Every command that writes a report, on something small: name of the report -> command line.
+# Every command that writes a report, on small input: name of the report -> command line.
 REPORTS = {
     "compare": ["compare", "--baseline", "dtensor-v3", "--candidate", "shardlab", "--suite", "ops-small"],
     "compare-measured": ["compare", "--baseline", "dtensor-v3", "--candidate", "shardlab", "--suite", "ops-small",
@@ -146,7 +146,7 @@ REPORTS = {
 
 @functools.lru_cache(maxsize=None)
 def folder() -> pathlib.Path:
-    """Where this process keeps its reports."""
+    """The folder in which this process keeps its reports."""
     path = pathlib.Path(tempfile.mkdtemp(prefix="shardlab-pages-"))
     atexit.register(shutil.rmtree, path, ignore_errors=True)
     return path

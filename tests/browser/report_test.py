@@ -35,7 +35,7 @@ for (const node of document.querySelectorAll('main *, header *, nav *')) {
 return [...new Set(poor)];
 """
 
-# Charts of which not one pixel is painted, or whose pixels are all alike.
+# Finds charts without a single painted pixel, and charts whose pixels are all alike.
 BLANK_CHARTS = """
 return [...document.querySelectorAll('.plot canvas')].filter((canvas) => {
   const {data} = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height);

@@ -1,7 +1,7 @@
-// Chakra execution traces as JSON: refused with a ConfigError, or read into messages that are the same as
-// JSON and as protocol buffers, and into sets that hold.
+// Chakra execution traces as JSON are refused with a ConfigError, or they are read into messages that are the
+// same as JSON and as protocol buffers, and into measurement sets that are valid.
 //
-// Byte 0: 0 for no hints, else GPUs a host; then the file.
+// Byte 0 is the number of GPUs per host, or 0 for no hint; then comes the file.
 #include "costmodel/base/error.h"
 #include "costmodel/measurements/chakra_json.h"
 #include "costmodel/measurements/chakra_trace.h"

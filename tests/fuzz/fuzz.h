@@ -1,8 +1,8 @@
-// What the fuzzers share: a promise that ends the process when it is broken, and numbers out of the
-// input's bytes.
+// What the fuzzers share: a promise that ends the process when it is broken, and numbers that are made
+// of the input's bytes.
 //
 // A fuzzer reads what libFuzzer throws at it; scripts/check.sh --full runs each for a minute.
-// Seeds: corpus/<fuzzer>/, words: <fuzzer>.dict.
+// Seeds are in corpus/<fuzzer>/, and words in <fuzzer>.dict.
 #pragma once
 
 #include <cstddef>
@@ -24,7 +24,7 @@ namespace shardlab::testing_support {
   std::abort();
 }
 
-// Takes bytes from the front; zeros when they run out.
+// Takes bytes from the front, and zeros when they have run out.
 class Bytes8 {
  public:
   Bytes8(const std::uint8_t* data, std::size_t size)

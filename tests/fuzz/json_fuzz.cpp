@@ -1,7 +1,7 @@
-// Every JSON kind: a document is refused with a ConfigError (in a file, texts too end as one), or
-// it is read, and what it means prints JSON that means the same.
+// A JSON document of any kind is refused with a ConfigError, also for texts inside it, or it is read, and
+// what was read prints JSON that means the same.
 //
-// Byte 0: the kind; then the document.
+// Byte 0 is the kind; then comes the document.
 #include <algorithm>
 #include <array>
 
@@ -62,7 +62,7 @@ void topology(const json& document) {
   }
 }
 
-// Questions that a document would generate; large suites are correct and slow.
+// How many questions a document would generate. Large suites would be right but slow, so they are skipped.
 double questions_of(const json& document) {
   if (!document.is_object() || !document.contains("generate")) return 0;
   const json& generate = document["generate"];
@@ -85,7 +85,7 @@ bool is_small(const Question& question) {
                      [](const TensorSpec* spec) { return spec->meta.ndim() <= 4; });
 }
 
-// A question that was read can be asked: an answer, or an InputError that audit_ties keeps as a
+// A question that was read can be asked. It has an answer, or an InputError that audit_ties keeps as a
 // text.
 void ask(const Question& question) {
   static const std::vector<Stack> stacks = {
@@ -122,7 +122,7 @@ void suite(const json& document) {
   }
 }
 
-// Ops on a few ranks and elements: those are run as well.
+// Ops on a few ranks and few elements are run as well.
 bool only_executes_small(const json& document) {
   for (const json& check : document["checks"]) {
     if (!check.contains("execute")) return false;

@@ -1,6 +1,7 @@
-// Traces of PyTorch's profiler: refused with a ConfigError, or read into sets that hold.
+// Traces of PyTorch's profiler are refused with a ConfigError, or they are read into measurement sets that are
+// valid.
 //
-// Byte 0: 0 for no hints, else GPUs a host; then the file.
+// Byte 0 is the number of GPUs per host, or 0 for no hint; then comes the file.
 #include "costmodel/base/error.h"
 #include "costmodel/measurements/kineto_trace.h"
 #include "runner/config/read_json.h"

@@ -1,4 +1,4 @@
-// NCCL's log: whatever it holds, lines are passed over or read, and what was read is sensible, also
+// Lines of an NCCL log are passed over or read, whatever the log holds. What was read is sensible, also
 // as the rules of a tuner.
 #include <cmath>
 

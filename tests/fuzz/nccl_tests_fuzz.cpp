@@ -1,5 +1,5 @@
-// Logs of nccl-tests, text and JSON: refused with a ConfigError, or read, and what was read has
-// sensible figures and prints JSON that reads back to the same.
+// Logs of nccl-tests, as text or JSON, are refused with a ConfigError or read. What was read has sensible
+// figures, and prints JSON that reads back as the same.
 #include <cmath>
 
 #include "costmodel/base/error.h"
@@ -35,7 +35,7 @@ void check(const MeasurementSet& set) {
 }  // namespace
 }  // namespace shardlab::testing_support
 
-// Byte 0: 0 for no hints, else hosts; then the file.
+// Byte 0 is the number of hosts, or 0 for no hint; then comes the file.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace shardlab;
   using namespace shardlab::testing_support;

@@ -1,8 +1,9 @@
-// Redistribution on small meshes, in every version of the transitions, with both planners: a plan
-// never crashes, its price is not negative and is what the cost function says, and its steps lead
-// from the source to the target.
+// Redistributions on small meshes, in every version of the transitions, with both planners: planning
+// never crashes, the price is not negative and is what the cost function says, and the steps lead from
+// the source to the target.
 //
-// Bytes: mesh, names and flattened axes, tensor, two layouts, version, planner, merge, model, rank.
+// The bytes are the mesh, names and flattened axes, tensor, two layouts, version, planner, merge, model
+// and rank.
 #include <algorithm>
 #include <cmath>
 
@@ -68,7 +69,7 @@ void one_plan(Bytes8 input, const Topology& topology, const ComputeModel& kernel
     FUZZ_CHECK(same(redistributor.cost_us(meta, from, to), price), what);
     expect_path(plan, mesh, what);
     if (from == to) FUZZ_CHECK(plan.steps.empty() && price == 0, what);
-    // The rows of every rank are listed: correct and slow where there are many.
+    // The rows of every rank would be listed, which is right but slow where there are many.
     std::int64_t rows = 0;
     for (const std::int64_t extent : meta.shape) rows = std::max(rows, extent);
     if (mesh.size() > kMaxBoundRanks || rows > (1 << 25) || rows * mesh.size() < 100000) {

@@ -1,8 +1,9 @@
-// Ops on any tensors, in any layouts, with any arguments: a call is refused with an InputError, or
-// it has candidates, a choice among them and a price that is not negative; whoever is asked, and in
-// whichever order.
+// Calls of ops on any tensors, in any layouts, with any arguments. A call is refused with an InputError, or
+// it has candidates, a choice among them and a price that is not negative. That does not depend on which
+// evaluator is asked, or in which order.
 //
-// Bytes: op, mesh, tensors (a list or not), arguments, stack, op (the high byte: old seeds have none).
+// The bytes are the op, the mesh, tensors (a list or not), arguments, the stack, and the high byte of the op's
+// number, which old seeds lack.
 #include <array>
 #include <cmath>
 
@@ -26,7 +27,7 @@ TensorArg draw_input(Bytes8& input, const DeviceMesh& mesh, const TensorMeta& pr
   arg.is_list = kind > 3;
   const int tensors = arg.is_list ? 1 + input.below(2) : 1;
   for (int i = 0; i < tensors; ++i) {
-    // Mostly the shape before it: random shapes seldom fit.
+    // Mostly takes the shape of the tensor before it, since random shapes seldom fit.
     const bool same = kind % 2 == 0 && previous.ndim() > 0;
     const TensorMeta meta = same ? previous : draw_tensor(input);
     arg.tensors.push_back({meta, draw_layout(input, mesh, meta)});

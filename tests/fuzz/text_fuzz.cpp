@@ -1,8 +1,8 @@
-// Every text form: a text is refused with its own error, or its value prints a text that reads back
+// A text of any form is refused with the error of that form, or its value prints a text that reads back
 // as the same value.
 //
-// Byte 0: the form (kForms below); byte 1: the dims of the mesh, where a form needs them; then the
-// text.
+// Byte 0 is the form (kForms below), and byte 1 the number of mesh dims if the form needs it; then comes
+// the text.
 #include <array>
 
 #include "costmodel/base/error.h"
@@ -16,7 +16,7 @@
 namespace shardlab::testing_support {
 namespace {
 
-// Parse, print, parse, print: equal values and equal texts.
+// Parses, prints, parses and prints again: the values are equal, and so are the texts.
 template <class Parse, class Print>
 void round_trip(std::string_view text, const Parse& parse, const Print& print) {
   const auto value = parse(text);
@@ -96,7 +96,7 @@ void override_of(std::string_view text, int /*mesh_ndim*/) {
   FUZZ_CHECK(!value.keys.empty() && value.text == text, value.text);
   std::string path = value.target;
   for (const std::string& key : value.keys) path += "." + key;
-  // Text that is not UTF-8 has no JSON.
+  // A text that is not UTF-8 has no form in JSON.
   std::string json = value.value.dump(-1, ' ', false, nlohmann::json::error_handler_t::ignore);
   if (!nlohmann::json::accept(json) || nlohmann::json::parse(json) != value.value) return;
   const Override again = Override::parse(path + "=" + json);

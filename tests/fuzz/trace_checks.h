@@ -1,5 +1,5 @@
 // What the fuzzers of traces check: sets that were read have sensible figures, and print JSON that
-// reads back to the same.
+// reads back as the same.
 #pragma once
 
 #include <cmath>

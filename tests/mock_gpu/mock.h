@@ -1,21 +1,21 @@
-// A GPU, CUDA's runtime, NCCL and cuBLASLt in host memory, so that runner/nccl runs, and is tested,
-// where there is none of them: the program shardlab_mock_gpu is shardlab with these in their place.
-// A rehearsal of calls, order, sizes and errors; its times are those of the model below, and say
-// nothing about GPUs.
+// A mock of a GPU, CUDA's runtime, NCCL and cuBLASLt in host memory. The program shardlab_mock_gpu is
+// shardlab with this mock in their place, so that runner/nccl can be tested where there is none of
+// them. The mock rehearses calls, order, sizes and errors. Its times are those of the model below and
+// say nothing about GPUs.
 //
-// As strict as the real ones where a mistake would otherwise wait for a GPU to show itself:
-//   - every stream has a thread of its own and runs behind its caller: what reads before it waited
-//     gets old bytes, and the legacy default stream waits for no non-blocking one
+// The mock is as strict as the real libraries where a mistake would otherwise only show on a GPU:
+//   - every stream has a thread of its own and runs behind its caller. Code that reads before it has
+//     waited gets old bytes, and the legacy default stream waits for no non-blocking one
 //   - whatever a call reads or writes has to lie within one allocation of the stream's device
 //   - a communicator's ranks meet in processes or threads and pass bytes through sockets, call by
-//     call; a rank that is gone makes its peers' calls last for ever, with ncclRemoteError for
-//     those who ask; ranks that share a GPU are refused where NCCL refuses them
-//   - what is never given back is a leak to AddressSanitizer
+//     call. If a rank is gone, the calls of its peers last for ever, and ncclRemoteError is what they
+//     get if they ask. Ranks that share a GPU are refused where NCCL refuses them
+//   - AddressSanitizer reports what is never given back as a leak
 //
-// Set from outside by the environment:
-//   MOCK_GPUS          number of GPUs (1); "driver": there is no driver that fits
-//   MOCK_NCCL_VERSION  as NCCL counts them: 23004
-//   MOCK_GPU_FAIL      "cudaMalloc=3": the third such call of the process fails
+// The environment sets:
+//   MOCK_GPUS          the number of GPUs (1); "driver" means that no fitting driver is there
+//   MOCK_NCCL_VERSION  the version as NCCL counts it: 23004
+//   MOCK_GPU_FAIL      with "cudaMalloc=3", the third such call of the process fails
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -33,11 +33,12 @@ namespace shardlab::mock_gpu {
 [[nodiscard]] int gpu_count();  // -1: no driver
 
 [[nodiscard]] int current_device();
-// Whether the bytes lie within one allocation of this device; "to write": they are no longer fresh.
+// Whether the bytes lie within one allocation of this device. may_write() also notes that they were
+// written.
 [[nodiscard]] bool on_device(const void* begin, std::size_t bytes, int device);
 [[nodiscard]] bool may_write(void* begin, std::size_t bytes, int device);
 
-// The clock of a stream, us: work takes what the model says, give or take 1 %.
+// How long work takes on the clock of a stream, in microseconds and give or take 1 %.
 struct Model {
   double launch_us = 2.0;
   double memory_bytes_per_us = 3.0e6;
@@ -47,7 +48,8 @@ struct Model {
 inline constexpr Model kModel;
 [[nodiscard]] double jittered(double us);
 
-// Work of a stream, done in order on its thread: gets the stream's clock, returns it moved on.
+// One piece of work of a stream, run in order on the stream's thread. It takes the stream's clock and
+// returns the clock at its end.
 using Work = std::function<double(double now_us)>;
 void enqueue(cudaStream_t stream, Work work);  // nullptr: the legacy default stream
 [[nodiscard]] int device_of(cudaStream_t stream);

@@ -1,4 +1,4 @@
-// cuBLASLt: shapes and memory are checked, time passes, nothing is multiplied.
+// The mock of cuBLASLt checks shapes and memory and lets time pass. It multiplies nothing.
 #include <cublasLt.h>
 
 #include <algorithm>

@@ -1,4 +1,5 @@
-// The runtime: memory, streams with a thread each, events, and the kernels of device_code.h by name.
+// The mock of CUDA's runtime: memory, streams with a thread each, events, and the kernels of
+// device_code.h by name.
 #include <sys/mman.h>
 
 #include <algorithm>
@@ -59,7 +60,7 @@ namespace {
 struct Allocation {
   std::size_t size = 0;
   int device = 0;
-  bool is_fresh = true;  // never written: zeros, and not yet in memory
+  bool is_fresh = true;  // never written: it reads as zeros and takes no memory yet
 };
 
 struct Memory {
@@ -81,7 +82,7 @@ Allocation* find_allocation(const void* begin, std::size_t bytes) {
   return fits ? &next->second : nullptr;
 }
 
-// After one bad access every call says so, as after a fault on a GPU.
+// After one bad access every call returns the error, as after a fault on a GPU.
 std::atomic<bool> has_faulted = false;
 
 thread_local int device_of_thread = 0;
@@ -147,7 +148,7 @@ double after_memory_work(double now, double bytes) {
 // --- Kernels ----------------------------------------------------------------------------------
 
 constexpr std::size_t kUnit = 16;  // bytes that one thread moves at a time
-// Larger arrays are not computed: only their time passes.
+// Larger arrays are not computed; only the time passes that they would take.
 constexpr std::uint64_t kMostUnits = std::uint64_t{1} << 16U;
 
 template <class T>
@@ -164,8 +165,7 @@ bool writable(float* begin, std::uint64_t units) {
   return may_write(begin, units * kUnit, device_of_thread);
 }
 
-// What the kernel of this name does, and how many bytes that moves; empty where its arguments point
-// outside the device's memory.
+// The work of the kernel of this name. Empty where its arguments point outside the device's memory.
 Work work_of_kernel(const std::string& name, void** arguments) {
   if (name == "shardlab_launch") return [](double now) { return after_memory_work(now, 0.0); };
   if (name == "shardlab_add") {
@@ -376,7 +376,7 @@ cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t count, cudaM
     return cudaErrorInvalidValue;
   }
   if (kind != cudaMemcpyDeviceToHost && !may_write(to, count, device)) return cudaErrorInvalidValue;
-  // What the host gives is taken at once, as from pageable memory.
+  // Bytes of the host are copied at once, as those of pageable memory are.
   const bool is_upload = kind == cudaMemcpyHostToDevice;
   const bool is_large = kind == cudaMemcpyDeviceToDevice && count > kMostUnits * kUnit;
   if (is_upload && count > 0) {
@@ -401,7 +401,7 @@ cudaError_t cudaMemcpy(void* to, const void* from, std::size_t count, cudaMemcpy
 }
 
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned flags) {
-  // A blocking stream would have to wait for the default one: shardlab has none.
+  // A blocking stream would have to wait for the default one. shardlab has no blocking streams.
   if (flags != cudaStreamNonBlocking) return cudaErrorInvalidValue;
   *stream = new CUstream_st{start_stream(device_of_thread)};
   return state_of_gpu();

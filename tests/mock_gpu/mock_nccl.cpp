@@ -1,5 +1,5 @@
-// NCCL: every rank sends what the others need and reduces in an order of its own, from the last
-// rank to the first.
+// The mock of NCCL: every rank sends what the others need, and reduces in an order of the mock's own,
+// from the last rank to the first.
 #include <nccl.h>
 #include <unistd.h>
 
@@ -29,7 +29,7 @@ struct ncclComm {
   int size = 1;
   int device = 0;
   int splits = 0;
-  // Outlives the communicator: work that waits for ever looks at it.
+  // It outlives the communicator, since work that waits for ever looks at it.
   std::shared_ptr<std::atomic<ncclResult_t>> error =
       std::make_shared<std::atomic<ncclResult_t>>(ncclSuccess);
 };
@@ -47,8 +47,8 @@ int version() { return std::stoi(variable("MOCK_NCCL_VERSION", "23004")); }
 
 enum class Kind { kAllReduce, kReduceScatter, kAllGather, kBroadcast, kSend, kReceive };
 
-// One call of one rank. `count` is in elements of one rank's part, or of the whole where there are
-// no parts.
+// One call of one rank. `count` is the number of elements of one rank's part, or of the whole where
+// there are no parts.
 struct Call {
   Kind kind = Kind::kSend;
   const std::byte* send = nullptr;
@@ -56,7 +56,7 @@ struct Call {
   std::size_t count = 0;
   ncclDataType_t type = ncclUint8;
   ncclRedOp_t op = ncclSum;
-  int peer = 0;  // or the root
+  int peer = 0;  // the other rank of a send or receive; the root of a broadcast
   ncclComm_t comm = nullptr;
   cudaStream_t stream = nullptr;
 
@@ -124,7 +124,7 @@ double time_us(const Call& call) {
 
 // --- What a call does, on the thread of its stream ----------------------------------------------
 
-// Says what is called, so that ranks which call different things notice.
+// The text that names the call, by which ranks notice that they call different things.
 std::string header_of(const Call& call) {
   const auto kind = static_cast<int>(call.kind == Kind::kReceive ? Kind::kSend : call.kind);
   return std::to_string(kind) + " " + std::to_string(call.count) + " " +
@@ -133,7 +133,7 @@ std::string header_of(const Call& call) {
          std::to_string(call.is_between_two() ? 0 : call.peer) + "\n";
 }
 
-// A communicator as work on a stream holds it.
+// What work on a stream holds of a communicator.
 struct Channel {
   std::shared_ptr<Peers> peers;
   std::shared_ptr<std::atomic<ncclResult_t>> error;
@@ -171,7 +171,7 @@ void write(std::byte* to, const Bytes& bytes) {
   if (!bytes.empty()) std::memcpy(to, bytes.data(), bytes.size());
 }
 
-// Of what all ranks contributed, by rank.
+// The reduction of what all ranks contributed; the contributions stand by rank.
 Bytes reduced(const Call& call, std::vector<Bytes> contributions) {
   const DType dtype = dtype_of(call.type);
   const ReduceOp op = reduce_op_of(call.op);
@@ -279,7 +279,8 @@ ncclResult_t submit_setup(std::function<ncclResult_t()> setup) {
   return ncclSuccess;
 }
 
-// In place is one buffer, or this rank's part of the whole where the whole has it.
+// Whether the buffers overlap in a way that NCCL does not allow. It allows calls in place: with one
+// buffer, or with this rank's part of the larger one.
 bool overlaps_wrongly(const Call& call) {
   if (call.send == nullptr || call.receive == nullptr) return false;
   const auto rank = static_cast<std::size_t>(call.comm->rank);
@@ -292,7 +293,7 @@ bool overlaps_wrongly(const Call& call) {
   return send < receive + receive_bytes(call) && receive < send + send_bytes(call);
 }
 
-// The line that NCCL's log has of a choice.
+// Writes the line in which NCCL's log names the algorithm and protocol that it chose.
 void log_choice(const Call& call) {
   const std::string file = variable("NCCL_DEBUG_FILE", "");
   if (call.is_between_two() || call.comm->rank != 0 || file.empty() ||
@@ -335,13 +336,13 @@ std::byte* as_bytes(void* pointer) { return static_cast<std::byte*>(pointer); }
 
 // --- Communicators --------------------------------------------------------------------------------
 
-// NCCL reads it once per process.
+// NCCL reads this variable once per process.
 const std::string& host_id() {
   static const std::string id = variable("NCCL_HOSTID", "this host");
   return id;
 }
 
-// Ranks that share a GPU need the switch of 2.30, or to pass for ranks of different hosts.
+// Whether ranks may share GPUs: with the switch of NCCL 2.30, or if they pass for ranks of different hosts.
 bool may_share(const std::vector<std::string>& cards) {
   std::vector<std::string> sorted = cards;
   std::sort(sorted.begin(), sorted.end());
@@ -350,7 +351,8 @@ bool may_share(const std::vector<std::string>& cards) {
          variable("NCCL_NVLS_ENABLE", "") != "1";
 }
 
-// The lines that NCCL's log has of a communicator: its group, and what NCCL reckons with.
+// Writes the lines that NCCL's log has about a communicator: its group, and the figures that NCCL
+// calculates with.
 void log_table(const ncclComm& comm) {
   const std::string file = variable("NCCL_DEBUG_FILE", "");
   if (file.empty() || comm.rank != 0 || variable("NCCL_DEBUG", "") != "INFO" ||

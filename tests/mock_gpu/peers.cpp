@@ -21,7 +21,7 @@ namespace {
   throw std::system_error(errno, std::generic_category(), call);
 }
 
-// An abstract name: nothing is left in the file system.
+// An abstract name, which leaves nothing in the file system.
 struct Address {
   sockaddr_un name{};
   socklen_t size = 0;
@@ -147,7 +147,7 @@ std::shared_ptr<Peers> Peers::meet(const std::string& key, int rank, int size,
   const std::span<const std::byte> hello_bytes(reinterpret_cast<const std::byte*>(hello.data()),
                                                hello.size());
   for (int i = 0; i + 1 < size; ++i) {
-    // Connects to the ranks before it, and is connected to by those after it.
+    // A rank connects to those before it, and those after it connect to it.
     const int fd = i < rank ? connect_to(Address(key, i)) : accept(listener, nullptr, nullptr);
     if (fd < 0) fail("accept");
     const bool is_said = write_message(fd, hello_bytes);
@@ -172,7 +172,7 @@ void Peers::send(int peer, std::span<const std::byte> bytes) {
   if (peer == rank_) {
     inboxes_[at]->put(std::vector<std::byte>(bytes.begin(), bytes.end()));
   } else {
-    (void)write_message(sockets_[at], bytes);  // who is gone is noticed by receive()
+    (void)write_message(sockets_[at], bytes);  // receive() notices who is gone
   }
 }
 

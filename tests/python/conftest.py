@@ -1,4 +1,4 @@
-"""Finds the module where the build puts it: ctest sets PYTHONPATH; by hand, build/release/python is taken."""
+"""Finds the module where the build puts it. CTest sets PYTHONPATH; without it, build/release/python is taken."""
 
 import pathlib
 import sys

@@ -1,4 +1,4 @@
-"""scripts/check_layers.py on small trees: what it accepts, what it rejects, in which words."""
+"""Runs scripts/check_layers.py on small trees: what it accepts, what it rejects, and in which words."""
 
 import contextlib
 import pathlib
@@ -33,7 +33,7 @@ def violations(files: dict[str, str]) -> list[str]:
 
 
 def run(files: dict[str, str]) -> tuple[int, str]:
-    """Exit code and stdout of the command for a tree of these files."""
+    """The exit code and stdout of the command for a tree of these files."""
     with tree(files) as root:
         command = [sys.executable, "-B", SCRIPT, "--root", root]
         done = subprocess.run(command, capture_output=True, text=True, check=False)

@@ -1,4 +1,4 @@
-"""scripts/check_types.py on small trees: which types of one name it takes for one, and which not."""
+"""Runs scripts/check_types.py on small trees: which types of equal names it reports, and which it does not."""
 
 import pathlib
 import sys

@@ -1,10 +1,10 @@
-"""Commands and their output in a document's ```console blocks.
+"""Reads the commands in a document's ```console blocks, and what they are said to print.
 
     $ first command
     > its second line
     what it prints
     ...                     any lines
-    [exit 1]                its exit code, where it is not 0
+    [exit 1]                its exit code, if it is not 0
 
 SHARDLAB_BINARY=... console.py FILE.md... writes what the commands print now in place of what stands there.
 """
@@ -30,7 +30,7 @@ class Example(NamedTuple):
 
 
 def examples(text: str) -> list[Example]:
-    """Of every console block, in order."""
+    """The examples of all console blocks, in order."""
     found = []
     for block in BLOCK.findall(text):
         in_command = False
@@ -47,7 +47,7 @@ def examples(text: str) -> list[Example]:
 
 
 def matches(expected: list[str], printed: list[str]) -> bool:
-    """Whether lines are as expected, "..." standing for any."""
+    """Whether the lines are those expected; a line "..." stands for any number of lines."""
     if not expected:
         return not printed
     if expected[0] == ANY:
@@ -75,7 +75,7 @@ class Clone:
         self._folder.cleanup()
 
     def run(self, command: str) -> list[str]:
-        """What a command prints, errors among it, and its exit code where it is not 0."""
+        """The lines that a command prints, error messages included, and its exit code if it is not 0."""
         result = subprocess.run(["bash", "-c", command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                                 cwd=self.path, check=False, timeout=280)
         lines = result.stdout.rstrip("\n").splitlines()

@@ -1,7 +1,7 @@
-"""The kernels of runner/nccl/device_code.h, interpreted: what they write, and that they stay within
-their arrays. The driver that compiles them is on machines with a GPU alone.
+"""Interprets the kernels of runner/nccl/device_code.h, and checks what they write and that they stay within
+their arrays. The driver that compiles them exists only on machines with a GPU.
 
-Knows the instructions that these kernels use, and no others: an unknown one fails the test.
+The interpreter knows the instructions that these kernels use and no others; an unknown one fails the test.
 """
 
 import operator
@@ -17,7 +17,7 @@ MASKS = {"32": 0xFFFFFFFF, "64": 0xFFFFFFFFFFFFFFFF}
 
 
 class Memory:
-    """Global memory: arrays with a gap after each, so that what runs past one is noticed."""
+    """Global memory: arrays with a gap after each of them, so that a write past the end is noticed."""
 
     GAP = 4096
 
@@ -32,7 +32,7 @@ class Memory:
         return begin
 
     def place(self, address):
-        """The array that holds the four bytes, and where in it."""
+        """The array that holds the four bytes, and their index in it."""
         for begin, values in self.arrays.items():
             if begin <= address and address + 4 <= begin + 4 * len(values):
                 assert address % 4 == 0, f"address {address} is not aligned"
@@ -53,7 +53,7 @@ def float_of(bits):
 
 
 def kernels():
-    """Name to (parameters, instructions, labels), of the PTX in the header."""
+    """The kernels of the PTX in the header: name -> (parameters, instructions, labels)."""
     text = re.search(r'R"ptx\((.*?)\)ptx"', SOURCE.read_text(), re.DOTALL).group(1)
     found = {}
     for match in re.finditer(r"\.entry (\w+)\((.*?)\)\s*\{(.*?)\n\}", text, re.DOTALL):

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Every shardlab command in a ```console block of README.md was run: its output here is its output now.
+"""Runs every shardlab command in a ```console block of README.md, which has to print what README.md shows.
 
-Other commands (scripts) are not run.
+Other commands, such as scripts, are not run.
 """
 
 import unittest

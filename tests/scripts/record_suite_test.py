@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The recorded suites are what scripts/record_suite.py records today. Needs PyTorch 2.13.0; skipped without it."""
+"""The recorded suites are what scripts/record_suite.py records today. Skipped without PyTorch 2.13.0."""
 
 import json
 import os

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""The JSON schemas of configs/schema: valid themselves, true of every shipped file, and as strict as the program.
+"""The JSON schemas of configs/schema are valid, hold for every shipped file, and are as strict as the program.
 
-Needs jsonschema (Debian: python3-jsonschema); skipped without it. What commands write: written_schema_test.py.
+The tests need jsonschema (Debian: python3-jsonschema), and are skipped without it. written_schema_test.py tests what
+commands write.
 """
 
 import unittest
@@ -36,7 +37,7 @@ class Schemas(unittest.TestCase):
     def test_every_object_of_a_schema_is_closed(self):
         for kind, schema in schemas().items():
             for pointer, part in objects(schema):
-                # A part that only asks for a word, to branch on it, describes no whole object.
+                # A part that only asks for one key, to branch on it, describes no whole object.
                 if pointer.endswith("/if") or "then" in part or (kind, pointer) in OPEN:
                     continue
                 with self.subTest(f"{kind}: {pointer}"):

@@ -1,4 +1,4 @@
-"""The JSON schemas of configs/schema, and documents to hold against them: what the tests of schemas share."""
+"""What the tests of schemas share: the JSON schemas of configs/schema, and documents to check against them."""
 
 import copy
 import json
@@ -18,10 +18,10 @@ ROOT = Path(__file__).resolve().parents[2]
 CONFIGS = ROOT / "configs"
 BINARY = os.environ.get("SHARDLAB_BINARY", "")
 UNKNOWN = "no_such_key"
-# A case or an experiment may hold a stack with a base; the stack's own schema says which keys.
+# A case or an experiment may hold a stack with a base. The schema of stacks says which keys that has.
 OPEN = {("case", "/definitions/stack_object"), ("experiment", "/definitions/stack_object"),
         ("record", "/definitions/named")}
-# Of these there are no shipped files: commands write them.
+# No file of these kinds is shipped; commands write them.
 WRITTEN = {"plan", "record", "report", "sweep"}
 
 
@@ -35,7 +35,7 @@ def schemas() -> dict[str, Any]:
 
 
 def with_refs_to(kind: str, part: Any) -> Any:
-    """A part of a schema, its references within its file now to that file's place among the definitions."""
+    """A part of a schema whose references within its file point to where that file stands among the definitions."""
     if isinstance(part, dict):
         return {key: f"#/definitions/{kind}" + value[1:] if key == "$ref" and value.startswith("#")
                 else with_refs_to(kind, value) for key, value in part.items()}
@@ -43,8 +43,8 @@ def with_refs_to(kind: str, part: Any) -> Any:
 
 
 def bundled(kind: str) -> Any:
-    """A schema that refers to parts of the record's, as one document: jsonschema's ways to find the other file
-    differ from version to version."""
+    """A schema that refers to parts of the record's schema, as one document, because versions of jsonschema differ
+    in how they find the other file."""
     text = json.dumps(schemas()[kind]).replace('"record.schema.json#/', '"#/definitions/record/')
     schema = json.loads(text)
     if kind != "record":
@@ -53,7 +53,7 @@ def bundled(kind: str) -> Any:
 
 
 def validator(kind: str, definition: str = "") -> Any:
-    """Of a kind, or of one of its definitions."""
+    """The validator of a kind, or of one of its definitions."""
     schema = bundled(kind)
     if definition:
         schema = {"$ref": f"#/definitions/{definition}", "definitions": schema["definitions"]}
@@ -100,7 +100,7 @@ def with_unknown_key(document: Any) -> Iterator[tuple[str, Any]]:
 
 
 def run(arguments: list[str], document: Any) -> subprocess.CompletedProcess[str]:
-    """The program on a document, which it finds as bad.json."""
+    """Runs the program on a document, which it finds as bad.json."""
     with tempfile.TemporaryDirectory() as folder:
         Path(folder, "bad.json").write_text(json.dumps(document), encoding="utf-8")
         return subprocess.run([BINARY, *arguments], cwd=folder, capture_output=True, text=True, check=False)

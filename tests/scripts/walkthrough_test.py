@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The pages of docs/ run as they stand: every command, in order, prints what the page shows."""
+"""Runs the commands of every page of docs/ in order. Each has to print what the page shows."""
 
 import unittest
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""What every command writes is valid by its schema, and what is damaged is refused by schema and program alike.
+"""What every command writes is valid by its schema. Schema and program alike refuse a document that is damaged.
 
-Needs jsonschema (Debian: python3-jsonschema) and SHARDLAB_BINARY; skipped without them.
+The tests need jsonschema (Debian: python3-jsonschema) and SHARDLAB_BINARY, and are skipped without them.
 """
 
 import copy
@@ -16,7 +16,7 @@ from typing import Any
 from schemas import BINARY, UNKNOWN, jsonschema, run, validator, with_unknown_key
 
 KINDS = ["compare", "ties", "validate", "solve", "simulate"]
-# Two decisions that dtensor-v3-rp takes otherwise, one that neither can take, and a plan.
+# Two decisions that dtensor-v3-rp takes differently, one that neither stack can take, and a plan.
 SUITE = {
     "schema": "shardlab/suite/1", "name": "few",
     "questions": [
@@ -36,8 +36,8 @@ RUNS = {
     "solve": ["mlp", "--mesh", "2x4", "--margins", "--best", "2", "--explain", "S(0)R", "--diff", "plan.json",
               "--greedy", "--sensitivity", "--budget-curve", "3", "--then", "h=RR"],
     "simulate": ["--mesh", "2x4", "--tensor", "f32[16,8]", "--from", "S(0)P(sum)", "--to", "RS(1)"]}
-# Of these the program reads what it needs, or nothing: the configuration is shown as it is, and what validate
-# says of errors is worked out again from its rows.
+# The program reads only a part of these, or nothing: the configuration is shown as it is, and what validate says of
+# errors is computed again from its rows.
 UNREAD = ["configuration/topology", "configuration/stacks/", "result/by", "result/worst/"]
 
 
@@ -174,7 +174,7 @@ class Written(unittest.TestCase):
         for key in ["explain", "diff", "greedy", "sensitivity", "budget_curves", "then"]:
             self.assertTrue(whole[key], key)
         for pointer, changed in with_unknown_key(whole):
-            if pointer != "greedy/layouts":  # by node
+            if pointer != "greedy/layouts":  # its keys are nodes
                 with self.subTest(pointer):
                     self.assertFalse(validator("plan").is_valid(changed))
         self.expect_valid("plan", json.loads(shardlab(self.folder, [*plan, "--memory-budget", "1"], 1)))

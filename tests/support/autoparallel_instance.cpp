@@ -1,4 +1,4 @@
-// Reads golden instances: strategies and tables as they stand there, constraints as infinite costs.
+// Reads golden instances. Strategies and tables are taken as they stand there; constraints become infinite costs.
 #include "tests/support/autoparallel_instance.h"
 
 #include <algorithm>
@@ -57,7 +57,7 @@ std::string output_text(const json& strategy) {
   return output.is_string() ? output.get<std::string>() : output.dump();
 }
 
-// A transition costs 1 where the wanted placement differs from the chosen one, both being texts.
+// A transition costs 1 if the wanted placement differs, as text, from the chosen one.
 bool moves(const json& own, std::size_t argument, const json& producer, const json& element) {
   if (argument >= own[kInputs].size()) return false;
   const json& wanted = own[kInputs][argument];
@@ -139,7 +139,7 @@ class Builder {
     network_.add_edge(static_cast<int>(v), static_cast<int>(producer), tables_[key]);
   }
 
-  // Both print the same output placement.
+  // The layouts of a pair are equal if both print the same output placement.
   void tie(int first, int second) {
     const auto key = std::make_pair(network_.domain(first), network_.domain(second));
     if (!ties_.contains(key)) {
@@ -155,8 +155,8 @@ class Builder {
     network_.add_edge(first, second, ties_[key]);
   }
 
-  // The kept part of a parameter in 1/ranks, by output placement: every mesh dim that shards it
-  // divides by 8 (all extents divide).
+  // Which part of a parameter a rank keeps, in units of 1/ranks, by output placement. Every mesh dim that shards
+  // it divides it by 8, since all extents are divisible.
   static std::int64_t kept(const std::string& placement) {
     std::int64_t parts = 64;
     for (const char c : placement) parts /= c == 'S' ? 8 : 1;

@@ -4,7 +4,7 @@
 //   const CostNetwork network = golden.network(32, {});
 //   golden.optimum_us(32);
 //
-// Source of the figures: meta-pytorch/autoparallel at a54c252; what a file holds is in its header.
+// Source of the figures: meta-pytorch/autoparallel at a54c252. The header of a file says what it holds.
 #pragma once
 
 #include <filesystem>
@@ -21,7 +21,7 @@ struct InstanceConstraints {
   bool parameters_fully_sharded = true;
   std::optional<std::string> inputs = "S(0)R";
   std::optional<std::string> outputs = "S(0)S(2)";
-  // In 1/ranks of a parameter: no limit when absent.
+  // The parameters' budget, in units of 1/ranks of a parameter. No limit if absent.
   std::optional<std::int64_t> parameter_budget = std::nullopt;
 };
 
@@ -40,8 +40,8 @@ class AutoParallelInstance {
   nlohmann::json golden_;
 };
 
-// The golden instances of a form ("einsum" or "native"): all of them, with 1, 2 and 32 layers, and the
-// one with 1 layer alone, which is quicker to read.
+// The golden instances of a form ("einsum" or "native"): those of 1, 2 and 32 layers, or the one of 1
+// layer alone, which is quicker to read.
 [[nodiscard]] AutoParallelInstance whole_golden(const std::string& form);
 [[nodiscard]] AutoParallelInstance one_layer_golden(const std::string& form);
 

@@ -16,7 +16,7 @@ namespace {
 
 using nlohmann::json;
 
-// PyTorch's costs are ours to this; most are equal bit for bit.
+// How far shardlab's costs may be from PyTorch's. Most are equal bit for bit.
 constexpr double kRelative = 1e-12;
 
 bool close(double a, double b) {
@@ -36,7 +36,7 @@ class Evaluators {
       slot = std::make_unique<StackEvaluator>(shipped_stack(stack), h100(devices_per_host));
     return *slot;
   }
-  // dtensor-2.13 that merges nothing.
+  // The stack dtensor-2.13 without merging.
   StackEvaluator& unmerged(std::int64_t devices_per_host) {
     auto& slot = evaluators_[{"unmerged", devices_per_host}];
     if (!slot) {
@@ -243,7 +243,7 @@ GoldenReport compare_plans(const json& file) {
       if (name == "greedy") {
         if (steps_text(c[name]) != steps_text(plan.steps)) differ("greedy", steps_text(plan.steps));
       } else if (c.contains("graph_us") && !c["graph_us"].is_null()) {
-        // Cheapest plans must cost the same; where PyTorch's path is the only one it must be ours.
+        // Cheapest plans must cost the same. If there is only one such path, shardlab must take PyTorch's.
         Redistributor& graph = evaluators.on("dtensor-v3g", c, mesh);
         options.count_optimal_paths = true;
         const Plan counted = graph.plan(meta, from, to, options);
@@ -298,7 +298,7 @@ GoldenReport compare_selections(const json& file) {
         }
         continue;
       }
-      // Of a list, the first element that is refused.
+      // The first element of a list that is refused.
       const bool foreach = find_op_rule(call.op, Release::k2_13).is_foreach();
       for (std::size_t i = 0; foreach && i < foreach_size(call); ++i) {
         static_cast<void>(evaluator.select(foreach_child(call, i), mesh));
@@ -310,7 +310,7 @@ GoldenReport compare_selections(const json& file) {
       }
       compare_selection(c, got, ordered, where, report);
     } catch (const InputError& error) {
-      // Both refuse; what an in-place op must not do is said in the same words.
+      // Both refuse. If the reason is that the op works in place, both say it in the same words.
       constexpr std::string_view kInPlace =
           "in-place operations that require placement changes are not supported";
       const std::string theirs = c.value("error", "");

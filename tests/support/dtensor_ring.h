@@ -32,7 +32,7 @@ constexpr double reduce_scatter(double ranks, double bytes, const RingLink& link
 constexpr double all_reduce(double ranks, double bytes, const RingLink& link) {
   return ring_us(ranks, 2 * (ranks - 1), bytes, link);
 }
-// Without the penalty of 1 us that the versions before v4 add.
+// The penalty of 1 us that the versions before v4 add is not included.
 constexpr double all_to_all(double ranks, double local_bytes, const RingLink& link) {
   return ring_us(ranks, ranks - 1, local_bytes, link);
 }

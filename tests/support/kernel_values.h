@@ -1,9 +1,10 @@
-// Reference kernels on whole tensors: what an op makes of values, beside what PyTorch does.
+// Runs reference kernels on whole tensors, for tests that compare what an op makes of values with what
+// PyTorch makes of them.
 //
 //   kernel_values("aten.neg.default", {{"f64[2]", {1, -2}}})   // {{-1, 2}}: the values by output
 //
-// Tables of cases are of two kinds: a KernelCase has the values of every output, a KernelCall the
-// shape, dtype and values of the first one, or a part of the message that refuses it.
+// Tables of cases are of two kinds. A KernelCase has the values of every output. A KernelCall has the
+// shape, dtype and values of the first output, or a part of the message that refuses the call.
 #pragma once
 
 #include <limits>
@@ -18,11 +19,11 @@ namespace shardlab::testing_support {
 inline constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 inline constexpr double kInf = std::numeric_limits<double>::infinity();
 
-// Without a meta the tensor is not given.
+// An operand without a meta stands for a tensor that is not given.
 struct Operand {
   std::string meta = {};  // "f64[2,3]"
   std::vector<double> values = {};
-  bool in_list = false;  // beside the operand before, if that is in a list too
+  bool in_list = false;  // in one list with the operand before it, if that is in a list too
 };
 inline const Operand kNoneInList = {.in_list = true};
 
@@ -34,8 +35,8 @@ inline const Operand kNoneInList = {.in_list = true};
                                                              const std::vector<Operand>& inputs,
                                                              const std::string& args = "[]");
 
-// As many values, each within `tolerance` times the larger of 1 and what is expected; NaN where NaN
-// is expected.
+// Expects as many values, each within `tolerance` times the larger of 1 and the expected value, and NaN
+// where NaN is expected.
 void expect_values(const std::vector<double>& found, const std::vector<double>& expected,
                    double tolerance = 0.0);
 
@@ -47,7 +48,7 @@ struct KernelCase {
   std::vector<std::vector<double>> expected;  // by output
 };
 void PrintTo(const KernelCase& c, std::ostream* out);
-// All outputs of the case, within the tolerance of expect_values.
+// Checks all outputs of the case, within the tolerance of expect_values.
 void expect_outputs(const KernelCase& c, double tolerance = 0.0);
 
 struct KernelCall {
@@ -55,7 +56,7 @@ struct KernelCall {
   const char* op;
   std::vector<Operand> inputs;
   const char* args;
-  std::string output;  // of the first: "f64[2]"; or a part of the message
+  std::string output;  // the first output, such as "f64[2]"; or a part of the message
   std::vector<double> values = {};
 };
 void PrintTo(const KernelCall& c, std::ostream* out);

@@ -8,14 +8,13 @@
 
 namespace shardlab::testing_support {
 
-// Calls with small shapes in several layouts each: what occurs among the inputs decides which rows
-// there are. Some of them an op may refuse (another number of tensors).
+// Calls with small shapes, each in several layouts, because the shards that occur among the inputs decide
+// which rows there are. An op may refuse some of the calls, for instance for their number of tensors.
 std::vector<OpCall> sample_calls(std::string_view op, int mesh_ndim);
-// The same with the values that each tensor is to have.
+// The same calls, with the values that each tensor is to have.
 std::vector<SampleCall> sample_calls_with_values(std::string_view op, int mesh_ndim);
 
-// Ops that are not executed here: those of complex numbers, which hold no data, and what is made of
-// no tensor at all.
+// Whether the op is not executed here: complex numbers hold no data, and some ops take no tensor at all.
 inline bool holds_no_data(std::string_view op) {
   return op == "aten.arange.start_step" || op == "aten.full.default" ||
          op == "aten.scalar_tensor.default" || op == "aten.view_as_complex.default" ||

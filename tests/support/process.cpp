@@ -88,7 +88,7 @@ pid_t start(const std::vector<std::string>& command, const ProcessOptions& optio
   return pid;
 }
 
-// Reads both pipes until both are closed; false when the time is up before.
+// Reads both pipes until both are closed. Returns false if the time is up before that.
 bool read_all(Pipe& out, Pipe& err, ProcessResult& result, Clock::time_point end) {
   std::array<char, 1 << 16> buffer;
   while (out.ends[0] >= 0 || err.ends[0] >= 0) {

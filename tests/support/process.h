@@ -1,4 +1,4 @@
-// Runs a program and keeps what it said: exit code, stdout and stderr apart, with a time limit.
+// Runs a program within a time limit, and keeps its exit code, stdout and stderr apart from each other.
 //
 //   ProcessResult result = run_process({SHARDLAB_BINARY, "list", "stacks"}, {.folder = "/tmp"});
 //   result.exit_code == 0 && result.out == "..."
@@ -13,23 +13,23 @@
 namespace shardlab::testing_support {
 
 struct ProcessOptions {
-  std::filesystem::path folder;                                  // where it starts; empty: here
-  std::vector<std::pair<std::string, std::string>> environment;  // on top of ours
-  int timeout_s = 280;  // below the 300 s of CTest: a loaded machine is no fault
+  std::filesystem::path folder;  // where it starts; empty: the current folder
+  std::vector<std::pair<std::string, std::string>> environment;  // added to this process's
+  int timeout_s = 280;  // below CTest's 300 s; long, because a busy machine is no fault
 };
 
 struct ProcessResult {
-  int exit_code = -1;  // 128 + the signal when one ended it, as in a shell
+  int exit_code = -1;  // 128 + the signal if a signal ended it, as in a shell
   bool timed_out = false;
   std::string out;
   std::string err;
 };
 
-// Throws std::runtime_error when the program can't be started.
+// Throws std::runtime_error if the program can't be started.
 [[nodiscard]] ProcessResult run_process(const std::vector<std::string>& command,
                                         const ProcessOptions& options = {});
 
-// A folder that is removed again with all it holds.
+// A folder that is removed again with everything in it.
 class TemporaryFolder {
  public:
   TemporaryFolder();

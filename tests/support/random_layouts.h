@@ -1,4 +1,5 @@
-// Random meshes, tensors and layouts: small, legal, every kind of placement and shard order.
+// Random meshes, tensors and layouts. They are small and legal, and have every kind of placement and shard
+// order.
 #pragma once
 
 #include <string>
@@ -13,20 +14,20 @@ namespace shardlab::testing_support {
 
 struct LayoutKinds {
   bool partials = true;
-  bool orders = true;    // other shard orders than the default
+  bool orders = true;    // also shard orders other than the default
   bool strided = false;  // strided shards, whatever they encode
 };
 
-// 1 to `max_dims` mesh dims of `min_size` to `max_size` ranks, at most `max_ranks` in all.
+// A mesh of 1 to `max_dims` dims, with `min_size` to `max_size` ranks each and at most `max_ranks` in all.
 DeviceMesh random_mesh(Random& random, int max_dims, int max_size, std::int64_t max_ranks = 512,
                        int min_size = 1);
-// 1 to `max_dims` tensor dims of 1 to `max_extent`.
+// A tensor of 1 to `max_dims` dims, with extents from 1 to `max_extent`.
 TensorMeta random_tensor(Random& random, int max_dims, int max_extent);
 Layout random_layout(Random& random, const DeviceMesh& mesh, int tensor_dims,
                      LayoutKinds kinds = {});
 
-// Every placement row of R, S(d) for d < tensor_dims and the given partials, without forbidden
-// mixes; default order.
+// All layouts of R, S(d) for d < tensor_dims, and the given partials, in default order and without forbidden
+// mixes.
 std::vector<Layout> all_layouts(int mesh_ndim, int tensor_dims, const std::vector<ReduceOp>& ops);
 // Every shard order of a layout's placements.
 std::vector<Layout> all_orders(const Layout& layout);

@@ -19,12 +19,12 @@ struct RandomNetworkOptions {
   int variables = 6;
   int most_values = 4;
   int edges = 8;
-  int most_cost = 20;  // costs are whole, so that ties happen and sums are exact
-  int forbidden = 10;  // percent of costs
-  int equalities = 5;  // percent of edges that ask for equal values
-  int tables = 4;      // of equal shape are shared
+  int most_cost = 20;  // costs are whole numbers, so that ties occur and sums are exact
+  int forbidden = 10;  // percent of the costs that are infinite
+  int equalities = 5;  // percent of the edges that ask for equal values
+  int tables = 4;      // different tables of one shape, which edges share
   bool negative = false;
-  int budget_percent = 0;  // of networks that have one
+  int budget_percent = 0;  // percent of the networks that have a budget
 };
 
 inline double random_cost(Random& random, const RandomNetworkOptions& options) {
@@ -87,7 +87,7 @@ inline CostNetwork random_network(Random& random, const RandomNetworkOptions& op
 
 struct BruteForce {
   double optimum = kForbidden;
-  std::vector<std::pair<double, Assignment>> feasible;  // in order of assignments
+  std::vector<std::pair<double, Assignment>> feasible;  // in the order of assignments
   std::vector<std::vector<double>> least;               // variable -> value -> least cost with it
 
   explicit BruteForce(const CostNetwork& network) {

@@ -1,7 +1,7 @@
-// Random numbers of tests: one generator a test, the same numbers everywhere, the seed shown on
-// failure.
+// Random numbers for tests: one generator per test, the same numbers on every machine, and a seed that is
+// shown on failure.
 //
-//   Random random(7);               // tells the tests apart; SHARDLAB_TEST_SEED is common to all
+//   Random random(7);               // a number per test; SHARDLAB_TEST_SEED is common to all
 //   SHARDLAB_TRACE_SEED();          // every failure below names the seed
 //   for (int i = 0; i < random_cases(200); ++i) ... random.between(1, 9) ...
 #pragma once
@@ -34,7 +34,7 @@ class Random {
  public:
   explicit Random(std::uint64_t test) : generator_(common_seed() * 1000003U + test) {}
 
-  // Our own modulo: the standard's distributions differ between libraries.
+  // A modulo, because the distributions of the standard library differ between libraries.
   std::int64_t between(std::int64_t low, std::int64_t high) {
     const auto values = static_cast<std::uint64_t>(high - low) + 1;
     return low + static_cast<std::int64_t>(generator_() % values);

@@ -1,6 +1,6 @@
-// The minimum-cost planner as docs/semantics.md describes it: plain Dijkstra over (placements,
-// shard order) in std::map, no codes, no bound, no table. A twin to compare sim/planners/graph
-// with.
+// The minimum-cost planner as docs/semantics.md describes it: a plain Dijkstra search over
+// (placements, shard order) in std::map, without codes, bounds or tables. Tests compare
+// sim/planners/graph with this twin.
 #pragma once
 
 #include <map>
@@ -27,7 +27,7 @@ class ReferenceGraphPlanner {
       : pricer_(pricer), mesh_(mesh) {}
 
   [[nodiscard]] ReferencePlan search(const TensorMeta& meta, const Layout& from, const Layout& to);
-  // How many different paths cost the minimum (to 1e-12 relative), each walked to its end.
+  // How many different paths cost the minimum (to 1e-12 relative), found by walking each to its end.
   [[nodiscard]] double count_optimal_paths(const TensorMeta& meta, const Layout& from,
                                            const Layout& to);
 
@@ -50,8 +50,8 @@ class ReferenceGraphPlanner {
   const TransitionPricer& pricer_;
   const DeviceMesh& mesh_;
   TensorMeta meta_;
-  std::vector<ReduceOp> ops_;  // of the partials of both ends, in the order of their declaration
-  std::vector<Placement> strided_;  // of the target, in the order of its mesh dims
+  std::vector<ReduceOp> ops_;       // reduce ops of both ends' partials, in order of declaration
+  std::vector<Placement> strided_;  // strided shards of the target, in the order of its mesh dims
 };
 
 }  // namespace shardlab::testing_support

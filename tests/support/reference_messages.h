@@ -11,7 +11,7 @@
 
 namespace shardlab::testing_support {
 
-// What a call throws, or what it did instead.
+// The message of what a call throws, or a text that says what it did instead.
 template <class Error, class Call>
 std::string message_of(Call&& call) {
   try {

@@ -67,7 +67,7 @@ class Bench {
   Redistributor redistributor_;
 };
 
-// "0:S(0)>R 1:R>S(0)": the mesh dims and placements of a plan's steps.
+// The mesh dims and placements of a plan's steps, such as "0:S(0)>R 1:R>S(0)".
 inline std::string steps_of(const Plan& plan) {
   std::string text;
   for (const PlanStep& step : plan.steps) {

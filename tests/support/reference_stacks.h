@@ -1,5 +1,4 @@
-// Shipped stacks for tests of the strategies' level, which has no ConfigStore; with a JSON merge
-// patch where asked.
+// Shipped stacks for tests of strategies/, which has no ConfigStore. A JSON merge patch may change them.
 #pragma once
 
 #include <fstream>
@@ -33,7 +32,7 @@ inline OpCall call_of(const std::string& op, const std::vector<std::string>& inp
   return call;
 }
 
-// "P(sum)|S(1)R,S(0)R": outputs, then inputs.
+// The text of a candidate, outputs before inputs: "P(sum)|S(1)R,S(0)R".
 inline std::string layouts_text(const std::vector<Placements>& outputs,
                                 const std::vector<Placements>& inputs) {
   std::string text;
@@ -45,7 +44,7 @@ inline std::string layouts_text(const std::vector<Placements>& outputs,
   return text;
 }
 
-// "P(sum)|S(1),S(0)" of one row; placeholders are ?0, ?1, ...
+// The text of a row, such as "P(sum)|S(1),S(0)"; placeholders are ?0, ?1, ...
 inline std::string row_text(const Row& row, std::size_t outputs = 1) {
   std::string text;
   for (std::size_t i = 0; i < row.size(); ++i) {

@@ -1,4 +1,4 @@
-// Topologies and models for tests, built from the few figures that matter.
+// Topologies and models for tests, made from the few figures that matter.
 #pragma once
 
 #include <memory>
@@ -35,7 +35,7 @@ inline Topology topology_with(std::int64_t devices_per_host) {
   return Topology::from_json(topology_json(devices_per_host), {"test.json", ""});
 }
 
-// Hosts of 4 in NVLink domains of `domain` devices, as gb200.
+// Hosts of 4 devices in NVLink domains of `domain` devices, as gb200 has them.
 inline Topology domain_topology(std::int64_t domain) {
   nlohmann::json json = topology_json(4);
   json["domain_devices"] = domain;

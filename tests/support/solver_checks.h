@@ -1,4 +1,4 @@
-// An exact solution against all assignments of its network.
+// Checks an exact solution against all assignments of its network.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -16,7 +16,7 @@ namespace shardlab::testing_support {
 inline void expect_minimal_conflict(const CostNetwork& network,
                                     const std::vector<ConflictPart>& conflict) {
   ASSERT_FALSE(conflict.empty());
-  // Leaving out any one part makes what is left of the network's constraints in the set hold.
+  // Without any one of its parts, the other constraints of the conflict can hold together.
   const auto holds_without = [&](std::size_t left_out) {
     CostNetwork part;
     for (int v = 0; v < network.variables(); ++v) {

@@ -1,4 +1,4 @@
-// Training steps of few and short extents, with the graphs of the real ones, and their solved plans.
+// Training steps with the graphs of real models but small extents, and their solved plans.
 #pragma once
 
 #include <string>
@@ -12,18 +12,18 @@
 
 namespace shardlab::testing_support {
 
-// One layer: 8 sequences of 8 tokens, 64 wide, 16 heads (8 of keys), 128 tokens. Divides by 8 wherever the
-// model does.
+// One layer with 8 sequences of 8 tokens, width 64, 16 heads (8 of them for keys) and a vocabulary of 128. Every
+// extent is divisible by 8 where the model's is.
 [[nodiscard]] Program thin_llama(MatmulForm form);
-// The model itself, one layer.
+// One layer of the model itself.
 [[nodiscard]] Program whole_llama(MatmulForm form);
 
-// What `solve` does: strategies, prices under ap-nccl on H100s, the optimum. Fails the test where there is
+// Does what `solve` does: strategies, prices under ap-nccl on H100s, the optimum. Fails the test if there is
 // none.
 [[nodiscard]] std::vector<NodePlacements> solved_placements(const Program& program,
                                                             const DeviceMesh& mesh,
                                                             const ProblemOptions& options);
-// The plans between these layouts under ap-nccl.
+// The plans that move tensors between these layouts under ap-nccl.
 [[nodiscard]] std::vector<NodePlan> plans_of(const Program& program, const DeviceMesh& mesh,
                                              std::span<const NodePlacements> placements);
 
