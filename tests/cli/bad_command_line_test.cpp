@@ -5,7 +5,7 @@
 #include "tests/cli/messages.h"
 
 namespace shardlab::testing_support {
-namespace {
+namespace bad_command_line_test {
 
 using Words = std::vector<std::string>;
 
@@ -654,5 +654,5 @@ INSTANTIATE_TEST_SUITE_P(
                    "unknown case \"R99\" (did you mean \"R09\"?); valid: {cases}"}),
     name_of);
 
-}  // namespace
+}  // namespace bad_command_line_test
 }  // namespace shardlab::testing_support

@@ -5,7 +5,7 @@
 #include "tests/cli/messages.h"
 
 namespace shardlab::testing_support {
-namespace {
+namespace bad_file_test {
 
 using nlohmann::json;
 using Words = std::vector<std::string>;
@@ -558,5 +558,5 @@ TEST(BadEnvironment, AFullDiskIsNoSuccess) {
   EXPECT_EQ(result.err, "shardlab: writing to stdout failed\n");
 }
 
-}  // namespace
+}  // namespace bad_file_test
 }  // namespace shardlab::testing_support

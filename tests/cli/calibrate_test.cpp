@@ -8,7 +8,7 @@
 #include "tests/cli/messages.h"
 
 namespace shardlab::testing_support {
-namespace {
+namespace calibrate_test {
 
 using nlohmann::json;
 using Words = std::vector<std::string>;
@@ -164,5 +164,5 @@ TEST(Scoreboard, TheCommittedOneIsTodays) {
       << "run scripts/generate_scoreboard.sh";
 }
 
-}  // namespace
+}  // namespace calibrate_test
 }  // namespace shardlab::testing_support

@@ -10,7 +10,7 @@
 #include "tests/cli/messages.h"
 
 namespace shardlab::testing_support {
-namespace {
+namespace commands_test {
 
 using nlohmann::json;
 using Words = std::vector<std::string>;
@@ -686,5 +686,5 @@ TEST(CompareCommand, ItsFilesAreTheSameBytesForAnyNumberOfThreads) {
   }
 }
 
-}  // namespace
+}  // namespace commands_test
 }  // namespace shardlab::testing_support

@@ -7,7 +7,7 @@
 #include "tests/cli/messages.h"
 
 namespace shardlab::testing_support {
-namespace {
+namespace compare_basis_test {
 
 using nlohmann::json;
 using Words = std::vector<std::string>;
@@ -186,5 +186,5 @@ TEST_F(CompareBasis, AReferenceWithoutRowsCountsNothing) {
   EXPECT_EQ(read_text(folder.path() / "out/report.md").find("verdicts rest on"), std::string::npos);
 }
 
-}  // namespace
+}  // namespace compare_basis_test
 }  // namespace shardlab::testing_support

@@ -7,7 +7,7 @@
 #include "tests/cli/messages.h"
 
 namespace shardlab::testing_support {
-namespace {
+namespace help_test {
 
 std::string help_of(const std::vector<std::string>& command) {
   std::vector<std::string> words = command;
@@ -80,5 +80,5 @@ TEST(Program, HelpListsEveryCommandWithItsExample) {
   }
 }
 
-}  // namespace
+}  // namespace help_test
 }  // namespace shardlab::testing_support

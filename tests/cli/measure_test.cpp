@@ -16,7 +16,7 @@
 #include "tests/cli/messages.h"
 
 namespace shardlab::testing_support {
-namespace {
+namespace measure_test {
 
 using nlohmann::json;
 
@@ -272,5 +272,5 @@ TEST(MeasureCommand, NamesWhatIsValid) {
   }
 }
 
-}  // namespace
+}  // namespace measure_test
 }  // namespace shardlab::testing_support

@@ -10,7 +10,7 @@
 #include "tests/cli/messages.h"
 
 namespace shardlab::testing_support {
-namespace {
+namespace mock_gpu_test {
 
 using nlohmann::json;
 
@@ -259,5 +259,5 @@ TEST(MockGpus, TheGpuCheckPasses) {
                                    "ranks4.json", "roofline.json", "summary.txt", "tuner.conf"}));
 }
 
-}  // namespace
+}  // namespace mock_gpu_test
 }  // namespace shardlab::testing_support

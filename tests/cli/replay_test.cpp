@@ -10,7 +10,7 @@
 #include "tests/cli/messages.h"
 
 namespace shardlab::testing_support {
-namespace {
+namespace replay_test {
 
 using nlohmann::json;
 using Words = std::vector<std::string>;
@@ -132,5 +132,5 @@ TEST(TunerExport, NamesWhatIsMissing) {
             "shardlab: calibrate: found 0 kernels that the roofline prices; valid: at least 2\n");
 }
 
-}  // namespace
+}  // namespace replay_test
 }  // namespace shardlab::testing_support

@@ -5,7 +5,7 @@
 #include "tests/cli/messages.h"
 
 namespace shardlab::testing_support {
-namespace {
+namespace report_test {
 
 using nlohmann::json;
 using Words = std::vector<std::string>;
@@ -201,5 +201,5 @@ TEST_F(ReportCommand, JsonIsTheReportOfTheRecord) {
   EXPECT_EQ(result.out, read_text(folder.path() / "ties/report.json"));
 }
 
-}  // namespace
+}  // namespace report_test
 }  // namespace shardlab::testing_support

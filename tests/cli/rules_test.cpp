@@ -7,7 +7,7 @@
 #include "tests/cli/messages.h"
 
 namespace shardlab::testing_support {
-namespace {
+namespace rules_test {
 
 using nlohmann::json;
 
@@ -73,5 +73,5 @@ TEST(RulesCommand, FindsInPyTorchWhatTheCommittedTableSays) {
       << "write it again: shardlab rules --rule-set dtensor-2.13 > reports/findings/...";
 }
 
-}  // namespace
+}  // namespace rules_test
 }  // namespace shardlab::testing_support

@@ -7,7 +7,7 @@
 #include "tests/cli/messages.h"
 
 namespace shardlab::testing_support {
-namespace {
+namespace simulate_program_test {
 
 using nlohmann::json;
 using Words = std::vector<std::string>;
@@ -303,5 +303,5 @@ TEST(SimulatedPlan, HasItsStack) {
   EXPECT_NE(without.find(", dtensor-2.13, plan.json\n"), std::string::npos) << without;
 }
 
-}  // namespace
+}  // namespace simulate_program_test
 }  // namespace shardlab::testing_support

@@ -6,7 +6,7 @@
 #include "tests/cli/messages.h"
 
 namespace shardlab::testing_support {
-namespace {
+namespace solve_curves_test {
 
 using nlohmann::json;
 using Words = std::vector<std::string>;
@@ -204,5 +204,5 @@ TEST(SensitivityCommand, IsATable) {
   EXPECT_EQ(error.err, "shardlab: solve: --sensitivity is of programs; --problem has none\n");
 }
 
-}  // namespace
+}  // namespace solve_curves_test
 }  // namespace shardlab::testing_support

@@ -4,7 +4,7 @@
 #include "tests/cli/messages.h"
 
 namespace shardlab::testing_support {
-namespace {
+namespace solve_network_test {
 
 using nlohmann::json;
 
@@ -144,5 +144,5 @@ TEST(SolveNetworkCommand, MessagesNameThePlaceAndWhatIsValid) {
             "shardlab: p.cfn:/variables/y: found 0; valid: an integer from 1 to 65536\n");
 }
 
-}  // namespace
+}  // namespace solve_network_test
 }  // namespace shardlab::testing_support

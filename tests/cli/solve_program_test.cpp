@@ -9,7 +9,7 @@
 #include "tests/cli/messages.h"
 
 namespace shardlab::testing_support {
-namespace {
+namespace solve_program_test {
 
 using nlohmann::json;
 using Words = std::vector<std::string>;
@@ -694,5 +694,5 @@ TEST(SolvedMargins, OfANetworkThatIsEntangledAreFoundValueByValue) {
   EXPECT_GE(least, margin - 1e-9 * optimum);
 }
 
-}  // namespace
+}  // namespace solve_program_test
 }  // namespace shardlab::testing_support

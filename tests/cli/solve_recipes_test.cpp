@@ -4,7 +4,7 @@
 #include "tests/cli/messages.h"
 
 namespace shardlab::testing_support {
-namespace {
+namespace solve_recipes_test {
 
 using nlohmann::json;
 using Words = std::vector<std::string>;
@@ -234,5 +234,5 @@ TEST_F(SolveRecipes, WhatAWalkRegretsIsATable) {
 )");
 }
 
-}  // namespace
+}  // namespace solve_recipes_test
 }  // namespace shardlab::testing_support

@@ -12,7 +12,7 @@
 #include "tests/cli/messages.h"
 
 namespace shardlab::testing_support {
-namespace {
+namespace sweep_test {
 
 namespace fs = std::filesystem;
 using nlohmann::json;
@@ -281,5 +281,5 @@ TEST_F(Sweeps, ASeedDrawsOtherQuestions) {
   EXPECT_NE(five, one.substr(one.find('\n')));
 }
 
-}  // namespace
+}  // namespace sweep_test
 }  // namespace shardlab::testing_support

@@ -7,7 +7,7 @@
 #include "tests/cli/messages.h"
 
 namespace shardlab::testing_support {
-namespace {
+namespace traces_test {
 
 using nlohmann::json;
 using Words = std::vector<std::string>;
@@ -192,5 +192,5 @@ TEST(Traces, BrokenOnesSayWhere) {
             "shardlab: lines.json:line 3, column 9: broken JSON: found \"7\"; valid: \":\"\n");
 }
 
-}  // namespace
+}  // namespace traces_test
 }  // namespace shardlab::testing_support

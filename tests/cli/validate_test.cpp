@@ -8,7 +8,7 @@
 #include "tests/cli/messages.h"
 
 namespace shardlab::testing_support {
-namespace {
+namespace validate_test {
 
 using nlohmann::json;
 using Words = std::vector<std::string>;
@@ -318,5 +318,5 @@ INSTANTIATE_TEST_SUITE_P(
             "--quiet, --no-timing"}),
     [](const testing::TestParamInfo<BadInput>& test) { return std::string(test.param.name); });
 
-}  // namespace
+}  // namespace validate_test
 }  // namespace shardlab::testing_support

@@ -18,7 +18,7 @@
 #include "tests/support/shipped.h"
 
 namespace shardlab {
-namespace {
+namespace cost_model_contract_test {
 
 using nlohmann::json;
 using testing_support::h100;
@@ -570,5 +570,5 @@ TEST(CostModelExemptions, NameAContractAndAReasonOnce) {
   }
 }
 
-}  // namespace
+}  // namespace cost_model_contract_test
 }  // namespace shardlab

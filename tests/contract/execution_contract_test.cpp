@@ -19,7 +19,7 @@
 #include "tests/support/reference_stacks.h"
 
 namespace shardlab {
-namespace {
+namespace execution_contract_test {
 
 using namespace testing_support;
 
@@ -400,5 +400,5 @@ TEST(FaultsThatExecutionShows, ReductionsOneByOneLeaveReplicasThatDiffer) {
   }
 }
 
-}  // namespace
+}  // namespace execution_contract_test
 }  // namespace shardlab

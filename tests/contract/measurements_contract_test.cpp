@@ -12,7 +12,7 @@
 #include "tests/support/shipped.h"
 
 namespace shardlab {
-namespace {
+namespace measurements_contract_test {
 
 namespace fs = std::filesystem;
 using testing_support::read_text;
@@ -102,5 +102,5 @@ TEST(ShippedMeasurements, SayWhatTheirLogsSay) {
   }
 }
 
-}  // namespace
+}  // namespace measurements_contract_test
 }  // namespace shardlab

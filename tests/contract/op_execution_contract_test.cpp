@@ -18,7 +18,7 @@
 #include "tests/support/reference_topology.h"
 
 namespace shardlab {
-namespace {
+namespace op_execution_contract_test {
 
 using namespace testing_support;
 
@@ -161,5 +161,5 @@ std::vector<std::string_view> ops_with_data() {
 
 INSTANTIATE_TEST_SUITE_P(Ops, ExecutedOp, testing::ValuesIn(ops_with_data()), name_of);
 
-}  // namespace
+}  // namespace op_execution_contract_test
 }  // namespace shardlab

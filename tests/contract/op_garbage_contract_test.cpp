@@ -25,7 +25,7 @@
 #include "tests/support/reference_topology.h"
 
 namespace shardlab {
-namespace {
+namespace op_garbage_contract_test {
 
 using namespace testing_support;
 using nlohmann::json;
@@ -411,5 +411,5 @@ TEST_P(GarbageCallsSlow, AreAnsweredOrRefused) { ask_all(random_cases(100)); }
 INSTANTIATE_TEST_SUITE_P(Ops, GarbageCalls, testing::Range(0, kParts));
 INSTANTIATE_TEST_SUITE_P(Ops, GarbageCallsSlow, testing::Range(0, kParts));
 
-}  // namespace
+}  // namespace op_garbage_contract_test
 }  // namespace shardlab

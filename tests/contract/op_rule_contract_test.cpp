@@ -15,7 +15,7 @@
 #include "tests/support/reference_stacks.h"
 
 namespace shardlab {
-namespace {
+namespace op_rule_contract_test {
 
 using testing_support::all_layouts;
 using testing_support::layouts_text;
@@ -249,5 +249,5 @@ INSTANTIATE_TEST_SUITE_P(RuleSets, OpRuleContract,
                            return name;
                          });
 
-}  // namespace
+}  // namespace op_rule_contract_test
 }  // namespace shardlab

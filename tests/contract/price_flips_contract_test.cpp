@@ -13,7 +13,7 @@
 #include "tests/support/reference_topology.h"
 
 namespace shardlab {
-namespace {
+namespace price_flips_contract_test {
 
 using namespace testing_support;
 
@@ -164,5 +164,5 @@ TEST(PriceFlips, AFlipNamesTheParameterTheFactorAndTheChoice) {
   EXPECT_NEAR(all[0].factor, 0.75 * transfer_us, 1e-8);
 }
 
-}  // namespace
+}  // namespace price_flips_contract_test
 }  // namespace shardlab

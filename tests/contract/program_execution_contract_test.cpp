@@ -18,7 +18,7 @@
 #include "tests/support/thin_programs.h"
 
 namespace shardlab {
-namespace {
+namespace program_execution_contract_test {
 
 using namespace testing_support;
 
@@ -544,5 +544,5 @@ TEST(UnshardedLlama, GradientsAreDerivatives) {
   EXPECT_EQ(checked, 24);
 }
 
-}  // namespace
+}  // namespace program_execution_contract_test
 }  // namespace shardlab

@@ -9,7 +9,7 @@
 #include "strategies/rules/rule_table.h"
 
 namespace shardlab {
-namespace {
+namespace rule_proof_contract_test {
 
 std::vector<const OpRule*> provable_rules() {
   std::vector<const OpRule*> rules;
@@ -54,5 +54,5 @@ std::string name_of(const testing::TestParamInfo<const OpRule*>& rule) {
 
 INSTANTIATE_TEST_SUITE_P(Ops, ProvedOp, testing::ValuesIn(provable_rules()), name_of);
 
-}  // namespace
+}  // namespace rule_proof_contract_test
 }  // namespace shardlab

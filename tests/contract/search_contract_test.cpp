@@ -17,7 +17,7 @@
 #include "tests/support/reference_topology.h"
 
 namespace shardlab {
-namespace {
+namespace search_contract_test {
 
 using namespace testing_support;
 
@@ -145,5 +145,5 @@ TEST(SearchContractSlow, SearchesAgreeOnAMillionRandomQuestions) {
       });
 }
 
-}  // namespace
+}  // namespace search_contract_test
 }  // namespace shardlab

@@ -12,7 +12,7 @@
 #include "tests/support/shipped.h"
 
 namespace shardlab {
-namespace {
+namespace shipped_contract_test {
 
 using testing_support::call_of;
 using testing_support::h100;
@@ -244,5 +244,5 @@ std::vector<std::string> stacks_since_v3() {
 INSTANTIATE_TEST_SUITE_P(SinceV3, PlannedStack, testing::ValuesIn(stacks_since_v3()),
                          [](const auto& test) { return word(test.param); });
 
-}  // namespace
+}  // namespace shipped_contract_test
 }  // namespace shardlab

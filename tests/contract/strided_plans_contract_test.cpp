@@ -15,7 +15,7 @@
 #include "tests/support/reference_stacks.h"
 
 namespace shardlab {
-namespace {
+namespace strided_plans_contract_test {
 
 using namespace testing_support;
 
@@ -161,5 +161,5 @@ INSTANTIATE_TEST_SUITE_P(All, ThreeMeshDimsOfStridedPlans, testing::ValuesIn(kTh
                          case_name);
 INSTANTIATE_TEST_SUITE_P(All, StridedPlansSlow, testing::ValuesIn(kThreeDims), case_name);
 
-}  // namespace
+}  // namespace strided_plans_contract_test
 }  // namespace shardlab

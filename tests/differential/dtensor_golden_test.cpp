@@ -8,7 +8,7 @@
 #include "runner/config/configs.h"
 
 namespace shardlab::testing_support {
-namespace {
+namespace dtensor_golden_test {
 
 nlohmann::json golden(const std::string& name) {
   return read_json_file(std::string(SHARDLAB_SOURCE_DIR "/tests/differential/golden/") + name);
@@ -46,5 +46,5 @@ TEST(DTensorGolden, StrategySetsAndChoicesEqualPyTorch) {
   expect_equal(all, 2'000);
 }
 
-}  // namespace
+}  // namespace dtensor_golden_test
 }  // namespace shardlab::testing_support

@@ -13,7 +13,7 @@
 #include "tests/support/dtensor_golden.h"
 
 namespace shardlab::testing_support {
-namespace {
+namespace dtensor_live_test {
 
 namespace fs = std::filesystem;
 
@@ -92,5 +92,5 @@ TEST_P(DTensorLive, AnswersFreshRandomQuestionsAsPyTorchDoes) {
 INSTANTIATE_TEST_SUITE_P(PyTorch, DTensorLive, testing::ValuesIn(all_questions()),
                          [](const auto& test) { return test.param.kind + test.param.family; });
 
-}  // namespace
+}  // namespace dtensor_live_test
 }  // namespace shardlab::testing_support

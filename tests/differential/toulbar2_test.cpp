@@ -14,7 +14,7 @@
 #include "tests/support/random_networks.h"
 
 namespace shardlab {
-namespace {
+namespace toulbar2_test {
 
 using testing_support::ProcessResult;
 using testing_support::Random;
@@ -154,5 +154,5 @@ TEST(Cfn, WhatIsWrittenReadsBack) {
   }
 }
 
-}  // namespace
+}  // namespace toulbar2_test
 }  // namespace shardlab

@@ -19,7 +19,7 @@
 #include "tests/support/shipped.h"
 
 namespace shardlab {
-namespace {
+namespace autoparallel_program_test {
 
 using nlohmann::json;
 using testing_support::shipped;
@@ -341,5 +341,5 @@ TEST_P(ApProgramWhole, IsReproducedFromTheProgramAlone) {
 INSTANTIATE_TEST_SUITE_P(Forms, ApProgramWhole, testing::Values("einsum", "native"),
                          [](const auto& test) { return std::string(test.param); });
 
-}  // namespace
+}  // namespace autoparallel_program_test
 }  // namespace shardlab

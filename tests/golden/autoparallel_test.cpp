@@ -20,7 +20,7 @@
 #include "tests/support/reference_topology.h"
 
 namespace shardlab {
-namespace {
+namespace autoparallel_test {
 
 using nlohmann::json;
 using testing_support::collective_model;
@@ -353,5 +353,5 @@ TEST_P(ApGolden, ViewsCostNothing) {
 INSTANTIATE_TEST_SUITE_P(Files, ApGolden, testing::Bool(),
                          [](const auto& test) { return test.param ? "Whole" : "Sample"; });
 
-}  // namespace
+}  // namespace autoparallel_test
 }  // namespace shardlab

@@ -10,7 +10,7 @@
 #include "tests/support/autoparallel_instance.h"
 
 namespace shardlab {
-namespace {
+namespace program_optima_test {
 
 using testing_support::AutoParallelInstance;
 using testing_support::InstanceConstraints;
@@ -129,5 +129,5 @@ TEST(ParameterBudget, HasTheHullOfTheTwoLayerInstance) {
   }
 }
 
-}  // namespace
+}  // namespace program_optima_test
 }  // namespace shardlab

@@ -16,7 +16,7 @@
 #include "strategies/proof/op_kernel.h"
 
 namespace shardlab {
-namespace {
+namespace attention_kernels {
 
 enum class Kind : std::uint8_t { kFlash, kEfficient, kCudnn };
 
@@ -251,8 +251,8 @@ constexpr OpKernel kKernels[] = {
     {.name = "_scaled_dot_product_flash_attention_backward", .run = run_backward},
 };
 
-}  // namespace
+}  // namespace attention_kernels
 
-OP_KERNELS(attention){kKernels};
+OP_KERNELS(attention){attention_kernels::kKernels};
 
 }  // namespace shardlab

@@ -5,7 +5,7 @@
 #include "strategies/proof/op_kernel.h"
 
 namespace shardlab {
-namespace {
+namespace complex_kernels {
 
 void expect_pairs(const LocalCall& local) {
   for (const HostTensor& input : local.inputs) {
@@ -68,8 +68,8 @@ constexpr OpKernel kKernels[] = {
     {.name = "shardlab.complex_product", .run = run_product},
 };
 
-}  // namespace
+}  // namespace complex_kernels
 
-OP_KERNELS(complex){kKernels};
+OP_KERNELS(complex){complex_kernels::kKernels};
 
 }  // namespace shardlab

@@ -10,7 +10,7 @@
 #include "strategies/rules/window.h"
 
 namespace shardlab {
-namespace {
+namespace convolution_kernels {
 
 TensorMeta meta_of(const HostTensor& tensor) {
   return {.dtype = tensor.dtype(), .shape = tensor.shape(), .strides = {}};
@@ -155,8 +155,8 @@ constexpr OpKernel kKernels[] = {
     {.name = "convolution_backward", .run = run_backward},
 };
 
-}  // namespace
+}  // namespace convolution_kernels
 
-OP_KERNELS(convolution){kKernels};
+OP_KERNELS(convolution){convolution_kernels::kKernels};
 
 }  // namespace shardlab

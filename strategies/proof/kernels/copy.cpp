@@ -6,7 +6,7 @@
 #include "strategies/proof/op_kernel.h"
 
 namespace shardlab {
-namespace {
+namespace copy_kernels {
 
 // The dtype that argument i of --args names, or the fallback.
 DType dtype_at(const LocalCall& local, std::size_t i, DType fallback) {
@@ -166,8 +166,8 @@ constexpr OpKernel kKernels[] = {
     {.name = "zeros_like", .run = run_like<kZeros>},
 };
 
-}  // namespace
+}  // namespace copy_kernels
 
-OP_KERNELS(copy){kKernels};
+OP_KERNELS(copy){copy_kernels::kKernels};
 
 }  // namespace shardlab

@@ -2,7 +2,7 @@
 #include "strategies/proof/decomposed_execution.h"
 
 namespace shardlab {
-namespace {
+namespace decomposed_kernels {
 
 constexpr OpKernel kKernels[] = {
     {.name = "_addmm_activation", .run = run_decomposed},
@@ -33,8 +33,8 @@ constexpr OpKernel kKernels[] = {
     {.name = "vdot", .run = run_decomposed},
 };
 
-}  // namespace
+}  // namespace decomposed_kernels
 
-OP_KERNELS(decomposed){kKernels};
+OP_KERNELS(decomposed){decomposed_kernels::kKernels};
 
 }  // namespace shardlab

@@ -8,7 +8,7 @@
 #include "strategies/proof/op_kernel.h"
 
 namespace shardlab {
-namespace {
+namespace foreach_kernels {
 
 // A tensor times a number, and whether one of its elements is not finite.
 LocalResult run_unscale(const LocalCall& local, const OpKernel&) {
@@ -96,8 +96,8 @@ constexpr OpKernel kKernels[] = {
     {.name = "_fused_adamw", .run = run_adam<true>},
 };
 
-}  // namespace
+}  // namespace foreach_kernels
 
-OP_KERNELS(foreach){kKernels};
+OP_KERNELS(foreach){foreach_kernels::kKernels};
 
 }  // namespace shardlab

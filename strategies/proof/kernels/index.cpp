@@ -13,7 +13,7 @@
 #include "strategies/rules/tensor_args.h"
 
 namespace shardlab {
-namespace {
+namespace index_kernels {
 
 // The numbers in an index tensor, unchecked.
 std::vector<std::int64_t> indices_in(const LocalCall& local, const HostTensor& index) {
@@ -368,8 +368,8 @@ constexpr OpKernel kKernels[] = {
     {.name = "scatter_add", .run = run_scatter<true>},
 };
 
-}  // namespace
+}  // namespace index_kernels
 
-OP_KERNELS(index){kKernels};
+OP_KERNELS(index){index_kernels::kKernels};
 
 }  // namespace shardlab

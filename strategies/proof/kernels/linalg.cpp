@@ -12,7 +12,7 @@
 #include "strategies/rules/tensor_args.h"
 
 namespace shardlab {
-namespace {
+namespace linalg_kernels {
 
 using Index = Eigen::Index;
 using Matrix = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
@@ -392,8 +392,8 @@ constexpr OpKernel kKernels[] = {
     {.name = "triangular_solve", .run = run_triangular_solve},
 };
 
-}  // namespace
+}  // namespace linalg_kernels
 
-OP_KERNELS(linalg){kKernels};
+OP_KERNELS(linalg){linalg_kernels::kKernels};
 
 }  // namespace shardlab

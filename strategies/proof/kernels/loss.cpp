@@ -7,7 +7,7 @@
 #include "strategies/proof/op_kernel.h"
 
 namespace shardlab {
-namespace {
+namespace loss_kernels {
 
 struct Targets {
   std::vector<std::size_t> scores;  // by target, the flat index of its score
@@ -109,8 +109,8 @@ constexpr OpKernel kKernels[] = {
     {.name = "nll_loss_forward", .run = run_forward},
 };
 
-}  // namespace
+}  // namespace loss_kernels
 
-OP_KERNELS(loss){kKernels};
+OP_KERNELS(loss){loss_kernels::kKernels};
 
 }  // namespace shardlab

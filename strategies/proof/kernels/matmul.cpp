@@ -10,7 +10,7 @@
 #include "strategies/rules/einsum.h"
 
 namespace shardlab {
-namespace {
+namespace matmul_kernels {
 
 // Letters of an equation, with the extents of their dims.
 struct Letters {
@@ -342,8 +342,8 @@ constexpr OpKernel kKernels[] = {
     {.name = "mv", .run = run_product<"mk,k->m">},
 };
 
-}  // namespace
+}  // namespace matmul_kernels
 
-OP_KERNELS(matmul){kKernels};
+OP_KERNELS(matmul){matmul_kernels::kKernels};
 
 }  // namespace shardlab

@@ -6,7 +6,7 @@
 #include "strategies/rules/norm_args.h"
 
 namespace shardlab {
-namespace {
+namespace norm_kernels {
 
 using Kind = NormArgs::Kind;
 
@@ -262,8 +262,8 @@ constexpr OpKernel kKernels[] = {
     {.name = "native_layer_norm_backward", .run = run_backward},
 };
 
-}  // namespace
+}  // namespace norm_kernels
 
-OP_KERNELS(norm){kKernels};
+OP_KERNELS(norm){norm_kernels::kKernels};
 
 }  // namespace shardlab

@@ -8,7 +8,7 @@
 #include "strategies/rules/tensor_args.h"
 
 namespace shardlab {
-namespace {
+namespace parts_kernels {
 
 const HostTensor& only_input(const LocalCall& local) {
   expect_operands(local, 1);
@@ -347,8 +347,8 @@ constexpr OpKernel kKernels[] = {
     {.name = "unbind", .run = run_unbind},
 };
 
-}  // namespace
+}  // namespace parts_kernels
 
-OP_KERNELS(parts){kKernels};
+OP_KERNELS(parts){parts_kernels::kKernels};
 
 }  // namespace shardlab

@@ -14,7 +14,7 @@
 #include "strategies/proof/pointwise_kernel.h"
 
 namespace shardlab {
-namespace {
+namespace pointwise_kernels {
 
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
@@ -310,8 +310,8 @@ constexpr OpKernel kKernels[] = {
     pointwise_kernel("zero", 1, [](Operands) { return 0.0; }),
 };
 
-}  // namespace
+}  // namespace pointwise_kernels
 
-OP_KERNELS(pointwise){kKernels};
+OP_KERNELS(pointwise){pointwise_kernels::kKernels};
 
 }  // namespace shardlab

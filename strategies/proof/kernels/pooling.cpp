@@ -9,7 +9,7 @@
 #include "strategies/rules/window.h"
 
 namespace shardlab {
-namespace {
+namespace pooling_kernels {
 
 constexpr std::size_t kSpatial = 2;
 
@@ -302,8 +302,8 @@ constexpr OpKernel kKernels[] = {
     {.name = "upsample_nearest2d", .run = run_nearest, .needs_output_shapes = true},
 };
 
-}  // namespace
+}  // namespace pooling_kernels
 
-OP_KERNELS(pooling){kKernels};
+OP_KERNELS(pooling){pooling_kernels::kKernels};
 
 }  // namespace shardlab

@@ -11,7 +11,7 @@
 #include "strategies/rules/pointwise.h"
 
 namespace shardlab {
-namespace {
+namespace random_kernels {
 
 constexpr std::uint64_t kSeed = 0;
 
@@ -168,8 +168,8 @@ constexpr OpKernel kKernels[] = {
     {.name = "uniform", .run = run_drawn<draw_uniform>},
 };
 
-}  // namespace
+}  // namespace random_kernels
 
-OP_KERNELS(random){kKernels};
+OP_KERNELS(random){random_kernels::kKernels};
 
 }  // namespace shardlab

@@ -10,7 +10,7 @@
 #include "strategies/rules/reduction_args.h"
 
 namespace shardlab {
-namespace {
+namespace reduction_kernels {
 
 void expect_floating(const LocalCall& local) {
   const DType dtype = local.inputs[0].dtype();
@@ -316,8 +316,8 @@ constexpr OpKernel kKernels[] = {
     {.name = "var_mean", .run = run_var_mean},
 };
 
-}  // namespace
+}  // namespace reduction_kernels
 
-OP_KERNELS(reduction){kKernels};
+OP_KERNELS(reduction){reduction_kernels::kKernels};
 
 }  // namespace shardlab

@@ -10,7 +10,7 @@
 #include "strategies/rules/reduction_args.h"
 
 namespace shardlab {
-namespace {
+namespace scan_kernels {
 
 // NaN is the largest number, as in PyTorch.
 bool is_less(double a, double b) { return a < b || (std::isnan(b) && !std::isnan(a)); }
@@ -126,8 +126,8 @@ constexpr OpKernel kKernels[] = {
     {.name = "topk", .run = run_topk},
 };
 
-}  // namespace
+}  // namespace scan_kernels
 
-OP_KERNELS(scan){kKernels};
+OP_KERNELS(scan){scan_kernels::kKernels};
 
 }  // namespace shardlab

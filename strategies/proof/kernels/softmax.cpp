@@ -9,7 +9,7 @@
 #include "strategies/rules/reduction_args.h"
 
 namespace shardlab {
-namespace {
+namespace softmax_kernels {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
@@ -89,8 +89,8 @@ constexpr OpKernel kKernels[] = {
     {.name = "_softmax_backward_data", .run = run_backward<Softmax::kPlain>},
 };
 
-}  // namespace
+}  // namespace softmax_kernels
 
-OP_KERNELS(softmax){kKernels};
+OP_KERNELS(softmax){softmax_kernels::kKernels};
 
 }  // namespace shardlab

@@ -23,7 +23,7 @@
 #include "strategies/proof/pointwise_kernel.h"
 
 namespace shardlab {
-namespace {
+namespace special_kernels {
 
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
@@ -253,8 +253,8 @@ constexpr OpKernel kKernels[] = {
     floating_kernel("special_zeta", 2, [](Operands x) { return zeta(x[0], x[1]); }),
 };
 
-}  // namespace
+}  // namespace special_kernels
 
-OP_KERNELS(special){kKernels};
+OP_KERNELS(special){special_kernels::kKernels};
 
 }  // namespace shardlab

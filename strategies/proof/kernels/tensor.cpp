@@ -8,7 +8,7 @@
 #include "strategies/proof/op_kernel.h"
 
 namespace shardlab {
-namespace {
+namespace tensor_kernels {
 
 // The parts, one after the other along `dim`.
 HostTensor joined(const LocalCall& local, int dim, const std::vector<HostTensor>& parts) {
@@ -93,8 +93,8 @@ constexpr OpKernel kKernels[] = {
     {.name = "stack", .run = run_stack},
 };
 
-}  // namespace
+}  // namespace tensor_kernels
 
-OP_KERNELS(tensor){kKernels};
+OP_KERNELS(tensor){tensor_kernels::kKernels};
 
 }  // namespace shardlab

@@ -6,7 +6,7 @@
 #include "strategies/proof/op_kernel.h"
 
 namespace shardlab {
-namespace {
+namespace view_kernels {
 
 constexpr std::int64_t kMostExtent = std::int64_t{1} << 53U;
 
@@ -242,8 +242,8 @@ constexpr OpKernel kKernels[] = {
     {.name = "view_copy", .run = run_view, .needs_output_shapes = true},
 };
 
-}  // namespace
+}  // namespace view_kernels
 
-OP_KERNELS(view){kKernels};
+OP_KERNELS(view){view_kernels::kKernels};
 
 }  // namespace shardlab

@@ -2,7 +2,7 @@
 #include "strategies/proof/op_sample.h"
 
 namespace shardlab {
-namespace {
+namespace attention_samples {
 
 constexpr OpSample kSamples[] = {
     {"aten._scaled_dot_product_cudnn_attention.default",
@@ -49,8 +49,8 @@ constexpr OpSample kSamples[] = {
      "[2, 2, 0.0, true]"},
 };
 
-}  // namespace
+}  // namespace attention_samples
 
-OP_SAMPLES(attention){kSamples};
+OP_SAMPLES(attention){attention_samples::kSamples};
 
 }  // namespace shardlab

@@ -3,7 +3,7 @@
 #include "strategies/proof/op_sample.h"
 
 namespace shardlab {
-namespace {
+namespace convolution_samples {
 
 constexpr OpSample kSamples[] = {
     {"aten.convolution.default", "f32[6,4,6] | f32[6,4,3] | f32[6]",
@@ -25,8 +25,8 @@ constexpr OpSample kSamples[] = {
      R"([[6],[2],[1],[1],true,[1],1,[true,true,true]])"},
 };
 
-}  // namespace
+}  // namespace convolution_samples
 
-OP_SAMPLES(convolution){kSamples};
+OP_SAMPLES(convolution){convolution_samples::kSamples};
 
 }  // namespace shardlab

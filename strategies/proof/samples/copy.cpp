@@ -2,7 +2,7 @@
 #include "strategies/proof/op_sample.h"
 
 namespace shardlab {
-namespace {
+namespace copy_samples {
 
 constexpr OpSample kSamples[] = {
     {"aten._to_copy.default", "f32[4,6]", R"(["f64"])"},
@@ -47,8 +47,8 @@ constexpr OpSample kSamples[] = {
     {"prims.convert_element_type.default", "f32[5]", R"(["i64"])"},
 };
 
-}  // namespace
+}  // namespace copy_samples
 
-OP_SAMPLES(copy){kSamples};
+OP_SAMPLES(copy){copy_samples::kSamples};
 
 }  // namespace shardlab

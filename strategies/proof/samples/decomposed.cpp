@@ -3,7 +3,7 @@
 #include "strategies/proof/op_sample.h"
 
 namespace shardlab {
-namespace {
+namespace decomposed_samples {
 
 constexpr OpSample kSamples[] = {
     {"aten._addmm_activation.default", "f32[6] | f32[4,6] | f32[6,6]"},
@@ -72,8 +72,8 @@ constexpr OpSample kSamples[] = {
     {"aten.vdot.default", "f32[5] | f32[5]"},
 };
 
-}  // namespace
+}  // namespace decomposed_samples
 
-OP_SAMPLES(decomposed){kSamples};
+OP_SAMPLES(decomposed){decomposed_samples::kSamples};
 
 }  // namespace shardlab

@@ -2,7 +2,7 @@
 #include "strategies/proof/op_sample.h"
 
 namespace shardlab {
-namespace {
+namespace embedding_samples {
 
 constexpr OpSample kSamples[] = {
     {"aten.embedding.default", "f32[6,4] | i64[6] below 6"},
@@ -13,8 +13,8 @@ constexpr OpSample kSamples[] = {
     {"aten.embedding.out", "f32[6,4] | i64[6] below 6 | f32[6,4]"},
 };
 
-}  // namespace
+}  // namespace embedding_samples
 
-OP_SAMPLES(embedding){kSamples};
+OP_SAMPLES(embedding){embedding_samples::kSamples};
 
 }  // namespace shardlab

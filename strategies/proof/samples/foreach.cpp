@@ -2,7 +2,7 @@
 #include "strategies/proof/op_sample.h"
 
 namespace shardlab {
-namespace {
+namespace foreach_samples {
 
 constexpr std::string_view kAdam =
     "[f32[4,6]] | [f32[4,6]] | [f32[4,6]] | [f32[4,6] positive] | [f32[4,6] positive] | "
@@ -28,8 +28,8 @@ constexpr OpSample kSamples[] = {
     {"aten._fused_adamw_.tensor_lr", kAdamWithLr, kOtherNumbers},
 };
 
-}  // namespace
+}  // namespace foreach_samples
 
-OP_SAMPLES(foreach){kSamples};
+OP_SAMPLES(foreach){foreach_samples::kSamples};
 
 }  // namespace shardlab

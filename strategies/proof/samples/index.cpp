@@ -3,7 +3,7 @@
 #include "strategies/proof/op_sample.h"
 
 namespace shardlab {
-namespace {
+namespace index_samples {
 
 constexpr OpSample kSamples[] = {
     {"aten._index_put_impl_.default", "f32[4,6] | [i64[6] below 4] | f32[6,6]"},
@@ -58,8 +58,8 @@ constexpr OpSample kSamples[] = {
     {"aten.index_select.out", "f32[4,6] | i64[6] below 4 | f32[6,6]", "[0]"},
 };
 
-}  // namespace
+}  // namespace index_samples
 
-OP_SAMPLES(index){kSamples};
+OP_SAMPLES(index){index_samples::kSamples};
 
 }  // namespace shardlab

@@ -3,7 +3,7 @@
 #include "strategies/proof/op_sample.h"
 
 namespace shardlab {
-namespace {
+namespace linalg_samples {
 
 constexpr OpSample kSamples[] = {
     {"aten._linalg_det.default", "f32[6,2,2]"},
@@ -26,8 +26,8 @@ constexpr OpSample kSamples[] = {
     {"aten.triangular_solve.default", "f32[6,2,6] | f32[6,2,2] positive"},
 };
 
-}  // namespace
+}  // namespace linalg_samples
 
-OP_SAMPLES(linalg){kSamples};
+OP_SAMPLES(linalg){linalg_samples::kSamples};
 
 }  // namespace shardlab

@@ -2,7 +2,7 @@
 #include "strategies/proof/op_sample.h"
 
 namespace shardlab {
-namespace {
+namespace loss_samples {
 
 constexpr OpSample kSamples[] = {
     {"aten.nll_loss2d_backward.default",
@@ -41,8 +41,8 @@ constexpr OpSample kSamples[] = {
     {"aten.nll_loss_forward.default", "f32[4] | i64[] below 4 | none", R"([2, -100])"},
 };
 
-}  // namespace
+}  // namespace loss_samples
 
-OP_SAMPLES(loss){kSamples};
+OP_SAMPLES(loss){loss_samples::kSamples};
 
 }  // namespace shardlab

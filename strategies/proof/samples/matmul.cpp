@@ -2,7 +2,7 @@
 #include "strategies/proof/op_sample.h"
 
 namespace shardlab {
-namespace {
+namespace matmul_samples {
 
 constexpr OpSample kSamples[] = {
     {"aten._foreach_mm.default", "[f32[4,6]] | [f32[6,6]]"},
@@ -37,8 +37,8 @@ constexpr OpSample kSamples[] = {
     {"aten.mv.default", "f32[4,6] | f32[6]"},
 };
 
-}  // namespace
+}  // namespace matmul_samples
 
-OP_SAMPLES(matmul){kSamples};
+OP_SAMPLES(matmul){matmul_samples::kSamples};
 
 }  // namespace shardlab

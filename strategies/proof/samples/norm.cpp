@@ -2,7 +2,7 @@
 #include "strategies/proof/op_sample.h"
 
 namespace shardlab {
-namespace {
+namespace norm_samples {
 
 constexpr OpSample kSamples[] = {
     {"aten._batch_norm_with_update.default",
@@ -67,8 +67,8 @@ constexpr OpSample kSamples[] = {
      R"([[4], [true, false, true]])"},
 };
 
-}  // namespace
+}  // namespace norm_samples
 
-OP_SAMPLES(norm){kSamples};
+OP_SAMPLES(norm){norm_samples::kSamples};
 
 }  // namespace shardlab

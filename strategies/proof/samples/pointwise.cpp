@@ -3,7 +3,7 @@
 #include "strategies/proof/op_sample.h"
 
 namespace shardlab {
-namespace {
+namespace pointwise_samples {
 
 constexpr OpSample kSamples[] = {
     {"aten.clamp.Tensor", "f32[4,6] | f32[4,6] | f32[6]"},
@@ -82,8 +82,8 @@ constexpr OpSample kSamples[] = {
     {"aten.where.self_out", "b8[6] | f32[6] | f32[6] | f32[6]"},
 };
 
-}  // namespace
+}  // namespace pointwise_samples
 
-OP_SAMPLES(pointwise){kSamples};
+OP_SAMPLES(pointwise){pointwise_samples::kSamples};
 
 }  // namespace shardlab

@@ -3,7 +3,7 @@
 #include "strategies/proof/op_sample.h"
 
 namespace shardlab {
-namespace {
+namespace pooling_samples {
 
 constexpr OpSample kSamples[] = {
     {"aten._adaptive_avg_pool2d.default", "f32[2,4,6,5]", R"([[3,2]])"},
@@ -22,8 +22,8 @@ constexpr OpSample kSamples[] = {
     {"aten.upsample_nearest2d.default", "f32[6,3,2,4]", R"([[2,4]])"},
 };
 
-}  // namespace
+}  // namespace pooling_samples
 
-OP_SAMPLES(pooling){kSamples};
+OP_SAMPLES(pooling){pooling_samples::kSamples};
 
 }  // namespace shardlab

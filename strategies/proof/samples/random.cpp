@@ -2,7 +2,7 @@
 #include "strategies/proof/op_sample.h"
 
 namespace shardlab {
-namespace {
+namespace random_samples {
 
 constexpr OpSample kSamples[] = {
     {"aten.bernoulli.default", "f32[4,6] unit"},
@@ -30,8 +30,8 @@ constexpr OpSample kSamples[] = {
     {"aten.uniform_.default", "f32[5]", "[-1.0, 1.0]"},
 };
 
-}  // namespace
+}  // namespace random_samples
 
-OP_SAMPLES(random){kSamples};
+OP_SAMPLES(random){random_samples::kSamples};
 
 }  // namespace shardlab

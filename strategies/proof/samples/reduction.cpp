@@ -2,7 +2,7 @@
 #include "strategies/proof/op_sample.h"
 
 namespace shardlab {
-namespace {
+namespace reduction_samples {
 
 constexpr OpSample kSamples[] = {
     {"aten._foreach_max.default", "[f32[4,6]]"},
@@ -125,8 +125,8 @@ constexpr OpSample kSamples[] = {
     {"aten.var_mean.correction_out", "f32[6,5] | f32[6,1] | f32[6,1]", R"([[1], 0, true])"},
 };
 
-}  // namespace
+}  // namespace reduction_samples
 
-OP_SAMPLES(reduction){kSamples};
+OP_SAMPLES(reduction){reduction_samples::kSamples};
 
 }  // namespace shardlab

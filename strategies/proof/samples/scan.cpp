@@ -2,7 +2,7 @@
 #include "strategies/proof/op_sample.h"
 
 namespace shardlab {
-namespace {
+namespace scan_samples {
 
 constexpr OpSample kSamples[] = {
     {"aten.cummax.default", "f32[4,6] few", R"([1])"},
@@ -29,8 +29,8 @@ constexpr OpSample kSamples[] = {
     {"aten.topk.default", "f32[6,5] distinct", R"([3, 0, false])"},
 };
 
-}  // namespace
+}  // namespace scan_samples
 
-OP_SAMPLES(scan){kSamples};
+OP_SAMPLES(scan){scan_samples::kSamples};
 
 }  // namespace shardlab

@@ -2,7 +2,7 @@
 #include "strategies/proof/op_sample.h"
 
 namespace shardlab {
-namespace {
+namespace softmax_samples {
 
 constexpr OpSample kSamples[] = {
     {"aten._log_softmax.default", "f32[4,6]", R"([1, false])"},
@@ -17,8 +17,8 @@ constexpr OpSample kSamples[] = {
     {"aten._softmax_backward_data.default", "f32[6,5,4] | f32[6,5,4] unit", R"([-2, "f32"])"},
 };
 
-}  // namespace
+}  // namespace softmax_samples
 
-OP_SAMPLES(softmax){kSamples};
+OP_SAMPLES(softmax){softmax_samples::kSamples};
 
 }  // namespace shardlab

@@ -2,7 +2,7 @@
 #include "strategies/proof/op_sample.h"
 
 namespace shardlab {
-namespace {
+namespace tensor_samples {
 
 constexpr OpSample kSamples[] = {
     {"aten.bucketize.Tensor", "f32[4,6] | f32[6] distinct"},
@@ -65,8 +65,8 @@ constexpr OpSample kSamples[] = {
     {"aten.select_scatter.out", "f32[4,6] | f32[6] | f32[4,6]", "[0, 1]"},
 };
 
-}  // namespace
+}  // namespace tensor_samples
 
-OP_SAMPLES(tensor){kSamples};
+OP_SAMPLES(tensor){tensor_samples::kSamples};
 
 }  // namespace shardlab

@@ -2,7 +2,7 @@
 #include "strategies/proof/op_sample.h"
 
 namespace shardlab {
-namespace {
+namespace view_samples {
 
 constexpr OpSample kSamples[] = {
     {"aten._unsafe_view.default", "f32[4,6]", R"([[24]])"},
@@ -36,8 +36,8 @@ constexpr OpSample kSamples[] = {
     {"aten.view_copy.default", "f32[4,6]", R"([[24]])"},
 };
 
-}  // namespace
+}  // namespace view_samples
 
-OP_SAMPLES(view){kSamples};
+OP_SAMPLES(view){view_samples::kSamples};
 
 }  // namespace shardlab

@@ -5,7 +5,7 @@
 #include <string>
 
 namespace shardlab {
-namespace {
+namespace collective_test {
 
 TEST(Collective, EveryNameReadsBackAndTheListHasThemInOrder) {
   int count = 0;
@@ -71,5 +71,5 @@ TEST(Ring, AnAllReduceIsAReduceScatterAndAnAllGather) {
   }
 }
 
-}  // namespace
+}  // namespace collective_test
 }  // namespace shardlab

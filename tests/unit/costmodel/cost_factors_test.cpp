@@ -5,7 +5,7 @@
 #include "tests/support/reference_topology.h"
 
 namespace shardlab {
-namespace {
+namespace cost_factors_test {
 
 using testing_support::topology_with;
 
@@ -75,5 +75,5 @@ TEST(FlooredKernels, AModelWithoutFloorHasNone) {
   EXPECT_EQ(kernels.threshold({.bytes = 100}), std::nullopt);
 }
 
-}  // namespace
+}  // namespace cost_factors_test
 }  // namespace shardlab

@@ -5,7 +5,7 @@
 #include <cmath>
 
 namespace shardlab {
-namespace {
+namespace cost_model_test {
 
 TEST(Price, TotalIsLatencyPlusTransfer) {
   const Price price = Price::of(Micros(6.6), Micros(2.0));
@@ -40,5 +40,5 @@ TEST(Price, ASumKeepsTheFirstReason) {
   EXPECT_EQ((Price::make_impossible("a") + Price::make_impossible("b")).impossible, "a");
 }
 
-}  // namespace
+}  // namespace cost_model_test
 }  // namespace shardlab

@@ -5,7 +5,7 @@
 #include <cmath>
 
 namespace shardlab {
-namespace {
+namespace curve_relation_test {
 
 constexpr CurveGroup kInside{Collective::kAllGather, 8, 1};
 constexpr CurveGroup kBetween{Collective::kAllGather, 16, 2};
@@ -49,5 +49,5 @@ TEST(CurveRelation, NearGroupsCountMore) {
             relation_weight({Collective::kAllToAll, 8, 1}, kInside));
 }
 
-}  // namespace
+}  // namespace curve_relation_test
 }  // namespace shardlab

@@ -6,7 +6,7 @@
 #include <cmath>
 
 namespace shardlab {
-namespace {
+namespace curve_test {
 
 TEST(TabulatedCurve, NeverFallsWithSize) {
   Curve curve{.latency_us = 10, .bytes_per_us = 1e5, .sharpness = 0.7, .kinks = {}};
@@ -22,5 +22,5 @@ TEST(TabulatedCurve, NeverFallsWithSize) {
               std::exp(smooth_log_us(Collective::kAllGather, curve, std::log(1024.0))), 0.2);
 }
 
-}  // namespace
+}  // namespace curve_test
 }  // namespace shardlab

@@ -11,7 +11,7 @@
 #include "tests/support/reference_topology.h"
 
 namespace shardlab {
-namespace {
+namespace measured_ranges_test {
 
 constexpr double kMiB = 1024.0 * 1024;
 
@@ -124,5 +124,5 @@ TEST(MeasuredRanges, FormulasHaveNoneAndWaitsAddNone) {
             (std::vector<MeasuredRange>{{Collective::kAllGather, 8, 1, 4096, 4096}}));
 }
 
-}  // namespace
+}  // namespace measured_ranges_test
 }  // namespace shardlab

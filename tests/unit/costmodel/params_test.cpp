@@ -7,7 +7,7 @@
 #include "tests/support/reference_messages.h"
 
 namespace shardlab {
-namespace {
+namespace params_test {
 
 constexpr ParamSpec kSpecs[] = {
     {"latency_us", 5.0, 0.0, 1e6, "start-up time"},
@@ -73,5 +73,5 @@ TEST(Params, AskingForAParameterThatTheTableLacksIsABug) {
               testing::EndsWith("parameter bandwidth_gb_per_s has no default"));
 }
 
-}  // namespace
+}  // namespace params_test
 }  // namespace shardlab

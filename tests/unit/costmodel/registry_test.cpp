@@ -10,7 +10,7 @@
 #include "tests/support/reference_topology.h"
 
 namespace shardlab {
-namespace {
+namespace registry_test {
 
 using nlohmann::json;
 using testing_support::topology_with;
@@ -136,5 +136,5 @@ TEST(ModelChoice, ACollectiveModelPricesNoKernels) {
       "roofline");
 }
 
-}  // namespace
+}  // namespace registry_test
 }  // namespace shardlab

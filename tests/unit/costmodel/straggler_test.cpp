@@ -13,7 +13,7 @@
 #include "tests/support/reference_topology.h"
 
 namespace shardlab {
-namespace {
+namespace straggler_test {
 
 using nlohmann::json;
 using testing_support::collective_model;
@@ -249,5 +249,5 @@ TEST(Straggler, ErrorsNameWhatIsValid) {
                    "s.json:/straggler: found 3; valid: an object");
 }
 
-}  // namespace
+}  // namespace straggler_test
 }  // namespace shardlab

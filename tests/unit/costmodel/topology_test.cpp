@@ -7,7 +7,7 @@
 #include "tests/support/reference_topology.h"
 
 namespace shardlab {
-namespace {
+namespace topology_test {
 
 using nlohmann::json;
 using testing_support::domain_topology;
@@ -236,5 +236,5 @@ INSTANTIATE_TEST_SUITE_P(
                       "nics_per_host, links, device"}),
     [](const auto& test) { return std::string(test.param.name); });
 
-}  // namespace
+}  // namespace topology_test
 }  // namespace shardlab

@@ -11,7 +11,7 @@
 #include "tests/unit/reports/sample_record.h"
 
 namespace shardlab::reports {
-namespace {
+namespace comparison_test {
 
 std::vector<std::string> ids(const ComparisonRecord& record, const Comparison& comparison) {
   std::vector<std::string> ids;
@@ -253,5 +253,5 @@ TEST(Comparison, ARecordThatContradictsItselfIsRefused) {
   EXPECT_THROW(static_cast<void>(compare(record)), ContractError);
 }
 
-}  // namespace
+}  // namespace comparison_test
 }  // namespace shardlab::reports

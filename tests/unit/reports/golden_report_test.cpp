@@ -15,7 +15,7 @@
 #endif
 
 namespace shardlab::reports {
-namespace {
+namespace golden_report_test {
 
 void expect_golden(const std::string& name, const std::string& text) {
   const std::string path = std::string(SHARDLAB_SOURCE_DIR) + "/tests/golden/reports/" + name;
@@ -56,5 +56,5 @@ TEST(GoldenReport, SaysHowAChoiceThatCannotRunIsJudged) {
   EXPECT_NE(markdown.find("the baseline's cannot run"), std::string::npos);
 }
 
-}  // namespace
+}  // namespace golden_report_test
 }  // namespace shardlab::reports

@@ -8,7 +8,7 @@
 #include "tests/unit/reports/sample_record.h"
 
 namespace shardlab::reports {
-namespace {
+namespace html_test {
 
 using nlohmann::json;
 
@@ -199,5 +199,5 @@ TEST(Html, ARecordOfEndlessNamesIsToldMoreTersely) {
   EXPECT_LT(page_of(record).size(), kHtmlLimit);
 }
 
-}  // namespace
+}  // namespace html_test
 }  // namespace shardlab::reports

@@ -5,7 +5,7 @@
 #include <string>
 
 namespace shardlab::reports {
-namespace {
+namespace inline_text_test {
 
 std::string marked(std::string_view text) {
   std::string result;
@@ -41,5 +41,5 @@ TEST(InlineText, EveryVerdictHasASymbolOfItsOwn) {
   EXPECT_EQ(verdict_symbol("other"), "");
 }
 
-}  // namespace
+}  // namespace inline_text_test
 }  // namespace shardlab::reports

@@ -8,7 +8,7 @@
 #include "tests/unit/reports/sample_record.h"
 
 namespace shardlab::reports {
-namespace {
+namespace json_test {
 
 using nlohmann::json;
 
@@ -108,5 +108,5 @@ TEST(ReportJson, EveryFlipIsThereHoweverMany) {
   EXPECT_EQ(report_of(record)["flips"].size(), compare(record).flips.size());
 }
 
-}  // namespace
+}  // namespace json_test
 }  // namespace shardlab::reports

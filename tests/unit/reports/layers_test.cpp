@@ -6,7 +6,7 @@
 #include <sstream>
 
 namespace shardlab::reports {
-namespace {
+namespace layers_test {
 
 // The ops, with one letter for each.
 Layers layers_in(const std::string& ops) {
@@ -47,5 +47,5 @@ TEST(Layers, CoverTheMost) {
   EXPECT_EQ(layers.repeats, 2U);
 }
 
-}  // namespace
+}  // namespace layers_test
 }  // namespace shardlab::reports

@@ -7,7 +7,7 @@
 #include "tests/unit/reports/sample_record.h"
 
 namespace shardlab::reports {
-namespace {
+namespace markdown_test {
 
 const ReportSection kSection = {"s", "Title", "Question?", 10, Render{}};
 
@@ -134,5 +134,5 @@ TEST(Markdown, TheSummaryHoldsTheSentenceTheStacksAndTheFirstFlips) {
             std::string::npos);
 }
 
-}  // namespace
+}  // namespace markdown_test
 }  // namespace shardlab::reports

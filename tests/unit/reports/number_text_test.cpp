@@ -11,7 +11,7 @@
 #include "costmodel/base/error.h"
 
 namespace shardlab::reports {
-namespace {
+namespace number_text_test {
 
 TEST(NumberText, ThousandsAreGroupedByCommas) {
   EXPECT_EQ(grouped(0), "0");
@@ -113,5 +113,5 @@ TEST(NumberText, DurationsTakeTheUnitThatNeedsTheFewestDigits) {
   EXPECT_EQ(duration_text(5e9), "5,000 s");
 }
 
-}  // namespace
+}  // namespace number_text_test
 }  // namespace shardlab::reports

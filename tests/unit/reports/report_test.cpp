@@ -9,7 +9,7 @@
 #include "tests/unit/reports/sample_record.h"
 
 namespace shardlab::reports {
-namespace {
+namespace reports_report_test {
 
 TEST(Report, TheSameRecordGivesTheSameBytes) {
   const ReportFiles first = write_report(large_record(300, 2, 0.4));
@@ -67,5 +67,5 @@ TEST(Report, ARecordThatContradictsItselfIsRefused) {
   EXPECT_THROW(static_cast<void>(write_report(record)), ContractError);
 }
 
-}  // namespace
+}  // namespace reports_report_test
 }  // namespace shardlab::reports

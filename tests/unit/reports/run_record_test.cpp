@@ -12,7 +12,7 @@
 #include "tests/unit/reports/sample_record.h"
 
 namespace shardlab::reports {
-namespace {
+namespace run_record_test {
 
 using nlohmann::json;
 
@@ -436,5 +436,5 @@ TEST(RunRecord, ContradictionsAreNamed) {
             "run.json:/result/rows/0/predicted_us: expected with error_percent, or neither");
 }
 
-}  // namespace
+}  // namespace run_record_test
 }  // namespace shardlab::reports

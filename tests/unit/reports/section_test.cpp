@@ -11,7 +11,7 @@
 #include "tests/unit/reports/sample_record.h"
 
 namespace shardlab::reports {
-namespace {
+namespace section_test {
 
 struct NamedRecord {
   std::string name;
@@ -276,5 +276,5 @@ TEST(Sections, TheCommandLineCanBePastedIntoAShell) {
   FAIL() << "no command line";
 }
 
-}  // namespace
+}  // namespace section_test
 }  // namespace shardlab::reports

@@ -13,7 +13,7 @@
 #include "costmodel/base/error.h"
 
 namespace shardlab::reports {
-namespace {
+namespace statistics_test {
 
 using Values = std::vector<double>;
 
@@ -151,5 +151,5 @@ TEST(KendallTau, IsSymmetricAndCountsLargeInputsInOneSort) {
   EXPECT_EQ(tau, *kendall_tau_b(right, left));
 }
 
-}  // namespace
+}  // namespace statistics_test
 }  // namespace shardlab::reports

@@ -8,7 +8,7 @@
 #include "tests/unit/reports/sample_record.h"
 
 namespace shardlab::reports {
-namespace {
+namespace summary_test {
 
 // A record of `decisions` questions of which the first better + worse + equal + undecided flip, in
 // that order. Best is 10 us everywhere; the baseline pays 11 where a flip is better, 10 elsewhere.
@@ -178,5 +178,5 @@ TEST(Text, ListsJoinWithCommasAndAnAnd) {
 
 TEST(Text, CodeNeverHoldsABacktick) { EXPECT_EQ(code("a`b"), "`a'b`"); }
 
-}  // namespace
+}  // namespace summary_test
 }  // namespace shardlab::reports

@@ -8,7 +8,7 @@
 #include "tests/support/reference_redistribution.h"
 
 namespace shardlab {
-namespace {
+namespace bounds_test {
 
 using testing_support::Bench;
 using testing_support::Random;
@@ -111,5 +111,5 @@ TEST(Bounds, NoPlanBeatsThemForRandomLayouts) {
   }
 }
 
-}  // namespace
+}  // namespace bounds_test
 }  // namespace shardlab

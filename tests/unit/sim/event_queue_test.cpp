@@ -7,7 +7,7 @@
 #include "tests/support/random_source.h"
 
 namespace shardlab {
-namespace {
+namespace event_queue_test {
 
 using testing_support::Random;
 
@@ -59,5 +59,5 @@ TEST(Picoseconds, RefuseWhatIsNoTime) {
   }
 }
 
-}  // namespace
+}  // namespace event_queue_test
 }  // namespace shardlab

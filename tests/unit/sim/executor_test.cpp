@@ -13,7 +13,7 @@
 #include "tests/support/reference_topology.h"
 
 namespace shardlab {
-namespace {
+namespace executor_test {
 
 using namespace testing_support;
 
@@ -277,5 +277,5 @@ TEST(Executor, MasksRowsBeforeTheyAreAdded) {
   EXPECT_TRUE(executor.verify(tensor).verified) << executor.verify(tensor).mismatch;
 }
 
-}  // namespace
+}  // namespace executor_test
 }  // namespace shardlab

@@ -13,7 +13,7 @@
 #include "tests/support/reference_messages.h"
 
 namespace shardlab {
-namespace {
+namespace fake_group_test {
 
 using namespace testing_support;
 
@@ -245,5 +245,5 @@ TEST_F(FakeGroupTest, EveryOrderSumsEveryMemberOnce) {
   }
 }
 
-}  // namespace
+}  // namespace fake_group_test
 }  // namespace shardlab

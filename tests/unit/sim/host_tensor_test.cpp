@@ -7,7 +7,7 @@
 #include "tests/support/reference_messages.h"
 
 namespace shardlab {
-namespace {
+namespace host_tensor_test {
 
 TEST(HostTensor, CopiesAndRowsShareTheBytes) {
   const auto memory = HostMemory::make(1 << 20);
@@ -72,5 +72,5 @@ TEST(HostTensor, HasNoDataOfEightBitFloats) {
                    "or shapes only");
 }
 
-}  // namespace
+}  // namespace host_tensor_test
 }  // namespace shardlab

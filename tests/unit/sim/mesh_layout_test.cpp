@@ -7,7 +7,7 @@
 #include "tests/support/random_source.h"
 
 namespace shardlab {
-namespace {
+namespace mesh_layout_test {
 
 using testing_support::Random;
 using testing_support::random_cases;
@@ -85,5 +85,5 @@ TEST(MeshLayout, AFlattenedDimOverlapsItsParts) {
   EXPECT_FALSE(flat.concatenate(MeshLayout({{1, 4}})).overlaps());
 }
 
-}  // namespace
+}  // namespace mesh_layout_test
 }  // namespace shardlab

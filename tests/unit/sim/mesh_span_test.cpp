@@ -7,7 +7,7 @@
 #include "tests/support/reference_topology.h"
 
 namespace shardlab {
-namespace {
+namespace mesh_span_test {
 
 using testing_support::domain_topology;
 using testing_support::groups_of;
@@ -163,5 +163,5 @@ TEST(MeshSpan, ASliceThatLeavesItsDomainCrossesTheNetwork) {
   EXPECT_EQ(gb200.link(sub.span(0, gb200)).name, "network");
 }
 
-}  // namespace
+}  // namespace mesh_span_test
 }  // namespace shardlab

@@ -11,7 +11,7 @@
 #include "tests/support/reference_messages.h"
 
 namespace shardlab {
-namespace {
+namespace mesh_test {
 
 using testing_support::groups_of;
 using testing_support::Random;
@@ -310,5 +310,5 @@ TEST(DeviceMesh, FindsOneRankWithoutListingAll) {
   }
 }
 
-}  // namespace
+}  // namespace mesh_test
 }  // namespace shardlab

@@ -7,7 +7,7 @@
 #include "tests/support/reference_messages.h"
 
 namespace shardlab {
-namespace {
+namespace placement_test {
 
 using testing_support::all_orders;
 using testing_support::Random;
@@ -265,5 +265,5 @@ TEST(Layout, SamePlacementsInAnotherOrderAreAnotherLayout) {
   }
 }
 
-}  // namespace
+}  // namespace placement_test
 }  // namespace shardlab

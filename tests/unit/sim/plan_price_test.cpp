@@ -8,7 +8,7 @@
 #include "tests/support/reference_topology.h"
 
 namespace shardlab {
-namespace {
+namespace plan_price_test {
 
 using testing_support::collective_model;
 using testing_support::compute_model;
@@ -62,5 +62,5 @@ TEST_F(PlanPriceTest, WithoutAPlanOnlyMeshDimsThatChangeHaveAStep) {
       gather(2, 128, kInHost));
 }
 
-}  // namespace
+}  // namespace plan_price_test
 }  // namespace shardlab

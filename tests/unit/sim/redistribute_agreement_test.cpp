@@ -8,7 +8,7 @@
 #include "tests/support/reference_redistribution.h"
 
 namespace shardlab {
-namespace {
+namespace redistribute_agreement_test {
 
 using testing_support::Bench;
 using testing_support::BenchChoice;
@@ -167,5 +167,5 @@ TEST(PriceAgreementOfLists, ATargetThatShardsADimTheTensorLacksIsOutOfReach) {
   }
 }
 
-}  // namespace
+}  // namespace redistribute_agreement_test
 }  // namespace shardlab

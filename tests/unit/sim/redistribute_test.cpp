@@ -12,7 +12,7 @@
 #include "tests/support/reference_redistribution.h"
 
 namespace shardlab {
-namespace {
+namespace redistribute_test {
 
 using testing_support::all_layouts;
 using testing_support::all_reduce;
@@ -440,5 +440,5 @@ TEST(RedistributeProperties, PricesGrowWithTheTensor) {
   }
 }
 
-}  // namespace
+}  // namespace redistribute_test
 }  // namespace shardlab

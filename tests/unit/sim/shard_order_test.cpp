@@ -5,7 +5,7 @@
 #include "tests/support/random_layouts.h"
 
 namespace shardlab {
-namespace {
+namespace shard_order_test {
 
 using testing_support::all_layouts;
 using testing_support::all_orders;
@@ -139,5 +139,5 @@ TEST(ShardOrder, WithUnitMeshDimsTheDecodedOrderHoldsTheSameRows) {
   }
 }
 
-}  // namespace
+}  // namespace shard_order_test
 }  // namespace shardlab

@@ -11,7 +11,7 @@
 #include "tests/support/reference_topology.h"
 
 namespace shardlab {
-namespace {
+namespace simulator_test {
 
 using namespace testing_support;
 
@@ -225,5 +225,5 @@ TEST(Quantiles, AreByNearestRank) {
   EXPECT_EQ(q.max, 5);
 }
 
-}  // namespace
+}  // namespace simulator_test
 }  // namespace shardlab

@@ -12,7 +12,7 @@
 #include "tests/support/reference_messages.h"
 
 namespace shardlab {
-namespace {
+namespace tensor_spec_test {
 
 using testing_support::all_layouts;
 using testing_support::all_orders;
@@ -359,5 +359,5 @@ TEST(TensorSpec, OfNoMeshDimsReadsBackWhatItPrints) {
   EXPECT_EQ(TensorSpec::parse(spec.text(), 0), spec);
 }
 
-}  // namespace
+}  // namespace tensor_spec_test
 }  // namespace shardlab

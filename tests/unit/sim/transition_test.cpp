@@ -12,7 +12,7 @@
 #include "tests/support/reference_topology.h"
 
 namespace shardlab {
-namespace {
+namespace transition_test {
 
 using testing_support::all_reduce;
 using testing_support::all_to_all;
@@ -296,5 +296,5 @@ TEST(TransitionPricer, PricesAlongAnyCommunicator) {
   EXPECT_DOUBLE_EQ(all_reduce(8, kMiB, kInHost), 34.486708950969216);
 }
 
-}  // namespace
+}  // namespace transition_test
 }  // namespace shardlab

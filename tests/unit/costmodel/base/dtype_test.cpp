@@ -6,7 +6,7 @@
 #include <string>
 
 namespace shardlab {
-namespace {
+namespace dtype_test {
 
 struct DTypeCase {
   std::string name;
@@ -56,5 +56,5 @@ TEST(DType, OtherSpellingsAreUnknown) {
   }
 }
 
-}  // namespace
+}  // namespace dtype_test
 }  // namespace shardlab

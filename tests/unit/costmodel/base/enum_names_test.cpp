@@ -5,20 +5,21 @@
 #include <cstdint>
 
 namespace shardlab {
-namespace {
+namespace enum_names_test {
 
 enum class Fruit : std::uint8_t { kApple, kPear, kPlum, kNameless };
 
-}  // namespace
+}  // namespace enum_names_test
 
 template <>
-struct EnumNames<Fruit> {
+struct EnumNames<enum_names_test::Fruit> {
   static constexpr std::string_view kKind = "fruit";
-  static constexpr std::array kNames = {Named{Fruit::kApple, "apple"}, Named{Fruit::kPear, "pear"},
-                                        Named{Fruit::kPear, "poire"}, Named{Fruit::kPlum, "plum"}};
+  static constexpr std::array kNames = {
+      Named{enum_names_test::Fruit::kApple, "apple"}, Named{enum_names_test::Fruit::kPear, "pear"},
+      Named{enum_names_test::Fruit::kPear, "poire"}, Named{enum_names_test::Fruit::kPlum, "plum"}};
 };
 
-namespace {
+namespace enum_names_test {
 
 TEST(EnumNames, AValueIsPrintedByItsFirstName) { EXPECT_EQ(name_of(Fruit::kPear), "pear"); }
 
@@ -41,5 +42,5 @@ TEST(EnumNames, AValueThatTheTableLacksIsAnError) {
   EXPECT_THROW(static_cast<void>(name_of(Fruit::kNameless)), std::logic_error);
 }
 
-}  // namespace
+}  // namespace enum_names_test
 }  // namespace shardlab

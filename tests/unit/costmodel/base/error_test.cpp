@@ -6,7 +6,7 @@
 #include "tests/support/reference_messages.h"
 
 namespace shardlab {
-namespace {
+namespace error_test {
 
 using testing::EndsWith;
 using testing::HasSubstr;
@@ -49,5 +49,5 @@ TEST(Error, OnlyTheContractErrorIsALogicError) {
   EXPECT_FALSE((std::is_base_of_v<InputError, TextError>));
 }
 
-}  // namespace
+}  // namespace error_test
 }  // namespace shardlab

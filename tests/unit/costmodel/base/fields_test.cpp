@@ -9,7 +9,7 @@
 #include "costmodel/base/fields_json.h"
 
 namespace shardlab {
-namespace {
+namespace fields_test {
 
 enum class Side { kLeft, kRight };
 
@@ -41,47 +41,53 @@ struct Route {
   std::map<std::string, double> times;
 };
 
-}  // namespace
+}  // namespace fields_test
 
 template <>
-struct EnumNames<Side> {
+struct EnumNames<fields_test::Side> {
   static constexpr std::string_view kKind = "side";
-  static constexpr std::array kNames = {Named{Side::kLeft, "left"}, Named{Side::kRight, "right"}};
+  static constexpr std::array kNames = {Named{fields_test::Side::kLeft, "left"},
+                                        Named{fields_test::Side::kRight, "right"}};
 };
 
 template <>
-struct Fields<Step> {
+struct Fields<fields_test::Step> {
   static constexpr std::string_view kName = "step";
   static constexpr std::string_view kMeaning = "one collective";
-  static constexpr auto kList = std::tuple(field("collective", &Step::collective, "which one ran"),
-                                           field("us", &Step::us, "null: impossible"));
+  static constexpr auto kList =
+      std::tuple(field("collective", &fields_test::Step::collective, "which one ran"),
+                 field("us", &fields_test::Step::us, "null: impossible"));
 };
 
 template <>
-struct Fields<Extra> {
-  static constexpr auto kList =
-      std::tuple(field("weight", &Extra::weight, ""), field("share", &Extra::share, ""));
+struct Fields<fields_test::Extra> {
+  static constexpr auto kList = std::tuple(field("weight", &fields_test::Extra::weight, ""),
+                                           field("share", &fields_test::Extra::share, ""));
 };
 
 template <>
-struct Fields<Route> {
-  static constexpr auto kList =
-      std::tuple(ConstantField{"schema", "route/1"}, field("name", &Route::name, ""),
-                 field("side", &Route::side, ""), field("open", &Route::is_open, ""),
-                 field("seed", &Route::seed, ""), field("hops", &Route::hops, "", {.min = 1}),
-                 nullable_text("reason", &Route::reason, ""), field("first", &Route::first, ""),
-                 field("steps", &Route::steps, ""), field("counts", &Route::counts, ""),
-                 field("config", &Route::config, ""), optional_field("note", &Route::note, ""),
-                 optional_or_null("layer", &Route::layer, ""),
-                 optional_field("looked_up", &Route::looked_up, ""), all_or_none(&Route::extra),
-                 keys_ending_in("_ms", &Route::times));
-  static std::optional<Contradiction> contradiction(const Route& route) {
+struct Fields<fields_test::Route> {
+  static constexpr auto kList = std::tuple(
+      ConstantField{"schema", "route/1"}, field("name", &fields_test::Route::name, ""),
+      field("side", &fields_test::Route::side, ""), field("open", &fields_test::Route::is_open, ""),
+      field("seed", &fields_test::Route::seed, ""),
+      field("hops", &fields_test::Route::hops, "", {.min = 1}),
+      nullable_text("reason", &fields_test::Route::reason, ""),
+      field("first", &fields_test::Route::first, ""),
+      field("steps", &fields_test::Route::steps, ""),
+      field("counts", &fields_test::Route::counts, ""),
+      field("config", &fields_test::Route::config, ""),
+      optional_field("note", &fields_test::Route::note, ""),
+      optional_or_null("layer", &fields_test::Route::layer, ""),
+      optional_field("looked_up", &fields_test::Route::looked_up, ""),
+      all_or_none(&fields_test::Route::extra), keys_ending_in("_ms", &fields_test::Route::times));
+  static std::optional<Contradiction> contradiction(const fields_test::Route& route) {
     if (route.name != route.reason) return std::nullopt;
     return Contradiction{"/reason", "the reason is the name"};
   }
 };
 
-namespace {
+namespace fields_test {
 
 using nlohmann::json;
 
@@ -214,5 +220,5 @@ TEST(Fields, TheSchemaSaysTheSame) {
             json({{"type", {"number", "null"}}, {"description", "null: impossible"}}));
 }
 
-}  // namespace
+}  // namespace fields_test
 }  // namespace shardlab

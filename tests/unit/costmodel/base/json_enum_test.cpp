@@ -15,7 +15,7 @@ struct EnumNames<Colour> {
   static constexpr std::array kNames = {Named{Colour::kRed, "red"}, Named{Colour::kGreen, "green"}};
 };
 
-namespace {
+namespace json_enum_test {
 
 using testing_support::message_of;
 
@@ -38,5 +38,5 @@ TEST(FindEnum, SuggestsTheNearestNameAndListsAllOfThem) {
             "file.json:/colour: found \"gren\" (did you mean \"green\"?); valid: red, green");
 }
 
-}  // namespace
+}  // namespace json_enum_test
 }  // namespace shardlab

@@ -8,7 +8,7 @@
 #include "tests/support/reference_messages.h"
 
 namespace shardlab {
-namespace {
+namespace json_reader_test {
 
 using nlohmann::json;
 
@@ -187,5 +187,5 @@ TEST(JsonNumber, RefusesAnInfinity) {
   EXPECT_THROW(static_cast<void>(json_number(json(INFINITY), kPlace)), ConfigError);
 }
 
-}  // namespace
+}  // namespace json_reader_test
 }  // namespace shardlab

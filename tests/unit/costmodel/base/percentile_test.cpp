@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 namespace shardlab {
-namespace {
+namespace percentile_test {
 
 TEST(Percentile, InterpolatesBetweenNeighbours) {
   EXPECT_DOUBLE_EQ(percentile({4.0, 1.0, 2.0}, 0.5), 2.0);
@@ -20,5 +20,5 @@ TEST(UpperMedian, IsOneOfTheValues) {
   EXPECT_EQ(upper_median({4.0, 1.0, 2.0, 3.0}), 3.0);
 }
 
-}  // namespace
+}  // namespace percentile_test
 }  // namespace shardlab

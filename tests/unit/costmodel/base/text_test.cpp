@@ -13,7 +13,7 @@
 #include "tests/support/reference_messages.h"
 
 namespace shardlab {
-namespace {
+namespace text_test {
 
 using testing_support::Random;
 using testing_support::random_cases;
@@ -194,5 +194,5 @@ TEST(TextCursor, ANumberIsFinite) {
                    "thing \"2.5e1 x\": at position 6: expected a number");
 }
 
-}  // namespace
+}  // namespace text_test
 }  // namespace shardlab

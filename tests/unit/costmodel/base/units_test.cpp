@@ -5,7 +5,7 @@
 #include <limits>
 
 namespace shardlab {
-namespace {
+namespace units_test {
 
 static_assert(transfer_time(1000.0, GBps(1.0)) == Micros(1.0));
 static_assert(compute_time(1e6, Tflops(1.0)) == Micros(1.0));
@@ -36,5 +36,5 @@ TEST(Units, QuantitiesAddSubtractScaleAndCompare) {
 
 TEST(Units, HalfAByteIsKept) { EXPECT_EQ(transfer_time(0.5, GBps(1.0)).value(), 0.0005); }
 
-}  // namespace
+}  // namespace units_test
 }  // namespace shardlab

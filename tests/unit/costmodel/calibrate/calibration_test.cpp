@@ -14,7 +14,7 @@
 #include "tests/unit/costmodel/calibrate/normal_variate.h"
 
 namespace shardlab {
-namespace {
+namespace calibration_test {
 
 using namespace testing_support;
 using nlohmann::json;
@@ -238,5 +238,5 @@ TEST(Calibrate, AsymptotesThatNoRowTellsComeFromTheOtherCurves) {
             "no row is large enough to tell the bandwidth; the prior is the topology's");
 }
 
-}  // namespace
+}  // namespace calibration_test
 }  // namespace shardlab

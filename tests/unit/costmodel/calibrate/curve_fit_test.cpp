@@ -9,7 +9,7 @@
 #include "tests/unit/costmodel/calibrate/normal_variate.h"
 
 namespace shardlab {
-namespace {
+namespace curve_fit_test {
 
 using namespace testing_support;
 
@@ -79,5 +79,5 @@ TEST(FitCurve, WhatNoRowTellsIsWide) {
   EXPECT_GT(open.high_95 / open.low_95, 100.0);
 }
 
-}  // namespace
+}  // namespace curve_fit_test
 }  // namespace shardlab

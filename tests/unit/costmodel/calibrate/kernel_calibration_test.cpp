@@ -13,7 +13,7 @@
 #include "tests/support/reference_topology.h"
 
 namespace shardlab {
-namespace {
+namespace kernel_calibration_test {
 
 using testing_support::topology_with;
 
@@ -174,5 +174,5 @@ TEST(KernelCalibration, StartupsAreZeroByDefault) {
   EXPECT_DOUBLE_EQ(late->price(query).total.value(), 100.0 + std::max(memory, arithmetic));
 }
 
-}  // namespace
+}  // namespace kernel_calibration_test
 }  // namespace shardlab

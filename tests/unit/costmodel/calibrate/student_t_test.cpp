@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 namespace shardlab {
-namespace {
+namespace student_t_test {
 
 TEST(StudentT, IsThatOfTheTables) {
   EXPECT_NEAR(student_t_95(1), 12.706, 0.0005);
@@ -24,5 +24,5 @@ TEST(StudentT, CountsFewerThanOneDegreeOfFreedomAsOne) {
   EXPECT_EQ(student_t_95(-2), student_t_95(1));
 }
 
-}  // namespace
+}  // namespace student_t_test
 }  // namespace shardlab

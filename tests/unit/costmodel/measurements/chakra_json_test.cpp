@@ -11,7 +11,7 @@
 #include "costmodel/measurements/chakra_trace.h"
 
 namespace shardlab {
-namespace {
+namespace chakra_json_test {
 
 using nlohmann::json;
 
@@ -157,5 +157,5 @@ TEST(ChakraJson, NullIsAbsent) {
   EXPECT_EQ(error_of(R"({"id": null, "attr": null, "inputs": null, "type": null})"), "");
 }
 
-}  // namespace
+}  // namespace chakra_json_test
 }  // namespace shardlab

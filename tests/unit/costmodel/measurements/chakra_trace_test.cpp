@@ -8,7 +8,7 @@
 #include "costmodel/measurements/chakra_wire.h"
 
 namespace shardlab {
-namespace {
+namespace chakra_trace_test {
 
 const std::string kMetadata = chakra_metadata({"h100", 4, 8});
 
@@ -155,5 +155,5 @@ TEST(ChakraTrace, TextIsNone) {
   }
 }
 
-}  // namespace
+}  // namespace chakra_trace_test
 }  // namespace shardlab

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 namespace shardlab {
-namespace {
+namespace health_test {
 
 // A healthy run: 16 ranks on two hosts with 8 links each, all-reduces at 300 GB/s of bus bandwidth.
 MeasurementSet good() {
@@ -128,5 +128,5 @@ TEST(Health, LinksAreReadFromTheSourcesWords) {
   EXPECT_EQ(stated_host_bandwidth("", 8), std::nullopt);
 }
 
-}  // namespace
+}  // namespace health_test
 }  // namespace shardlab

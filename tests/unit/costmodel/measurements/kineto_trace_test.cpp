@@ -11,7 +11,7 @@
 #include "costmodel/base/index.h"
 
 namespace shardlab {
-namespace {
+namespace kineto_trace_test {
 
 using nlohmann::json;
 using testing::ElementsAre;
@@ -188,5 +188,5 @@ TEST(KinetoTrace, GroupsAsText) {
   EXPECT_EQ(ranks_text({.size = 9000, .first = 8, .stride = 0}), "[8, ...]");
 }
 
-}  // namespace
+}  // namespace kineto_trace_test
 }  // namespace shardlab

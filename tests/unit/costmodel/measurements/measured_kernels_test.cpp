@@ -6,7 +6,7 @@
 #include "costmodel/measurements/measurement_set.h"
 
 namespace shardlab {
-namespace {
+namespace measured_kernels_test {
 
 using nlohmann::json;
 
@@ -74,5 +74,5 @@ TEST(OwnMeasurements, NameWhatIsWrong) {
       << error_of(value);
 }
 
-}  // namespace
+}  // namespace measured_kernels_test
 }  // namespace shardlab

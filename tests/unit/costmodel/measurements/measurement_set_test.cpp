@@ -6,7 +6,7 @@
 #include "tests/support/reference_messages.h"
 
 namespace shardlab {
-namespace {
+namespace measurement_set_test {
 
 using nlohmann::json;
 
@@ -140,5 +140,5 @@ TEST(MeasurementSet, ErrorsNameThePlaceAndWhatIsValid) {
             std::string::npos);
 }
 
-}  // namespace
+}  // namespace measurement_set_test
 }  // namespace shardlab

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 namespace shardlab {
-namespace {
+namespace nccl_log_test {
 
 constexpr const char* kLog =
     "node1:42:42 [0] NCCL INFO NCCL version 2.28.9+cuda13.0\n"
@@ -104,5 +104,5 @@ TEST(NcclLog, PassesOverWhatIsNoTable) {
   }
 }
 
-}  // namespace
+}  // namespace nccl_log_test
 }  // namespace shardlab

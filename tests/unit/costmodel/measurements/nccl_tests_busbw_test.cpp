@@ -9,7 +9,7 @@
 #include "costmodel/measurements/nccl_tests_reader.h"
 
 namespace shardlab {
-namespace {
+namespace nccl_tests_busbw_test {
 
 TEST(BusBandwidths, FactorsAreThoseOfNcclTests) {
   EXPECT_EQ(bus_factor(Collective::kAllReduce, 8), 1.75);
@@ -170,5 +170,5 @@ TEST(BusBandwidths, JsonIsHeldAgainstItsDevicesToo) {
   }
 }
 
-}  // namespace
+}  // namespace nccl_tests_busbw_test
 }  // namespace shardlab

@@ -7,7 +7,7 @@
 #include "costmodel/base/error.h"
 
 namespace shardlab {
-namespace {
+namespace nccl_tests_reader_test {
 
 using nlohmann::json;
 
@@ -490,5 +490,5 @@ TEST(NcclTestsJson, ErrorsNameThePointer) {
             "run.json:/config/devices/0/rank: found -1; valid: an integer from 0 to 1099511627776");
 }
 
-}  // namespace
+}  // namespace nccl_tests_reader_test
 }  // namespace shardlab

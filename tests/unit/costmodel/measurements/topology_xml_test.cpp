@@ -11,7 +11,7 @@
 #include "tests/support/reference_topology.h"
 
 namespace shardlab {
-namespace {
+namespace topology_xml_test {
 
 using testing_support::topology_with;
 
@@ -159,5 +159,5 @@ TEST(XmlRefusal, OfEveryPrefixOfADump) {
   }
 }
 
-}  // namespace
+}  // namespace topology_xml_test
 }  // namespace shardlab

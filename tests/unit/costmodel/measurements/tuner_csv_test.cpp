@@ -8,7 +8,7 @@
 #include "tests/support/reference_topology.h"
 
 namespace shardlab {
-namespace {
+namespace tuner_csv_test {
 
 using testing_support::collective_model;
 using testing_support::topology_with;
@@ -151,5 +151,5 @@ TEST(TunerCsv, AMeasuredRunTellsItsRules) {
             "allreduce,4096,18446744073709551615,ring,ll,-1,2,4,-1,-1\n");
 }
 
-}  // namespace
+}  // namespace tuner_csv_test
 }  // namespace shardlab

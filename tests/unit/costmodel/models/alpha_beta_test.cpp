@@ -5,7 +5,7 @@
 #include "tests/support/reference_topology.h"
 
 namespace shardlab {
-namespace {
+namespace alpha_beta_test {
 
 using testing_support::collective_model;
 using testing_support::topology_with;
@@ -90,5 +90,5 @@ TEST_F(AlphaBeta, GivenALatencyAloneTheBandwidthStaysTheLevels) {
   EXPECT_DOUBLE_EQ(price.transfer.value(), 1.0);
 }
 
-}  // namespace
+}  // namespace alpha_beta_test
 }  // namespace shardlab

@@ -4,7 +4,7 @@
 #include "tests/support/reference_topology.h"
 
 namespace shardlab {
-namespace {
+namespace compute_models_test {
 
 using testing_support::compute_model;
 using testing_support::topology_with;
@@ -65,5 +65,5 @@ TEST(FreeKernels, CostNothing) {
   EXPECT_EQ(model->price({Kernel::kGemm, 1e12, 1e15, DType::kF32}).total.value(), 0.0);
 }
 
-}  // namespace
+}  // namespace compute_models_test
 }  // namespace shardlab

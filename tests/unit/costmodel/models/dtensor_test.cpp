@@ -5,7 +5,7 @@
 #include "tests/support/reference_topology.h"
 
 namespace shardlab {
-namespace {
+namespace dtensor_test {
 
 using testing_support::collective_model;
 using testing_support::domain_topology;
@@ -146,5 +146,5 @@ TEST(DTensorModel, ItsParametersReplaceTheConstants) {
   EXPECT_EQ(model->price({Collective::kAllGather, gib, outer}).total.value(), 10005.0);
 }
 
-}  // namespace
+}  // namespace dtensor_test
 }  // namespace shardlab

@@ -11,7 +11,7 @@
 #include "tests/support/reference_topology.h"
 
 namespace shardlab {
-namespace {
+namespace nccl_test {
 
 using nlohmann::json;
 using testing_support::collective_model;
@@ -281,5 +281,5 @@ TEST(NcclTopologies, ADomainOfSeveralHostsIsOneToNccl) {
               8.4 + 142 * 3.4 + 14, 1e-9);
 }
 
-}  // namespace
+}  // namespace nccl_test
 }  // namespace shardlab

@@ -7,7 +7,7 @@
 #include "tests/support/reference_topology.h"
 
 namespace shardlab {
-namespace {
+namespace piecewise_test {
 
 using namespace testing_support;
 using nlohmann::json;
@@ -54,5 +54,5 @@ TEST(Piecewise, ReadsItsRowsStrictly) {
   EXPECT_EQ(model->price(far).total, alpha_beta->price(far).total);
 }
 
-}  // namespace
+}  // namespace piecewise_test
 }  // namespace shardlab

@@ -8,7 +8,7 @@
 #include "tests/support/reference_topology.h"
 
 namespace shardlab {
-namespace {
+namespace table_test {
 
 using nlohmann::json;
 using testing_support::collective_model;
@@ -146,5 +146,5 @@ INSTANTIATE_TEST_SUITE_P(
                    "test.json:/model/rows: two rows for one collective, group and size"}),
     [](const auto& test) { return std::string(test.param.name); });
 
-}  // namespace
+}  // namespace table_test
 }  // namespace shardlab

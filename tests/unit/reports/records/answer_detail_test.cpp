@@ -13,7 +13,7 @@
 #include "tests/unit/reports/sample_record.h"
 
 namespace shardlab::reports {
-namespace {
+namespace answer_detail_test {
 
 using nlohmann::json;
 
@@ -107,5 +107,5 @@ TEST(AnswerDetail, AFlipOpensItsCandidatesStepsAndWhatFlipsItFirst) {
   EXPECT_NE(write_html(report).find("all_gather on mesh dim 0, S(0) to R"), std::string::npos);
 }
 
-}  // namespace
+}  // namespace answer_detail_test
 }  // namespace shardlab::reports

@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 
 namespace shardlab::reports {
-namespace {
+namespace json_text_test {
 
 TEST(JsonObjectText, WritesAKeyToALineAndAnElementToALine) {
   JsonObjectText text;
@@ -27,5 +27,5 @@ TEST(JsonObjectText, InfinityBecomesNullAndBadUtf8IsReplaced) {
   EXPECT_EQ(json_line({{"x", "a\xff"}}), "{\"x\":\"a\xEF\xBF\xBD\"}");
 }
 
-}  // namespace
+}  // namespace json_text_test
 }  // namespace shardlab::reports

@@ -19,7 +19,7 @@
 #include "tests/unit/reports/sample_record.h"
 
 namespace shardlab::reports {
-namespace {
+namespace price_basis_test {
 
 using nlohmann::json;
 
@@ -275,5 +275,5 @@ TEST(PriceBasis, ReportJsonTellsTheSame) {
   EXPECT_EQ(without.dump().find("rests_on"), std::string::npos);
 }
 
-}  // namespace
+}  // namespace price_basis_test
 }  // namespace shardlab::reports

@@ -9,7 +9,7 @@
 #include <sstream>
 
 namespace shardlab::reports {
-namespace {
+namespace record_schema_test {
 
 TEST(RecordSchema, TheShippedFileFollowsFromTheStructs) {
   const std::string path = std::string(SHARDLAB_SOURCE_DIR) + "/configs/schema/record.schema.json";
@@ -24,5 +24,5 @@ TEST(RecordSchema, TheShippedFileFollowsFromTheStructs) {
   EXPECT_EQ(record_schema_text(), shipped.str()) << "UPDATE_GOLDEN=1 rewrites " << path;
 }
 
-}  // namespace
+}  // namespace record_schema_test
 }  // namespace shardlab::reports

@@ -10,7 +10,7 @@
 #include "tests/unit/reports/sample_record.h"
 
 namespace shardlab::reports {
-namespace {
+namespace record_test {
 
 using nlohmann::json;
 
@@ -183,5 +183,5 @@ TEST(Record, AChoiceThatIsImpossibleMayStillBeNamed) {
   EXPECT_NO_THROW(check_record(record));
 }
 
-}  // namespace
+}  // namespace record_test
 }  // namespace shardlab::reports

@@ -13,7 +13,7 @@
 #include "tests/unit/reports/sample_record.h"
 
 namespace shardlab::reports {
-namespace {
+namespace solution_answers_test {
 
 using nlohmann::json;
 
@@ -280,5 +280,5 @@ TEST(SolutionAnswers, DamageIsNamed) {
   EXPECT_TRUE(error_of(Pointer("/other"), 1).starts_with(file + "/other: "));
 }
 
-}  // namespace
+}  // namespace solution_answers_test
 }  // namespace shardlab::reports

@@ -12,7 +12,7 @@
 #include "tests/support/reference_messages.h"
 
 namespace shardlab {
-namespace {
+namespace configs_test {
 
 namespace fs = std::filesystem;
 using nlohmann::json;
@@ -285,5 +285,5 @@ TEST_F(Overrides, ApplyToAnAskedNumberOfDevicesLast) {
   EXPECT_EQ(store({"devices_per_host=2"}).topology("h100", 1).devices_per_host(), 2);
 }
 
-}  // namespace
+}  // namespace configs_test
 }  // namespace shardlab

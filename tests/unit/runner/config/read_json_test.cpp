@@ -10,7 +10,7 @@
 #include "tests/support/reference_messages.h"
 
 namespace shardlab {
-namespace {
+namespace read_json_test {
 
 using nlohmann::json;
 
@@ -106,5 +106,5 @@ TEST(ReadJsonFile, RefusesAFolder) {
   EXPECT_THROW_MSG(read_json_file("/tmp"), ConfigError, "/tmp: is a folder; valid: a file");
 }
 
-}  // namespace
+}  // namespace read_json_test
 }  // namespace shardlab

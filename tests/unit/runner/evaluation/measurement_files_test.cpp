@@ -8,7 +8,7 @@
 #include "tests/support/shipped.h"
 
 namespace shardlab {
-namespace {
+namespace measurement_files_test {
 
 using testing_support::shipped;
 using testing_support::TemporaryFolder;
@@ -72,5 +72,5 @@ TEST(MeasurementFiles, NamesAndPaths) {
   EXPECT_THROW(static_cast<void>(read_measurement(store, "./no/such.txt", {})), InputError);
 }
 
-}  // namespace
+}  // namespace measurement_files_test
 }  // namespace shardlab

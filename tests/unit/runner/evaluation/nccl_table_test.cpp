@@ -13,7 +13,7 @@
 #include "tests/support/shipped.h"
 
 namespace shardlab {
-namespace {
+namespace nccl_table_test {
 
 using nlohmann::json;
 using testing_support::shipped;
@@ -101,5 +101,5 @@ TEST(NcclTable, NeedsAModelOfNcclsAlgorithms) {
   }
 }
 
-}  // namespace
+}  // namespace nccl_table_test
 }  // namespace shardlab

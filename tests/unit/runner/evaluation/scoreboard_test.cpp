@@ -8,7 +8,7 @@
 #include "tests/support/shipped.h"
 
 namespace shardlab {
-namespace {
+namespace scoreboard_test {
 
 using testing_support::shipped;
 
@@ -85,5 +85,5 @@ TEST(ScoreboardDecisions, WhatIsNotMeasuredDoesNotCount) {
   EXPECT_TRUE(score_decisions(store, std::span(&set, 1), 1).empty());
 }
 
-}  // namespace
+}  // namespace scoreboard_test
 }  // namespace shardlab

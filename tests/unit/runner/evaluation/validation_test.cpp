@@ -9,7 +9,7 @@
 #include "tests/support/shipped.h"
 
 namespace shardlab {
-namespace {
+namespace validation_test {
 
 using testing_support::shipped;
 using testing_support::shipped_stack;
@@ -120,5 +120,5 @@ TEST(Validation, PredictsWhatTheStacksModelPrices) {
   EXPECT_GT(rows[2].predicted_us, rows[1].predicted_us);
 }
 
-}  // namespace
+}  // namespace validation_test
 }  // namespace shardlab

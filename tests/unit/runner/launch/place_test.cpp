@@ -7,7 +7,7 @@
 #include "costmodel/base/error.h"
 
 namespace shardlab {
-namespace {
+namespace place_test {
 
 using Variables = std::map<std::string, std::string>;
 
@@ -98,5 +98,5 @@ TEST(LaunchPlace, SaysWhatIsWrong) {
             "ranks on several hosts (Open MPI) need MASTER_ADDR, the address of rank 0's host");
 }
 
-}  // namespace
+}  // namespace place_test
 }  // namespace shardlab

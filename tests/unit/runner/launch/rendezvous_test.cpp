@@ -10,7 +10,7 @@
 #include "runner/launch/watchdog.h"
 
 namespace shardlab {
-namespace {
+namespace rendezvous_test {
 
 LaunchPlace place_of(std::int64_t rank, std::int64_t world, int port) {
   return {.launcher = "test",
@@ -157,5 +157,5 @@ TEST(Watchdog, IsQuietWhileThereAreSteps) {
   EXPECT_FALSE(spoke);
 }
 
-}  // namespace
+}  // namespace rendezvous_test
 }  // namespace shardlab

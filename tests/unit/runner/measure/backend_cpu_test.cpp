@@ -12,7 +12,7 @@
 #include "tests/support/shipped.h"
 
 namespace shardlab {
-namespace {
+namespace backend_cpu_test {
 
 using testing_support::shipped;
 
@@ -282,5 +282,5 @@ TEST(Sizes, AreMultiplesOfTheRanksAndRise) {
   EXPECT_EQ(counts_of(request, DType::kI8, 1), (std::vector<std::int64_t>{1, 2, 4, 8, 16, 32, 64}));
 }
 
-}  // namespace
+}  // namespace backend_cpu_test
 }  // namespace shardlab

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 namespace shardlab {
-namespace {
+namespace nccl_environment_test {
 
 std::string text_of(const NcclWishes& wishes) {
   std::string text;
@@ -49,5 +49,5 @@ TEST(NcclEnvironment, TheCaveatNamesTheWay) {
   EXPECT_NE(one_gpu_caveat(23004).find("NCCL_MULTI_RANK_GPU_ENABLE"), std::string::npos);
 }
 
-}  // namespace
+}  // namespace nccl_environment_test
 }  // namespace shardlab

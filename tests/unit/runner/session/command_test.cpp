@@ -6,7 +6,7 @@
 #include <limits>
 
 namespace shardlab {
-namespace {
+namespace command_test {
 
 std::string check(const ValueCheck& check, const std::string& text) { return check.problem(text); }
 
@@ -48,5 +48,5 @@ TEST(OptionChecks, NumbersHaveBothEnds) {
   }
 }
 
-}  // namespace
+}  // namespace command_test
 }  // namespace shardlab

@@ -8,7 +8,7 @@
 #include "tests/support/reference_messages.h"
 
 namespace shardlab {
-namespace {
+namespace session_test {
 
 TEST(Session, TheDefaultsAreTextAndH100) {
   const Session session;
@@ -47,5 +47,5 @@ TEST(ParseOption, PutsTheOptionsNameInFront) {
   EXPECT_EQ(parse_option("--mesh", [] { return DeviceMesh::parse("8x8"); }).text(), "8x8");
 }
 
-}  // namespace
+}  // namespace session_test
 }  // namespace shardlab

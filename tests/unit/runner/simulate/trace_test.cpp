@@ -10,7 +10,7 @@
 #include "tests/support/reference_topology.h"
 
 namespace shardlab {
-namespace {
+namespace trace_test {
 
 using namespace testing_support;
 
@@ -122,5 +122,5 @@ TEST(Trace, ShowsSomeOfManyRanks) {
   EXPECT_EQ(traced_ranks(two_collectives(), 64), 64);
 }
 
-}  // namespace
+}  // namespace trace_test
 }  // namespace shardlab

@@ -8,7 +8,7 @@
 #include "tests/support/reference_redistribution.h"
 
 namespace shardlab {
-namespace {
+namespace graph_reference_test {
 
 using testing_support::all_layouts;
 using testing_support::all_orders;
@@ -184,5 +184,5 @@ TEST_P(GraphReferenceSlow, AgreesOnManyRandomPairsWithStridedShards) {
 
 INSTANTIATE_TEST_SUITE_P(Models, GraphReferenceSlow, kVersions, kName);
 
-}  // namespace
+}  // namespace graph_reference_test
 }  // namespace shardlab

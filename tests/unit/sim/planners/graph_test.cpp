@@ -9,7 +9,7 @@
 #include "tests/support/reference_redistribution.h"
 
 namespace shardlab {
-namespace {
+namespace graph_test {
 
 using testing_support::all_layouts;
 using testing_support::all_orders;
@@ -261,5 +261,5 @@ TEST(Graph, R53RemembersNothingOfEarlierRequests) {
   for (std::size_t i = 0; i < a.moves.size(); ++i) EXPECT_EQ(a.moves[i].after, b.moves[i].after);
 }
 
-}  // namespace
+}  // namespace graph_test
 }  // namespace shardlab

@@ -9,7 +9,7 @@
 #include "tests/support/reference_redistribution.h"
 
 namespace shardlab {
-namespace {
+namespace greedy_test {
 
 using testing_support::Bench;
 using testing_support::collectives_of;
@@ -184,5 +184,5 @@ TEST(NestedGreedy, NeverTouchesAShardUnderAnInnerOneForRandomLayouts) {
   }
 }
 
-}  // namespace
+}  // namespace greedy_test
 }  // namespace shardlab

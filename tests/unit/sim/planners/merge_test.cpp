@@ -9,7 +9,7 @@
 #include "tests/support/reference_redistribution.h"
 
 namespace shardlab {
-namespace {
+namespace merge_test {
 
 using testing_support::Bench;
 using testing_support::BenchChoice;
@@ -372,5 +372,5 @@ TEST(MergePlan, OnASliceTheLayoutOfTheRootDecides) {
   EXPECT_EQ(merged(root.flatten(slice).slice(slice), steps), "0+1:P(sum)>R");
 }
 
-}  // namespace
+}  // namespace merge_test
 }  // namespace shardlab

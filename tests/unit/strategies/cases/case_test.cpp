@@ -16,7 +16,7 @@
 #include "tests/support/reference_topology.h"
 
 namespace shardlab {
-namespace {
+namespace case_test {
 
 namespace fs = std::filesystem;
 using case_checks::Match;
@@ -787,5 +787,5 @@ TEST(CorpusAsAWhole, HasAtLeastFortyFiveEntriesAndThoseThatMatterMost) {
   }
 }
 
-}  // namespace
+}  // namespace case_test
 }  // namespace shardlab

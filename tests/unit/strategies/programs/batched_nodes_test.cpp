@@ -6,7 +6,7 @@
 #include "strategies/programs/built_in_programs.h"
 
 namespace shardlab {
-namespace {
+namespace batched_nodes_test {
 
 Program program_of(const char* name, MatmulForm matmul, std::int64_t batch, std::int64_t seqlen) {
   return find_built_in_program(name)->make(
@@ -59,5 +59,5 @@ TEST(BatchedNodes, AreTheSameWhereAWidthHasTheBatchsRows) {
   }
 }
 
-}  // namespace
+}  // namespace batched_nodes_test
 }  // namespace shardlab

@@ -15,7 +15,7 @@
 #include "tests/support/reference_messages.h"
 
 namespace shardlab {
-namespace {
+namespace built_in_programs_test {
 
 struct Case {
   std::string_view program;
@@ -246,5 +246,5 @@ TEST(BuiltInProgramTable, IsSortedAndFound) {
   EXPECT_EQ(find_built_in_program("llama4"), nullptr);
 }
 
-}  // namespace
+}  // namespace built_in_programs_test
 }  // namespace shardlab

@@ -8,7 +8,7 @@
 #include "strategies/programs/built_in_programs.h"
 
 namespace shardlab {
-namespace {
+namespace labelled_layers_test {
 
 using Counts = std::map<std::string, int>;  // how many ops of each name
 
@@ -84,5 +84,5 @@ TEST(LabelledLayers, ALabelNamesItsLayer) {
   }
 }
 
-}  // namespace
+}  // namespace labelled_layers_test
 }  // namespace shardlab

@@ -14,7 +14,7 @@
 #include "tests/support/reference_stacks.h"
 
 namespace shardlab {
-namespace {
+namespace plan_flips_test {
 
 using testing_support::stack_with;
 using testing_support::topology_with;
@@ -105,5 +105,5 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"MlpUnderShardlab", "mlp.json", "2x2", "shardlab", 3}),
     [](const auto& test) { return std::string(test.param.name); });
 
-}  // namespace
+}  // namespace plan_flips_test
 }  // namespace shardlab

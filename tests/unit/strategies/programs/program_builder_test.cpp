@@ -9,7 +9,7 @@
 #include "strategies/programs/program_graph.h"
 
 namespace shardlab {
-namespace {
+namespace program_builder_test {
 
 std::vector<std::string> names_of(const Program& program) {
   std::vector<std::string> names;
@@ -148,5 +148,5 @@ TEST(ProgramGraph, KnowsReadersAndWhatTheyRead) {
   EXPECT_EQ(arguments, (std::vector<std::uint32_t>{0, 1}));
 }
 
-}  // namespace
+}  // namespace program_builder_test
 }  // namespace shardlab

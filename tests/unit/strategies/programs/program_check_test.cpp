@@ -11,7 +11,7 @@
 #include "tests/support/reference_messages.h"
 
 namespace shardlab {
-namespace {
+namespace program_check_test {
 
 using nlohmann::json;
 using testing_support::message_of;
@@ -183,5 +183,5 @@ TEST(ProgramCheck, BuiltInProgramsAreRightUnderEveryRuleSet) {
   }
 }
 
-}  // namespace
+}  // namespace program_check_test
 }  // namespace shardlab

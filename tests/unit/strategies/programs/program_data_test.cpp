@@ -12,7 +12,7 @@
 #include "strategies/proof/op_kernel.h"
 
 namespace shardlab {
-namespace {
+namespace program_data_test {
 
 class ProgramData : public testing::Test {
  protected:
@@ -66,5 +66,5 @@ TEST_F(ProgramData, TheSeedAndTheKindOfValuesAreUsed) {
                           [](double value) { return std::abs(value) <= 1.0; }));
 }
 
-}  // namespace
+}  // namespace program_data_test
 }  // namespace shardlab

@@ -11,7 +11,7 @@
 #include "tests/support/reference_stacks.h"
 
 namespace shardlab {
-namespace {
+namespace program_execution_test {
 
 using testing_support::stack_with;
 using testing_support::topology_with;
@@ -203,5 +203,5 @@ TEST_F(ProgramOnRanks, MemoryIsLimited) {
       LimitError);
 }
 
-}  // namespace
+}  // namespace program_execution_test
 }  // namespace shardlab

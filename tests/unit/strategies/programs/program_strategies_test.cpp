@@ -12,7 +12,7 @@
 #include "tests/support/reference_messages.h"
 
 namespace shardlab {
-namespace {
+namespace program_strategies_test {
 
 using testing_support::message_of;
 using Texts = std::vector<std::string>;
@@ -169,5 +169,5 @@ TEST(ProgramStrategies, AreListedOnMeshesOfThreeAndFourDims) {
   EXPECT_EQ(four.row_text(four.of(0), 0), "RRRR");
 }
 
-}  // namespace
+}  // namespace program_strategies_test
 }  // namespace shardlab

@@ -6,7 +6,7 @@
 #include "tests/support/reference_messages.h"
 
 namespace shardlab {
-namespace {
+namespace program_test {
 
 using testing_support::message_of;
 
@@ -138,5 +138,5 @@ INSTANTIATE_TEST_SUITE_P(
                    "/0/args/dim: unknown key; valid: positional"}),
     [](const auto& test) { return std::string(test.param.name); });
 
-}  // namespace
+}  // namespace program_test
 }  // namespace shardlab

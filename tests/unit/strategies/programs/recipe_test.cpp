@@ -14,7 +14,7 @@
 #include "tests/support/reference_stacks.h"
 
 namespace shardlab {
-namespace {
+namespace recipe_test {
 
 using nlohmann::json;
 using testing_support::message_of;
@@ -227,5 +227,5 @@ TEST(ShippedRecipes, DataParallelMovesGradientsAlone) {
               1e-9 * reduced_us);
 }
 
-}  // namespace
+}  // namespace recipe_test
 }  // namespace shardlab

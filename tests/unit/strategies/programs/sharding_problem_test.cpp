@@ -14,7 +14,7 @@
 #include "tests/support/reference_stacks.h"
 
 namespace shardlab {
-namespace {
+namespace sharding_problem_test {
 
 using testing_support::message_of;
 using testing_support::stack_with;
@@ -327,5 +327,5 @@ INSTANTIATE_TEST_SUITE_P(Stacks, ProgramPricesOf,
                            return name;
                          });
 
-}  // namespace
+}  // namespace sharding_problem_test
 }  // namespace shardlab

@@ -8,7 +8,7 @@
 #include "tests/support/reference_messages.h"
 
 namespace shardlab {
-namespace {
+namespace wide_program_test {
 
 TEST(WideMeta, IsOfF64AndPairsOfComplexNumbers) {
   const auto wide = [](const char* text) { return wide_meta(TensorMeta::parse(text)).text(); };
@@ -72,5 +72,5 @@ TEST(WideCall, OtherOpsOnComplexNumbersAreRefused) {
                    "executed");
 }
 
-}  // namespace
+}  // namespace wide_program_test
 }  // namespace shardlab

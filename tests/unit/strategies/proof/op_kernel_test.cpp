@@ -9,7 +9,7 @@
 #include "tests/support/reference_messages.h"
 
 namespace shardlab {
-namespace {
+namespace op_kernel_test {
 
 using testing_support::expect_values;
 using testing_support::kernel_values;
@@ -154,5 +154,5 @@ TEST(OpKernel, RefusesWhatItWouldGetWrong) {
             "limit of more than 16 MiB");
 }
 
-}  // namespace
+}  // namespace op_kernel_test
 }  // namespace shardlab

@@ -8,7 +8,7 @@
 #include "strategies/rules/rule_rows.h"
 
 namespace shardlab {
-namespace {
+namespace rule_proof_test {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
@@ -96,5 +96,5 @@ TEST(RuleProof, AnOpWithoutKernelCannotBeProved) {
   EXPECT_THROW(static_cast<void>(prove_rule(rule, {})), InputError);
 }
 
-}  // namespace
+}  // namespace rule_proof_test
 }  // namespace shardlab

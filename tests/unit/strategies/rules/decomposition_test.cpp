@@ -8,7 +8,7 @@
 #include "tests/support/reference_stacks.h"
 
 namespace shardlab {
-namespace {
+namespace decomposition_test {
 
 using testing_support::call_of;
 using testing_support::row_texts;
@@ -96,5 +96,5 @@ TEST(Decomposition, RefusesCallsWithTheWrongTensors) {
             "aten.mv.default: tensor argument 1: found f32[4,8]; valid: 1 dims");
 }
 
-}  // namespace
+}  // namespace decomposition_test
 }  // namespace shardlab

@@ -7,7 +7,7 @@
 #include "tests/support/reference_stacks.h"
 
 namespace shardlab {
-namespace {
+namespace einsum_test {
 
 using testing_support::row_texts;
 using Linearity = EinsumEquation::Linearity;
@@ -131,5 +131,5 @@ INSTANTIATE_TEST_SUITE_P(
                       "or two inputs, such as mk,kn->mn"}),
     [](const auto& test) { return std::string(test.param.name); });
 
-}  // namespace
+}  // namespace einsum_test
 }  // namespace shardlab

@@ -11,7 +11,7 @@
 #include "tests/support/reference_stacks.h"
 
 namespace shardlab {
-namespace {
+namespace expansion_test {
 
 using testing_support::call_of;
 using testing_support::layouts_text;
@@ -427,5 +427,5 @@ TEST(Foreach, ListsOfUnequalLengthAreAnError) {
                    "op: takes tensor lists, such as \"[f32[8,8] R]\"");
 }
 
-}  // namespace
+}  // namespace expansion_test
 }  // namespace shardlab

@@ -7,7 +7,7 @@
 #include "tests/support/reference_stacks.h"
 
 namespace shardlab {
-namespace {
+namespace op_call_test {
 
 using testing_support::call_of;
 
@@ -137,5 +137,5 @@ TEST(BroadcastShape, RefusesShapesThatDisagree) {
   EXPECT_THROW(broadcast({"f32[0] R", "f32[2] R"}), InputError);
 }
 
-}  // namespace
+}  // namespace op_call_test
 }  // namespace shardlab

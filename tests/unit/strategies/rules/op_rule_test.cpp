@@ -10,7 +10,7 @@
 #include "tests/support/reference_stacks.h"
 
 namespace shardlab {
-namespace {
+namespace op_rule_test {
 
 using testing_support::call_of;
 using testing_support::row_texts;
@@ -330,5 +330,5 @@ INSTANTIATE_TEST_SUITE_P(
                   "aten.cat.default: shapes differ outside dim 0: f32[4,8] and f32[4,7]"}),
     [](const auto& test) { return std::string(test.param.name); });
 
-}  // namespace
+}  // namespace op_rule_test
 }  // namespace shardlab

@@ -7,7 +7,7 @@
 #include "strategies/programs/layout_table.h"
 
 namespace shardlab {
-namespace {
+namespace row_expansion_test {
 
 TensorMeta meta(const char* text) { return TensorMeta::parse(text); }
 Placements placements(const char* text, int mesh_ndim) {
@@ -124,5 +124,5 @@ TEST(LayoutTable, EqualLayoutsAndListsHaveOneNumber) {
   EXPECT_EQ(table.list_at(list)[1], b);
 }
 
-}  // namespace
+}  // namespace row_expansion_test
 }  // namespace shardlab

@@ -9,7 +9,7 @@
 #include "strategies/rules/rule_rows.h"
 
 namespace shardlab {
-namespace {
+namespace rule_table_test {
 
 using rows::kMax;
 using rows::kR;
@@ -138,5 +138,5 @@ TEST(RuleTables, FindTheSameRuleAsFindOpRule) {
   EXPECT_EQ(table.find("aten.einsum.default"), nullptr);
 }
 
-}  // namespace
+}  // namespace rule_table_test
 }  // namespace shardlab

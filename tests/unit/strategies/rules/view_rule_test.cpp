@@ -8,7 +8,7 @@
 #include "tests/support/reference_messages.h"
 
 namespace shardlab {
-namespace {
+namespace view_rule_test {
 
 using testing_support::Random;
 using testing_support::random_cases;
@@ -315,5 +315,5 @@ TEST(ExactView, ReplicatesTensorsWithoutElements) {
   EXPECT_EQ(Layout(layouts.input).text() + "|" + Layout(layouts.output).text(), "RP(sum)|RP(sum)");
 }
 
-}  // namespace
+}  // namespace view_rule_test
 }  // namespace shardlab

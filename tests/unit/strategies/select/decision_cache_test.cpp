@@ -7,7 +7,7 @@
 #include "tests/support/reference_topology.h"
 
 namespace shardlab {
-namespace {
+namespace decision_cache_test {
 
 using namespace testing_support;
 
@@ -65,5 +65,5 @@ TEST(DecisionCache, ARefusalIsNotKept) {
   EXPECT_EQ(decisions.size(), 0U);
 }
 
-}  // namespace
+}  // namespace decision_cache_test
 }  // namespace shardlab

@@ -13,7 +13,7 @@
 #include "tests/support/reference_stacks.h"
 
 namespace shardlab {
-namespace {
+namespace evaluator_test {
 
 using testing_support::call_of;
 using testing_support::layouts_text;
@@ -447,5 +447,5 @@ TEST(Evaluator, ALayoutThatIsFollowedShardsNoDimThatAnotherInputLacks) {
                    "aten.equal.default: would shard dim 2 of input 0, which has 1 dims");
 }
 
-}  // namespace
+}  // namespace evaluator_test
 }  // namespace shardlab

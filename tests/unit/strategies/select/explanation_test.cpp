@@ -10,7 +10,7 @@
 #include "tests/support/reference_stacks.h"
 
 namespace shardlab {
-namespace {
+namespace explanation_test {
 
 using reports::AnswerDetail;
 using reports::DetailCandidate;
@@ -117,5 +117,5 @@ TEST(Explanation, TheElementsOfAListAreExplainedOneByOne) {
   EXPECT_TRUE(why.candidates.back().choice.starts_with("element 1, "));
 }
 
-}  // namespace
+}  // namespace explanation_test
 }  // namespace shardlab

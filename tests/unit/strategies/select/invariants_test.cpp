@@ -11,7 +11,7 @@
 #include "tests/support/reference_stacks.h"
 
 namespace shardlab {
-namespace {
+namespace invariants_test {
 
 using nlohmann::json;
 using reports::InvariantResult;
@@ -151,5 +151,5 @@ TEST(Invariants, TheSameSeedFindsTheSame) {
   EXPECT_NE(check(stack, 5).at("triangle").violated, check(stack, 6).at("triangle").violated);
 }
 
-}  // namespace
+}  // namespace invariants_test
 }  // namespace shardlab

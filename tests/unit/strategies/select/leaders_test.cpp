@@ -8,7 +8,7 @@
 #include "tests/support/random_source.h"
 
 namespace shardlab {
-namespace {
+namespace leaders_test {
 
 using testing_support::Random;
 using testing_support::random_cases;
@@ -47,5 +47,5 @@ TEST(Leaders, IncludeTotalsThatDifferByRoundingAlone) {
   EXPECT_EQ(leaders.others(), 3.0);
 }
 
-}  // namespace
+}  // namespace leaders_test
 }  // namespace shardlab

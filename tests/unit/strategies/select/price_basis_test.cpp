@@ -11,7 +11,7 @@
 #include "tests/support/reference_stacks.h"
 
 namespace shardlab {
-namespace {
+namespace select_price_basis_test {
 
 using testing_support::call_of;
 using testing_support::stack_with;
@@ -199,5 +199,5 @@ TEST(PriceBasis, IsAbsentWithoutMeasuredRowsAndWithoutAPrice) {
   EXPECT_EQ(text(impossible.best.basis), "none");
 }
 
-}  // namespace
+}  // namespace select_price_basis_test
 }  // namespace shardlab

@@ -10,7 +10,7 @@
 #include "tests/support/reference_stacks.h"
 
 namespace shardlab {
-namespace {
+namespace questionnaire_test {
 
 using testing_support::call_of;
 using testing_support::stack_with;
@@ -260,5 +260,5 @@ TEST(Questionnaire, AnInPlaceOpThatWouldMoveIsNotAsked) {
             "supported (input P(sum))");
 }
 
-}  // namespace
+}  // namespace questionnaire_test
 }  // namespace shardlab

@@ -14,7 +14,7 @@
 #include "tests/support/reference_stacks.h"
 
 namespace shardlab {
-namespace {
+namespace search_test {
 
 using testing_support::all_layouts;
 using testing_support::call_of;
@@ -322,5 +322,5 @@ TEST(SearchRows, AnswersWithACandidateForRandomCallsOfManyOps) {
   }
 }
 
-}  // namespace
+}  // namespace search_test
 }  // namespace shardlab

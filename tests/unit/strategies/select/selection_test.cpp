@@ -12,7 +12,7 @@
 #include "tests/support/reference_messages.h"
 
 namespace shardlab {
-namespace {
+namespace selection_test {
 
 using testing_support::Random;
 using testing_support::random_cases;
@@ -238,5 +238,5 @@ TEST(Policies, EveryNameIsReadBack) {
   EXPECT_FALSE(from_name<Policy>("cheapest").has_value());
 }
 
-}  // namespace
+}  // namespace selection_test
 }  // namespace shardlab

@@ -8,7 +8,7 @@
 #include "tests/support/reference_stacks.h"
 
 namespace shardlab {
-namespace {
+namespace stack_test {
 
 using nlohmann::json;
 
@@ -210,5 +210,5 @@ TEST(SearchKinds, ReadBackByTheirNames) {
   EXPECT_FALSE(from_name<SearchKind>("astar").has_value());
 }
 
-}  // namespace
+}  // namespace stack_test
 }  // namespace shardlab

@@ -15,7 +15,7 @@
 #include "tests/support/reference_stacks.h"
 
 namespace shardlab {
-namespace {
+namespace suite_test {
 
 using nlohmann::json;
 using testing_support::stack_with;
@@ -222,5 +222,5 @@ TEST(SuiteGenerator, OpsFullCoversSizesFromOneByteToEightGibibytes) {
   EXPECT_GE(ops.size(), 30U);
 }
 
-}  // namespace
+}  // namespace suite_test
 }  // namespace shardlab

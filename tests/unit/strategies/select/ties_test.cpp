@@ -10,7 +10,7 @@
 #include "tests/support/reference_stacks.h"
 
 namespace shardlab {
-namespace {
+namespace ties_test {
 
 using testing_support::call_of;
 using testing_support::stack_with;
@@ -126,5 +126,5 @@ TEST(Ties, AQuestionThatMakesNoSenseKeepsItsReason) {
   EXPECT_EQ(item.choice, "");
 }
 
-}  // namespace
+}  // namespace ties_test
 }  // namespace shardlab

@@ -9,7 +9,7 @@
 #include "tests/support/random_networks.h"
 
 namespace shardlab {
-namespace {
+namespace budget_curve_test {
 
 using testing_support::BruteForce;
 using testing_support::Random;
@@ -121,5 +121,5 @@ TEST(BudgetCurve, IsEmptyWhereNothingIsFeasible) {
   EXPECT_TRUE(curve.is_complete());
 }
 
-}  // namespace
+}  // namespace budget_curve_test
 }  // namespace shardlab

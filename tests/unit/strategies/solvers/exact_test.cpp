@@ -7,7 +7,7 @@
 #include "tests/support/solver_checks.h"
 
 namespace shardlab {
-namespace {
+namespace exact_test {
 
 using testing_support::Random;
 using testing_support::random_cases;
@@ -153,5 +153,5 @@ TEST(CostNetwork, RefusesWhatDoesNotFit) {
             "budget \"b\", variable \"x\": 1 weights for 2 values");
 }
 
-}  // namespace
+}  // namespace exact_test
 }  // namespace shardlab

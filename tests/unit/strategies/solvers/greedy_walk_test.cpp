@@ -7,7 +7,7 @@
 #include "tests/support/random_networks.h"
 
 namespace shardlab {
-namespace {
+namespace greedy_walk_test {
 
 using testing_support::Random;
 using testing_support::random_cases;
@@ -160,5 +160,5 @@ TEST(GreedyWalk, IntervalsThatAreNotSearchedKeepTheirRegretTogether) {
   EXPECT_NEAR(some.rest_us, 6.0 * (kTraps - 5), 1e-6);
 }
 
-}  // namespace
+}  // namespace greedy_walk_test
 }  // namespace shardlab

@@ -12,7 +12,7 @@
 #include "tests/support/random_networks.h"
 
 namespace shardlab {
-namespace {
+namespace repeated_layers_test {
 
 using testing_support::Random;
 
@@ -211,5 +211,5 @@ TEST(RepeatedLayers, ANetworkThatDoesNotRepeatHasNone) {
   EXPECT_TRUE(repeated_layer_messages(CutNetwork(few.network, {})).empty());
 }
 
-}  // namespace
+}  // namespace repeated_layers_test
 }  // namespace shardlab

@@ -6,7 +6,7 @@
 #include "tests/support/reference_messages.h"
 
 namespace shardlab {
-namespace {
+namespace attention_test {
 
 using testing_support::expect_values;
 using testing_support::kernel_outputs;
@@ -101,5 +101,5 @@ TEST(AttentionKernel, RefusesWhatItCannotCompute) {
   EXPECT_THROW((void)kernel_values(flash, unlike, "[]"), InputError);
 }
 
-}  // namespace
+}  // namespace attention_test
 }  // namespace shardlab

@@ -4,7 +4,7 @@
 #include "tests/support/kernel_values.h"
 
 namespace shardlab {
-namespace {
+namespace complex_test {
 
 using testing_support::expect_outputs;
 using testing_support::expect_refused;
@@ -52,5 +52,5 @@ INSTANTIATE_TEST_SUITE_P(All, PairKernelErrors,
                                                     "operands that do not broadcast"}),
                          [](const auto& test) { return test.param.name; });
 
-}  // namespace
+}  // namespace complex_test
 }  // namespace shardlab

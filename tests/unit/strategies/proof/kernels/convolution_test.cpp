@@ -5,7 +5,7 @@
 #include "tests/support/kernel_values.h"
 
 namespace shardlab {
-namespace {
+namespace convolution_test {
 
 using testing_support::expect_outputs;
 using testing_support::kernel_values;
@@ -100,5 +100,5 @@ TEST(ConvolutionKernelErrors, NameTensorsThatDoNotGoTogether) {
                InputError);
 }
 
-}  // namespace
+}  // namespace convolution_test
 }  // namespace shardlab

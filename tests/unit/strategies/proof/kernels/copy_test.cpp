@@ -4,7 +4,7 @@
 #include "tests/support/kernel_values.h"
 
 namespace shardlab {
-namespace {
+namespace copy_test {
 
 using testing_support::expect_outputs;
 using testing_support::expect_refused;
@@ -27,5 +27,5 @@ TEST(FactoryKernelErrors, SayWhatTheOpTakes) {
   expect_refused({"Step", "aten.arange.start_step", {}, "[0, 4, 0]", "a step from 1"});
 }
 
-}  // namespace
+}  // namespace copy_test
 }  // namespace shardlab

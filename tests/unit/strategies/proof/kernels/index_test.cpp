@@ -4,7 +4,7 @@
 #include "tests/support/kernel_values.h"
 
 namespace shardlab {
-namespace {
+namespace index_test {
 
 using testing_support::expect_first_output;
 using testing_support::expect_refused;
@@ -227,5 +227,5 @@ INSTANTIATE_TEST_SUITE_P(
                                "indices of f32; valid: integers"}),
     [](const auto& test) { return std::string(test.param.name); });
 
-}  // namespace
+}  // namespace index_test
 }  // namespace shardlab

@@ -7,7 +7,7 @@
 #include "tests/support/kernel_values.h"
 
 namespace shardlab {
-namespace {
+namespace linalg_test {
 
 using testing_support::expect_first_output;
 using testing_support::expect_outputs;
@@ -166,5 +166,5 @@ INSTANTIATE_TEST_SUITE_P(
             "DetOfAVector", "aten._linalg_det.default", {{"f64[1]", {1}}}, "[]", "takes matrices"}),
     kNameOf);
 
-}  // namespace
+}  // namespace linalg_test
 }  // namespace shardlab

@@ -4,7 +4,7 @@
 #include "tests/support/kernel_values.h"
 
 namespace shardlab {
-namespace {
+namespace parts_test {
 
 using testing_support::expect_first_output;
 using testing_support::expect_refused;
@@ -194,5 +194,5 @@ INSTANTIATE_TEST_SUITE_P(All, PartsKernelRefusal,
                                                     "has not the shape of what it is for"}),
                          [](const auto& test) { return std::string(test.param.name); });
 
-}  // namespace
+}  // namespace parts_test
 }  // namespace shardlab

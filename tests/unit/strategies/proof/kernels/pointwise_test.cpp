@@ -7,7 +7,7 @@
 #include "tests/support/kernel_values.h"
 
 namespace shardlab {
-namespace {
+namespace pointwise_test {
 
 using testing_support::expect_values;
 using testing_support::kernel_values;
@@ -837,5 +837,5 @@ INSTANTIATE_TEST_SUITE_P(All, PointwiseKernel, testing::ValuesIn(kValues), [](co
   return name;
 });
 
-}  // namespace
+}  // namespace pointwise_test
 }  // namespace shardlab

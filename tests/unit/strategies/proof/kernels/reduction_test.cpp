@@ -7,7 +7,7 @@
 #include "tests/support/reference_messages.h"
 
 namespace shardlab {
-namespace {
+namespace reduction_test {
 
 using testing_support::expect_outputs;
 using testing_support::kernel_outputs;
@@ -302,5 +302,5 @@ TEST(ReductionKernels, RefuseWhatHasNoResult) {
             "aten.nll_loss_forward.default: a target out of range");
 }
 
-}  // namespace
+}  // namespace reduction_test
 }  // namespace shardlab

@@ -7,7 +7,7 @@
 #include "tests/support/kernel_values.h"
 
 namespace shardlab {
-namespace {
+namespace special_test {
 
 using testing_support::expect_outputs;
 using testing_support::KernelCase;
@@ -142,5 +142,5 @@ INSTANTIATE_TEST_SUITE_P(
                                {{kNan}}}),
     [](const auto& test) { return test.param.name; });
 
-}  // namespace
+}  // namespace special_test
 }  // namespace shardlab

@@ -5,7 +5,7 @@
 #include "tests/support/kernel_values.h"
 
 namespace shardlab {
-namespace {
+namespace view_test {
 
 using testing_support::expect_outputs;
 using testing_support::kernel_values;
@@ -62,5 +62,5 @@ TEST(ViewKernelErrors, NameShapesThatDoNotFit) {
   }
 }
 
-}  // namespace
+}  // namespace view_test
 }  // namespace shardlab

@@ -7,7 +7,7 @@
 #include "tests/support/reference_stacks.h"
 
 namespace shardlab {
-namespace {
+namespace families_index_test {
 
 using testing_support::call_of;
 using testing_support::row_texts;
@@ -280,5 +280,5 @@ INSTANTIATE_TEST_SUITE_P(
                 "aten.select.int: takes a tensor of at least one dim"}),
     [](const auto& test) { return std::string(test.param.name); });
 
-}  // namespace
+}  // namespace families_index_test
 }  // namespace shardlab

@@ -9,7 +9,7 @@
 #include "tests/support/reference_stacks.h"
 
 namespace shardlab {
-namespace {
+namespace op_shapes_test {
 
 using testing_support::call_of;
 
@@ -156,5 +156,5 @@ TEST(ConvolutionRows, SpatialShardsNeedWindowsThatLieApart) {
       cuts_columns("f32[2,3,8,8] S(3)", "f32[3,6,4,4] R", "[[4,4],[0,0],[1,1],true,[0,0],1]"));
 }
 
-}  // namespace
+}  // namespace op_shapes_test
 }  // namespace shardlab

@@ -12,7 +12,7 @@
 #include "tests/support/reference_stacks.h"
 
 namespace shardlab {
-namespace {
+namespace families_pointwise_test {
 
 using testing_support::call_of;
 using testing_support::row_texts;
@@ -196,5 +196,5 @@ TEST(FusedOptimizers, RefuseTheWrongLists) {
                    "2 with 2 tensors");
 }
 
-}  // namespace
+}  // namespace families_pointwise_test
 }  // namespace shardlab

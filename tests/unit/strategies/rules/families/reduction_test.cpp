@@ -10,7 +10,7 @@
 #include "tests/support/reference_stacks.h"
 
 namespace shardlab {
-namespace {
+namespace families_reduction_test {
 
 using testing_support::call_of;
 
@@ -289,5 +289,5 @@ INSTANTIATE_TEST_SUITE_P(
             "train"}),
     [](const auto& test) { return std::string(test.param.name); });
 
-}  // namespace
+}  // namespace families_reduction_test
 }  // namespace shardlab
