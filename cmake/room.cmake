@@ -3,8 +3,8 @@
 # A room is one folder and one static library. PUBLIC names the rooms and packages that its headers include,
 # and PRIVATE those that only its sources include; scripts/check_layers.py checks every include against a table
 # of the same content. COLD says that nothing in the room is called millions of times. A release then compiles it
-# with -O1, which takes GCC 30 % less time than -O3. Floating point results do not depend on that choice. ALONE: each file is compiled
-# on its own, as in a room whose files share names.
+# with -O1, which takes GCC 30 % less time than -O3. Floating point results do not depend on that choice. ALONE
+# says that each file is compiled on its own, as in a room whose files share names.
 # Example: shardlab_room(shardlab_cases SOURCES case.cpp PUBLIC shardlab_programs COLD)
 function(shardlab_room target)
   cmake_parse_arguments(PARSE_ARGV 1 arg "COLD;ALONE" "" "SOURCES;PUBLIC;PRIVATE")
