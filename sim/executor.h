@@ -96,8 +96,8 @@ struct ExecutionResult {
   std::int64_t bytes_moved = 0;
   std::int64_t bytes_written = 0;
   std::vector<StepExecution> steps;
-  // Layouts of which the name is wrong although the data is right: strided shards that stand for a
-  // shard order but, for this uneven shape, name other rows (pytorch/pytorch#168134).
+  // Layouts whose name is wrong although the data is right: strided shards that stand for a shard
+  // order but, for this uneven shape, name other rows (pytorch/pytorch#168134).
   std::vector<std::string> notes;
 };
 

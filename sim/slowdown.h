@@ -42,7 +42,7 @@ class Slowdown {
   }
   // Whether repetitions of a run differ.
   [[nodiscard]] bool is_random() const { return kind_ == Kind::kJitter; }
-  // The slow host, or the host whose link is slow. Only for these two kinds.
+  // The slow host, or the host whose link is slow. Assumes one of these two kinds.
   [[nodiscard]] std::int64_t host() const { return host_; }
 
   // One kernel on one rank, for which a time is asked.

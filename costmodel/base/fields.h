@@ -87,7 +87,7 @@ template <class Record, class Value>
   return {key, member, meaning, options, KeyPresence::kOptional};
 }
 
-// As above, and null reads as empty.
+// Like the fields above, and null reads as empty.
 template <class Record, class Value>
 [[nodiscard]] constexpr Field<Record, Value> optional_or_null(std::string_view key,
                                                               Value Record::*member,
@@ -99,7 +99,8 @@ template <class Record, class Value>
 struct ConstantField {
   std::string_view key;
   std::string_view value;
-  KeyPresence presence = KeyPresence::kRequired;  // of a reader: the key is always written
+  KeyPresence presence =
+      KeyPresence::kRequired;  // says what a reader expects: a writer always writes the key
 };
 
 // A required key whose value, a `Value` by the schema, is not looked at.

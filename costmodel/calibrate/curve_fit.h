@@ -54,8 +54,8 @@ struct CurveFit {
   // The covariance of the errors of ln t at every two of the sizes: n * n figures, row by row.
   [[nodiscard]] std::vector<double> log_covariance(std::span<const Bytes> sizes) const;
 
-  // What these two functions need. `smooth` is the curve before its departures, `log_errors` are
-  // the prior standard deviations of its ln a, ln b and ln p.
+  // The fields below are what these two functions need. `smooth` is the curve before its
+  // departures, `log_errors` are the prior standard deviations of its ln a, ln b and ln p.
   Collective kind = Collective::kLocal;
   Curve smooth = {};
   std::array<double, 3> log_errors = {};

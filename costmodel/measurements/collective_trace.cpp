@@ -61,7 +61,7 @@ constexpr double kMinTimeUs = 1e-6;
 constexpr double kMaxTimeUs = 1e15;
 constexpr double kMaxBytes = 1e18;
 
-// The quantile by nearest rank: always one of the measured values.
+// The quantile by the nearest-rank method, which is always one of the measured values.
 double quantile(const std::vector<double>& sorted, double share) {
   const double rank = std::ceil(share * static_cast<double>(sorted.size())) - 1.0;
   return sorted[static_cast<std::size_t>(std::max(0.0, rank))];
