@@ -17,7 +17,7 @@ namespace {
 
 constexpr double kLeastNoise = 0.01;       // of ln t; errors below it are rounding and clocks
 constexpr double kFirstNoise = 0.2;        // of ln t, before the first sweep
-constexpr double kLeastEfficiency = 1e-4;  // lower bound of the search
+constexpr double kLeastEfficiency = 1e-4;  // lower bound of efficiencies in the search
 constexpr int kSweeps = 60;                // over all values of a kind
 constexpr int kGoldenSteps = 60;           // each shrinks the bracket by 0.618
 // The standard deviation of normal errors over their median size.
