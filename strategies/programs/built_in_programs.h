@@ -36,7 +36,7 @@ struct EnumNames<MatmulForm> {
 
 // Sizes to use instead of the model's own.
 struct ProgramSizes {
-  std::optional<std::int64_t> width = {};  // of the residual stream
+  std::optional<std::int64_t> width = {};  // the width of the residual stream
   std::optional<std::int64_t> heads = {};
   std::optional<std::int64_t> kv_heads = {};
   std::optional<std::int64_t> ffn = {};

@@ -12,7 +12,7 @@ namespace {
 // A tensor's layout on the first few mesh dims.
 struct Prefix {
   Placements placements;
-  Shape extents;  // of the local tensor, rounded up
+  Shape extents;  // extents of the local tensor, rounded up
   bool valid = true;
 };
 
@@ -107,7 +107,7 @@ class Expander {
   std::size_t rows_;
   std::size_t mesh_ndim_;
   std::vector<TensorLayouts> tensors_;
-  std::vector<std::vector<std::size_t>> numbers_;  // [level][tensor]: of the prefix
+  std::vector<std::vector<std::size_t>> numbers_;  // [level][tensor]: the number of the prefix
   std::vector<std::vector<Placements>> result_;
 };
 
