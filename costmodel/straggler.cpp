@@ -94,7 +94,7 @@ class WaitingModel : public CostModel {
     return all;
   }
 
-  // Only what the model itself measured: the waiting on top of it was not measured.
+  // The ranges that the model itself measured. The waiting on top of it was not measured.
   [[nodiscard]] std::vector<MeasuredRange> measured() const final { return model_->measured(); }
 
  protected:

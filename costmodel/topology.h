@@ -61,7 +61,7 @@ struct LinkLevel {
   // The largest number of consecutive ranks that the level joins; 0 where it joins all ranks of its
   // scope.
   std::int64_t devices = 0;
-  GBps nominal_bandwidth;  // as in the file, before oversubscription
+  GBps nominal_bandwidth;  // the bandwidth in the file, before oversubscription
   double oversubscription = 1.0;
   bool kind_is_given = false;
 };

@@ -151,8 +151,8 @@ class Executor {
   };
   // Groups of one step that hold the same bytes, so that one run stands for all of them.
   struct TwinGroups {
-    std::vector<std::vector<std::size_t>> groups;  // their members, by index into the mesh
-    std::vector<std::int64_t> domains;             // of the members, numbered as they appear
+    std::vector<std::vector<std::size_t>> groups;  // members of each group, by index into the mesh
+    std::vector<std::int64_t> domains;  // NVLink domains of the members, numbered as they appear
   };
   [[nodiscard]] std::vector<TwinGroups> groups_of_step(const PlanStep& step, const Layout& before,
                                                        const DistributedTensor& tensor) const;

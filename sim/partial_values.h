@@ -88,7 +88,7 @@ class Contributions {
 
  private:
   [[nodiscard]] bool fits(double x) const;
-  [[nodiscard]] double rounded(double x) const;  // to the dtype
+  [[nodiscard]] double rounded(double x) const;  // x rounded to the dtype
 
   const PartialDims& partial_;
   DType dtype_;

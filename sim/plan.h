@@ -24,7 +24,7 @@ struct PlanStep {
   MeshDims mesh_dims;  // one, or several in ascending order when merged onto a flattened mesh
   Placement from;
   Placement to;
-  Shape logical_shape;     // of the tensor as this step sees it, for the plan's rank
+  Shape logical_shape;     // shape of the tensor as this step sees it, for the plan's rank
   Bytes full_bytes = 0.0;  // the larger of one rank's two buffers
   Price price;
   Layout after;  // the layout once the step is done

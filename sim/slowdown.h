@@ -47,7 +47,7 @@ class Slowdown {
 
   // One kernel on one rank, for which a time is asked.
   struct Draw {
-    std::uint64_t seed;  // that of the repetition
+    std::uint64_t seed;  // the seed of the repetition
     std::int64_t kernel;
     std::int64_t rank;
     std::int64_t host;

@@ -36,7 +36,8 @@ namespace shardlab {
 template <class Record>
 struct Fields;  // specialised beside the record
 
-// Where a record contradicts itself, as a JSON pointer from the record on, and how.
+// A contradiction in a record: the JSON pointer to the place, counted from the record, and what is
+// wrong there.
 struct Contradiction {
   std::string pointer;
   std::string message;

@@ -26,7 +26,7 @@ namespace shardlab {
 
 struct Observation {
   CollectiveQuery query;
-  double time_us = 0.0;  // of the out-of-place collective, positive
+  double time_us = 0.0;  // time of the out-of-place collective, positive
   int set =
       0;  // rows with the same number are of one system, so they must not contradict each other
 };

@@ -36,7 +36,7 @@ struct MeasuredCurve {
   [[nodiscard]] CurveGroup group() const {
     return {query.kind, query.group.ranks, query.group.hosts};
   }
-  // "all_reduce.8x1": the collective, the ranks and the hosts.
+  // The curve's name, "all_reduce.8x1": the collective, the ranks and the hosts.
   [[nodiscard]] std::string name() const {
     return std::string(to_string(query.kind)) + "." + std::to_string(query.group.ranks) + "x" +
            std::to_string(query.group.hosts);

@@ -59,8 +59,8 @@ struct CurveFit {
   Collective kind = Collective::kLocal;
   Curve smooth = {};
   std::array<double, 3> log_errors = {};
-  std::vector<double> log_sizes;  // of the rows, ascending
-  std::vector<double> inverse;    // of the rows' covariance, n * n figures (symmetric)
+  std::vector<double> log_sizes;  // ln S of the rows, ascending
+  std::vector<double> inverse;    // inverse of the rows' covariance, n * n figures (symmetric)
   double departure = 0.0;         // standard deviation of ln t from the smooth curve
 };
 

@@ -15,8 +15,8 @@
 namespace shardlab {
 namespace {
 
-constexpr double kLeastNoise = 0.01;       // of ln t; errors below it are rounding and clocks
-constexpr double kFirstNoise = 0.2;        // of ln t, before the first sweep
+constexpr double kLeastNoise = 0.01;       // in ln t; smaller errors are rounding and clocks
+constexpr double kFirstNoise = 0.2;        // in ln t, before the first sweep
 constexpr double kLeastEfficiency = 1e-4;  // lower bound of efficiencies in the search
 constexpr int kSweeps = 60;                // over all values of a kind
 constexpr int kGoldenSteps = 60;           // each shrinks the bracket by 0.618
@@ -96,7 +96,7 @@ double golden_minimum(double low, double high, const std::function<double(double
 
 struct KindFit {
   std::vector<double> values;
-  std::vector<double> half_widths;  // of the 95 % interval of each value
+  std::vector<double> half_widths;  // half the width of each value's 95 % interval
   std::vector<bool> is_told;        // whether any row moves with the value
   double noise = 0.0;               // standard deviation of ln t of one row
 };

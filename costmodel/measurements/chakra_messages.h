@@ -86,7 +86,7 @@ struct ChakraAttribute {
 struct ChakraMetadata {
   std::string version = {};
   std::vector<ChakraAttribute> attributes = {};
-  std::string place = {};  // as ChakraMessage::place
+  std::string place = {};  // the same as ChakraMessage::place
 };
 
 struct ChakraIo {

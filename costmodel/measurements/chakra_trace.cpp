@@ -14,7 +14,8 @@
 namespace shardlab {
 namespace {
 
-constexpr std::string_view kVersion = "0.0.4";  // of the schema, as Chakra's own tools write it
+constexpr std::string_view kVersion =
+    "0.0.4";  // version of the schema, as Chakra's own tools write it
 constexpr std::int64_t kMaxRank = std::int64_t{1} << 30;
 constexpr double kMaxBytes = 1e18;
 

@@ -61,8 +61,8 @@ struct MeasuredRow {
 struct MeasuredKernel {
   std::string kernel;        // a word of kMeasuredKernels
   std::string dtype;         // f32, bf16, ..., or tf32 (f32 that tensor cores round on input)
-  std::int64_t rows = 0;     // of the matrix; m of a GEMM
-  std::int64_t columns = 0;  // of the matrix; n of a GEMM
+  std::int64_t rows = 0;     // rows of the matrix; m of a GEMM
+  std::int64_t columns = 0;  // columns of the matrix; n of a GEMM
   std::int64_t inner = 0;    // k of a GEMM; the columns of one piece of a reshuffle
   Bytes bytes = 0.0;         // read plus written
   double flops = 0.0;

@@ -328,7 +328,7 @@ class PolicyCheck final : public Check {
 // -- rules: the rows of an op ------------------------------------------------------------
 
 constexpr std::array<AnswerKey, 7> kRulesAnswers = {{
-    {"rows"},     // as the rule lists them, with placeholders ?d
+    {"rows"},     // the rows as the rule lists them, with placeholders ?d
     {"filled"},   // with placeholders filled from the inputs, the all-replicate row first
     {"count"},    // how many filled rows there are
     {"outputs"},  // shapes and dtypes of the outputs

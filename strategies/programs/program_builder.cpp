@@ -266,8 +266,8 @@ class EinsumPass {
     return nodes_[node].inputs[i].values[0];
   }
 
-  // Where a node shows a tensor of three or more dims as a matrix whose columns are its last dim:
-  // that tensor.
+  // The tensor of three or more dims that a node shows as a matrix whose columns are the tensor's
+  // last dim; nothing for other nodes.
   [[nodiscard]] std::optional<Value> flattened(Value matrix) const {
     if (nodes_[matrix.node].op != kView) return std::nullopt;
     const Value whole = input(matrix.node, 0);

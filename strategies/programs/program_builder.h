@@ -32,7 +32,7 @@ using Value = ValueRef;
 struct TracedProgram {
   struct Returned {
     Value value;
-    NodeKind kind = NodeKind::kOutput;  // or kGradient
+    NodeKind kind = NodeKind::kOutput;  // kOutput or kGradient
     // The node that must have the same layout: a gradient's parameter, an output's tangent.
     std::size_t partner = 0;
   };

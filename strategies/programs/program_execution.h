@@ -37,8 +37,8 @@
 
 namespace shardlab {
 
-// Relative error in f64, for chains of some hundred ops whose sums have up to some hundred thousand
-// terms. Status: assumed.
+// A relative error in f64, for chains of some hundred ops whose sums have up to some hundred
+// thousand terms. Status: assumed.
 inline constexpr double kProgramTolerance = 1e-10;
 
 struct NodePlan {

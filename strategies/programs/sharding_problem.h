@@ -102,7 +102,7 @@ struct Breakdown {
 struct ShardingProblem {
   // The names of the values that each class of nodes has: "S(0)R<-S(0)R,RR".
   std::vector<std::vector<std::string>> domains;
-  std::vector<std::string> names;  // of the variables, which are the program's nodes in order
+  std::vector<std::string> names;  // names of the variables, which are the program's nodes in order
   std::vector<int> domain_of;      // by variable
   // For each variable and value: the price of the kernel, or infinity where the value is forbidden.
   std::vector<std::vector<double>> costs;

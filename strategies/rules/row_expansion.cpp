@@ -40,7 +40,7 @@ Prefix longer(const Prefix& prefix, const Placement& next, std::int64_t ranks) {
 // The layouts that rows give to one tensor. The number of a prefix has one digit per mesh dim.
 struct TensorLayouts {
   std::vector<Placement> entries;             // the distinct placements, indexed by a digit
-  std::vector<std::size_t> digit;             // of each row
+  std::vector<std::size_t> digit;             // the digit of each row
   std::vector<std::vector<Prefix>> by_level;  // [number of mesh dims][number of the prefix]
 };
 

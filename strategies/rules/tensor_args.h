@@ -83,7 +83,7 @@ struct Diagonal {
 // row.
 struct RollShifts {
   bool flat = false;                                 // whether there are no dims
-  std::int64_t shift = 0;                            // of all elements, where `flat`
+  std::int64_t shift = 0;                            // the shift of all elements, where `flat`
   std::vector<std::pair<int, std::int64_t>> shifts;  // dim and its shift
 };
 [[nodiscard]] RollShifts roll_shifts(const OpCall& call, const Shape& shape);

@@ -15,8 +15,8 @@ namespace {
 
 constexpr double kSameTotal = 1e-12;
 
-// What a policy that looks beyond prices measures of candidates that tie: the smaller, the better.
-// Null when it looks at nothing but their text.
+// How a policy that looks beyond prices measures candidates that tie; smaller is better. Null when
+// it compares nothing but their text.
 using Measure = double (TieBreaker::*)(std::size_t);
 Measure measure_of(Policy policy) {
   switch (policy) {

@@ -213,7 +213,7 @@ class BudgetSearch {
     part.fill(cut_, costs);
     BudgetAlgebra algebra;
     algebra.budgets = multipliers_.size();
-    // Only assignments that cost less than the best known one, its charges included, matter.
+    // Assignments matter only if they cost less than the best known one, its charges included.
     algebra.limit = std::min(tolerance, upper_ + charged - costs.bound + tolerance_) - part.base();
     for (std::size_t b = 0; b < multipliers_.size(); ++b) {
       algebra.room[b] = network_.budgets()[b].limit;

@@ -27,7 +27,7 @@ namespace shardlab {
 struct ExactOptions {
   std::vector<Restriction> restrictions = {};
   int jobs = 1;
-  bool margins = false;  // also find margins, and count optima
+  bool margins = false;  // whether to find margins too, and to count optima
   std::size_t best = 1;  // how many different assignments to find, cheapest first
   bool explain = true;   // where there is no assignment, find the conflict
 };

@@ -299,7 +299,7 @@ std::vector<double> FewLayers::messages() const {
     const CutEdge& from = small_->edges()[to_index(e)];
     const auto [source, turned] = sources_[to_index(e)];
     if (whole_.edges()[to_index(source)].a_major != to.a_major)
-      continue;  // its table or its values differ
+      continue;  // the edge has another table or other values
     const double* messages = dual.messages().data();
     std::copy_n(messages + (turned ? from.b_message : from.a_message), to.a_values,
                 out.data() + to.a_message);
