@@ -4,8 +4,9 @@
 //   const CollectiveQuery query{Collective::kAllGather, 1 << 20, {.ranks = 8}};
 //
 // `full_bytes` is the larger of one rank's two buffers: the output of an all-gather, the input of a
-// reduce-scatter, the buffer of an all-reduce, either buffer of an all-to-all (they are equal). Who
-// passes the other buffer's bytes gets a price that is wrong by a factor of n, and no error.
+// reduce-scatter, the buffer of an all-reduce, either buffer of an all-to-all (they are equal). A
+// caller that passes the other buffer's bytes gets a price that is wrong by a factor of n, and no
+// error.
 #pragma once
 
 #include <array>

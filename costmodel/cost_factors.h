@@ -39,11 +39,11 @@ class FlooredKernels {
 
   [[nodiscard]] Price price(const KernelQuery& query, double launch) const;
 
-  // The factor of the launch floor below which the kernel's work takes longer than the floor. None:
-  // the model has no launch floor, or the kernel has nothing to do.
+  // The factor of the launch floor below which the kernel's work takes longer than the floor. It is
+  // absent where the model has no launch floor, or the kernel has nothing to do.
   [[nodiscard]] std::optional<double> threshold(const KernelQuery& query) const;
 
-  // 0: the model has no launch floor.
+  // The launch floor; 0 where the model has none.
   [[nodiscard]] Micros floor() const { return floor_; }
 
  private:

@@ -17,9 +17,9 @@
 
 namespace shardlab {
 
-// What something takes. `total` is the price, to the last digit; the parts explain it, and sum to
-// it up to rounding. An impossible price is above every other price, and a sum with one is
-// impossible.
+// What a collective or a kernel takes. `total` is the price, to the last digit; the parts explain
+// it, and sum to it up to rounding. An impossible price is above every other price, and a sum with
+// one is impossible.
 struct Price {
   Micros total;
   Micros latency;

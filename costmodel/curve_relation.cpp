@@ -6,7 +6,8 @@
 namespace shardlab {
 namespace {
 
-// How little the curve of one collective says about another, from 0 for the same collective.
+// A distance that says how little the curve of one collective tells about another: 0 for the same
+// collective.
 double distance(Collective a, Collective b) {
   const auto rank = [](Collective kind) {
     switch (kind) {

@@ -71,7 +71,8 @@ constexpr double kInter100[] = {96,   48, 45.1, 42, 40, 30,  24,  22,   20,
                                 17.5, 15, 12,   6,  3,  2.4, 1.2, 0.24, 0.12};
 
 constexpr int kMaxChannels = 32;
-// Channels that NVLS uses on Hopper and Blackwell. Source: NCCL 2.27's logs ("16 nvls channels").
+// The channels that NVLS uses on Hopper and Blackwell. Source: NCCL 2.27's logs ("16 nvls
+// channels").
 constexpr int kNvlsChannels = 16;
 
 std::span<const double> speeds(std::int64_t compute_capability, bool several_hosts) {
@@ -87,7 +88,8 @@ std::span<const double> speeds(std::int64_t compute_capability, bool several_hos
   return kIntra;
 }
 
-// How many times a speed fits into a capacity, with room for the rounding of a division.
+// How many times a speed fits into a capacity. The factor makes room for the rounding of the
+// division.
 double fits(double room, double speed) { return std::floor(room / speed * (1 + 1e-9)); }
 
 // The capacity that a search divides into channels.
@@ -112,8 +114,8 @@ NcclGraph doubled(NcclGraph graph, std::int64_t compute_capability) {
   return {2 * graph.channels, graph.intra / 2, graph.inter / 2};
 }
 
-// Finds the largest bandwidth of all channels together. Speeds are tried down to 49 % of the best
-// one.
+// Finds the largest bandwidth of all channels together. Lower speeds are tried too, down to 49 % of
+// the best one.
 NcclGraph ring(std::span<const double> tried, const Room& room, std::int64_t compute_capability) {
   NcclGraph best;
   for (const double speed : tried) {
@@ -148,7 +150,8 @@ NcclGraph tree(std::span<const double> tried, const Room& room, const NcclGraph&
   return graph;
 }
 
-// Each device is the head of an equal share of the channels, and carries these twice.
+// Each device is the head of an equal share of the channels, and carries the channels of its share
+// twice.
 NcclGraph nvls(std::span<const double> tried, const Room& room, double devices) {
   NcclGraph graph{kNvlsChannels, 0.0, 0.0};
   const double load = kNvlsChannels * (1 + 1 / devices);
@@ -249,8 +252,8 @@ NcclGraphs nccl_graphs(const NcclHost& host, std::int64_t devices, bool several_
   const auto n = static_cast<double>(devices);
   const std::span<const double> tried = speeds(host.compute_capability, several_hosts);
   NcclGraphs graphs;
-  // Between hosts, n - 1 of n devices of a host send inside it on each channel: a ring leaves each
-  // host once, and a tree has one edge less than it has devices.
+  // Between hosts, each channel makes n - 1 of the n devices of a host send inside the host: a ring
+  // leaves each host once, and a tree has one edge less than it has devices.
   const double open = host.device_gbps * (devices > 1 ? n / (n - 1) : 1e9);
   Room room{host.device_gbps};
   Room open_room{open};

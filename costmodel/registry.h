@@ -45,8 +45,9 @@ struct ModelEntry {
   std::span<const ParamSpec> params = {};
   std::span<const ContractExemption> exemptions = {};
   bool reads_rows = false;
-  bool fits_curves = false;   // `calibrate` writes its rows (curve_calibration.h)
-  bool fits_kernels = false;  // `calibrate` fits it to kernels (kernel_calibration.h)
+  bool fits_curves = false;  // whether `calibrate` writes the model's rows (curve_calibration.h)
+  bool fits_kernels =
+      false;  // whether `calibrate` fits the model to kernels (kernel_calibration.h)
   // Names of the free constants that `calibrate` fits (constants_calibration.h), all positive.
   std::span<const std::string_view> fitted = {};
   // The value at which a fitted parameter without a default stays, where rows leave it open.

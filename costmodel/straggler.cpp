@@ -94,7 +94,7 @@ class WaitingModel : public CostModel {
     return all;
   }
 
-  // What the model measured; the waiting on top of it was not.
+  // The ranges that the model itself measured. The waiting on top of it was not measured.
   [[nodiscard]] std::vector<MeasuredRange> measured() const final { return model_->measured(); }
 
  protected:
@@ -166,7 +166,7 @@ class EmpiricalStraggler final : public WaitingModel {
   Expectations delays_;
 };
 
-// What to write in place of a name that needs figures.
+// What to write in place of a bare name, where the kind needs figures.
 std::string_view object_form(StragglerKind kind) {
   switch (kind) {
     case StragglerKind::kPercent:
@@ -209,8 +209,8 @@ double expected_max_lognormal(double sigma, std::int64_t n) {
 }
 
 double expected_max_of_draws(std::span<const double> sorted, std::int64_t n) {
-  // The largest value, minus each gap between neighbours times the chance that no draw lies above
-  // it.
+  // The expected maximum is the largest value, minus each gap between neighbours times the chance
+  // that no draw lies above it.
   const auto size = static_cast<double>(sorted.size());
   double expected = sorted.back();
   for (std::size_t i = 1; i < sorted.size(); ++i) {

@@ -53,8 +53,8 @@ struct Straggler {
   [[nodiscard]] std::unique_ptr<CostModel> decorate(std::unique_ptr<CostModel> model) const;
 };
 
-// The expected maximum of n factors exp(sigma z), z standard normal. Computed by quadrature, to a
-// relative error of 1e-9. Assumes n >= 1 and sigma from 0 to 5.
+// The expected maximum of n factors exp(sigma z), z standard normal. It is computed by quadrature,
+// to a relative error of 1e-9. Assumes n >= 1 and sigma from 0 to 5.
 [[nodiscard]] double expected_max_lognormal(double sigma, std::int64_t n);
 // The expected maximum of n draws from a list, exactly. Assumes that the list is sorted and not
 // empty.

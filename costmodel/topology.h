@@ -58,9 +58,10 @@ struct LinkLevel {
   Micros latency;  // of one step between two devices that this level joins
   GBps bandwidth;  // of one device through this level, in one direction, after oversubscription
   LinkKind kind = LinkKind::kNetwork;
-  // The largest number of consecutive ranks that the level joins; 0 for all of its scope.
+  // The largest number of consecutive ranks that the level joins; 0 where it joins all ranks of its
+  // scope.
   std::int64_t devices = 0;
-  GBps nominal_bandwidth;  // as in the file, before oversubscription
+  GBps nominal_bandwidth;  // the bandwidth in the file, before oversubscription
   double oversubscription = 1.0;
   bool kind_is_given = false;
 };
@@ -70,7 +71,8 @@ struct LinkLevel {
 inline constexpr std::int64_t kDefaultComputeCapability = 90;
 
 struct DeviceFigures {
-  std::optional<std::int64_t> compute_capability;  // as kDefaultComputeCapability
+  std::optional<std::int64_t>
+      compute_capability;  // NVIDIA's capability times ten; absent where the file does not say
   GBps memory_bandwidth;
   double memory_gib = 0.0;
   Micros launch;                              // start-up time of one kernel
@@ -79,7 +81,7 @@ struct DeviceFigures {
 
 class Topology {
  public:
-  // Throws ConfigError.
+  // Reads a topology's file. Throws ConfigError.
   [[nodiscard]] static Topology from_json(const nlohmann::json& json, const JsonPlace& place);
   [[nodiscard]] nlohmann::json to_json() const;
 

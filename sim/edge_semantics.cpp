@@ -28,8 +28,9 @@ PricedTransition unpriced(const StepQuery& step) {
 //
 // Each version derives from the one that its pull request changed and overrides what that changed.
 
-// The cost function before the first of the pull requests loops over the mesh dims and ignores the
-// shard order. R->S keeps the bytes, and P->P' costs nothing (and does nothing).
+// DTensor's cost function as it was before the first of the pull requests. It loops over the mesh
+// dims and ignores the shard order. R->S keeps the bytes, and P->P' costs nothing (and does
+// nothing).
 class V0 : public EdgeSemantics {
  public:
   using EdgeSemantics::EdgeSemantics;

@@ -223,7 +223,7 @@ DistributedTensor Executor::distribute(const TensorMeta& meta, const Layout& lay
     for_each_element(meta.shape, rows, [&](std::int64_t here, std::int64_t whole) {
       const double value = element_as_double(tensor.global, whole);
       double sum = std::abs(value);
-      if (one_contributes) {  // and every average is over equal values
+      if (one_contributes) {  // then every average is over equal values
         for (std::size_t k = 0; k < all.size(); ++k) all[k] = first[k] ? value : 0.0;
       } else {
         const double lost = contributions.fill(static_cast<std::uint64_t>(whole), value, all);

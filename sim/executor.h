@@ -96,8 +96,8 @@ struct ExecutionResult {
   std::int64_t bytes_moved = 0;
   std::int64_t bytes_written = 0;
   std::vector<StepExecution> steps;
-  // Layouts of which the name is wrong although the data is right: strided shards that stand for a
-  // shard order but, for this uneven shape, name other rows (pytorch/pytorch#168134).
+  // Layouts whose name is wrong although the data is right: strided shards that stand for a shard
+  // order but, for this uneven shape, name other rows (pytorch/pytorch#168134).
   std::vector<std::string> notes;
 };
 
@@ -151,8 +151,8 @@ class Executor {
   };
   // Groups of one step that hold the same bytes, so that one run stands for all of them.
   struct TwinGroups {
-    std::vector<std::vector<std::size_t>> groups;  // their members, by index into the mesh
-    std::vector<std::int64_t> domains;             // of the members, numbered as they appear
+    std::vector<std::vector<std::size_t>> groups;  // members of each group, by index into the mesh
+    std::vector<std::int64_t> domains;  // NVLink domains of the members, numbered as they appear
   };
   [[nodiscard]] std::vector<TwinGroups> groups_of_step(const PlanStep& step, const Layout& before,
                                                        const DistributedTensor& tensor) const;

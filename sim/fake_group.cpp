@@ -216,7 +216,7 @@ HostTensor FakeGroup::all_reduce(std::span<const HostTensor> contributions, Redu
   HostTensor sum = HostTensor::make(memory_, first.dtype(), first.shape());
   const std::int64_t elements = first.elements();
   std::byte* out = sum.writable();
-  // Reduced chunk by chunk, because a ring's order of summation depends on the chunk.
+  // The buffer is reduced chunk by chunk, because a ring's order of summation depends on the chunk.
   for_each_member(first.bytes() * size(), [&](std::int64_t c) {
     const Chunk part = chunk_of(elements, size(), c);
     if (part.size == 0) return;

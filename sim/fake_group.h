@@ -105,9 +105,9 @@ class FakeGroup {
   // plan has (pytorch/pytorch#191828).
   [[nodiscard]] HostTensor among_zeros(const HostTensor& shard, const DimSharding& sharding,
                                        std::int64_t member) const;
-  // One member's contribution under R -> P(op). A sum divides by n; of integers and b8 member 0
-  // keeps the value and the others have 0, since a division would lose the remainder. avg, max and
-  // min keep the value, and a p-norm divides by the p-th root of n. Assumes one of these.
+  // One member's contribution under R -> P(op). A sum divides by n; but for integers and b8 member
+  // 0 keeps the value and the others have 0, since a division would lose the remainder. avg, max
+  // and min keep the value, and a p-norm divides by the p-th root of n. Assumes one of these.
   [[nodiscard]] HostTensor partition(const HostTensor& tensor, const Placement& partial,
                                      std::int64_t member) const;
 

@@ -67,7 +67,7 @@ class DeviceMesh {
   // or no names at all. Throws TextError for anything else, and for more than 2^40 ranks.
   [[nodiscard]] static DeviceMesh make(std::vector<std::int64_t> sizes,
                                        std::vector<std::string> names = {});
-  // "8x8", "4", or "dp=8,tp=8". Throws TextError.
+  // Reads "8x8", "4", or "dp=8,tp=8". Throws TextError.
   [[nodiscard]] static DeviceMesh parse(std::string_view text);
 
   [[nodiscard]] int ndim() const { return static_cast<int>(dims_.size()); }
@@ -112,7 +112,7 @@ class DeviceMesh {
   [[nodiscard]] std::int64_t rank(std::int64_t index) const;
 
   // What a communicator along a mesh dim, or along a flattened layout, spans on a topology. Groups
-  // may differ in this: the worst one counts. `walk`: see GroupSpan.
+  // may differ in this, and the worst one counts. GroupSpan explains `walk`.
   [[nodiscard]] GroupSpan span(int mesh_dim, const Topology& topology) const;
   [[nodiscard]] GroupSpan span(const MeshLayout& layout, std::int64_t walk,
                                const Topology& topology) const;

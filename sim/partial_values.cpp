@@ -47,7 +47,8 @@ PartialDims::PartialDims(const Layout& layout, const DeviceMesh& mesh) {
     ranks *= mesh.size(m);
     if (layout[m].reduce_op() == ReduceOp::kAvg) averaged *= mesh.size(m);
   }
-  // A mix of sums and averages sums, and `averaged` has the divisor of the averages.
+  // Where sums and averages are mixed, the op is a sum, and `averaged` has the divisor of the
+  // averages.
   op = is_linear(placement.reduce_op()) ? ReduceOp::kSum : placement.reduce_op();
 }
 

@@ -43,8 +43,8 @@ struct PartialDims {
   [[nodiscard]] bool is_first_of_sums(const Coordinate& coordinate, const Layout& layout) const;
 
   std::vector<int> dims;
-  Placement placement;           // on the last of them
-  ReduceOp op = ReduceOp::kSum;  // a mix of sums and averages sums
+  Placement placement;           // the placement on the last of these mesh dims
+  ReduceOp op = ReduceOp::kSum;  // kSum where sums and averages are mixed
   std::int64_t ranks = 1;        // product of the sizes of these mesh dims
   std::int64_t averaged = 1;     // product of the sizes of those among them that average
 };
@@ -88,7 +88,7 @@ class Contributions {
 
  private:
   [[nodiscard]] bool fits(double x) const;
-  [[nodiscard]] double rounded(double x) const;  // to the dtype
+  [[nodiscard]] double rounded(double x) const;  // x rounded to the dtype
 
   const PartialDims& partial_;
   DType dtype_;

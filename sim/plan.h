@@ -24,14 +24,15 @@ struct PlanStep {
   MeshDims mesh_dims;  // one, or several in ascending order when merged onto a flattened mesh
   Placement from;
   Placement to;
-  Shape logical_shape;     // of the tensor as this step sees it, for the plan's rank
+  Shape logical_shape;     // shape of the tensor as this step sees it, for the plan's rank
   Bytes full_bytes = 0.0;  // the larger of one rank's two buffers
   Price price;
   Layout after;  // the layout once the step is done
 
   // These two are set for merged steps only.
   std::string flattened_mesh;  // registered name of the flattened mesh
-  std::int64_t avg_scale = 1;  // a step that merges sums with averages sums, then divides by this
+  std::int64_t avg_scale =
+      1;  // the divisor of the summed result, where a step merges sums with averages
   [[nodiscard]] bool is_merged() const { return mesh_dims.size() > 1; }
 };
 
@@ -59,8 +60,8 @@ struct Plan {
   Price price;
   std::string impossible;    // why there is no finite price; empty when there is one
   std::string unexecutable;  // why a plan with a price can't run; empty when it can
-  // How many paths share the minimum cost; 0 when they were not counted. For minimum-cost plans
-  // only.
+  // How many paths share the minimum cost; 0 when they were not counted. Only minimum-cost plans
+  // count them.
   double optimal_paths = 0;
 
   [[nodiscard]] std::string path() const;

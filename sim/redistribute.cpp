@@ -188,7 +188,7 @@ void Redistributor::costs_us(const TensorMeta& meta, const Layout& from, std::sp
     }
     graph_.explore(meta, from, targets);
   }
-  // All lookups come first, because a search of its own ends the exploration.
+  // All lookups come first, because a separate search ends the exploration.
   std::vector<std::size_t> alone;
   for (std::size_t i = 0; i < to.size(); ++i) {
     if (const std::optional<KnownPrice> known = known_price(from, to[i])) {

@@ -60,7 +60,7 @@ struct RedistributionOptions {
 };
 
 struct PlanOptions {
-  std::optional<PlannerKind> planner;  // takes the place of the redistributor's
+  std::optional<PlannerKind> planner;  // takes the place of the redistributor's planner
   std::int64_t rank = 0;  // index into the mesh of the rank whose logical shapes are set
   bool count_optimal_paths = false;
 };

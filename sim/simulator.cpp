@@ -205,7 +205,7 @@ class Repetition {
     const auto stream =
         to_index(static_cast<std::int64_t>(script_.schedule.kernels[to_index(kernel)].stream));
     const std::vector<std::int64_t>& offsets = script_.groups_of_kernel(kernel).offsets;
-    ends_[to_index(kernel)] = now;  // the last group overwrites: events come in order of time
+    ends_[to_index(kernel)] = now;  // events come in order of time, so the last group's end stays
     for (const std::int64_t offset : offsets) {
       const std::int64_t rank = first + offset;
       busy_[to_index(rank)][stream] = false;

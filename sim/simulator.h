@@ -47,9 +47,9 @@ struct EnumNames<Stream> {
 struct ScheduledKernel {
   std::string name;  // "all_gather", "aten.mm.default"
   Stream stream = Stream::kCompute;
-  MeshDims mesh_dims;        // those of a collective; empty for a kernel of one rank
+  MeshDims mesh_dims;        // the mesh dims of a collective; empty for a kernel of one rank
   Bytes full_bytes = 0.0;    // the larger of one member's two buffers; collectives only
-  DType dtype = DType::kU8;  // of the buffers; collectives only
+  DType dtype = DType::kU8;  // dtype of the buffers; collectives only
   Micros price;
   Micros transfer;         // the part of the price that is bytes on the wire
   std::vector<int> after;  // earlier kernels of the schedule, by index

@@ -42,12 +42,12 @@ class Slowdown {
   }
   // Whether repetitions of a run differ.
   [[nodiscard]] bool is_random() const { return kind_ == Kind::kJitter; }
-  // The slow host, or the host whose link is slow. Only for these two kinds.
+  // The slow host, or the host whose link is slow. Assumes one of these two kinds.
   [[nodiscard]] std::int64_t host() const { return host_; }
 
   // One kernel on one rank, for which a time is asked.
   struct Draw {
-    std::uint64_t seed;  // that of the repetition
+    std::uint64_t seed;  // the seed of the repetition
     std::int64_t kernel;
     std::int64_t rank;
     std::int64_t host;

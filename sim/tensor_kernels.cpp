@@ -52,8 +52,8 @@ void combine_integers(ReduceOp op, T* out, const T* in, std::int64_t count) {
   using U = std::make_unsigned_t<T>;
   const auto each = [&](auto&& f) {
     for (std::int64_t i = 0; i < count; ++i) {
-      // Computed in an unsigned type of at least 32 bits. Signed overflow would be undefined, and
-      // narrower unsigned types are promoted to signed ones.
+      // Integers are combined in an unsigned type of at least 32 bits. Signed overflow would be
+      // undefined, and narrower unsigned types are promoted to signed ones.
       using Wide = std::common_type_t<U, std::uint32_t>;
       out[i] = static_cast<T>(static_cast<U>(
           f(static_cast<Wide>(static_cast<U>(out[i])), static_cast<Wide>(static_cast<U>(in[i])))));

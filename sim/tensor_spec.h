@@ -66,7 +66,8 @@ struct TensorSpec {
 // One chunk of a dim.
 struct Chunk {
   std::int64_t size = 0;
-  std::int64_t offset = 0;  // of its first row; the whole extent for an empty chunk past the end
+  std::int64_t offset =
+      0;  // offset of its first row; the whole extent for an empty chunk past the end
   friend bool operator==(const Chunk&, const Chunk&) = default;
 };
 [[nodiscard]] Chunk chunk_of(std::int64_t extent, std::int64_t chunks, std::int64_t index);

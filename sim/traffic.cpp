@@ -71,8 +71,8 @@ std::map<std::int64_t, std::int64_t> extents_of(std::int64_t extent, int dim, co
   return extents;
 }
 
-// How many elements of an all-to-all's results their ranks had before. Counted over the coordinates
-// of the groups, and over the tensor dims that the step changes only.
+// How many elements of an all-to-all's results their ranks had before. They are counted over the
+// coordinates of the groups, and only over the tensor dims that the step changes.
 std::int64_t elements_kept(const PlanStep& step, const Layout& others, const TensorMeta& meta,
                            const DeviceMesh& mesh, std::int64_t members) {
   const auto whole = [&](int dim) {

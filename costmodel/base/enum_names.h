@@ -50,7 +50,7 @@ template <class Enum>
   throw std::logic_error("a value of an enumeration has no name");
 }
 
-// Nothing for a word that is no name of the enumeration. Upper and lower case differ.
+// Returns nothing for a word that is no name of the enumeration. Upper and lower case differ.
 template <class Enum>
 [[nodiscard]] constexpr std::optional<Enum> from_name(std::string_view name) {
   for (const Named<Enum>& each : EnumNames<Enum>::kNames) {

@@ -36,7 +36,8 @@ namespace shardlab {
 template <class Record>
 struct Fields;  // specialised beside the record
 
-// Where a record contradicts itself, as a JSON pointer from the record on, and how.
+// A contradiction in a record: the JSON pointer to the place, counted from the record, and what is
+// wrong there.
 struct Contradiction {
   std::string pointer;
   std::string message;
@@ -87,7 +88,7 @@ template <class Record, class Value>
   return {key, member, meaning, options, KeyPresence::kOptional};
 }
 
-// As above, and null reads as empty.
+// Like the fields above, and null reads as empty.
 template <class Record, class Value>
 [[nodiscard]] constexpr Field<Record, Value> optional_or_null(std::string_view key,
                                                               Value Record::*member,
@@ -99,7 +100,8 @@ template <class Record, class Value>
 struct ConstantField {
   std::string_view key;
   std::string_view value;
-  KeyPresence presence = KeyPresence::kRequired;  // of a reader: the key is always written
+  KeyPresence presence =
+      KeyPresence::kRequired;  // says what a reader expects: a writer always writes the key
 };
 
 // A required key whose value, a `Value` by the schema, is not looked at.

@@ -98,7 +98,7 @@ void expect_object(const nlohmann::json& value, const JsonSpot& spot);
 void add_property(nlohmann::ordered_json& object, std::string_view key,
                   nlohmann::ordered_json schema, std::string_view meaning, bool is_required);
 void merge_schema(nlohmann::ordered_json& object, std::string_view also);
-// Each of the keys asks for all of them.
+// Makes each of the keys require all of them.
 void make_all_or_none(nlohmann::ordered_json& object, const std::vector<std::string>& keys);
 
 template <class T>

@@ -16,7 +16,7 @@
 
 namespace shardlab {
 
-// Nothing when the key is absent.
+// Returns nothing when the key is absent.
 template <class Enum>
 [[nodiscard]] std::optional<Enum> find_enum(ObjectReader& reader, std::string_view key) {
   const nlohmann::json* json = reader.find(key);

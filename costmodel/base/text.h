@@ -13,7 +13,7 @@ namespace shardlab {
 
 // The shortest text that reads back as the same double ("0.1", "1e+30").
 [[nodiscard]] std::string format_double(double value);
-// With a fixed number of digits after the point, for tables ("12.77").
+// The number with a fixed number of digits after the point, for tables ("12.77").
 [[nodiscard]] std::string format_fixed(double value, int digits);
 // A size for the eye, in the largest unit of 1024 that it reaches: "64 KiB", "1.5 MiB", "100 B".
 [[nodiscard]] std::string format_bytes(double bytes);

@@ -12,8 +12,8 @@
 // refused, and listed. A model that cannot even predict the rows that it was fitted to throws
 // InputError.
 //
-// How each family of models is fitted: constants_calibration.h, curve_calibration.h and
-// kernel_calibration.h.
+// The headers constants_calibration.h, curve_calibration.h and kernel_calibration.h say how each
+// family of models is fitted.
 #pragma once
 
 #include <span>
@@ -26,8 +26,9 @@ namespace shardlab {
 
 struct Observation {
   CollectiveQuery query;
-  double time_us = 0.0;  // of the out-of-place collective, positive
-  int set = 0;           // rows of one set are of one system: they must not contradict each other
+  double time_us = 0.0;  // time of the out-of-place collective, positive
+  int set =
+      0;  // rows with the same number are of one system, so they must not contradict each other
 };
 
 struct FittedParameter {
@@ -65,8 +66,9 @@ struct Calibration {
   double median_ape_percent = 0.0;  // absolute error of the prices at the rows used
   double p90_ape_percent = 0.0;     // its 90th percentile
   double noise_percent = 0.0;       // standard deviation of one row about the model
-  // How many rows are still wanted. Constants: until the widest interval is within 5 % either way.
-  // Curves: one at each of the sizes below whose prediction is not within 5 % either way.
+  // How many rows are still wanted. Constants want rows until the widest interval is within 5 %
+  // either way. Curves want one at each of the sizes below whose prediction is not within 5 %
+  // either way.
   std::int64_t more_rows = 0;
   std::int64_t sizes_of_curves = 0;  // sizes from 1 KiB to 1 GiB, over all curves; constants: 0
   std::vector<NextSize> next_sizes;  // the three that help most

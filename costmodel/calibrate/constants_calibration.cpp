@@ -95,9 +95,9 @@ std::vector<std::size_t> without(const std::vector<std::size_t>& all, std::size_
   return rest;
 }
 
-// The constant to keep at its prior, where the rows leave a direction of the constants open: of
-// those that take part in the direction, the one whose prior costs the least. Nothing where the
-// rows tell every constant.
+// Where the rows leave a direction of the constants open, one constant is kept at its prior: of
+// those that take part in the direction, the one whose prior costs the least. Returns nothing where
+// the rows tell every constant.
 std::optional<std::size_t> least_told(const Constants& constants,
                                       const std::vector<std::size_t>& free, const RobustFit& fit) {
   const Eigen::SelfAdjointEigenSolver<MatrixXd> directions(fit.covariance);
@@ -120,7 +120,7 @@ std::optional<std::size_t> least_told(const Constants& constants,
 
 struct IdentifiedFit {
   std::vector<std::size_t> free;  // the constants that the rows tell
-  RobustFit fit;                  // of these
+  RobustFit fit;                  // fit of these constants
 };
 
 // Fits all constants that the rows tell, and lists the others as not identified.
@@ -183,7 +183,7 @@ Calibration calibrate_constants(const ModelEntry& model, std::span<const Observa
   const auto& [free, fit] = identified;
   calibration.params = constants.choice(free, fit.x).params;
   const double t = student_t_95(static_cast<double>(rows.size() - free.size()));
-  double widest = 0.0;  // half width of an interval, of the logarithm
+  double widest = 0.0;  // half the width of the widest interval, of a logarithm
   for (std::size_t i = 0; i < free.size(); ++i) {
     const auto k = static_cast<Eigen::Index>(i);
     const std::string name = constants.name(free[i]);

@@ -17,25 +17,26 @@
 namespace shardlab {
 namespace {
 
-constexpr std::size_t kLeastRows = 3;  // they tell the floor, the plateau and one kink
+constexpr std::size_t kLeastRows = 3;  // three rows tell the floor, the plateau and one kink
 // Standard deviation of ln a or ln b where related curves tell it: between the 0.1 of a curve's own
 // rows and the vague prior. Status: assumed.
 constexpr double kRelatedError = 0.3;
 
 // A curve with the rows that it is fitted to.
 struct MeasuredCurve {
-  CollectiveQuery query;  // at any size
+  CollectiveQuery query;  // the collective and group; its size does not matter
   std::vector<Observation> rows;
   CurvePrior prior;
   CurveFit fit;
-  // Whether its own rows tell these: `fit` may come to know them from other curves.
+  // Whether the curve's own rows tell its latency and its bandwidth. `fit` itself may come to know
+  // them from other curves.
   bool tells_latency = true;
   bool tells_bandwidth = true;
 
   [[nodiscard]] CurveGroup group() const {
     return {query.kind, query.group.ranks, query.group.hosts};
   }
-  // "all_reduce.8x1": the collective, the ranks and the hosts.
+  // The curve's name, "all_reduce.8x1": the collective, the ranks and the hosts.
   [[nodiscard]] std::string name() const {
     return std::string(to_string(query.kind)) + "." + std::to_string(query.group.ranks) + "x" +
            std::to_string(query.group.hosts);
@@ -56,7 +57,8 @@ CurvePrior prior_of_topology(CollectiveQuery group, const Topology& topology) {
   return {price.latency.value(), group.full_bytes / price.transfer.value()};
 }
 
-// The asymptotes that the curve's own rows do not tell, from the curves whose rows do.
+// The prior of a curve whose own rows do not tell its asymptotes, taken from the curves whose rows
+// do.
 CurvePrior prior_of_related(const MeasuredCurve& curve, std::span<const MeasuredCurve> curves) {
   CurvePrior prior = curve.prior;
   const CurveGroup group = curve.group();

@@ -21,16 +21,16 @@ using Eigen::VectorXd;
 // These figures were chosen among a few by the error at held-out sizes of the healthy sets of
 // configs/measurements (status: fitted, weakly).
 constexpr double kSharpnessWeight = 0.3;  // weight of a residual of ln p beside one of ln t
-constexpr double kTrendError = 0.1;       // of ln a, ln b, ln p where the rows tell them
-constexpr double kBendError = 0.1;        // of ln t; a row that misses by more bends the curve less
-constexpr double kTold = 1.5;             // in ln S: how far beyond the bend a row must lie
-constexpr double kCorrelation = 4.0;      // in ln S
+constexpr double kTrendError = 0.1;  // prior error of ln a, ln b and ln p where the rows tell them
+constexpr double kBendError = 0.1;   // in ln t; a row that misses by more bends the curve less
+constexpr double kTold = 1.5;  // how far beyond the bend a row must lie to tell its side, in ln S
+constexpr double kCorrelation = 4.0;  // the length over which departures are correlated, in ln S
 // Standard deviations of ln t that are usual, and the errors of their logarithms.
 constexpr double kUsualDeparture = 0.3;
 constexpr double kUsualDepartureError = 0.9;
 constexpr double kUsualNoise = 0.02;
 constexpr double kUsualNoiseError = 0.5;
-// The grid that they are chosen from.
+// The grid of standard deviations from which a fit chooses.
 constexpr double kDepartures[] = {0.02, 0.05, 0.1, 0.2, 0.3, 0.5};
 constexpr double kNoises[] = {0.005, 0.01, 0.02, 0.03, 0.05, 0.1, 0.2};
 

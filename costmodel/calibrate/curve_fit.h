@@ -54,13 +54,13 @@ struct CurveFit {
   // The covariance of the errors of ln t at every two of the sizes: n * n figures, row by row.
   [[nodiscard]] std::vector<double> log_covariance(std::span<const Bytes> sizes) const;
 
-  // What these two functions need. `smooth` is the curve before its departures, `log_errors` are
-  // the prior standard deviations of its ln a, ln b and ln p.
+  // The fields below are what these two functions need. `smooth` is the curve before its
+  // departures, `log_errors` are the prior standard deviations of its ln a, ln b and ln p.
   Collective kind = Collective::kLocal;
   Curve smooth = {};
   std::array<double, 3> log_errors = {};
-  std::vector<double> log_sizes;  // of the rows, ascending
-  std::vector<double> inverse;    // of the rows' covariance, n * n figures (symmetric)
+  std::vector<double> log_sizes;  // ln S of the rows, ascending
+  std::vector<double> inverse;    // inverse of the rows' covariance, n * n figures (symmetric)
   double departure = 0.0;         // standard deviation of ln t from the smooth curve
 };
 

@@ -11,7 +11,8 @@
 
 namespace shardlab {
 
-// In standard deviations of a residual; the estimate is 95 % efficient where errors are normal.
+// The bound, in standard deviations of a residual. With it the estimate is 95 % efficient where
+// errors are normal.
 inline constexpr double kHuberBound = 1.345;
 
 // `residual` and `scale`, its standard deviation, have the same unit; the loss has none.

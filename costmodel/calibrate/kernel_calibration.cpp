@@ -15,14 +15,14 @@
 namespace shardlab {
 namespace {
 
-constexpr double kLeastNoise = 0.01;       // of ln t; errors below it are rounding and clocks
-constexpr double kFirstNoise = 0.2;        // of ln t, before the first sweep
-constexpr double kLeastEfficiency = 1e-4;  // lower bound of the search
+constexpr double kLeastNoise = 0.01;       // in ln t; smaller errors are rounding and clocks
+constexpr double kFirstNoise = 0.2;        // in ln t, before the first sweep
+constexpr double kLeastEfficiency = 1e-4;  // lower bound of efficiencies in the search
 constexpr int kSweeps = 60;                // over all values of a kind
 constexpr int kGoldenSteps = 60;           // each shrinks the bracket by 0.618
 // The standard deviation of normal errors over their median size.
 constexpr double kMedianToDeviation = 1.4826;
-constexpr double kNormalWidth = 1.96;  // of a 95 % interval, in standard errors
+constexpr double kNormalWidth = 1.96;  // half the width of a 95 % interval, in standard errors
 
 // A row of one kind, with what its traffic and its arithmetic take at full rate.
 struct Point {
@@ -96,12 +96,12 @@ double golden_minimum(double low, double high, const std::function<double(double
 
 struct KindFit {
   std::vector<double> values;
-  std::vector<double> half_widths;  // of the 95 % interval of each value
+  std::vector<double> half_widths;  // half the width of each value's 95 % interval
   std::vector<bool> is_told;        // whether any row moves with the value
   double noise = 0.0;               // standard deviation of ln t of one row
 };
 
-// The start-up begins at zero, each efficiency at the best one that a row of its shows.
+// The start-up begins at zero, and each efficiency at the best one that any of its rows shows.
 std::vector<double> first_values(const Kind& kind) {
   std::vector<double> values = {0.0};
   for (std::size_t e = 0; e < kind.efficiencies.size(); ++e) {
@@ -251,8 +251,8 @@ std::map<std::string, Kind> kinds_of(std::span<const MeasuredKernel> rows, const
   return kinds;
 }
 
-// The launch floor: the median of the empty launches, else the topology's figure unless a kernel
-// took less.
+// The launch floor is the median of the empty launches. Without empty launches it is the topology's
+// figure, unless a kernel took less.
 double launch_floor(Calibration& result, const std::vector<double>& launches,
                     const std::map<std::string, Kind>& kinds, const Topology& topology) {
   double launch_us = topology.device().launch.value();

@@ -10,7 +10,8 @@
 
 namespace shardlab {
 
-// The collectives and groups of the rows, once each in the order of their first row, at 0 bytes.
+// The collectives and groups of the rows, each listed once, in the order of their first rows, as
+// queries of 0 bytes.
 [[nodiscard]] std::vector<CollectiveQuery> groups_of(std::span<const Observation> rows);
 
 // The sizes that advice is about, for one collective and group: 1 KiB, 4 KiB, ..., 1 GiB.

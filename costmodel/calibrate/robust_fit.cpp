@@ -15,9 +15,10 @@ using Eigen::MatrixXd;
 using Eigen::VectorXd;
 
 constexpr int kMostRounds = 200;
-constexpr double kLongestStep = 2.0;      // of one parameter in one round
-constexpr double kConvergedStep = 1e-10;  // of the largest parameter
-constexpr double kConvergedScale = 1e-6;  // relative
+constexpr double kLongestStep = 2.0;      // the most by which one parameter moves in one round
+constexpr double kConvergedStep = 1e-10;  // the search ends when no parameter moves by more
+constexpr double kConvergedScale =
+    1e-6;  // relative change of the scale below which the search ends
 // Damping is Marquardt's lambda, as a share of the diagonal.
 constexpr double kFirstDamping = 1e-3;
 constexpr double kLeastDamping = 1e-12;

@@ -17,7 +17,7 @@ namespace shardlab {
 
 struct RobustFit {
   Eigen::VectorXd x;
-  Eigen::MatrixXd covariance;  // of x
+  Eigen::MatrixXd covariance;  // covariance of x
   double scale = 0.0;          // standard deviation of one residual
   double loss = 0.0;           // sum of Huber's function over the rows, in squared residuals
 };

@@ -50,7 +50,7 @@ std::optional<std::string> from_base64(std::string_view text) {
   return bytes;
 }
 
-// "dataDeps" for "data_deps".
+// Turns "data_deps" into "dataDeps".
 std::string camel_case(std::string_view name) {
   std::string text;
   bool is_upper = false;
@@ -71,7 +71,7 @@ std::string value_key(ChakraType type, bool is_list) {
 
 // -- Reading ------------------------------------------------------------------------------------
 
-// A field of a message: under its JSON name, or under the schema's.
+// A field of a message, which stands under its JSON name or under the schema's name.
 const json* find_field(ObjectReader& reader, std::string_view field) {
   return reader.find_spelled(camel_case(field), field);
 }
@@ -346,7 +346,7 @@ std::string line_of(const ordered_json& value) {
   return value.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
 }
 
-// The end of the object that begins the text; npos where it has none.
+// Where the object that begins the text ends; npos where the text begins with none.
 std::size_t object_end(std::string_view text) {
   std::size_t depth = 0;
   bool is_in_text = false;

@@ -57,20 +57,20 @@ struct EnumNames<ChakraType> {
       Named{ChakraType::kBytes, "bytes"}};
 };
 
-// What the names say of a type's values.
+// What the name of a type says about its values.
 [[nodiscard]] bool is_real(ChakraType type);
-[[nodiscard]] bool is_text(ChakraType type);  // string and bytes
+[[nodiscard]] bool is_text(ChakraType type);  // true for strings and bytes
 [[nodiscard]] bool is_signed(ChakraType type);
-[[nodiscard]] bool is_narrow(ChakraType type);  // 32 bits wide
+[[nodiscard]] bool is_narrow(ChakraType type);  // true for values of 32 bits
 
 struct ChakraAttribute {
   std::string name = {};
   std::string doc = {};
   std::optional<ChakraType> type = {};  // absent where the attribute has no value
   bool is_list = false;
-  // The values, in the one of these that the type asks for; an attribute that is no list has
-  // exactly one. Whole numbers and bools are held as 64 bits, negative numbers as their two's
-  // complement.
+  // The values stand in the one of these lists that the type asks for. An attribute that is no list
+  // has exactly one value. Whole numbers and bools are held as 64 bits, negative numbers as their
+  // two's complement.
   std::vector<std::uint64_t> integers = {};
   std::vector<double> reals = {};
   std::vector<std::string> texts = {};
@@ -86,7 +86,7 @@ struct ChakraAttribute {
 struct ChakraMetadata {
   std::string version = {};
   std::vector<ChakraAttribute> attributes = {};
-  std::string place = {};  // as ChakraMessage::place
+  std::string place = {};  // the same as ChakraMessage::place
 };
 
 struct ChakraIo {

@@ -14,7 +14,8 @@
 namespace shardlab {
 namespace {
 
-constexpr std::string_view kVersion = "0.0.4";  // of the schema, as Chakra's own tools write it
+constexpr std::string_view kVersion =
+    "0.0.4";  // version of the schema, as Chakra's own tools write it
 constexpr std::int64_t kMaxRank = std::int64_t{1} << 30;
 
 // Values of the schema's NodeType.
@@ -81,8 +82,8 @@ bool is_whole_run(std::string_view group) {
 class ChakraReader {
  public:
   explicit ChakraReader(CollectiveTrace& trace) : trace_(trace) {}
-  // Nothing where the node is no communication, or can't be priced (the reason is counted in
-  // left_out).
+  // Returns nothing where the node is no communication, or can't be priced (then the reason is
+  // counted in left_out).
   [[nodiscard]] std::optional<TracedCall> call_of(const ChakraMessage& node, const Place& place);
 
  private:
@@ -101,7 +102,7 @@ std::int64_t rank_of(std::uint64_t value, const Place& place, std::string_view w
 }
 
 // The text of an attribute that is shown to users. Only printable ASCII is taken, since JSON cannot
-// hold any bytes.
+// hold arbitrary bytes.
 std::string printable_text(const ChakraAttribute& attribute, const Place& place) {
   for (const char c : attribute.text()) {
     if (c < ' ' || c > '~') {
@@ -150,7 +151,7 @@ std::optional<TracedCall> ChakraReader::call_of(const ChakraMessage& node, const
   if (node.type != kCollectiveNode && node.type != kSendNode && node.type != kReceiveNode) {
     return std::nullopt;
   }
-  // The host's part of launching the communication.
+  // Such a node is the host's part of launching the communication.
   if (integer_of(node, "is_cpu_op").value_or(0) != 0) return std::nullopt;
   TracedCall call;
   if (node.type == kCollectiveNode) {

@@ -34,7 +34,7 @@ class WireReader {
 
   [[nodiscard]] bool at_end() const { return position_ == text_.size(); }
   [[nodiscard]] WireField field();
-  // The next message, which stands behind its length.
+  // The next message, whose length stands in front of it.
   [[nodiscard]] WireReader message();
 
   // The value of a field; `what` names the field in error messages.

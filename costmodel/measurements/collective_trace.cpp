@@ -57,7 +57,7 @@ constexpr std::array<TorchName, 37> kTorchNames = {{{"Double", "f64"},
                                                     {"Float8_e4m3fnuz", "f8e4m3"},
                                                     {"Float8_e5m2fnuz", "f8e5m2"}}};
 
-// The quantile by nearest rank: always one of the measured values.
+// The quantile by the nearest-rank method, which is always one of the measured values.
 double quantile(const std::vector<double>& sorted, double share) {
   const double rank = std::ceil(share * static_cast<double>(sorted.size())) - 1.0;
   return sorted[static_cast<std::size_t>(std::max(0.0, rank))];

@@ -41,7 +41,7 @@ struct TracedGroup {
 
 struct TracedCall {
   Collective collective = Collective::kLocal;
-  std::string dtype;  // by our name (dtype.h)
+  std::string dtype;  // our name of the dtype (dtype.h)
   // The full_bytes of collective.h. Where `is_input` is set, these are the bytes of one rank's
   // input, which are multiplied by the size of the group once all traces are known.
   Bytes bytes = 0.0;
@@ -49,13 +49,14 @@ struct TracedCall {
   double duration_us = 0.0;
   TracedGroup group;
   std::optional<std::int64_t> sequence = {};
-  std::optional<std::int64_t> rank = {};  // where one trace holds several ranks
+  std::optional<std::int64_t> rank =
+      {};  // set where one trace holds several ranks: the rank that made the call
 };
 
 struct CollectiveTrace {
   std::string file;
   std::string kind;                       // "Kineto" or "Chakra"; one run has traces of one kind
-  std::string source;                     // of the sets, where the command line names none
+  std::string source;                     // source of the sets, where the command line names none
   std::optional<std::int64_t> rank = {};  // the rank that was traced
   std::int64_t world_size = 0;            // 0 where the trace does not state it
   std::int64_t devices_per_host = 0;

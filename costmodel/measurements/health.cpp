@@ -121,7 +121,7 @@ bool is_ring_bound(Collective kind) {
          kind == Collective::kReduceScatter;
 }
 
-// A ring through all hosts moves the bus bandwidth through the links of each host together, and no
+// A ring through all hosts sends the bus bandwidth through the links of each host. It can't send
 // more than one GPU's NVLink carries.
 std::string slow(const MeasurementSet& set) {
   const std::optional<double> nvlink = stated_nvlink(lower(set.intra));

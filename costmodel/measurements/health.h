@@ -1,6 +1,6 @@
-// Whether a run shows what its hardware does, by rules that were written down before any model was
-// fitted (configs/measurements/README.md says why). Runs that break a rule are kept, but no model
-// is fitted to them and none is scored by them.
+// Judges whether a run shows what its hardware does. The rules were written down before any model
+// was fitted (configs/measurements/README.md says why). Runs that break a rule are kept, but no
+// model is fitted to them and no model is scored by them.
 //
 //   const Judgement judgement = judge(set);   // {kUnhealthy, "ragged: 8 KiB take 17.1 times ..."}
 //
@@ -32,11 +32,11 @@ struct Judgement {
 //              source states
 [[nodiscard]] Judgement judge(const MeasurementSet& set);
 
-// The thresholds of the rules. Status: assumed; chosen on the public logs, so that genuine switches
-// of the protocol (drops of up to 7.1 times on Slingshot) and single spikes pass.
-inline constexpr double kMaxDrop = 10.0;            // a ratio of times
-inline constexpr double kMaxGap = 0.25;             // relative
-inline constexpr double kMinLinkShare = 1.0 / 3.0;  // of the stated bandwidth
+// The thresholds of the rules. Status: assumed. They were chosen on the public logs, so that
+// genuine switches of the protocol (drops of up to 7.1 times on Slingshot) and single spikes pass.
+inline constexpr double kMaxDrop = 10.0;            // one time over another
+inline constexpr double kMaxGap = 0.25;             // relative difference of two times
+inline constexpr double kMinLinkShare = 1.0 / 3.0;  // share of the stated bandwidth
 // Smaller messages are bound by latency, and say nothing about bandwidth. Status: assumed.
 inline constexpr double kLargeBytes = 256e6;
 

@@ -102,7 +102,7 @@ struct KinetoReader {
 
   void leave_out(const std::string& reason) { ++trace.left_out[reason]; }
 
-  // Nothing where the call can't be priced; the reason is counted in left_out.
+  // Returns nothing where the call can't be priced; then the reason is counted in left_out.
   std::optional<TracedCall> call_of(const std::string& name) {
     const bool is_pair = name == "send" || name == "recv";
     const auto kind = is_pair ? std::optional(Collective::kSendRecv) : collective_within(name);

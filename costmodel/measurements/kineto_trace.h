@@ -37,8 +37,9 @@ namespace shardlab {
 
 // The name that PyTorch gives to a collective ("_allgather_base").
 [[nodiscard]] std::string_view kineto_name_of(Collective collective);
-// "[0, 1, 2]". A list of more than 30 ranks is shortened, as PyTorch does: "[0, 1, ..., 63]". Where
-// a group is neither listed nor evenly apart, only its first rank is known: "[0, ...]".
+// The list of a group's ranks: "[0, 1, 2]". A list of more than 30 ranks is shortened, as PyTorch
+// does: "[0, 1, ..., 63]". Where a group is neither listed nor evenly apart, only its first rank is
+// known: "[0, ...]".
 [[nodiscard]] std::string ranks_text(const TracedGroup& group);
 
 // The largest number of ranks of a group in a trace, and the largest rank.

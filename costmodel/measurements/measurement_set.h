@@ -36,7 +36,7 @@ struct EnumNames<Health> {
   static constexpr std::array kNames = {
       Named{Health::kHealthy, "healthy"}, Named{Health::kUnhealthy, "unhealthy"},
       Named{Health::kUnknown, "unknown"},
-      // Words that collections of logs use.
+      // Further words, which collections of logs use.
       Named{Health::kHealthy, "normal"}, Named{Health::kUnhealthy, "suspect"}};
 };
 [[nodiscard]] std::string_view to_string(Health health);
@@ -55,9 +55,9 @@ struct MeasuredRow {
   std::optional<double> p5_us = {};
   std::optional<double> wait_us = {};           // median wait for other ranks; not part of time_us
   std::optional<double> nccl_estimate_us = {};  // NCCL's own, by ncclGroupSimulateEnd
-  std::string algorithm = {};                   // as NCCL's log says: RING, TREE, ...
-  std::string protocol = {};                    // as NCCL's log says: LL, LL128, SIMPLE
-  int line = 0;                                 // in its file; 0 where the file has no lines
+  std::string algorithm = {};  // the algorithm as NCCL's log names it: RING, TREE, ...
+  std::string protocol = {};   // the protocol as NCCL's log names it: LL, LL128, SIMPLE
+  int line = 0;                // line in the row's file; 0 where the file has no lines
 
   friend bool operator==(const MeasuredRow&, const MeasuredRow&) = default;
 };
@@ -66,8 +66,8 @@ struct MeasuredRow {
 struct MeasuredKernel {
   std::string kernel;        // a word of kMeasuredKernels
   std::string dtype;         // f32, bf16, ..., or tf32 (f32 that tensor cores round on input)
-  std::int64_t rows = 0;     // of the matrix; m of a GEMM
-  std::int64_t columns = 0;  // of the matrix; n of a GEMM
+  std::int64_t rows = 0;     // rows of the matrix; m of a GEMM
+  std::int64_t columns = 0;  // columns of the matrix; n of a GEMM
   std::int64_t inner = 0;    // k of a GEMM; the columns of one piece of a reshuffle
   Bytes bytes = 0.0;         // read plus written
   double flops = 0.0;
@@ -96,7 +96,7 @@ struct VerifiedPlans {
 
 // A row that was read, but says nothing about speed.
 struct RefusedRow {
-  int line = 0;  // in its file; 0 where the file has no lines
+  int line = 0;  // line in the row's file; 0 where the file has no lines
   std::string reason;
   std::string pointer = {};  // in JSON files: "/results/1"
 

@@ -60,7 +60,7 @@ std::optional<NcclChoice> choice_in(std::string_view line) {
   constexpr std::string_view kArrow = " Bytes -> Algo ";
   const std::size_t arrow = line.find(kArrow);
   if (arrow == std::string_view::npos) return std::nullopt;
-  // "<Collective>: <bytes>" stands before the arrow.
+  // The collective and the size stand before the arrow: "<Collective>: <bytes>".
   const std::size_t blank = line.rfind(' ', arrow - 1);
   if (arrow == 0 || blank == std::string_view::npos || blank == 0 || line[blank - 1] != ':') {
     return std::nullopt;

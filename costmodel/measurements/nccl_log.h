@@ -27,7 +27,7 @@ struct NcclChoice {
   std::string algorithm;
   std::string protocol;
   std::int64_t first_channel = -1;  // -1 where the line does not say
-  std::int64_t last_channel = -1;   // as first_channel
+  std::int64_t last_channel = -1;   // -1 where the line does not say
 
   friend bool operator==(const NcclChoice&, const NcclChoice&) = default;
 };
@@ -41,17 +41,17 @@ struct NcclTableCell {
   NcclAlgorithm algorithm = NcclAlgorithm::kTree;
   NcclProtocol protocol = NcclProtocol::kLL;
   double latency_us = 0.0;
-  double gb_per_s = 0.0;  // of full_bytes; 0 where NCCL must not take this way, or prints 0.0
+  double gb_per_s = 0.0;  // at full_bytes; 0 where NCCL must not take this way, or prints 0.0
 
   friend bool operator==(const NcclTableCell&, const NcclTableCell&) = default;
 };
 struct NcclTable {
   std::int64_t ranks = 0;            // 0 where the log does not say
-  std::int64_t hosts = 0;            // as ranks
+  std::int64_t hosts = 0;            // 0 where the log does not say
   std::vector<NcclTableCell> cells;  // in the log's order, without those of latency 0
 };
-// The tables of a log, in its order. Since 2.18 a table is printed in blocks of three algorithms,
-// before in one block.
+// The tables of a log, in its order. Since 2.18 NCCL prints a table in blocks of three algorithms;
+// before, it printed one block.
 [[nodiscard]] std::vector<NcclTable> read_nccl_tables(std::string_view text);
 // The version that the log names: "2.28.9" for "NCCL version 2.28.9+cuda13.0"; "" where no line
 // says.

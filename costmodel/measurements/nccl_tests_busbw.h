@@ -29,19 +29,21 @@ struct PrintedFigure {
   double value = 0.0;
   double half_digit = 0.0;
 
-  // {26.21, 0.005} for "26.21", {1.5e6, 5e4} for "1.5e+06". Assumes that the text is a number.
+  // Reads {26.21, 0.005} from "26.21", and {1.5e6, 5e4} from "1.5e+06". Assumes that the text is a
+  // number.
   [[nodiscard]] static PrintedFigure parse(std::string_view text);
 };
 
 class BusBandwidths {
  public:
   struct Mistake {
-    std::size_t place;  // where the first row stands that contradicts the file
+    std::size_t place;  // the place of the first row that contradicts the file
     std::string message;
   };
 
-  // Why a row is refused: its bandwidths (GB/s) contradict each other by more than their rounding.
-  // "" where they agree. `place` is any number by which the caller finds the row again.
+  // Returns why a row is refused, which is when its bandwidths (GB/s) contradict each other by more
+  // than their rounding; "" where they agree. `place` is any number by which the caller finds the
+  // row again.
   [[nodiscard]] std::string check(Collective kind, std::int64_t ranks, PrintedFigure algbw,
                                   PrintedFigure busbw, std::size_t place);
   // The mistake of the whole file. Where at least as many rows of a collective contradict as

@@ -14,8 +14,8 @@ namespace {
 
 using nlohmann::json;
 
-// -J writes six digits after the point, but a file that was made from the printed table has its
-// two.
+// -J writes six digits after the point, but a file that was made from the printed table has two
+// digits, as the table has.
 constexpr double kHalfDigit = 0.005;
 
 // The tool writes NaN as the text "nan", and some integers (root) as texts.

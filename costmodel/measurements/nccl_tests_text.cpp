@@ -389,7 +389,7 @@ class TextReader {
       return;  // a row that is cut after one number can't be told from other text
     const auto size = number_of<std::uint64_t>(words[0]);
     const auto count = number_of<std::uint64_t>(words[1]);
-    // With -S a row ends in a date and a time.
+    // With -S each row ends in a date and a time.
     while (words.size() > 3 && words.back().size() >= 8 &&
            (words.back()[2] == ':' || words.back()[4] == '-') && is_digit(words.back()[0])) {
       words.pop_back();
@@ -492,7 +492,8 @@ class TextReader {
     rows_.push_back(std::move(raw));
   }
 
-  // Notes a row that ends early. That is taken for the end of the log, unless another row follows.
+  // Notes that a row ends early. This is taken to be the end of the log, unless another row
+  // follows.
   void cut(const std::string& what) { cut_ = {line_, what}; }
 
   // The collective that a row's own columns show: the count tells an all-reduce from a
@@ -580,14 +581,14 @@ class TextReader {
   const SourceHints& hints_;
   std::string file_;
   int line_ = 0;
-  bool is_cut_ = false;  // the line ends without a newline
+  bool is_cut_ = false;  // whether the line ends without a newline
   Layout layout_;
   std::optional<Collective> collective_;
   std::string unsupported_;
   bool is_stated_ = false;
   std::optional<std::int64_t> iterations_;
   Run run_;
-  std::set<std::int64_t> devices_;  // in the list that is being read
+  std::set<std::int64_t> devices_;  // the devices in the list that is being read
   bool is_repeat_warned_ = false;
   std::vector<RawRow> rows_;
   std::size_t seen_ = 0;

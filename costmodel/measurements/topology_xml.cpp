@@ -124,7 +124,7 @@ class XmlReader {
 
   // Reads one tag. True when the last open element is complete.
   bool open_or_close(std::vector<XmlElement>& open) {
-    advance(1);  // <
+    advance(1);  // skips "<"
     if (peek() == '/') {
       advance(1);
       const std::string closed = name();
@@ -311,7 +311,7 @@ class NcclXml {
     });
   }
 
-  // GB/s between sockets, as in NCCL's topo.h.
+  // The GB/s between sockets, as NCCL's topo.h has them.
   [[nodiscard]] double socket_gbps() const {
     if (cpu_arch_ == "arm64") return 6.0;
     if (cpu_arch_ == "ppc64") return 32.0;
@@ -342,7 +342,8 @@ class NcclXml {
     nlohmann::json levels = nlohmann::json::array();
     const char* whole = hosts > 1 ? "domain" : "host";
     if (nvlinks > 0) {
-      const double datasheet = capability >= 100 ? 50.0 : 25.0;  // of one link, one direction
+      const double datasheet =
+          capability >= 100 ? 50.0 : 25.0;  // GB/s of one link in one direction
       levels.push_back(level("nvlink", whole, to_switch ? "nvswitch" : "nvlink",
                              constants.nvlink[kRing][0], nvlinks * datasheet));
     } else {

@@ -14,7 +14,7 @@ namespace {
 constexpr std::string_view kHeader =
     "# collective_type,min_bytes,max_bytes,algorithm,protocol,channels,nNodes,nRanks,numPipeOps,"
     "regBuff\n";
-// Sizes that a model is asked about: from 1 byte to 1 TiB.
+// A model is asked about sizes from 1 byte to 1 TiB.
 constexpr int kOctaves = 40;
 constexpr int kStepsOfOctave = 8;
 
@@ -130,7 +130,7 @@ std::optional<NcclDecision> decision_by_name(std::string_view algorithm,
 constexpr Collective kTuned[] = {Collective::kBroadcast, Collective::kAllGather,
                                  Collective::kReduceScatter, Collective::kAllReduce};
 
-// The sizes in bytes, rising, each once.
+// The sizes in bytes, ascending, each listed once.
 std::vector<std::uint64_t> grid() {
   std::vector<std::uint64_t> sizes;
   for (int i = 0; i <= kOctaves * kStepsOfOctave; ++i) {

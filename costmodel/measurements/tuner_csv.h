@@ -46,7 +46,7 @@ struct EnumNames<TunerCollective> {
                                         Named{TunerCollective::kAllReduce, "allreduce"}};
 };
 [[nodiscard]] std::string_view to_string(TunerCollective collective);
-// Nothing for collectives that NCCL's tuner is not asked about.
+// The tuner's name of a collective; nothing where NCCL's tuner is not asked about it.
 [[nodiscard]] std::optional<TunerCollective> tuner_collective(Collective collective);
 
 inline constexpr std::uint64_t kAnySize = ~std::uint64_t{0};

@@ -669,7 +669,7 @@ class ApNcclModel final : public CostModel {
   }
 
   Config config_;
-  std::array<SizeTable, 63> ring_correction_;  // by log2 of the nodes
+  std::array<SizeTable, 63> ring_correction_;  // by the base-2 logarithm of the number of nodes
 };
 
 constexpr ParamSpec kParams[] = {

@@ -81,10 +81,10 @@ struct Group {
 // Whether AutoParallel's loop over algorithms and protocols weighs this one.
 [[nodiscard]] bool is_eligible(const Config& config, const Group& group, bool all_reduce,
                                Algorithm algorithm, Protocol protocol);
-// In GB/s; 0 where the algorithm can't run this.
+// The bandwidth in GB/s; 0 where the algorithm can't run this.
 [[nodiscard]] double bandwidth(const Config& config, const Group& group, bool all_reduce,
                                Algorithm algorithm, Protocol protocol);
-// In us.
+// The latency in us.
 [[nodiscard]] double latency(const Config& config, const Group& group, bool all_reduce,
                              Algorithm algorithm, Protocol protocol);
 struct LoopTime {

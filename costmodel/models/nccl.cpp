@@ -258,7 +258,8 @@ class NcclModel final : public CostModel {
   }
 
  private:
-  // Graphs of up to this many devices of a node are searched once; larger ones at every query.
+  // Graphs for up to this many devices of a node are searched once and kept; larger ones are
+  // searched at every query.
   static constexpr std::int64_t kTabled = 256;
 
   // A query as NCCL sees it.
@@ -405,7 +406,7 @@ class NcclModel final : public CostModel {
         latency += (steps - between) * std::max(intra_latency(g, kRing, p), overhead) +
                    between * inter_latency(g, kRing, p);
       }
-      // The factor 2 is there because NCCL connects each channel twice.
+      // The factor is 2 because NCCL connects each channel twice.
       if (simple && reduces_all && g.nodes > 1 &&
           std::floor(query.full_bytes / (2 * channels * g.ranks)) >= 64) {
         latency *= constants_.plateau;
@@ -441,7 +442,7 @@ class NcclModel final : public CostModel {
     }
   }
 
-  // NVLS and CollNet, which reduce in a switch and have the protocol SIMPLE alone.
+  // Weighs NVLS and CollNet, which reduce in a switch and have the protocol SIMPLE alone.
   void weigh_switches(const Group& g, const CollectiveQuery& query, Weighed& out) const {
     constexpr std::size_t p = to_index(NcclProtocol::kSimple);
     const bool reduces_all = query.kind == Collective::kAllReduce;
@@ -524,7 +525,7 @@ class NcclModel final : public CostModel {
     const bool single = query.kind == Collective::kSendRecv;
     const double remote = single ? (g.nodes > 1 ? 1.0 : 0.0) : g.ranks - g.local;
     const double near = single ? (g.nodes > 1 ? 0.0 : 1.0) : g.local - 1;
-    const double part = single ? 1.0 : 1.0 / g.ranks;  // of the bytes, to one peer
+    const double part = single ? 1.0 : 1.0 / g.ranks;  // share of the bytes that goes to one peer
     const double inside =
         nccl_device_gbps(g.inner->bandwidth.value(), g.inner->kind, architecture_);
     for (const NcclProtocol protocol : {NcclProtocol::kLL, NcclProtocol::kSimple}) {
@@ -570,7 +571,7 @@ class NcclModel final : public CostModel {
   double copy_share_;
   bool by_domain_ = false;
   std::int64_t node_devices_ = 1;
-  std::vector<NcclGraphs> tabled_;  // by link level, then by devices of a node
+  std::vector<NcclGraphs> tabled_;  // by link level, then by the number of a node's devices
 };
 
 constexpr std::string_view kFitted[] = {"base_latency_factor", "step_latency_factor",

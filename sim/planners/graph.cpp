@@ -172,8 +172,8 @@ struct GraphPlanner::State {
     return view;
   }
 
-  // The place in the relaxed problem of a mesh dim with this field. A shard comes after all shards
-  // of its tensor dim that are in the view.
+  // The place that a mesh dim with this field has in the relaxed problem. A shard comes after all
+  // shards of its tensor dim that are in the view.
   [[nodiscard]] RelaxedProblem::Place place_of(const View& view, int mesh_dim,
                                                std::uint32_t field) const {
     const std::uint32_t code = code_of(field);
@@ -263,7 +263,7 @@ struct GraphPlanner::State {
         if (placement_on(last_of(a)).is_strided()) move_opaque(last_of(a), 0);
       }
     }
-    // Only strided shards that the target has.
+    // R becomes only those strided shards that the target has.
     void make_strided_shards() {
       for (int m = 0; m < search.ndim; ++m) {
         if (code_on(m) != 0) continue;
@@ -398,7 +398,8 @@ struct GraphPlanner::State {
             const double cost = here + price;
             double promise = bounded ? cost + relaxed.rest(relaxed_state) : cost;
             if (promise > bound || promise == kInfinity) return;
-            // A cost as promised, but for rounding, lets the search go on from here at once.
+            // When the cost is the one that was promised, but for rounding, the search goes on from
+            // here at once.
             const bool as_promised = promise <= entry.cost * (1 + kSameCost);
             if (!kByCost && as_promised) promise = entry.cost;
             push(next, cost, promise, entry.node, mesh_dim);

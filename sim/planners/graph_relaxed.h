@@ -28,7 +28,8 @@ class RelaxedProblem {
  public:
   enum Place : std::uint32_t { kReplicated, kAstray, kPartial, kDone };
 
-  // What the target has on a mesh dim: R, a shard, or a partial, which R can become or not.
+  // What the target has on a mesh dim: R, a shard, a partial that R can become, or a partial that
+  // it can't.
   enum class Goal : std::uint8_t { kReplicate, kShard, kPartial, kPartialOutOfReach };
 
   struct Rules {
@@ -179,7 +180,7 @@ class RelaxedProblem {
 
   Rules rules_{};
   std::vector<double> steps_;  // prices by step, mesh dim and set of mesh dims that shard before it
-  std::vector<double> rest_;   // by state
+  std::vector<double> rest_;   // by state: the least that is left to pay
   double radius_ = kInfinity;
   Queue<Among::kLastIn> queue_;
 };

@@ -74,7 +74,7 @@ struct EnumNames<CaseStatus> {
 // One comparison.
 struct CheckOutcome {
   std::string kind;
-  std::string check;  // its name or its question, and the stack that answered
+  std::string check;  // the check's name or its question, and the stack that answered
   std::string key;    // the key of "expect"; empty where the check is one comparison
   nlohmann::json expected;
   nlohmann::json got;
@@ -85,10 +85,11 @@ struct CheckOutcome {
 
 // What a select check saw, to be shown as one column of the table of its question.
 struct SelectView {
-  std::string question;  // equal for checks that differ only in stack and order
+  std::string question;  // the same for checks that differ only in stack and order
   std::string stack;
   std::string order;
-  std::vector<std::pair<std::string, double>> totals;  // by candidate, as listed
+  std::vector<std::pair<std::string, double>>
+      totals;  // by candidate, in the order in which they are listed
   std::vector<std::string> ties;
   std::string chosen;
 };
@@ -119,12 +120,14 @@ class Case {
   [[nodiscard]] const std::string& id() const { return id_; }
   [[nodiscard]] const std::string& title() const { return title_; }
   [[nodiscard]] const std::string& source() const { return source_; }
-  [[nodiscard]] const std::vector<std::string>& see() const { return see_; }  // more URLs
+  [[nodiscard]] const std::vector<std::string>& see() const {
+    return see_;
+  }  // URLs of further reading
   [[nodiscard]] const std::string& status() const { return status_; }
   [[nodiscard]] const std::vector<std::string>& story() const { return story_; }
   [[nodiscard]] std::string setup_text() const;
 
-  // "R03" names R03 and R03-anything.
+  // Whether `wanted` names this case: "R03" names R03 and R03-anything.
   [[nodiscard]] bool is_named(std::string_view wanted) const;
 
   // `stack` names the stack that replaces the setup's. Throws ConfigError for stacks and topologies that

@@ -9,7 +9,7 @@
 namespace shardlab::case_checks {
 namespace {
 
-// Splits at separators outside of parentheses: the comma of _S(0,2) separates nothing.
+// Splits at separators outside of parentheses: the comma of _S(0,2) does not separate anything.
 std::vector<std::string_view> split(std::string_view text, char separator) {
   std::vector<std::string_view> parts;
   std::size_t start = 0;
@@ -47,7 +47,7 @@ std::string joined_layouts(const std::vector<Placements>& layouts) {
   return out;
 }
 
-// A value in short: "graph", "true", or a model's name and numbers, as in
+// A short form of a value: "graph", "true", or a model's name and numbers, as in
 // "v3-rp(replicate_to_partial_us=0.01)".
 std::string short_text(const nlohmann::json& value) {
   if (value.is_string()) return value.get<std::string>();

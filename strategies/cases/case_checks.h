@@ -58,7 +58,7 @@ auto parse_at(const JsonPlace& place, Parse&& parse) -> decltype(parse()) {
 struct Observation {
   nlohmann::json answers = nlohmann::json::object();
   std::optional<double> value;
-  // Shown instead of the compared values, when not empty.
+  // These are shown instead of the compared values, unless they are empty.
   std::string shown_expected;
   std::string shown_got;
 };
@@ -96,16 +96,16 @@ class Check {
 
   [[nodiscard]] virtual std::string label() const = 0;
   [[nodiscard]] virtual bool uses_stack() const { return true; }
-  // May throw TextError and InputError, whose message is the answer to "error".
+  // Answers the check. May throw TextError and InputError, whose message is the answer to "error".
   [[nodiscard]] virtual Observation observe(Bench& bench,
                                             const std::set<std::string>& asked) const = 0;
 };
 
 enum class Match : std::uint8_t {
-  kEqual,     // numbers to the digits stated, arrays by element, objects by the expected keys
+  kEqual,  // numbers are equal to the digits stated; arrays by element, objects by the expected keys
   kContains,  // a text that contains the expected one; "" expects no text at all
-  kIncludes,  // an array with all the expected elements
-  kLacks,     // an array with none of them
+  kIncludes,  // an array holds all the expected elements
+  kLacks,     // an array holds none of the expected elements
 };
 
 struct AnswerKey {
@@ -118,7 +118,7 @@ struct CheckSource {
   const nlohmann::json& json;
   JsonPlace place;
   const Scene& setup;
-  const std::set<std::string>& names;  // of the earlier checks that have a price
+  const std::set<std::string>& names;  // names of the earlier checks that have a price
   Scene& scene;
 };
 

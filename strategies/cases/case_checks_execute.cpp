@@ -28,7 +28,7 @@ constexpr std::array<AnswerKey, 7> kExecuteAnswers = {{
     {"error", Match::kContains},
 }};
 
-// Reads numbers from arrays nested at will. null stands for NaN.
+// Reads numbers from arrays that may be nested to any depth. null stands for NaN.
 void read_numbers(const nlohmann::json& json, const JsonPlace& place, std::vector<double>& out) {
   if (json.is_array()) {
     for (std::size_t i = 0; i < json.size(); ++i) read_numbers(json[i], place.at(i), out);
@@ -44,10 +44,11 @@ void read_numbers(const nlohmann::json& json, const JsonPlace& place, std::vecto
 struct Input {
   TensorMeta meta;
   Layout layout;
-  // The case gives the whole values, or those that each rank holds, or neither: then they are 0, 1, 2...
+  // A case gives the whole values, or those that each rank holds, or neither. Without them the
+  // values are 0, 1, 2...
   std::optional<std::vector<double>> values;
   std::vector<std::vector<double>> locals;  // by rank
-  bool is_list = false;                     // whether the op takes a list, of this one tensor
+  bool is_list = false;  // whether the op takes a list, which then holds this one tensor
 };
 
 Input read_input(const nlohmann::json& json, const JsonPlace& place, std::string_view layout,

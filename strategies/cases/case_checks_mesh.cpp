@@ -25,7 +25,7 @@ constexpr std::array<AnswerKey, 9> kMeshAnswers = {{
     {"size"},
     {"layouts"},
     {"ranks"},
-    {"layout"},      // of the asked mesh dims together, coalesced
+    {"layout"},      // the coalesced layout of the asked mesh dims together
     {"groups"},      // the groups of ranks that the asked mesh dims make
     {"flattened"},   // the registered flattened mesh that has this layout, or null
     {"registered"},  // the layout of the flattened mesh of the asked name
@@ -127,7 +127,7 @@ class MeshCheck final : public PricelessCheck {
 
 constexpr std::array<AnswerKey, 8> kLayoutAnswers = {{
     {"text"},
-    {"printed"},  // as plans print it
+    {"printed"},  // the layout as plans print it
     {"encoded"},  // the shard order written as strided shards
     {"decoded"},  // the shard order that the strided shards stand for, or null where there is none
     {"shards"},
@@ -188,9 +188,9 @@ class LayoutCheck final : public PricelessCheck {
 // -- local: what each rank holds ---------------------------------------------------------
 
 constexpr std::array<AnswerKey, 4> kLocalAnswers = {{
-    {"shapes"},   // by rank
-    {"extents"},  // of the asked dim, by rank
-    {"rows"},     // global indices along the asked dim, by rank
+    {"shapes"},   // by rank: the local shape
+    {"extents"},  // by rank: the extent of the asked dim
+    {"rows"},     // by rank: global indices along the asked dim
     {"error", Match::kContains},
 }};
 

@@ -20,7 +20,7 @@ std::string dims_text(const MeshDims& dims, std::string_view separator) {
   return out;
 }
 
-// A step, "0:P(sum)->R". A merged step names all of its mesh dims: "0+2:P(sum)->R".
+// A step as text: "0:P(sum)->R". A merged step names all of its mesh dims: "0+2:P(sum)->R".
 std::string step_text(const PlanStep& step) {
   return dims_text(step.mesh_dims, "+") + ":" + step.from.text() + "->" + step.to.text();
 }
@@ -41,7 +41,7 @@ double price_of(const Plan& plan) {
 
 constexpr std::array<AnswerKey, 18> kPlanAnswers = {{
     {"path"},
-    {"to"},  // the layout that it ends in
+    {"to"},  // the layout that the step ends in
     {"price_us"},
     {"executed_us"},
     {"steps"},

@@ -23,16 +23,16 @@ constexpr std::array<AnswerKey, 18> kSelectAnswers = {{
     {"flips_with_order"},
     {"margin_us"},
     {"selected"},  // index in the order in which the policy saw them
-    {"chosen"},    // text: outputs | inputs
+    {"chosen"},    // the chosen candidate as text: outputs | inputs
     {"totals"},    // by the text of the candidate
     {"has", Match::kIncludes},
     {"lacks", Match::kLacks},
-    {"collectives"},  // those that bring the inputs into the chosen layouts
+    {"collectives"},  // the collectives that bring the inputs into the chosen layouts
     {"search_note", Match::kContains},
     {"error", Match::kContains},
 }};
 
-// Stands for the op where a case lists rows or candidates, which need none.
+// Stands for the op where a case lists rows or candidates, since these need no op.
 constexpr std::string_view kNoOp = "op";
 const OpRule& rule_for_listed_rows() {
   static const OpRule rule{.op = kNoOp};
@@ -326,11 +326,11 @@ class PolicyCheck final : public Check {
 // -- rules: the rows of an op ------------------------------------------------------------
 
 constexpr std::array<AnswerKey, 7> kRulesAnswers = {{
-    {"rows"},     // as the rule lists them, with placeholders ?d
+    {"rows"},     // the rows as the rule lists them, with placeholders ?d
     {"filled"},   // with placeholders filled from the inputs, the all-replicate row first
     {"count"},    // how many filled rows there are
-    {"outputs"},  // shapes and dtypes
-    {"has", Match::kIncludes},  // among `rows`
+    {"outputs"},  // shapes and dtypes of the outputs
+    {"has", Match::kIncludes},  // elements that `rows` holds
     {"lacks", Match::kLacks},
     {"error", Match::kContains},
 }};

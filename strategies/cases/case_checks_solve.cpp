@@ -29,7 +29,7 @@ constexpr std::int64_t kMostSolveBytes = std::int64_t{1} << 30U;
 
 constexpr std::array<AnswerKey, 16> kSolveAnswers = {{
     {"objective_us"},  // the optimum of the problem as the check states it
-    {"evaluated_us"},  // what this plan costs in the problem without flaws, or null where it breaks one
+    {"evaluated_us"},  // what the plan costs in the problem without flaws, or null where the plan breaks that problem's constraints
     {"optimal"},
     {"nodes"},
     {"strategies"},
@@ -39,7 +39,7 @@ constexpr std::array<AnswerKey, 16> kSolveAnswers = {{
     {"edges"},          // "reader:argument" -> its prices (edges_json())
     {"disagreements"},  // edges that are priced for another layout than the producer has
     {"to_partial"},     // "reader:argument from -> to" where a tensor becomes a partial
-    {"unexecutable"},   // likewise where no collective makes the change
+    {"unexecutable"},   // "reader:argument from -> to" where no collective makes the change
     {"verified"},       // whether the plan, run on virtual ranks, computes the program
     {"wrong_nodes"},
     {"max_abs_error"},
@@ -155,7 +155,7 @@ class StatedProblem {
 
   void add_edges(const Flaws& flaws) {
     std::map<std::pair<std::uint32_t, std::uint32_t>, std::size_t> by_argument;
-    std::map<std::size_t, int> copies;  // by edge of a root, how many edges it stands for
+    std::map<std::size_t, int> copies;  // by edge of a root: how many edges it stands for
     for (std::size_t e = 0; !flaws.tied.empty() && e < problem_.priced.size(); ++e) {
       by_argument[{problem_.priced[e].reader, problem_.priced[e].argument}] = e;
     }
@@ -198,7 +198,7 @@ class StatedProblem {
   CostNetwork network_;
   std::set<std::size_t> skipped_;
   std::vector<std::pair<std::size_t, std::size_t>>
-      loose_;  // an edge's producer, and the one priced
+      loose_;  // the producer of an edge, and the producer by which it is priced
   std::vector<FreeArgument> free_;
   std::map<int, int> equal_;
 };
@@ -358,8 +358,8 @@ class SolveCheck final : public Check {
     return rows;
   }
 
-  // By edge: how many strategies the reader and the producer have, the prices, and how many of these differ
-  // from what the change costs when it is asked for alone.
+  // For each edge: how many strategies the reader and the producer have, the prices, and how many
+  // of these differ from what the change costs when it is asked for alone.
   [[nodiscard]] nlohmann::json edges_json(const ProgramStrategies& strategies,
                                           const ProgramPrices& prices,
                                           Redistributor& redistributor) const {

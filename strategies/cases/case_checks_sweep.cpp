@@ -23,8 +23,8 @@ namespace {
 constexpr double kSame = 1e-9;
 constexpr std::size_t kMaxLayouts = 512;
 
-// All layouts in default order, the last mesh dim fastest, without those that mix partials or shard too
-// finely.
+// All layouts in default order, with the last mesh dim changing fastest. Layouts that mix partials
+// or shard too finely are left out.
 std::vector<Layout> all_layouts(const std::vector<Placement>& placements, const Shape& shape,
                                 const DeviceMesh& mesh) {
   std::vector<Layout> layouts;
@@ -58,7 +58,7 @@ double least_total(const Expansion& expansion, const OpRule& rule, const OpCall&
   return *std::min_element(pricing.totals.begin(), pricing.totals.end());
 }
 
-// Calls visit(call) for every combination of the inputs' layouts, the last input fastest.
+// Calls visit(call) for every combination of the inputs' layouts; the last input changes fastest.
 template <class Visit>
 void for_each_call(const SweepInput& input, Visit&& visit) {
   std::vector<std::vector<Layout>> layouts;
@@ -205,9 +205,9 @@ nlohmann::json graph_law(const SweepInput& input, Bench& bench) {
   return {{"questions", pairs}, {"cheaper", cheaper}, {"violated", violated}, {"worst", witness}};
 }
 
-// Gathers a tensor of one dim, sharded by every mesh dim, at once on a flattened mesh. Its ranks
-// concatenate what they hold in the order of the flat mesh and drop padding by the sizes of a flat
-// chunking, which is right only where the nested chunks are the flat ones.
+// Gathers a tensor of one dim, which every mesh dim shards, in one step on a flattened mesh. The
+// ranks concatenate what they hold in the order of the flattened mesh, and drop padding by the
+// sizes of flat chunks. This is right only where the nested chunks are the flat ones.
 nlohmann::json merged_gather_law(const SweepInput& input, Bench& bench) {
   StackEvaluator& evaluator = bench.evaluator();
   const DeviceMesh& mesh = input.mesh;

@@ -30,8 +30,8 @@ BatchExtent batch_of(const Program& program) {
   return {};
 }
 
-// Whether a node only copies, casts or reshapes the one value that it reads, so that each element
-// stays.
+// Whether a node only copies, casts or reshapes the one value that it reads, so that it keeps every
+// element.
 bool only_reshapes(const ProgramNode& node, const std::vector<ValueRef>& values,
                    const Program& program) {
   return values.size() == 1 && !node.op.starts_with("aten.sum.") &&
@@ -40,8 +40,8 @@ bool only_reshapes(const ProgramNode& node, const std::vector<ValueRef>& values,
              numel(node.outputs[0].shape);
 }
 
-// By node: whether it is a parameter's gradient, or a sum or copy of some, from the op that makes
-// the gradient on.
+// For each node: whether it is a parameter's gradient, or a sum or copy of such gradients, from the
+// op that makes the gradient on.
 std::vector<bool> parameter_gradients(const Program& program) {
   std::vector<bool> found(program.nodes.size(), false);
   for (const auto& [source, gradient] : program.pairs) {
@@ -90,8 +90,8 @@ int moved_dim(const ProgramNode& node, int dim) {
 
 constexpr int kNoBatch = -1;
 
-// By node: which dim of its value is the batch. For an input it is the first; an op keeps it unless
-// it permutes. Values that only parameters and buffers decide have kNoBatch.
+// For each node: which dim of its value is the batch. In an input it is the first; an op keeps it
+// unless it permutes. Values that depend on parameters and buffers alone have kNoBatch.
 std::vector<int> batch_dims(const Program& program) {
   std::vector<int> dims(program.nodes.size(), kNoBatch);
   for (std::size_t n = 0; n < dims.size(); ++n) {

@@ -41,7 +41,7 @@ void expect_divisor(std::string_view option, std::int64_t found, std::string_vie
                    "; valid: a divisor of " + std::string(what) + ", " + std::to_string(whole));
 }
 
-// Refuses a size that the model does not have.
+// Refuses an option for a size that the model does not have.
 void expect_none(std::string_view option, const std::optional<std::int64_t>& size,
                  std::string_view model, std::string_view what) {
   if (!size) return;
@@ -49,7 +49,7 @@ void expect_none(std::string_view option, const std::optional<std::int64_t>& siz
                    std::string(what));
 }
 
-// Names in the program's source which sizes are not the model's.
+// Says in the program's source which sizes are not the model's own.
 Program with_sizes(Program program, const ProgramSizes& sizes) {
   const auto add = [&](std::string_view what, const std::optional<std::int64_t>& size) {
     if (size) program.source += ", " + std::string(what) + " " + std::to_string(*size);
@@ -108,7 +108,7 @@ Program gpt(const ProgramOptions& options) {
   return with_sizes(make_gpt(shape, options), sizes);
 }
 
-// Source of LLaMA's widths: Dubey et al. 2024, table 3.
+// The source of LLaMA's widths is Dubey et al. 2024, table 3.
 constexpr std::array<BuiltInProgram, 4> kPrograms = {{
     {"gpt2-xl", "GPT-2 XL, forward and backward", 48, 1024, gpt<kGpt2>},
     {"llama3-70b", "LLaMA3-70B, forward and backward", 80, 8192, llama<kLlama70b>},

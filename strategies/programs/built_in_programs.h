@@ -24,7 +24,7 @@ namespace shardlab {
 
 // How the graph shows the product of activations and weights.
 enum class MatmulForm : std::uint8_t {
-  kEinsum,  // on [batch, rows, k], AutoParallel's default
+  kEinsum,  // an einsum on [batch, rows, k], which is AutoParallel's default
   kNative,  // mm on [batch * rows, k], as PyTorch traces it
 };
 template <>
@@ -36,7 +36,7 @@ struct EnumNames<MatmulForm> {
 
 // Sizes to use instead of the model's own.
 struct ProgramSizes {
-  std::optional<std::int64_t> width = {};  // of the residual stream
+  std::optional<std::int64_t> width = {};  // the width of the residual stream
   std::optional<std::int64_t> heads = {};
   std::optional<std::int64_t> kv_heads = {};
   std::optional<std::int64_t> ffn = {};
@@ -56,16 +56,16 @@ struct ProgramOptions {
 struct BuiltInProgram {
   std::string_view name;
   std::string_view summary;
-  std::int64_t layers;  // how many the model has
+  std::int64_t layers;  // how many layers the model has
   std::int64_t seqlen;  // the sequence length that the model is trained with
   // Assumes that all options are at least one. Throws InputError for sizes that the model does not
   // have, or that do not divide each other as the model needs.
   Program (*make)(const ProgramOptions& options);
 };
 
-// Sorted by name.
+// All built-in programs, sorted by name.
 [[nodiscard]] std::span<const BuiltInProgram> all_built_in_programs();
-// Null when there is no such program.
+// The program with this name; null when there is none.
 [[nodiscard]] const BuiltInProgram* find_built_in_program(std::string_view name);
 
 // -- Generators -------------------------------------------------------------------------------

@@ -22,7 +22,7 @@ struct DTypeRules {
   bool gradient = true;
 };
 
-// By node: whether what it reads must come as it is, or at no cost.
+// For each node: whether what it reads must come as it is, or at no cost.
 [[nodiscard]] std::vector<bool> silent_nodes(const Program& program, const DTypeRules& rules);
 
 }  // namespace shardlab

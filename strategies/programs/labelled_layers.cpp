@@ -1,4 +1,5 @@
-// Labels are read first; then layers follow the flow of data backwards from readers, then forwards.
+// Labels are read first. Layers then spread to nodes without labels: backwards from their readers,
+// then forwards from what they read.
 #include "strategies/programs/labelled_layers.h"
 
 #include <charconv>
@@ -8,10 +9,10 @@
 namespace shardlab {
 namespace {
 
-// What is known of a node: its layer, or one of these.
+// What is known about a node: the number of its layer, or one of these.
 constexpr std::int64_t kUnknown = -1;
 constexpr std::int64_t kOutside = -2;  // its label names no layer
-constexpr std::int64_t kMixed = -3;    // of several layers
+constexpr std::int64_t kMixed = -3;    // it belongs to several layers
 
 std::int64_t layer_in(std::string_view label) {
   constexpr std::string_view kLayers = "layers.";

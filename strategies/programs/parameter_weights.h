@@ -1,5 +1,5 @@
-// What a device keeps of a program's parameters in each of their layouts, as the weights of
-// budgets.
+// How much of a program's parameters one device keeps in each of their layouts, written as the
+// weights of budgets.
 //
 //   ProblemBudget memory = memory_weights(program, mesh, strategies);
 //   memory.amount(assignment)        // bytes
@@ -14,13 +14,13 @@
 
 namespace shardlab {
 
-// Fractions of the parameters that are not left out. Where all shards are even they are whole
-// multiples of 1 / ranks; elsewhere they are counted in units of 2^-40.
+// Weighs the fractions that are kept of the parameters that are not left out. Where all shards are
+// even the weights are whole multiples of 1 / ranks; elsewhere they are counted in units of 2^-40.
 [[nodiscard]] ProblemBudget fraction_weights(const Program& program, const DeviceMesh& mesh,
                                              const ProgramStrategies& strategies,
                                              std::span<const std::size_t> left_out = {});
 
-// Bytes of the parameters, their gradients and their optimizer state.
+// Weighs the bytes of the parameters, their gradients and their optimizer state.
 [[nodiscard]] ProblemBudget memory_weights(const Program& program, const DeviceMesh& mesh,
                                            const ProgramStrategies& strategies);
 

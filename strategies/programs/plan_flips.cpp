@@ -13,9 +13,11 @@
 namespace shardlab {
 namespace {
 
-// Relative; optima are only exact to 1e-9 of the sum of all terms.
+// Prices that differ by at most this share are equal: optima are exact only to 1e-9 of the sum of
+// all terms.
 constexpr double kEqual = 4e-9;
-// Relative; prices of one plan are summed in one order.
+// Prices of one plan that differ by at most this share count as the same. The share is small
+// because they are summed in one order.
 constexpr double kSameLine = 1e-11;
 
 }  // namespace
@@ -95,14 +97,14 @@ class PlanFlips::Search {
     return {network.cost(plan_), best.objective, std::move(best.assignment)};
   }
 
-  // The plan's price at a factor, and by how much less another plan costs there.
+  // The plan's price at a factor, and how much less another plan costs there.
   struct Pair {
     double plan_us = 0.0;
     double saved_us = 0.0;
   };
   [[nodiscard]] Pair compare_at(double f, const Assignment& other) {
     const ProgramPrices prices = prices_at(f);
-    // Constraints do not depend on factors, so the parts of the prices are enough.
+    // Constraints do not depend on factors, so the priced edges are enough.
     ShardingProblem edges;
     edges.names.resize(flips_.program_.nodes.size());
     edges.priced = prices.edges();
@@ -110,8 +112,8 @@ class PlanFlips::Search {
     return {plan_us, plan_us - edges.breakdown(flips_.strategies_, prices, other).total_us()};
   }
 
-  // The factor at which the other plan, which is cheaper at `cheaper`, becomes so on the way from
-  // `dearer`.
+  // On the way from `dearer` to `cheaper`, finds the factor at which the other plan becomes the
+  // cheaper one.
   [[nodiscard]] double crossing(const Assignment& other, double dearer, double cheaper) {
     double low_us = compare_at(dearer, other).saved_us;
     double high_us = compare_at(cheaper, other).saved_us;
@@ -119,7 +121,8 @@ class PlanFlips::Search {
     constexpr int kMostSteps = 60;
     for (int step = 0; step < kMostSteps; ++step) {
       if (std::abs(cheaper / dearer - 1.0) < 1e-9) break;
-      // Where a line would cross; every third time the middle, in case the price is no line.
+      // The next factor to try is where a line would cross. Every third time it is the middle, in
+      // case the price is no line.
       const double part = step % 3 == 2 ? 0.5 : low_us / (low_us - high_us);
       const double middle = dearer + part * (cheaper - dearer);
       const Pair between = compare_at(middle, other);
@@ -197,7 +200,7 @@ class PlanFlips::Search {
     return by_root;
   }
 
-  // What the values of a group and all edges that touch them cost.
+  // What the values of a group cost, together with all edges that touch them.
   [[nodiscard]] static double cost_at(const CostNetwork& network, const std::vector<int>& group,
                                       const Assignment& assignment) {
     std::vector<bool> is_in(to_index(network.variables()), false);

@@ -4,9 +4,9 @@
 //   PlanFlips flips(program, mesh, strategies, options, stack, topology);
 //   for (const PlanRange& range : flips.of(plan)) range.parameter, range.below, range.above
 //
-// Scaling all latencies (or all transfer times) by f makes the price of a plan a line in f as long
-// as each move takes one path, and the least price of all plans the lower envelope of their lines.
-// A plan that is optimal at two factors is also optimal between them. Where another plan is cheaper
+// Scaling all latencies (or all transfer times) by f makes the price of a plan a line in f, as long
+// as each move keeps its path. The least price of all plans is the lower envelope of their lines. A
+// plan that is optimal at two factors is also optimal between them. Where another plan is cheaper
 // at the far end, the two meet nearer by, and there the program is solved again, until nothing is
 // cheaper (Eisner and Severance 1976, as in strategies/select/price_flips.h). Where the plan's own
 // price bends, because a planner takes another path, the interval is halved, down to
@@ -29,14 +29,14 @@ namespace shardlab {
 
 // The search looks at factors from 1/16 to 16.
 inline constexpr double kMostPlanFactor = 16.0;
-// Relative: changes of the plan over a narrower range of factors than this may be overlooked where
+// Changes of the plan within a narrower range of factors than this share may be overlooked where
 // prices bend.
 inline constexpr double kFlipTolerance = 0.02;
 
 struct PlanFlip {
   double factor = 1.0;        // at this factor another plan is as cheap; beyond it, cheaper
-  double objective_us = 0.0;  // what both plans cost there
-  Assignment instead;         // the plan, with those nodes changed that make it cheaper
+  double objective_us = 0.0;  // what both plans cost at this factor
+  Assignment instead;         // the other plan: the plan with some nodes changed
   std::vector<int> nodes;     // the nodes that change
 };
 

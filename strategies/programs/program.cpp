@@ -13,7 +13,8 @@ namespace {
 
 constexpr std::int64_t kMostExtent = std::int64_t{1} << 53U;
 
-// The extents in an array of integers in range, of at most as many dims as a tensor may have.
+// Reads the extents from an array of integers in range, with at most as many dims as a tensor may
+// have.
 std::optional<Shape> plain_extents(const nlohmann::json& json) {
   if (!json.is_array() || json.size() > kMaxTensorDims) return std::nullopt;
   Shape extents;
@@ -26,8 +27,9 @@ std::optional<Shape> plain_extents(const nlohmann::json& json) {
   return extents;
 }
 
-// Reads a tensor that is written as it should be, as most are; others go to read_meta(), which says
-// what is wrong. This takes a tenth of the time: programs have ten thousands of tensors.
+// Reads a tensor that is written as it should be, as most tensors are; read_meta() reads the others
+// and says what is wrong. This takes a tenth of the time, which matters because programs have tens
+// of thousands of tensors.
 std::optional<TensorMeta> plain_meta(const nlohmann::json& json) {
   if (!json.is_object() || json.size() > 3) return std::nullopt;
   const auto dtype = json.find("dtype");

@@ -92,7 +92,7 @@ struct ProgramNode {
   [[nodiscard]] bool leaves() const {
     return kind == NodeKind::kOutput || kind == NodeKind::kGradient;
   }
-  // Whether the node has a layout of its own, which nothing before it decides.
+  // Whether the node has a layout of its own, which no node before it decides.
   [[nodiscard]] bool is_source() const { return !computes() && !leaves(); }
 };
 
@@ -104,8 +104,8 @@ struct Program {
 
   // Throws ConfigError for unknown keys, names, kinds and dtypes, a name that stands twice, a node
   // that reads what comes later or has left the program, an op without a name, outputs beyond a
-  // tensor's bounds, and a pair of tensors of different shapes. Whether ops take and make their
-  // tensors is for program_check.h.
+  // tensor's bounds, and a pair of tensors of different shapes. Whether the tensors are those that
+  // the ops take and make is checked by program_check.h.
   [[nodiscard]] static Program from_json(const nlohmann::json& json, const JsonPlace& place);
   // The program as a file, with one node on each line.
   [[nodiscard]] std::string text() const;

@@ -29,7 +29,7 @@ std::string fresh_name(std::map<std::string, int, std::less<>>& names, std::stri
   return std::string(base) + (number == 0 ? "" : "_" + std::to_string(number));
 }
 
-// "aten.mul.Tensor" -> "mul"; "_operator.getitem" -> "getitem".
+// The base of an op's name: "mul" for "aten.mul.Tensor", "getitem" for "_operator.getitem".
 std::string_view base_of(std::string_view op) {
   op.remove_prefix(op.find('.') + 1);
   return op.substr(0, op.find('.'));
@@ -53,7 +53,7 @@ nlohmann::json extents_json(const Shape& shape) {
 }
 
 // The strides of the same memory seen in another shape. Dims that are consecutive in memory are
-// taken together, beginning with the last; the new dims divide such a run.
+// taken together as one run, beginning with the last dim; the new dims divide such a run.
 Shape viewed_strides(const TensorMeta& in, const Shape& shape) {
   const Shape own = in.all_strides();
   Shape strides(shape.size(), 1);
@@ -265,7 +265,8 @@ class EinsumPass {
     return nodes_[node].inputs[i].values[0];
   }
 
-  // The tensor of three or more dims that a node shows as a matrix whose columns are its last dim.
+  // The tensor of three or more dims that a node shows as a matrix whose columns are the tensor's
+  // last dim; nothing for other nodes.
   [[nodiscard]] std::optional<Value> flattened(Value matrix) const {
     if (nodes_[matrix.node].op != kView) return std::nullopt;
     const Value whole = input(matrix.node, 0);
@@ -282,8 +283,8 @@ class EinsumPass {
     return nodes_[node].op == kPermute && nodes_[node].args == nlohmann::json::parse("[[1, 0]]");
   }
 
-  // The letters of the batch dims: "ab" for a tensor of three dims. They leave out those of the
-  // matrices.
+  // The letters of the batch dims, "ab" for a tensor of three dims. The letters of the matrices are
+  // left out.
   static std::string batch_letters(std::size_t ndim) {
     constexpr std::string_view kLetters = "abcdefghij";
     return std::string(kLetters.substr(0, ndim - 1));
@@ -379,7 +380,7 @@ Program with_aliases(TracedProgram traced) {
   const std::size_t count = old.nodes.size();
   std::vector<int> users(count, 0);
   std::vector<std::vector<std::size_t>> aliases_before(
-      count);  // by the first reader of what they name
+      count);  // by the node that reads them first: the values to alias
   std::vector<std::vector<std::size_t>> returned_of(count);
   for (std::size_t r = 0; r < traced.returned.size(); ++r) {
     returned_of[traced.returned[r].value.node].push_back(r);
@@ -400,7 +401,8 @@ Program with_aliases(TracedProgram traced) {
   Program program;
   program.name = std::move(old.name);
   program.source = std::move(old.source);
-  std::vector<std::size_t> position(count, 0);  // where the node is; later, where its alias is
+  std::vector<std::size_t> position(count,
+                                    0);  // where the node is at first; later, where its alias is
   std::vector<std::size_t> source_position(count, 0);
   std::vector<std::size_t> returned_position(traced.returned.size(), 0);
   const auto add_alias = [&](std::size_t of, std::string name, NodeKind kind, Phase phase) {

@@ -32,7 +32,7 @@ using Value = ValueRef;
 struct TracedProgram {
   struct Returned {
     Value value;
-    NodeKind kind = NodeKind::kOutput;  // or kGradient
+    NodeKind kind = NodeKind::kOutput;  // kOutput or kGradient
     // The node that must have the same layout: a gradient's parameter, an output's tangent.
     std::size_t partner = 0;
   };
@@ -50,7 +50,7 @@ class ProgramBuilder {
 
   // Nodes that are added from here on belong to the backward pass.
   void begin_backward() { phase_ = Phase::kBackward; }
-  // Ops that are added from here on have this label; "" is none.
+  // Ops that are added from here on have this label; "" means no label.
   void begin_label(std::string label) { label_ = std::move(label); }
   void set_label(Value value, std::string label);
   [[nodiscard]] const TensorMeta& meta(Value value) const;
@@ -60,7 +60,7 @@ class ProgramBuilder {
   // Adds any op; returns its first output.
   Value op(std::string_view op, std::vector<Value> inputs, nlohmann::json args,
            std::vector<TensorMeta> outputs);
-  // Adds an op that takes a tensor list, behind one tensor or before another.
+  // Adds an op that takes a tensor list, either after one tensor (`first`) or before another.
   Value op_on_list(std::string_view op, std::optional<Value> first, std::vector<Value> list,
                    std::optional<Value> last, nlohmann::json args, TensorMeta output);
   // Adds a node that shows one of several outputs of another node.
@@ -90,10 +90,10 @@ class ProgramBuilder {
   std::string label_;
 };
 
-// Turns x [.., k] seen as a matrix, times [k, n], seen as [.., n] again into one einsum
-// ("abk,kn->abn"), and so the product of two such matrices over their rows, transposed
-// ("abn,abk->kn"): the passes of AutoParallel's einsum form. Nodes that nothing reads any more are
-// dropped.
+// Turns x [.., k], seen as a matrix, multiplied by [k, n] and seen as [.., n] again, into one
+// einsum ("abk,kn->abn"). The product of two such matrices over their rows, transposed, becomes one
+// einsum likewise ("abn,abk->kn"). These are the passes of AutoParallel's einsum form. Nodes that
+// nothing reads any more are dropped.
 [[nodiscard]] TracedProgram with_einsums(TracedProgram traced);
 // Adds an alias before the first reader of every tensor that has several readers, and one of every
 // value that the program returns; partners become pairs. An alias has the label of what it names.

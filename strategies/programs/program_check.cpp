@@ -14,7 +14,8 @@ std::string text_of(std::span<const TensorMeta> metas) {
   return text.empty() ? "none" : text;
 }
 
-// What a node makes of no tensor has a dtype that need not be among its arguments.
+// Compares shapes and dtypes. An op that reads no tensor may have a dtype that is not among its
+// arguments.
 bool is_alike(const ProgramNode& node, const TensorMeta& said, const TensorMeta& made) {
   return said.shape == made.shape && (said.dtype == made.dtype || node.inputs.empty());
 }

@@ -2,8 +2,8 @@
 //
 //   check_program(program, kAutoParallel);   // throws NodeError: which node, what is wrong with it
 //
-// Shapes and dtypes are compared; strides are not, nor is the dtype of what an op makes of no
-// tensor. An op without a rule is not judged.
+// Shapes and dtypes are compared; strides are not, nor is the dtype of the outputs of an op that
+// reads no tensor. An op without a rule is not judged.
 #pragma once
 
 #include <optional>
@@ -24,17 +24,17 @@ namespace shardlab {
 [[nodiscard]] std::vector<std::optional<std::size_t>> match_outputs(
     const ProgramNode& node, const OpRule& rule, std::span<const TensorMeta> made);
 
-// `rule` is that of the node's op, null where there is none. Throws InputError for tensors or
-// arguments that the op does not take, for outputs that it does not make, for a part of a tuple or
-// a node that leaves the program which is not the one tensor that it reads, and for an op that has
-// no tensor at all.
+// `rule` is the rule of the node's op, or null where there is none. Throws InputError for tensors
+// or arguments that the op does not take, for outputs that it does not make, and for an op that has
+// no tensor at all. It also throws for a part of a tuple, or a node that leaves the program, that
+// is not the one tensor that it reads.
 void check_node(const ProgramNode& node, const OpCall& call, const OpRule* rule);
 
 // Checks all nodes. Throws NodeError.
 void check_program(const Program& program, RuleSet rules);
 
-// Turns what a rule said of a node into an error that names the node. Rules know the arguments as
-// the option --args, which a program calls args.positional.
+// Turns the error of a rule into one that names the node. Rules know the arguments as the option
+// --args, which a program calls args.positional.
 [[nodiscard]] NodeError node_error(const Program& program, std::size_t node,
                                    const InputError& error);
 

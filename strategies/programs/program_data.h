@@ -1,12 +1,12 @@
-// Made-up values for what a program is given: parameters, buffers, inputs and tangents.
+// Makes up values for what a program is given: its parameters, buffers, inputs and tangents.
 //
 //   HostTensor tokens = source_value(memory, program, node, {.seed = 7});
 //
 // Values are in double precision (wide_program.h). DataValues::kWholeNumbers gives whole numbers
 // from -3 to 3 divided by four, so that products of many of them are exact and stay within exp()'s
-// range; uniform values are any in (-1, 1). Integers of the program itself are indices, smaller
-// than what the ops that they reach can look up: random ones, except in buffers (positions, for
-// example), which hold 0, 1, 2, ...
+// range; uniform values are any numbers in (-1, 1). Tensors of integers are indices: they are
+// smaller than the number of rows that the ops can look up by them. They are random, except in
+// buffers (positions, for example), which hold 0, 1, 2, ...
 #pragma once
 
 #include "sim/host_tensor.h"
@@ -15,7 +15,7 @@
 
 namespace shardlab {
 
-// The same for the same seed and node. Assumes a source. Throws LimitError.
+// Gives the same values for the same seed and node. Assumes a source. Throws LimitError.
 [[nodiscard]] HostTensor source_value(HostMemory& memory, const Program& program, std::size_t node,
                                       const DataOptions& data);
 

@@ -127,7 +127,7 @@ class ProgramRun {
   }
 
   // Brings a value into the layout in which the node wants it. Where the steps fail, the judge's
-  // value is used.
+  // value takes its place.
   DistributedTensor moved(const DistributedTensor& value, const Plan& plan, std::size_t n,
                           std::size_t input) {
     Plan wide = plan;
@@ -157,7 +157,7 @@ class ProgramRun {
     return right ? tensor : distributed(value.meta, plan.to, value.global);
   }
 
-  // The judge's outputs, from the kernel on whole tensors.
+  // The judge's outputs, which the kernel computes from whole tensors.
   std::vector<HostTensor> whole_outputs(const OpCall& call, std::span<const HostTensor> wholes,
                                         std::span<const TensorMeta> metas) {
     std::vector<Shape> shapes;
@@ -205,7 +205,7 @@ class ProgramRun {
     }
     done_.nodes[n].op.verified = true;
     if (own.outputs.empty())
-      return;  // it names what leaves the program, and has no tensor of its own
+      return;  // the node names what leaves the program, and has no tensor of its own
     std::vector<TensorMeta> metas;
     std::vector<Shape> shapes;
     for (const TensorMeta& meta : own.outputs) {
@@ -238,7 +238,7 @@ class ProgramRun {
     }
   }
 
-  // Judges an output, and keeps it where it is right, or else what it ought to be.
+  // Judges an output. Keeps it where it is right, and else keeps what it ought to be.
   void hold(std::size_t n, std::size_t o, DistributedTensor output) {
     NodeExecution& node = done_.nodes[n];
     allow_rounding(output);
@@ -283,8 +283,8 @@ bool NodeExecution::is_right() const {
 
 namespace {
 
-// Whether every shard is the innermost one of its tensor dim when it changes, and the plan ends in
-// the shard order that it should.
+// Whether every shard is the innermost one of its tensor dim when it changes, and whether the plan
+// ends in the shard order that it should.
 bool nests(const Plan& plan) {
   Layout layout = plan.start;
   for (const PlanStep& step : plan.steps) {

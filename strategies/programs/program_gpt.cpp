@@ -5,7 +5,7 @@
 // it, so that every shape is known. Tokens are gathered by index.Tensor and summed back by
 // index_put. Sources: for the models, Radford et al. 2019 and Zhou et al. 2022 (expert choice
 // routing); for the graph, how PyTorch 2.13.0 differentiates and decomposes these ops (addmm as a
-// product and a sum; layer norm, GELU and softmax whole, as AutoParallel keeps them). Status:
+// product and a sum; layer norm, GELU and softmax are not decomposed, as in AutoParallel). Status:
 // derived.
 #include <algorithm>
 #include <optional>
@@ -44,7 +44,7 @@ class Gpt {
  private:
   struct Linear {
     Value weight, bias;  // parameters
-    Value matrix;        // its input as [rows, k]
+    Value matrix;        // the input as [rows, k]
     Value transposed;    // the weight as [k, n]
   };
   struct Norm {
@@ -65,7 +65,7 @@ class Gpt {
     Linear qkv, projection, up, down;
     Experts experts;
     Value q, k, v, out, sums, seed, offset;
-    Value hidden;  // before GELU
+    Value hidden;  // the hidden values before GELU
   };
 
   [[nodiscard]] Shape rows(std::int64_t width) const { return {o_.batch, o_.seqlen, width}; }
@@ -200,7 +200,8 @@ class Gpt {
     return added(x, linear(l.down, b_.unary("aten.gelu.default", l.hidden), true));
   }
 
-  // Takes rows of a matrix by their numbers; and adds such rows to a matrix of zeros.
+  // The first function takes rows of a matrix by their numbers; the second adds such rows to a
+  // matrix of zeros.
   Value rows_at(Value matrix, Value numbers) {
     const std::int64_t count = b_.meta(numbers).shape[0];
     return b_.op_on_list("aten.index.Tensor", matrix, {numbers}, std::nullopt, args(),
@@ -357,7 +358,7 @@ class Gpt {
   Norm final_norm_;
   Linear head_;
   std::vector<Layer> layers_;
-  std::vector<std::pair<Value, Value>> gradients_;  // parameter, gradient
+  std::vector<std::pair<Value, Value>> gradients_;  // pairs of parameter and gradient
 };
 
 }  // namespace

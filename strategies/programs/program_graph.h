@@ -1,8 +1,8 @@
-// A program as a graph: who reads what, in both directions.
+// A program as a graph, which says who reads what, in both directions.
 //
 //   const ProgramGraph graph = graph_of(program);
 //   users_of(graph, node)                    // the nodes that read it, each once, ascending
-//   boost::in_edges(node, graph)             // what it reads; graph[edge].argument says where
+//   boost::in_edges(node, graph)             // the values that it reads; graph[edge].argument says where
 //
 // Vertices are the program's nodes by position. An edge leads from the node that makes a value to
 // one that reads it, once for every tensor that is read, with the tensors of lists counted one by

@@ -1,9 +1,9 @@
 // The LLaMA3 training step: RMS norms, rotary positions, grouped queries, flash attention and a
 // gated feed-forward layer. With 8B's widths the graph is that of AutoParallel's LLaMA3-8B example,
 // node by node: names, order, shapes and strides. Source: meta-pytorch/autoparallel at a54c252
-// (examples/example_llama3.py); the model: Dubey et al. 2024. Status: derived, equal to the traced
-// graphs. Labels are the module names of Meta's model (llama3/llama/model.py); h is the sum behind
-// the attention, X.weight.grad is the product that makes a weight's gradient.
+// (examples/example_llama3.py); Dubey et al. 2024 for the model. Status: derived, equal to the
+// traced graphs. Labels are the module names of Meta's model (llama3/llama/model.py); h is the sum
+// after the attention, and X.weight.grad is the product that makes a weight's gradient.
 #include <algorithm>
 #include <optional>
 #include <utility>
@@ -24,14 +24,14 @@ constexpr const char* kEmbedding = "tok_embeddings";
 struct Linear {
   std::string label;
   Value parameter;
-  Value matrix;      // its input as [rows, k]
+  Value matrix;      // the input as [rows, k]
   Value transposed;  // the weight as [k, n]
 };
 struct Norm {
   std::string label;
   Value parameter;
-  Value weight;  // in bf16
-  Value x;       // in f32
+  Value weight;  // the weight in bf16
+  Value x;       // the input in f32
   Value inverse;
   Value normed;
 };
@@ -53,7 +53,7 @@ struct Model {
   std::vector<Layer> layers;
 };
 
-// What each part of the trace is written with.
+// What the writers of the trace's parts share.
 class Tracer {
  public:
   Tracer(const LlamaShape& shape, const ProgramOptions& options, Model& model,
@@ -86,7 +86,7 @@ class Tracer {
 
   const LlamaShape& s_;
   const ProgramOptions& o_;
-  std::int64_t depth_;  // of a head
+  std::int64_t depth_;  // depth of a head
   Model& m_;
   ProgramBuilder& b_;
 };
@@ -392,7 +392,7 @@ class BackwardPass : private Tracer {
     return norm_gradient(l.attention_norm, all, g);
   }
 
-  std::vector<std::pair<Value, Value>> gradients_;  // parameter, gradient
+  std::vector<std::pair<Value, Value>> gradients_;  // pairs of parameter and gradient
 };
 
 TracedProgram trace_llama(const LlamaShape& shape, const ProgramOptions& options) {

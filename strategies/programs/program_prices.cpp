@@ -19,7 +19,7 @@ double bytes_of(const Shape& shape, DType dtype) { return itemsize(dtype) * elem
 
 // -- Kernels ----------------------------------------------------------------------------------
 
-// The kernel of one node, on whatever its ranks hold.
+// The kernel of one node, priced by the local shapes of its tensors.
 class NodeKernel {
  public:
   NodeKernel(const Program& program, std::size_t node, const OpRule* rule,
@@ -124,7 +124,7 @@ class RememberedSteps {
  private:
   using Key = std::tuple<std::uint64_t, std::uint64_t, std::uint64_t>;
 
-  // Kind, op, dim and factor; what else a placement says does not change its price.
+  // The code holds kind, op, dim and factor. What else a placement says does not change its price.
   static std::uint64_t code(const Placement& p) {
     return static_cast<std::uint64_t>(p.kind()) << 60U |
            static_cast<std::uint64_t>(p.reduce_op()) << 56U |
@@ -136,7 +136,7 @@ class RememberedSteps {
   std::unordered_map<Key, Step, boost::hash<Key>> steps_;
 };
 
-// The layouts of a list, each once, and for each entry of the list which of them it is.
+// The distinct layouts of a list, and for each entry of the list which of them it is.
 struct Distinct {
   std::vector<LayoutId> ids;
   std::vector<std::uint32_t> position;
@@ -199,7 +199,8 @@ class EdgePricer {
     redistributor_.costs_us(meta, Layout(layouts_[from]), targets, prices);
   }
 
-  // What Redistributor::cost_us says under semantics that ignore the plan, each step priced once.
+  // The same price as Redistributor::cost_us under semantics that ignore the plan, with each step
+  // priced once.
   double price_without_plan(const TensorMeta& meta, const Placements& from, const Placements& to) {
     if (from == to) return 0.0;
     if (const std::optional<KnownPrice> known = semantics_.known_price(from, to)) {
@@ -240,7 +241,7 @@ ProgramPrices::ProgramPrices(const Program& program, const ProgramStrategies& st
         kernel_prices(program, strategies, node, evaluator.compute_model(), mesh));
   }
   EdgePricer pricer(strategies.layouts, evaluator.on(mesh));
-  double costs = 0.0;  // in the tables of edges
+  double costs = 0.0;  // number of costs in the tables of edges
   using Key = std::array<std::uint32_t, 4>;
   std::unordered_map<Key, std::uint32_t, boost::hash<Key>> by_key;
   for (std::size_t reader = 0; reader < program.nodes.size(); ++reader) {

@@ -5,7 +5,7 @@
 //   ProgramPrices prices(program, strategies, evaluator, mesh);
 //   prices.compute_us(strategies.class_of[node])[row]
 //   const PriceTable& table = prices.table(prices.edges()[e].table);
-//   table.at(reader_row, producer_row)                                   // infinity: it can't be
+//   table.at(reader_row, producer_row)                                   // infinity: no move leads there
 //
 // A table is priced once for every distinct (tensor, layouts to come from, layouts to go to),
 // however many layers there are. The objective of an assignment is the sum of the kernels of all
@@ -26,14 +26,16 @@
 namespace shardlab {
 
 // The prices of one edge. Rows that want the same layout share their prices, and so do columns that
-// make the same one.
+// make the same layout.
 struct PriceTable {
-  LayoutListId wanted = 0;                    // by row: the layout that the reader wants
-  LayoutListId made = 0;                      // by column: the layout that the producer makes
-  std::vector<std::uint32_t> row_of = {};     // by row: which distinct wanted layout
-  std::vector<std::uint32_t> column_of = {};  // by column: which distinct made one
+  LayoutListId wanted = 0;  // by row: the layout that the reader wants
+  LayoutListId made = 0;    // by column: the layout that the producer makes
+  std::vector<std::uint32_t> row_of =
+      {};  // by row: index of the layout that it wants, among the distinct ones
+  std::vector<std::uint32_t> column_of =
+      {};  // by column: index of the layout that it makes, among the distinct ones
   std::uint32_t distinct_columns = 0;
-  std::vector<double> communication_us = {};  // row-major, over the distinct ones
+  std::vector<double> communication_us = {};  // row-major, over the distinct layouts
 
   [[nodiscard]] std::size_t rows() const { return row_of.size(); }
   [[nodiscard]] std::size_t columns() const { return column_of.size(); }
@@ -44,17 +46,17 @@ struct PriceTable {
 
 // A value that a node reads.
 struct PricedEdge {
-  std::uint32_t producer = 0;  // node
+  std::uint32_t producer = 0;  // index of the node that makes the value
   std::uint32_t output = 0;
-  std::uint32_t reader = 0;  // node
+  std::uint32_t reader = 0;  // index of the node that reads it
   std::uint32_t argument = 0;
   std::uint32_t table = 0;
 };
 
 class ProgramPrices {
  public:
-  // The most costs in the tables of all edges together. Status: assumed; a network of so many takes
-  // some 4 GiB.
+  // The largest number of costs that the tables of all edges may hold together. Status: assumed; a
+  // network of so many takes some 4 GiB.
   static constexpr double kMostCosts = 1e8;
 
   // Uses the evaluator's models, and its redistributor for the mesh. Throws LimitError for more
@@ -68,7 +70,7 @@ class ProgramPrices {
   }
   [[nodiscard]] const std::vector<PriceTable>& tables() const { return tables_; }
   [[nodiscard]] const PriceTable& table(std::uint32_t id) const { return tables_[id]; }
-  // In the order of readers, and of each reader's arguments.
+  // The edges in the order of readers, and of each reader's arguments.
   [[nodiscard]] const std::vector<PricedEdge>& edges() const { return edges_; }
 
  private:
@@ -78,8 +80,8 @@ class ProgramPrices {
   std::vector<PricedEdge> edges_;
 };
 
-// What the kernel of one node costs in these layouts, as in the tables. `rule` is that of the
-// node's class.
+// What the kernel of one node costs in these layouts, computed as in the tables. `rule` is the rule
+// of the node's class.
 [[nodiscard]] double kernel_us_of(const Program& program, std::size_t node, const OpRule* rule,
                                   const ComputeModel& kernels, const DeviceMesh& mesh,
                                   const NodePlacements& placements);

@@ -176,7 +176,8 @@ class Enumerator {
     return layout_lists(expand_over_mesh(rows, metas, mesh_))[0];
   }
 
-  // Placeholders become plain shards, and strided shards of these factors; of equal rows one stays.
+  // Replaces placeholders by plain shards, and by strided shards of these factors. Of equal rows
+  // one is kept.
   static std::vector<std::vector<Placement>> filled(const Rows& rows,
                                                     const std::set<int>& factors) {
     std::vector<std::vector<Placement>> all;
@@ -199,7 +200,7 @@ class Enumerator {
     return all;
   }
 
-  // The split factors that what the node reads may have.
+  // The split factors that the shards of what the node reads may have.
   [[nodiscard]] std::set<int> observed_factors(std::size_t n) const {
     std::set<int> factors;
     for (const ValueRef& value : values_read(node(n))) {
@@ -271,7 +272,7 @@ class Enumerator {
     for (std::vector<Placements>& tensor : layouts) tensor.resize(kept);
   }
 
-  // The layouts that the producer may leave a value in, each once.
+  // The distinct layouts in which the producer may leave a value.
   [[nodiscard]] std::vector<LayoutId> distinct_of(const ValueRef& value) const {
     std::vector<LayoutId> ids;
     std::vector<bool> seen(all_.layouts.size(), false);
@@ -287,8 +288,8 @@ class Enumerator {
     return {.tensors = {list, list}};
   }
 
-  // One candidate or more for every layout in which an input may come. Inputs that cannot have that
-  // layout are replicated in it.
+  // Makes one candidate or more for every layout in which an input may come. An input that cannot
+  // have that layout is replicated.
   NodeClass followed(std::size_t n, OpCall call, const OpRule& rule) {
     const std::vector<const TensorMeta*> metas = metas_of(n);
     const std::size_t outputs = node(n).outputs.size();
@@ -332,8 +333,8 @@ class Enumerator {
     return {.rule = &rule, .tensors = layout_lists(layouts)};
   }
 
-  // The rule's candidates. A layout that it refuses has none; what it cannot take at all shows in
-  // the all-replicate row.
+  // The candidates of the rule. Where the rule refuses a layout, that layout has no candidate. A
+  // node that the rule cannot take in any layout is refused in the all-replicate row.
   [[nodiscard]] std::vector<FollowCandidate> plain_candidates_of(const OpRule& rule,
                                                                  const OpCall& call) const {
     try {
@@ -344,9 +345,10 @@ class Enumerator {
     }
   }
 
-  // With strided shards, a view keeps what it can show without communication, as DTensor's does;
-  // where DTensor's rule refuses, it does as the rule says. Both rules may name a layout that the
-  // ranks do not hold: then only layouts that they do hold are kept.
+  // With strided shards, a view keeps every shard that it can show without communication, as
+  // DTensor's views do. Where DTensor's rule refuses, the view does what `rule` says. Both rules
+  // may name a layout that the ranks do not hold. Then shardlab's rule counts, which names only
+  // layouts that they do hold.
   [[nodiscard]] std::vector<FollowCandidate> candidates_of(const OpRule& rule, const OpCall& call,
                                                            const Shape& to) const {
     if (!options_.strided || !is_reshape(rule.op)) return plain_candidates_of(rule, call);

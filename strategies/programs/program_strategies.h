@@ -1,5 +1,5 @@
-// What every node of a program may do on a mesh: its strategies. A strategy is a row of layouts, of
-// the node's outputs and then of its inputs.
+// The strategies that every node of a program has on a mesh. A strategy is a row of layouts: first
+// those of the node's outputs, then those of its inputs.
 //
 //   ProgramStrategies all = enumerate_strategies(program, mesh, {.rules = kAutoParallel});
 //   const NodeClass& node = all.of(3);
@@ -14,7 +14,7 @@
 // not be mixed, where a dim is too short for its shards (ceil sizes, mesh dims from left to right),
 // or where the op's own filter says so. Parameters, inputs and aliases have every layout without
 // partials; casts and views keep the layouts that their producer may have; an op without a rule is
-// replicated, which `notes` tells. Source: meta-pytorch/autoparallel at a54c252; for `strided`, its
+// replicated, and `notes` says so. Source: meta-pytorch/autoparallel at a54c252; for `strided`, its
 // pull request 429. Status: equal to its lists for LLaMA3-8B, row by row.
 #pragma once
 
@@ -39,7 +39,7 @@ struct StrategyOptions {
 };
 
 struct NodeClass {
-  const OpRule* rule = nullptr;  // null: a source, a part of a tuple, or an op without rules
+  const OpRule* rule = nullptr;  // null for a source, a part of a tuple, or an op without rules
   std::uint32_t node = 0;        // the first node of the class
   std::uint32_t outputs = 0;
   std::uint32_t rows = 0;
@@ -54,7 +54,7 @@ struct ProgramStrategies {
   LayoutTable layouts;
   std::vector<NodeClass> classes;
   std::vector<std::uint32_t> class_of;      // by node
-  std::vector<TensorMeta> metas;            // the distinct ones
+  std::vector<TensorMeta> metas;            // the distinct metas
   std::vector<std::uint32_t> meta_of;       // index in metas, over all outputs of all nodes
   std::vector<std::uint32_t> first_output;  // by node: where its outputs begin in meta_of
   std::vector<std::string> notes;
@@ -73,13 +73,14 @@ struct ProgramStrategies {
 // The layouts of one node's tensors.
 struct NodePlacements {
   std::vector<Placements> outputs;
-  std::vector<Placements> inputs;  // what the node wants of each tensor that it reads
+  std::vector<Placements> inputs;  // the layout that the node wants for each tensor that it reads
 };
 // The layouts of the strategies that an assignment gives the nodes.
 [[nodiscard]] std::vector<NodePlacements> placements_of(const ProgramStrategies& strategies,
                                                         std::span<const int> assignment);
 
-// The rule of an op in a program: the rule set's, else AutoParallel's. Null where neither has one.
+// The rule of an op in a program, which is the rule set's or, where that has none, AutoParallel's.
+// Null where neither has one.
 [[nodiscard]] const OpRule* find_program_rule(std::string_view op, RuleSet rules);
 
 // Throws NodeError where tensors are not what the node's op takes and makes (program_check.h), and

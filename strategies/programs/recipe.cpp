@@ -73,7 +73,7 @@ bool holds_for(const RecipeRule& rule, const ProgramNode& node, bool batched) {
          (!rule.batched || batched) && !node.outputs.empty();
 }
 
-// " (labels a, b, ...)".
+// The labels as a message shows them: " (labels a, b, ...)".
 std::string labels_text(std::span<const std::string> labels) {
   if (labels.empty()) return "";
   constexpr std::size_t kFew = 2;
@@ -84,7 +84,7 @@ std::string labels_text(std::span<const std::string> labels) {
 }  // namespace
 
 bool matches_pattern(std::string_view pattern, std::string_view text) {
-  // Where the last * stands, and where it may take one more character.
+  // The position of the last *, and the place in the text where it may take one more character.
   std::size_t star = std::string_view::npos;
   std::size_t from = 0;
   std::size_t p = 0;

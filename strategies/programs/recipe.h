@@ -32,21 +32,23 @@ namespace shardlab {
 struct RecipeRule {
   std::optional<NodeKind> kind = {};
   std::optional<Phase> phase = {};
-  std::vector<std::string> labels = {};  // patterns
-  std::vector<std::string> ops = {};     // patterns
+  std::vector<std::string> labels = {};  // patterns for a node's label
+  std::vector<std::string> ops = {};     // patterns for a node's op
   bool batched = false;
-  bool optional = false;                                           // whether it may match no node
-  std::vector<std::pair<std::string, Placement>> placements = {};  // role, placement
+  bool optional = false;  // whether it may match no node
+  std::vector<std::pair<std::string, Placement>> placements =
+      {};  // the role of a mesh dim, and the placement there
 };
 
 struct Recipe {
   std::string name;
   std::string title;
   std::string source;
-  std::vector<std::vector<std::string>> meshes;  // the roles of mesh dims, of different lengths
+  std::vector<std::vector<std::string>>
+      meshes;  // for each mesh that fits, the role of each of its dims
   std::vector<RecipeRule> rules;
 
-  // Throws ConfigError, also for a role that no mesh has.
+  // Reads a recipe. Throws ConfigError, also for a role that no mesh has.
   [[nodiscard]] static Recipe from_json(const nlohmann::json& json, const JsonPlace& place);
   // The masks of the nodes that some rule places, in the order of the nodes. Throws InputError for
   // a mesh of other dims, and for a rule that matches no node.

@@ -9,7 +9,7 @@
 
 namespace shardlab {
 
-// Variables, values, tables, edges and budgets are in the problem's order. Copies the tables.
+// Variables, values, tables, edges and budgets keep the problem's order. Copies the tables.
 [[nodiscard]] CostNetwork network_of(const ShardingProblem& problem);
 
 }  // namespace shardlab

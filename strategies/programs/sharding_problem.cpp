@@ -22,7 +22,7 @@ namespace {
 
 constexpr double kForbidden = std::numeric_limits<double>::infinity();
 
-// Tables by what they hold, so that equal ones become one.
+// Stores tables by their contents, so that equal tables become one.
 class TableStore {
  public:
   explicit TableStore(ShardingProblem& problem) : problem_(problem) {}

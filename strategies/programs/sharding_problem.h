@@ -38,14 +38,14 @@ namespace shardlab {
 
 struct NodePin {
   std::string node;
-  Placements layout;  // what its first output has to be
+  Placements layout;  // the layout that the node's first output must have
 };
 
-// What a node's first output is on the mesh dims that a placement is given for.
+// The placements that a node's first output must have, on those mesh dims for which one is given.
 struct LayoutMask {
   std::size_t node = 0;
   std::vector<std::optional<Placement>> placements = {};  // by mesh dim
-  std::string by = {};                                    // who asks for it, for messages
+  std::string by = {};                                    // who asks for the mask, for messages
 };
 
 struct ProblemOptions {
@@ -102,19 +102,20 @@ struct Breakdown {
 struct ShardingProblem {
   // The names of the values that each class of nodes has: "S(0)R<-S(0)R,RR".
   std::vector<std::vector<std::string>> domains;
-  std::vector<std::string> names;  // of the variables, which are the program's nodes in order
+  std::vector<std::string> names;  // names of the variables, which are the program's nodes in order
   std::vector<int> domain_of;      // by variable
-  // By variable and value: the price of the kernel, or infinity where the value is forbidden.
+  // For each variable and value: the price of the kernel, or infinity where the value is forbidden.
   std::vector<std::vector<double>> costs;
-  // By variable: what forbids values of it, in words: "pin to S(0)R", "recipe fsdp", "parameter
-  // budget".
+  // For each variable: what forbids some of its values, in words: "pin to S(0)R", "recipe fsdp",
+  // "parameter budget".
   std::vector<std::vector<std::string>> forbidden_by;
   std::vector<ProblemTable> tables;
-  std::vector<ProblemEdge> edges;  // first those of `priced`, in order; then pairs
+  std::vector<ProblemEdge> edges;  // first the edges of `priced`, in order; then the pairs
   std::vector<ProblemBudget> budgets;
   std::vector<PricedEdge> priced;
 
-  // The parts of what an assignment (a value for each variable) costs, from the prices themselves.
+  // The parts of what an assignment (a value for each variable) costs, computed from the prices
+  // themselves.
   [[nodiscard]] Breakdown breakdown(const ProgramStrategies& strategies,
                                     const ProgramPrices& prices,
                                     std::span<const int> assignment) const;
@@ -127,9 +128,9 @@ struct ShardingProblem {
                                            const ProgramPrices& prices,
                                            const ProblemOptions& options = {});
 
-// Why a tensor cannot lie so, when the reason is that a dim has fewer elements than shards: ",
-// where dim 0 has 16 elements, too few for 8 x 8 shards"; otherwise "". A placement that is not
-// given may be any.
+// Says why a tensor cannot have this layout, when the reason is that a dim has fewer elements than
+// shards: ", where dim 0 has 16 elements, too few for 8 x 8 shards"; otherwise "". A placement that
+// is not given stands for any placement.
 [[nodiscard]] std::string too_few_elements(const TensorMeta& meta,
                                            std::span<const std::optional<Placement>> placements,
                                            const DeviceMesh& mesh);

@@ -10,15 +10,15 @@ namespace shardlab {
 namespace {
 
 constexpr std::string_view kCopies = "aten.alias.default";
-// Ops whose kernel does with the pairs of complex numbers what it does with numbers, because dims
-// are counted from the left or given by the shape of the output.
+// Ops whose kernel treats the pairs that stand for complex numbers as it treats numbers, because
+// the op counts dims from the left or takes them from the shape of the output.
 constexpr std::array<std::string_view, 7> kPairwise = {
     "aten._unsafe_view.default", "aten.add.Tensor",   "aten.alias.default",  "aten.clone.default",
     "aten.detach.default",       "aten.view.default", "aten.reshape.default"};
 
 bool is_complex(const TensorMeta& meta) { return meta.dtype == DType::kC64; }
 
-// The op whose kernel does what a node does on complex numbers.
+// The op whose kernel computes a node on complex numbers.
 std::string complex_op(const ProgramNode& node, std::size_t complex_inputs, std::size_t inputs) {
   const std::string& op = node.op;
   if (op == "aten.view_as_complex.default" || op == "aten.view_as_real.default") {

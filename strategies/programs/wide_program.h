@@ -7,7 +7,7 @@
 //
 // Layouts are those of the program: a pair is never divided. Three kinds of nodes copy: casts
 // between floating point types, views of complex numbers as real ones, and nodes that only name
-// what is there (parts of tuples, what leaves the program). Random states (u64) are i64.
+// another node's value (parts of tuples, and what leaves the program). Random states (u64) are i64.
 #pragma once
 
 #include <string>

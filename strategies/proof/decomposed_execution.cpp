@@ -43,7 +43,7 @@ std::vector<HostTensor> execute(const Decomposition& program, const LocalCall& l
   return results;
 }
 
-// A rank runs the op on its part of the tensors, so the extents in the decomposition are the local ones.
+// A rank runs the op on its part of the tensors, so the decomposition sees the local extents.
 LocalResult run_decomposed(const LocalCall& local, const OpKernel&) {
   OpCall call = local.call;
   const auto tensors = call.tensors();

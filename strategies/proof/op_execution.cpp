@@ -11,8 +11,8 @@
 namespace shardlab {
 namespace {
 
-// By element, the sum of its contributions' magnitudes or, if larger, its own magnitude. What is not
-// finite counts as 0.
+// For each element, the larger one of its own magnitude and the sum of its contributions'
+// magnitudes. What is not finite counts as 0.
 std::vector<double> magnitudes_of(const Executor& executor, const DistributedTensor& tensor) {
   const auto magnitude = [](double value) { return std::isfinite(value) ? std::abs(value) : 0.0; };
   DistributedTensor magnitudes = tensor;

@@ -4,9 +4,9 @@
 //   OpExecution done = execute_op(executor, call, inputs, {Layout::parse("P(sum)", 1)});
 //   done.outputs[0], done.verified, done.mismatch
 //
-// The layouts are taken as given: whether an op may be run in them is what the execution shows. The
-// judge assembles the inputs from their shards in double precision, so it judges the op and not how
-// its inputs came about.
+// The layouts are taken as given: the execution shows whether an op may be run in them. The judge
+// assembles the inputs from their shards in double precision, so it judges the op and not how its
+// inputs came about.
 //
 // An output is right when each element is at most (n + 1) u M from the judge's: n is the number of
 // contributions to the element, u the dtype's unit roundoff, and M the sum of the contributions'
@@ -34,18 +34,19 @@ struct RankResults {
                                        std::span<const DistributedTensor> inputs,
                                        std::span<const Shape> output_shapes,
                                        std::span<const Layout> outputs);
-// Makes a tensor of what the ranks hold of output `o`. `global` is what it ought to stand for. Throws
-// InputError when only some ranks have a mask.
+// Makes a tensor of what the ranks hold of output `o`. `global` is the value that it ought to stand
+// for. Throws InputError when only some ranks have a mask.
 [[nodiscard]] DistributedTensor output_of(const OpCall& call, const RankResults& results,
                                           std::size_t o, const Layout& layout, HostTensor global);
 
 struct OpExecution {
-  // In their layouts, with the judge's values as the global ones. Empty when a rank's kernel failed, or
-  // when its result has another shape than the layout asks for.
+  // The outputs in their layouts, with the judge's values as the global ones. Empty when a rank's
+  // kernel failed, or when its result has another shape than the layout asks for.
   std::vector<DistributedTensor> outputs;
   bool verified = false;
   double max_abs_error = 0.0;
-  std::string mismatch;  // output, rank, element, found and expected of the first, or what failed
+  std::string
+      mismatch;  // what failed, or the first wrong element: output, rank, element, found and expected
 };
 
 // `inputs` are the op's tensors in order, lists flattened. Throws InputError for an op without kernel,

@@ -13,7 +13,7 @@
 namespace shardlab {
 namespace {
 
-// Overloads that compute something else than the kernel of their op's name.
+// Overloads that compute something else than the kernel that is named after their op.
 constexpr std::array<std::string_view, 7> kOthers = {
     "all.dims", "any.dims", "max.dim", "max.other", "min.dim", "min.other", "where.ScalarSelf"};
 

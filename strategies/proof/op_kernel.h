@@ -4,11 +4,11 @@
 //   kernel->run({.call = call, .memory = memory, .inputs = locals}).outputs
 //
 // Kernels compute in double precision and round each result once to its dtype, so that a local
-// result is off by at most one unit roundoff. Integers are exact below 2^53 and refused beyond. They
-// keep their dtype where PyTorch would promote it, but sums and products of them widen to i64 as
-// there. An op's in-place, out= and foreach forms share a kernel, which is found by the name without
-// them: "add" stands for aten.add.Tensor, aten.add_.Tensor, aten.add.out and each element of
-// aten._foreach_add.List.
+// result is off by at most one unit roundoff. Integers are exact below 2^53 and refused beyond.
+// They keep their dtype where PyTorch would promote it, but sums and products of them widen to i64,
+// as in PyTorch. An op's in-place, out= and foreach forms share a kernel, which is found by the
+// name without them: "add" stands for aten.add.Tensor, aten.add_.Tensor, aten.add.out and each
+// element of aten._foreach_add.List.
 //
 // To add a kernel, add a row to kernels/<family>.cpp. Semantics: PyTorch 2.13.0, torch.<op>.
 #pragma once
@@ -27,18 +27,18 @@ struct LocalCall {
   const OpCall& call;  // the op, its arguments that are not tensors, the global shapes
   HostMemory& memory;
   std::span<const HostTensor> inputs;         // local tensors, lists flattened, `out` last if any
-  std::span<const RowLists> input_rows = {};  // by input, the global indices of its rows
+  std::span<const RowLists> input_rows = {};  // by input: the global indices of its rows
   std::span<const Shape> output_shapes = {};  // the local shapes that the outputs' layouts ask for
 
-  // The i-th tensor argument (of a list, its first tensor), or null where it is not given.
+  // The i-th tensor argument, or the first tensor of a list. Null where it is not given.
   [[nodiscard]] const HostTensor* tensor(std::size_t i) const;
-  // Throws InputError where it is not given.
+  // The same tensor. Throws InputError where it is not given.
   [[nodiscard]] const HostTensor& required_tensor(std::size_t i) const;
 };
 
 struct LocalResult {
   std::vector<HostTensor> outputs;
-  // Lookups have a mask: b8 in the shape of the indices, true where the row is another rank's.
+  // The mask of a lookup: b8 in the shape of the indices, true where the row is another rank's.
   HostTensor mask;
 };
 
@@ -53,10 +53,10 @@ struct OpKernel {
   std::size_t optional = 0;  // how many of the last operands are numbers that may be absent
   enum class Result : std::uint8_t {
     kAsFirst,        // the dtype of the first tensor
-    kAsSecond,       // of the second
+    kAsSecond,       // the dtype of the second tensor
     kTruth,          // b8
-    kFloatingPoint,  // of the first, or f32 where that is no floating point type
-    kInteger,        // of the first, where all are integers or b8
+    kFloatingPoint,  // the dtype of the first tensor, or f32 where that is no floating point type
+    kInteger,        // the dtype of the first tensor, where all are integers or b8
     kDouble,         // f64
   };
   Result result = Result::kAsFirst;
@@ -72,21 +72,21 @@ struct OpKernelFamily {
 [[nodiscard]] std::span<const OpKernelFamily* const> all_op_kernels();
 // The kernel of an op, or null where it has none.
 [[nodiscard]] const OpKernel* find_op_kernel(std::string_view op);
-// Throws InputError when there is none.
+// Runs the kernel of the call's op. Throws InputError when there is none.
 [[nodiscard]] LocalResult run_op_kernel(const LocalCall& call);
 
 // -- For kernels -----------------------------------------------------------------------------
 
 // Throws InputError for another number of tensors.
 void expect_inputs(const LocalCall& local, std::size_t least, std::size_t most);
-// Likewise, not counting the tensor that an out= op writes to.
+// The same check, which does not count the tensor that an out= op writes to.
 void expect_operands(const LocalCall& local, std::size_t count);
-// Throws InputError where there is none.
+// The first tensor. Throws InputError where there is none.
 [[nodiscard]] const HostTensor& first_input(const LocalCall& local);
 // Throws InputError for tensors of different dtypes.
 void expect_same_dtype(const LocalCall& local, const HostTensor& a, const HostTensor& b);
 [[nodiscard]] std::vector<double> as_doubles(const HostTensor& tensor);
-// Rounds the values to the dtype, those of integers towards zero.
+// Rounds the values to the dtype; values of integer dtypes are rounded towards zero.
 [[nodiscard]] HostTensor from_doubles(HostMemory& memory, DType dtype, const Shape& shape,
                                       std::span<const double> values);
 // The number of a shape's elements, or the largest std::int64_t where there are more.
@@ -96,7 +96,7 @@ void expect_same_dtype(const LocalCall& local, const HostTensor& a, const HostTe
 // The strides of a row-major tensor that is broadcast to `ndim` dims: 0 in a dim that it lacks, or has
 // one row of.
 [[nodiscard]] Shape broadcast_strides(const Shape& shape, std::size_t ndim);
-// By element of an input, its row-major index in the whole tensor.
+// For each element of an input, its row-major index in the whole tensor.
 [[nodiscard]] std::vector<std::uint64_t> global_indices(const LocalCall& local, std::size_t input);
 // Calls work(index, i) for each element of a shape, row-major: its index by dim, and i = 0, 1, 2...
 template <class Work>
@@ -118,11 +118,12 @@ void for_each_element(const Shape& shape, Work&& work) {
   for (std::size_t d = 0; d < index.size(); ++d) flat += index[d] * strides[d];
   return flat;
 }
-// As many zeros, or another value, as the shape has elements. Throws LimitError.
+// A list of zeros, or of another value, with as many entries as the shape has elements. Throws
+// LimitError.
 [[nodiscard]] std::vector<double> filled(const LocalCall& local, const Shape& shape,
                                          double value = 0.0);
-// Throws LimitError when so many doubles, on which kernels work beside the tensors' own memory, would
-// pass the limit of that memory.
+// Kernels work on doubles beside the tensors' own memory. Throws LimitError where so many of them
+// would pass the limit of that memory.
 void expect_room(std::string_view op, std::int64_t elements, const HostMemory& memory);
 
 }  // namespace shardlab

@@ -15,7 +15,7 @@
 namespace shardlab {
 namespace {
 
-// Takes the text up to a separator away, and the separator.
+// Takes the text up to a separator, and the separator itself, off the front of `text`.
 std::string_view take_until(std::string_view& text, char separator) {
   const std::size_t end = text.find(separator);
   const std::string_view part = text.substr(0, end);
@@ -57,7 +57,7 @@ class SampleReader {
                      "\": " + std::string(what));
   }
 
-  // Whether the tensor is given.
+  // Adds one tensor to the argument; false where the text says that it is not given.
   bool add(TensorArg& arg, std::string_view text, SampleCall& result) const {
     if (text == "none") return false;
     const std::size_t end = text.find(']');
@@ -83,7 +83,7 @@ class SampleReader {
   Layout layout_;
 };
 
-// The tensors of pointwise ops, by their number. Some are broadcast.
+// The tensors of pointwise ops: one list for each number of tensors. Some are broadcast.
 constexpr std::array<std::array<std::string_view, 3>, 3> kOperands = {{
     {"f32[4,6]", "f32[5]", "f32[]"},
     {"f32[4,6] | f32[4,6]", "f32[6,5] | f32[5]", "f32[4,1] | f32[4,6]"},
@@ -95,7 +95,8 @@ Shape shape_of(const OpCall& call, std::string_view op) {
   return broadcast_shape({tensors.data(), tensors.size()}, op);
 }
 
-// Whether the op's rule takes the call: the one of the set shardlab or, where there is none, another.
+// Whether the op's rule takes the call. The rule is that of the set shardlab or, where it has none,
+// of another set.
 bool is_taken(const OpCall& call) {
   const OpRule* taker = nullptr;
   for (const OpRuleFamily* family : all_op_rules()) {
@@ -123,8 +124,8 @@ void add_out_tensor(SampleCall& sample, const OpKernel& kernel, const Shape& com
   sample.values.emplace_back();
 }
 
-// The call of a pointwise op on these tensors, and on numbers from `number` on for the operands that
-// are left; nothing where the op does not take them.
+// Makes the call of a pointwise op on these tensors. The operands that are left are numbers, taken
+// from `number` on. Nothing where the op does not take them.
 std::optional<SampleCall> pointwise_call(std::string_view op, const OpKernel& kernel,
                                          std::string_view tensors, double number, int mesh_ndim) {
   const OpRule named{.op = op};
@@ -165,7 +166,7 @@ std::vector<SampleCall> pointwise_calls(std::string_view op, const OpKernel& ker
         std::optional<SampleCall> call = pointwise_call(op, kernel, operands, number, mesh_ndim);
         if (!call) continue;
         calls.push_back(std::move(*call));
-        if (tensors == kernel.operands) break;  // no number to vary
+        if (tensors == kernel.operands) break;  // there is no number to vary
       }
     }
   }

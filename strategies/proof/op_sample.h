@@ -23,7 +23,7 @@ struct OpSample {
   // tensor are small multiples of 1/4 other than 0 (small whole numbers where it holds integers, zeros
   // and ones where it holds b8), unless a word follows it:
   //   i64[5] below 7     whole numbers from 0 to 6
-  //   i64[5] unique 7    likewise, and all different along the last dim
+  //   i64[5] unique 7    whole numbers from 0 to 6, all different along the last dim
   //   f32[5] distinct    whole numbers, all different
   //   f32[5] few         -1, 0 and 1: zeros and equal elements
   //   f32[5] positive    whole numbers from 1 to 8
@@ -58,7 +58,7 @@ struct EnumNames<SampleValues> {
       Named{SampleValues::kPositive, "positive"}, Named{SampleValues::kUnit, "unit"}};
 };
 
-// A sample that was read: the call on replicated tensors, and which values each tensor has.
+// A sample after it is read: the call on replicated tensors, and which values each tensor has.
 struct SampleCall {
   OpCall call;
   struct Values {

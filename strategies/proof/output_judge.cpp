@@ -98,7 +98,7 @@ double OutputJudge::reduced(const Placement& p, std::size_t i, double& magnitude
     total = total ? joined(p.reduce_op(), *total, x) : x;
   }
   if (p.kind() == Placement::Kind::kNormPartial) {
-    // Raising to a power and taking the root round as well, hence the 4.
+    // The power and the root round as well, which the factor 4 allows for.
     magnitude = std::pow(magnitude, 1.0 / p.norm()) * 4.0;
     return std::pow(*total, 1.0 / p.norm());
   }

@@ -4,9 +4,9 @@
 //   OutputJudge judge(mesh, whole, results, 0);
 //   judge.verdict(Placement::shard(0))      // "" when they do; "rank 1, element 3: found ..." if not
 //
-// An element is right within (n + 2) u M: n ranks, u the dtype's unit roundoff, M the magnitude of
-// what is summed. A sum of truth values (b8) is their disjunction, as PyTorch's and NCCL's collectives
-// have it.
+// An element is right if it is at most (n + 2) u M off, where n is the number of ranks, u the
+// dtype's unit roundoff, and M the magnitude of what is summed. A sum of truth values (b8) is their
+// disjunction, as PyTorch's and NCCL's collectives have it.
 #pragma once
 
 #include <span>
@@ -29,7 +29,7 @@ struct WholeOutput {
 // Keeps references to the mesh and the whole output, which must outlive it.
 class OutputJudge {
  public:
-  // `results`: by rank. `output`: which of their outputs is judged.
+  // `results` are listed by rank. `output` says which of their outputs is judged.
   OutputJudge(const DeviceMesh& mesh, const WholeOutput& expected,
               std::span<const LocalResult> results, std::size_t output);
 
@@ -48,7 +48,7 @@ class OutputJudge {
   const WholeOutput& expected_;
   std::vector<Shape> shapes_;    // by rank
   std::vector<Doubles> locals_;  // by rank
-  std::vector<Doubles> masks_;   // by rank, of those that have one
+  std::vector<Doubles> masks_;   // by rank: the mask, where the rank has one
 };
 
 }  // namespace shardlab

@@ -15,7 +15,8 @@ namespace {
 
 using Result = OpKernel::Result;
 
-// Whether the overload's number comes before its tensor: pow.Scalar is 2 ** x, but pow_.Scalar x ** 2.
+// Whether the overload's number comes before its tensor: pow.Scalar is 2 ** x, while pow_.Scalar is
+// x ** 2.
 bool has_number_first(std::string_view op) {
   for (const std::string_view part :
        {".Scalar_Tensor", ".x_scalar", ".self_scalar", "Scalar_Self", "pow.Scalar", "power.Scalar",
@@ -27,7 +28,7 @@ bool has_number_first(std::string_view op) {
   return false;
 }
 
-// The operands that are no tensors.
+// The operands that are numbers.
 std::vector<double> numbers_of(const OpCall& call, const OpKernel& kernel, std::size_t tensors) {
   const std::size_t count = kernel.operands - tensors;
   if (call.args.size() > count) {
@@ -47,7 +48,7 @@ std::vector<double> numbers_of(const OpCall& call, const OpKernel& kernel, std::
   return numbers;
 }
 
-// The dtype of the tensor that the op writes to, if any: the result is rounded to it.
+// The dtype of the tensor that the op writes to, if there is one. The result is rounded to it.
 std::optional<DType> written_dtype(const LocalCall& local) {
   if (out_tensors_of(local.call.op) > 0) return local.inputs.back().dtype();
   const std::string_view op = local.call.op;

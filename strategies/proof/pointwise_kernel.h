@@ -25,13 +25,13 @@ inline constexpr double kAbsent = std::numeric_limits<double>::quiet_NaN();
   return std::isnan(number) ? fallback : number;
 }
 
-// Applies kernel.element. Throws InputError: tensors or numbers that the op does not take.
+// Applies kernel.element. Throws InputError for tensors or numbers that the op does not take.
 [[nodiscard]] LocalResult run_pointwise(const LocalCall& local, const OpKernel& kernel);
-// Applies another function in its place.
+// Applies another function in place of kernel.element.
 [[nodiscard]] LocalResult run_pointwise(const LocalCall& local, const OpKernel& kernel,
                                         double (*element)(Operands));
 
-// The rows of a family's table. The last `optional` operands are numbers that may be absent.
+// Makes a row of a family's table. The last `optional` operands are numbers that may be absent.
 constexpr OpKernel pointwise_kernel(std::string_view name, std::size_t operands,
                                     double (*element)(Operands),
                                     OpKernel::Result result = OpKernel::Result::kAsFirst,

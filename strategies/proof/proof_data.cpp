@@ -32,7 +32,7 @@ class Draws {
   std::uint64_t seed_;
 };
 
-// The numbers 0, 1, 2... around 0, each once, in random order.
+// Distinct whole numbers around 0 (0, 1, -1, ...), in random order.
 Doubles distinct_values(std::size_t count, const Draws& draws) {
   Doubles out = draws.shuffled(count, 0);
   const std::size_t middle = count / 2;
@@ -52,7 +52,7 @@ Doubles unique_values(std::size_t count, const Shape& shape, std::int64_t limit,
   return out;
 }
 
-// A value of the other kinds, each of which is drawn alone.
+// A value of one of the other kinds, whose values are drawn independently.
 double value_of(std::uint64_t h, const SampleCall::Values& values, DType dtype) {
   if (values.kind == SampleValues::kBelow) {
     return static_cast<double>(h %
@@ -70,8 +70,9 @@ double value_of(std::uint64_t h, const SampleCall::Values& values, DType dtype) 
   return static_cast<double>(h % 13) - 6.0;
 }
 
-// The contribution of a rank that is not the holder. It is below the value (max) or above it (min), or it
-// is a part or factor, which is taken from the rest that the holder contributes.
+// The contribution of a rank that is not the holder. For max it lies below the value, and for min
+// above it. For other reductions it is a part or factor of the value; the holder contributes the
+// rest.
 double drawn_contribution(ReduceOp op, DType dtype, bool few, double value, std::uint64_t h,
                           double& rest) {
   const bool truth = dtype == DType::kB8;

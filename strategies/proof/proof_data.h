@@ -32,8 +32,9 @@ struct DistributedValues {
   std::vector<HostTensor> locals;  // by rank
   std::vector<RowLists> rows;      // by rank: which rows of the whole it holds
 };
-// `few`: the values are -1, 0 and 1, and so contributions are as small, to be equal to each other
-// often. A mask partial holds all values, of which the kernel masks those of other ranks' rows.
+// With `few` the values are -1, 0 and 1; contributions are then as small, so that they are often
+// equal to each other. A mask partial holds all values, of which the kernel masks those of other
+// ranks' rows.
 [[nodiscard]] DistributedValues distribute(HostMemory& memory, const TensorMeta& meta,
                                            const Doubles& values, bool few, const Placement& p,
                                            const DeviceMesh& mesh, std::uint64_t seed);

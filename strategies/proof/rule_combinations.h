@@ -23,7 +23,8 @@ class RuleCombinations {
  public:
   RuleCombinations(const OpRule& rule, const SampleExecution& execution);
 
-  // All combinations of placements or, of a call with too many (rule_proof.h), those near a row.
+  // Visits all combinations of placements. For a call with too many (rule_proof.h), visits those
+  // near a row.
   void for_each(const std::function<void(const Combination&)>& visit);
 
   // The outputs of the rows that the rule lists for inputs in these placements.
@@ -31,8 +32,8 @@ class RuleCombinations {
 
   // Whether a shard leaves a rank without rows.
   [[nodiscard]] bool has_empty_shard(const Combination& inputs, const Combination& outputs) const;
-  // Whether the rule lists these outputs for an input in P(avg), P(max) or P(min) that is R here: a
-  // replicated tensor is each of these as it stands.
+  // Whether these outputs are implied by a row that the rule lists: one in which an input is
+  // P(avg), P(max) or P(min) where it is R here. A replicated tensor is each of these as it stands.
   [[nodiscard]] bool is_implied(const Combination& inputs, const Combination& outputs);
   // Whether the tensors that the op writes to keep their placements.
   [[nodiscard]] bool may_write(const Combination& inputs, const Combination& outputs) const;
@@ -41,9 +42,11 @@ class RuleCombinations {
   // Mask partials are tried only where a row of the rule has them.
   void add_mask_partials();
   [[nodiscard]] std::size_t count() const;
-  // Leaves partials of inputs out until there are few enough combinations; whether there are.
+  // Leaves out partials of inputs until there are few enough combinations. Returns whether it
+  // succeeds.
   bool fit_combinations();
-  // The listed rows, and what differs from one of them in one or two tensors.
+  // The rows that the rule lists, and all combinations that differ from one of them in one or two
+  // tensors.
   [[nodiscard]] std::set<Combination> near_rows();
   // Visits what the rule proposes for inputs in these placements.
   void for_each_candidate(
@@ -53,7 +56,7 @@ class RuleCombinations {
   const OpRule& rule_;
   const SampleExecution& execution_;
   OpCall call_;  // its layouts change from expansion to expansion
-  std::vector<std::vector<Placement>> placements_;  // by tensor: those that are tried
+  std::vector<std::vector<Placement>> placements_;  // by tensor: the placements that are tried
 };
 
 }  // namespace shardlab

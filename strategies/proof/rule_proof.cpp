@@ -14,7 +14,7 @@
 namespace shardlab {
 namespace {
 
-// "P(sum) | S(1), S(0)"
+// The row as text: "P(sum) | S(1), S(0)".
 std::string row_text(const Combination& outputs, const Combination& inputs) {
   std::string text;
   for (const Placement& p : outputs) text += (text.empty() ? "" : ", ") + p.text();
@@ -47,8 +47,9 @@ class Findings {
   std::map<std::string, RuleFinding> by_row_;
 };
 
-// The placements of one output that are worth a row of their own: R implies P(avg), P(max) and P(min),
-// and what is a shard is no partial.
+// The placements of one output that are worth a row of their own. R implies P(avg), P(max) and
+// P(min), so where R is right it stands alone. Otherwise every right placement counts, since an
+// output that is right as a shard is not right as a partial.
 std::vector<Placement> worth_listing(const std::vector<Placement>& right) {
   for (const Placement& p : right) {
     if (p.is_replicate()) return {p};
@@ -56,7 +57,7 @@ std::vector<Placement> worth_listing(const std::vector<Placement>& right) {
   return right;
 }
 
-// All combinations of one choice by output.
+// All ways to choose one placement for each output.
 std::vector<Combination> products(const std::vector<std::vector<Placement>>& by_output) {
   std::vector<Combination> all = {{}};
   for (const std::vector<Placement>& choices : by_output) {
@@ -170,7 +171,7 @@ class RuleProver {
     }
   }
 
-  // Why the rule need not list a combination that is right, or nothing.
+  // Why the rule need not list a combination that is right; empty where there is no reason.
   [[nodiscard]] std::string reason_to_omit(const OpCall& call, const Combination& outputs,
                                            const Combination& inputs) const {
     std::string reason;

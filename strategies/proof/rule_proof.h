@@ -19,10 +19,10 @@
 //   - where the op excuses it (OpRule::excuse), or where it has a P(product), which only prod makes:
 //     both are listed as known omissions, with the reason.
 //
-// Some calls have so many tensors that there are more than kMaxRuleCombinations combinations. Of their
-// inputs, the partials of integers, then P(product), P(min), P(avg) and P(max) are left out until the
-// combinations are few enough. Where they never are, those that differ from a listed row in at most two
-// tensors are tried.
+// Some calls have so many tensors that there are more than kMaxRuleCombinations combinations. Then
+// partials of the inputs are left out until the combinations are few enough: first those of
+// integers, then P(product), P(min), P(avg) and P(max). Where there are still too many, only the
+// combinations that differ from a listed row in at most two tensors are tried.
 #pragma once
 
 #include <cstdint>
@@ -38,19 +38,21 @@ inline constexpr std::size_t kMaxRuleCombinations = 30'000;
 
 struct RuleProofOptions {
   std::vector<std::int64_t> mesh_sizes = {2, 3};
-  // A combination must be right for all of them. Small outputs get more (sample_execution.h).
+  // A combination must be right for all of these data sets. Small outputs get more
+  // (sample_execution.h).
   int data_sets = 6;
 };
 
 struct RuleFinding {
   std::string row;          // "P(sum) | S(1), S(0)": outputs | inputs
-  std::string reason = {};  // why a known omission is one
+  std::string reason = {};  // why an omission is a known one
   std::size_t calls = 1;    // how many sample calls, each counted on each mesh, show it
-  // The smallest of these calls.
+  // The smallest of the calls that show it.
   std::string call;
-  std::int64_t mesh = 0;      // ranks
-  std::string detail = {};    // what is wrong with an unsound row; what small calls' ranks hold
-  std::int64_t elements = 0;  // of all inputs
+  std::int64_t mesh = 0;  // ranks in the mesh
+  std::string detail =
+      {};  // what is wrong with an unsound row; for small calls also what the ranks hold
+  std::int64_t elements = 0;  // elements of all inputs of that call
 };
 
 struct RuleProof {
@@ -58,7 +60,7 @@ struct RuleProof {
   std::size_t calls = 0;         // sample calls times meshes
   std::size_t combinations = 0;  // how many were tried
   std::size_t accepted = 0;      // how many distinct rows the rules list
-  // Each sorted by the text of the row.
+  // The findings of each kind, sorted by the text of the row.
   std::vector<RuleFinding> unsound;
   std::vector<RuleFinding> missing;
   std::vector<RuleFinding> known_omissions;

@@ -43,13 +43,13 @@ class SampleExecution {
   [[nodiscard]] const DeviceMesh& mesh() const { return mesh_; }
   [[nodiscard]] std::span<const TensorMeta> inputs() const { return metas_; }
   [[nodiscard]] std::span<const WholeOutput> outputs() const { return data_sets_[0].expected; }
-  [[nodiscard]] std::int64_t elements() const;  // of all inputs
+  [[nodiscard]] std::int64_t elements() const;  // elements of all inputs
   [[nodiscard]] std::string text() const;       // the call, without layouts
 
-  // By output, the placements in which it is right. Where one output is right in none, the other outputs
-  // may have placements left that are not.
+  // For each output, the placements in which it is right. Where no placement is right for one
+  // output, the lists of the other outputs may hold placements that were not ruled out.
   [[nodiscard]] std::vector<std::vector<Placement>> right_outputs(const Combination& inputs);
-  // The first failure of any output and data set, or nothing.
+  // The first failure of any output and data set; empty where there is none.
   [[nodiscard]] std::string fault(const Combination& inputs, const Combination& outputs);
 
  private:
@@ -68,8 +68,8 @@ class SampleExecution {
 
   void add_data_set(std::uint64_t seed);
   const DistributedValues& distributed(std::size_t set, std::size_t tensor, const Placement& p);
-  // The kernel on every rank. A kernel that must know its outputs' local shapes gets those of this
-  // placement of output 0.
+  // Runs the kernel on every rank. A kernel that must know its outputs' local shapes gets those of
+  // this placement of output 0.
   const RankResults& run(std::size_t set, const Combination& inputs, const Placement& output);
   std::string verdict(std::size_t set, const Combination& inputs, std::size_t output,
                       const Placement& p);

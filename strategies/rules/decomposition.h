@@ -28,8 +28,8 @@ class Decomposition {
   // The number of a tensor: first come the inputs of the call, then the results of the steps.
   using Value = std::size_t;
 
-  // Steps follow DTensor's rules of that release. Throws InputError: an op without a decomposition,
-  // inputs that it can't take.
+  // Steps follow DTensor's rules of that release. Throws InputError for an op without a
+  // decomposition, and for inputs that it can't take.
   explicit Decomposition(const OpCall& call, Release release = kReferenceRelease);
 
   [[nodiscard]] std::vector<TensorMeta> outputs() const;
@@ -86,7 +86,7 @@ struct DecompositionEntry {
   std::string_view op;  // "aten.mv.default"
   void (*write)(Decomposition& program) = nullptr;
 };
-// In alphabetical order of the ops.
+// All entries, in alphabetical order of the ops.
 [[nodiscard]] std::span<const DecompositionEntry> all_decompositions();
 
 // The outputs and rows of such an op's rule (op_rule.h).

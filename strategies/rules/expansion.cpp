@@ -121,7 +121,7 @@ class Expansion::PartialsTable {
     return number_of(kinds);
   }
 
-  std::vector<Kinds> kinds_;                        // of each number
+  std::vector<Kinds> kinds_;                        // the kinds behind each number
   std::vector<std::vector<std::uint16_t>> joined_;  // join() of each pair of numbers
 };
 

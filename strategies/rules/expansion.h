@@ -33,7 +33,7 @@
 
 namespace shardlab {
 
-// More than this many combinations is an InputError: search with --search exact instead.
+// More combinations than this are an InputError; --search exact does without them.
 inline constexpr std::uint64_t kMaxCombinations = 50'000'000;
 
 class Expansion {
@@ -163,8 +163,8 @@ class Expansion {
   std::string in_place_error_;
 };
 
-// Throws InputError: inputs that the op can't take, a row of the wrong length, too many
-// combinations.
+// Expands a call. Throws InputError for inputs that the op can't take, for a row of the wrong
+// length, and for too many combinations.
 [[nodiscard]] Expansion expand(const OpRule& rule, const OpCall& call, const DeviceMesh& mesh);
 // Rows and codes without the list of candidates, for searches that do not need it.
 [[nodiscard]] Expansion prepare_expansion(const OpRule& rule, const OpCall& call,

@@ -31,7 +31,7 @@ struct OpName {
 struct TensorArg {
   std::vector<TensorSpec> tensors;  // only those that are given
   bool is_list = false;
-  // By position in a list: whether that tensor is given. Empty when all are.
+  // For each position in a list: whether that tensor is given. Empty when all are given.
   std::vector<bool> given = {};
 
   [[nodiscard]] bool is_absent() const { return !is_list && tensors.empty(); }

@@ -36,7 +36,7 @@ const OpRule* borrowed(std::string_view op) {
                      ": no sharding strategy registered in rule set " + std::string(name_of(set)));
   }
   std::vector<std::string_view> all = all_op_names();
-  // Short forms too: aten.mm is near aten.mmm, aten.mm.default is not.
+  // Short forms are compared too: aten.mm is near aten.mmm, but aten.mm.default is not.
   constexpr std::string_view kDefault = ".default";
   for (std::size_t i = 0, full = all.size(); i < full; ++i) {
     if (all[i].ends_with(kDefault))

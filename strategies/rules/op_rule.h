@@ -47,7 +47,8 @@ class RowEntry {
   bool any_shard_ = false;
 };
 
-// The outputs, then the inputs: tensor arguments in order, lists flattened, an `out=` tensor last.
+// A row's entries: first the outputs, then the inputs. The inputs are the tensor arguments in
+// order, with lists flattened and an `out=` tensor last.
 using Row = boost::container::small_vector<RowEntry, 5>;
 using Rows = boost::container::small_vector<Row, 12>;
 
@@ -73,7 +74,7 @@ struct OpRule {
   RuleSet resolved_for = {};  // the set that was asked for; a RuleTable sets it in its copies
   // The shapes and dtypes of the outputs. Throws InputError when the op can't take the inputs.
   std::vector<TensorMeta> (*outputs)(const OpCall&) = nullptr;
-  // A rule has one of these two.
+  // A rule has one of these two functions.
   Rows (*rows)(const OpCall&, const OpRule&) = nullptr;
   std::vector<FollowCandidate> (*follow)(const OpCall&, const DeviceMesh&) = nullptr;
   // Whether the op can run on inputs in these layouts, those of one candidate. It drops candidates
@@ -93,14 +94,15 @@ struct OpRule {
   double (*flops)(std::span<const Shape> local_inputs, const OpCall&) = nullptr;
   std::string_view equation = {};  // mk,kn->mn; only products of matrices have one
 
-  // The same rule in these sets: followed("aten.cumsum.default").in(until(Release::k2_13)).
+  // The same rule for these sets: followed("aten.cumsum.default").in(until(Release::k2_13)).
   [[nodiscard]] constexpr OpRule in(RuleSets these) const {
     OpRule rule = *this;
     rule.sets = these;
     return rule;
   }
 
-  // These go by PyTorch's way of naming ops: add_, mul.out, _foreach_add.List, _fused_adam_.
+  // These functions read PyTorch's way of naming ops: add_, mul.out, _foreach_add.List,
+  // _fused_adam_.
   [[nodiscard]] bool is_in_place() const;
   [[nodiscard]] bool is_out_variant() const { return written_outputs() > 0; }
   [[nodiscard]] std::size_t written_outputs() const;
@@ -115,12 +117,11 @@ struct OpRuleFamily {
 [[nodiscard]] std::span<const OpRuleFamily* const> all_op_rules();
 // The rule of an op in a rule set. `op` may leave out "aten." and the overload ("mm", "aten.mm",
 // "aten::mm"), which then is "default" or else the first of that name; "softmax" is read as
-// "_softmax". What autoparallel has no rule of its own for it takes from DTensor
-// (kReferenceRelease), or from shardlab where only that has rows. The look-up is a binary search
-// (rule_table.h). Throws InputError: unknown op (the nearest word is named), or no rule in that
-// set.
+// "_softmax". Where autoparallel has no rule of its own, it takes DTensor's (kReferenceRelease), or
+// shardlab's where only that has rows. The look-up is a binary search (rule_table.h). Throws
+// InputError for an unknown op (and names the nearest word), or where that set has no rule.
 [[nodiscard]] const OpRule& find_op_rule(std::string_view op, RuleSet set);
-// Every op that some rule set has, sorted, once.
+// Every op that some rule set has. Names are sorted, and each is listed once.
 [[nodiscard]] std::vector<std::string_view> all_op_names();
 
 }  // namespace shardlab

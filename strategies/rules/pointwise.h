@@ -35,7 +35,7 @@ struct PointwiseOps {
 
 enum class ResultType : std::uint8_t {
   kPromoted,  // what the operands are promoted to, numbers included
-  kFloat,     // the same, or f32 where that is no floating point type
+  kFloat,     // the dtype of kPromoted, or f32 where that is no floating point type
   kDouble,
   kTruth,   // b8
   kFirst,   // the dtype of the first tensor
@@ -98,7 +98,7 @@ inline constexpr PartialRow kDifference[] = {
     {{kSum, kSum, kSum}, 3}, {{kAvg, kAvg, kAvg}, 3}, {{kAvg, kAvg, kR}, 3}, {{kMax, kMax, kR}, 3},
     {{kMin, kMin, kR}, 3},   {{kAvg, kR, kAvg}, 3},   {{kMin, kR, kMax}, 3}, {{kMax, kR, kMin}, 3},
 };
-// An operand plus a number, and a number minus an operand.
+// Rows of an operand plus a number, and of a number minus an operand.
 inline constexpr PartialRow kShifted[] = {{{kAvg, kAvg}, 2}, {{kMax, kMax}, 2}, {{kMin, kMin}, 2}};
 inline constexpr PartialRow kReflected[] = {
     {{kAvg, kAvg}, 2}, {{kMin, kMax}, 2}, {{kMax, kMin}, 2}};

@@ -12,7 +12,8 @@ namespace shardlab {
 
 struct ReductionArgs {
   std::string_view op;
-  // Positions among --args, or -1 where the op has no such argument. Without dims it reduces all.
+  // Positions among --args, or -1 where the op has no such argument. An op without dims reduces all
+  // of them.
   int dims = -1;
   int keepdim = -1;
   int dtype = -1;

@@ -12,7 +12,7 @@ namespace {
 // A tensor's layout on the first few mesh dims.
 struct Prefix {
   Placements placements;
-  Shape extents;  // of the local tensor, rounded up
+  Shape extents;  // extents of the local tensor, rounded up
   bool valid = true;
 };
 
@@ -40,7 +40,7 @@ Prefix longer(const Prefix& prefix, const Placement& next, std::int64_t ranks) {
 // The layouts that rows give to one tensor. The number of a prefix has one digit per mesh dim.
 struct TensorLayouts {
   std::vector<Placement> entries;             // the distinct placements, indexed by a digit
-  std::vector<std::size_t> digit;             // of each row
+  std::vector<std::size_t> digit;             // the digit of each row
   std::vector<std::vector<Prefix>> by_level;  // [number of mesh dims][number of the prefix]
 };
 
@@ -107,7 +107,7 @@ class Expander {
   std::size_t rows_;
   std::size_t mesh_ndim_;
   std::vector<TensorLayouts> tensors_;
-  std::vector<std::vector<std::size_t>> numbers_;  // [level][tensor]: of the prefix
+  std::vector<std::vector<std::size_t>> numbers_;  // [level][tensor]: the number of the prefix
   std::vector<std::vector<Placements>> result_;
 };
 

@@ -95,8 +95,8 @@ Rows rows_with_out(const OpCall& call, const OpRule& rule) {
   return rows;
 }
 
-// For ops that work along one dim of tensors of one shape: adds a row for each other dim, on which
-// all tensors are sharded.
+// Adds rows for an op that works along dim `dim` of tensors of one shape: one row for each other
+// dim, on which all tensors are sharded.
 inline void add_shards_besides(Rows& rows, int ndim, int dim, std::size_t tensors) {
   for (int d = 0; d < ndim; ++d) {
     if (d != dim) rows.push_back(all_alike(tensors, RowEntry::any_shard(d)));

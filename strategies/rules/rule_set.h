@@ -48,7 +48,7 @@ class RuleSet {
   enum class Unversioned : std::uint8_t { kDTensorLegacy, kShardlab, kAutoParallel };
   constexpr explicit RuleSet(Unversioned set) : number_(static_cast<std::uint8_t>(set)) {}
 
-  // Nothing for a rule set without releases.
+  // The release; nothing for a rule set without releases.
   [[nodiscard]] constexpr std::optional<Release> release() const {
     if (number_ < kFirstOfDTensor) return std::nullopt;
     return static_cast<Release>(number_ - kFirstOfDTensor);
@@ -65,7 +65,7 @@ class RuleSet {
 // How DTensor expressed the rules of a few ops before 2.13: pointwise ops follow one argument, and
 // products of matrices do not pass partial sums on. It is kept to compare with, and is no release.
 inline constexpr RuleSet kDTensorLegacy{RuleSet::Unversioned::kDTensorLegacy};
-// Our own: every op by the same machinery, with every row that is sound.
+// Our own rules: every op has rows, and every row that is sound is listed.
 inline constexpr RuleSet kShardlab{RuleSet::Unversioned::kShardlab};
 // What AutoParallel lists for the nodes of a program. It has rules of its own for few ops.
 inline constexpr RuleSet kAutoParallel{RuleSet::Unversioned::kAutoParallel};

@@ -22,7 +22,7 @@ class RuleNames {
  public:
   RuleNames() = default;
   explicit RuleNames(std::vector<const OpRule*> rules);
-  // All rules of that name, the preferred one first.
+  // All rules of that name, with the preferred one first.
   [[nodiscard]] std::vector<const OpRule*> named(std::string_view op) const;
 
  private:

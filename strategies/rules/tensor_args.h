@@ -19,7 +19,7 @@ namespace shardlab {
 
 // The dim that argument `arg` is. Throws InputError also for a tensor without dims.
 [[nodiscard]] int dim_of(const OpCall& call, std::size_t arg, std::int64_t fallback, int ndim);
-// The index made non-negative; a negative one counts from the end of the extent.
+// Makes the index non-negative; a negative one counts from the end of the extent.
 [[nodiscard]] std::int64_t index_in(std::int64_t index, std::int64_t extent, std::string_view op);
 // A list of integers. Throws InputError also where the argument is missing.
 [[nodiscard]] std::vector<std::int64_t> required_integers(const OpCall& call, std::size_t arg);
@@ -63,7 +63,7 @@ struct Diagonal {
   // Arguments 0 to 2 are the offset and the two dims, which default to `first` and `second`.
   [[nodiscard]] static Diagonal of(const OpCall& call, int ndim, std::int64_t first = 0,
                                    std::int64_t second = 1);
-  // Its length in a matrix of so many rows and columns.
+  // The length of the diagonal in a matrix of so many rows and columns.
   [[nodiscard]] std::int64_t length(std::int64_t rows, std::int64_t columns) const;
   // The dim that `dim` becomes in a tensor whose last dim is the diagonal; -1 for its two own dims.
   [[nodiscard]] int dim_without(int dim) const;
@@ -83,7 +83,7 @@ struct Diagonal {
 // row.
 struct RollShifts {
   bool flat = false;                                 // whether there are no dims
-  std::int64_t shift = 0;                            // of all elements, where `flat`
+  std::int64_t shift = 0;                            // the shift of all elements, where `flat`
   std::vector<std::pair<int, std::int64_t>> shifts;  // dim and its shift
 };
 [[nodiscard]] RollShifts roll_shifts(const OpCall& call, const Shape& shape);

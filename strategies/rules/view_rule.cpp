@@ -170,8 +170,8 @@ class DTensorView {
     return factor;
   }
 
-  // The input dims whose shards the output dim can take. Also settles on which mesh dims they may
-  // stay.
+  // The input dims whose shards the output dim can take. This also settles on which mesh dims they
+  // may stay.
   std::vector<int> analyze_flatten(const ViewDim& dim) {
     std::vector<int> sharded;
     for (const int in : dim.inputs) {
@@ -389,7 +389,7 @@ class DTensorView {
   std::set<std::size_t> taken_over_;        // mesh dims whose strided shard has found its part
   std::set<std::pair<int, std::size_t>> gathered_;  // input dim and mesh dim of a gathered shard
   std::set<std::pair<int, int>> claimed_;           // input dim and the output dim that it claimed
-  Shape extents_;  // of the input, divided by the mesh dims so far and rounded down
+  Shape extents_;  // extents of the input, divided by the mesh dims so far and rounded down
 };
 
 }  // namespace
@@ -482,7 +482,8 @@ std::set<Boxes> sharded(const std::set<Boxes>& boxes, const Placement& from, con
   for (const Boxes& box : boxes) {
     for (std::int64_t r = 0; r < ranks; ++r) {
       Boxes part = box;
-      if (!cut(part.from, from, r) || !cut(part.to, to, r)) break;  // so are all after it
+      if (!cut(part.from, from, r) || !cut(part.to, to, r))
+        break;  // all chunks after this one are empty too
       all.insert(std::move(part));
     }
   }

@@ -36,7 +36,7 @@ struct Window {
   // How many windows fit; 0 where the extent is too small. With `rounds_up` the last
   // position may reach past the end.
   [[nodiscard]] std::int64_t count(std::int64_t extent, bool rounds_up = false) const;
-  // Whether windows do not reach into the next stride. If so, a shard of whole strides needs no
+  // Whether a window stays within its stride. If it does, a shard of whole strides needs no
   // elements of its neighbours.
   [[nodiscard]] bool lies_within_stride() const {
     return padding == 0 && dilation * (kernel - 1) + 1 <= stride;

@@ -1,7 +1,7 @@
-// The decisions of one stack, each computed once.
+// Keeps the decisions of one stack, so that each is computed once.
 //
 //   DecisionCache decisions(evaluator);
-//   const Decision& d = decisions.of(call, mesh);     // the second time a look-up
+//   const Decision& d = decisions.of(call, mesh);     // computed once, then looked up
 //
 // Two questions are the same when everything that an answer depends on is the same: the op; every
 // tensor's dtype, shape, strides and layout; the other arguments; and the mesh with its flattened
@@ -18,7 +18,7 @@ namespace shardlab {
 
 class DecisionCache {
  public:
-  // Keeps a reference. Assumes that the evaluator's prices do not change.
+  // Keeps a reference to the evaluator. Assumes that its prices do not change.
   explicit DecisionCache(StackEvaluator& evaluator) : evaluator_(evaluator) {}
 
   // The decision, valid until the next call. Throws what StackEvaluator::select throws; errors are

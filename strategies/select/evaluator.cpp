@@ -14,15 +14,15 @@
 namespace shardlab {
 namespace {
 
-// Prices of one input's layouts in default shard order under the greedy planner: what
-// Redistributor::cost_us says, but for all layouts at once.
+// Prices one input's layouts in default shard order under the greedy planner. The prices are those
+// of Redistributor::cost_us, but for all layouts at once.
 //
 // The planner changes one mesh dim after another, from the innermost outwards when the source has
 // shards, otherwise inwards. The price of a step depends on its own change and on the bytes that
 // the steps before it left. There are few such amounts of bytes: after each mesh dim they are
 // numbered, and a step is priced once for each of them. Layouts that agree on the mesh dims that
 // are changed first share the sum of those steps, so these sums are kept in a table, in which the
-// digits of those mesh dims are a sum's position.
+// digits of those mesh dims make the position of a sum.
 class GreedyPrices {
  public:
   // Whether the redistributor prices these layouts in this way.
@@ -65,21 +65,22 @@ class GreedyPrices {
  private:
   struct Step {
     double price = 0.0;
-    std::uint32_t amount = 0;  // number of the amount of bytes that it leaves
+    std::uint32_t amount = 0;  // number of the amount of bytes that the step leaves
   };
   using Sum = Step;  // several steps together
-  // What the digits of a code on the first mesh dims tell.
+  // What the digits of a code on the first mesh dims say.
   struct Head {
     int mesh_dims = 0;
-    std::uint32_t code = 0;        // the number that the digits make
-    std::uint32_t sum = 0;         // what they add to the position of the code's sum
-    std::uint32_t last = 0;        // the digit of the mesh dim that is changed last
-    std::uint32_t misaligned = 0;  // tensor dims that these shard before or after, but not both
-    std::uint32_t detours = 0;     // these mesh dims are replicated on the way
+    std::uint32_t code = 0;  // the number that the digits make
+    std::uint32_t sum = 0;   // what the digits add to the position of the code's sum
+    std::uint32_t last = 0;  // the digit of the mesh dim that is changed last
+    std::uint32_t misaligned =
+        0;  // tensor dims that these mesh dims shard either before or after, but not both
+    std::uint32_t detours = 0;  // mesh dims that are replicated on the way
   };
 
   [[nodiscard]] int mesh_dim_at(int turn) const { return outwards_ ? ndim_ - 1 - turn : turn; }
-  // How many digits there are, R included, as it may be a step on the way.
+  // How many digits there are. R counts, as it may be a step on the way.
   [[nodiscard]] std::uint32_t digit_count() const {
     return static_cast<std::uint32_t>(digits_.size());
   }
@@ -148,7 +149,7 @@ class GreedyPrices {
     return next;
   }
 
-  // Writes the prices of codes that all begin like this.
+  // Writes the prices of codes that all begin with the digits of `head`.
   void price_group(const Head& head, std::span<const std::uint32_t> codes,
                    std::span<double> prices) const {
     const std::uint32_t weight = power(radix_, ndim_ - 1 - head.mesh_dims);
@@ -170,7 +171,8 @@ class GreedyPrices {
 
   [[nodiscard]] double price_of(const Head& head) const {
     const Sum sum = then(sums_[head.sum], head.last);
-    // Replicas on the way still have to become shards, which is free unless local work has a price.
+    // Mesh dims that are replicated on the way still have to become shards, which is free unless
+    // local work has a price.
     if (head.detours == 0 || pricer_.semantics().chunk_is_free()) return sum.price;
     PlanPrice<Micros> price(amounts_[sum.amount], dtype_, Micros(sum.price));
     for (int m = 0; m < ndim_; ++m) {
@@ -186,13 +188,13 @@ class GreedyPrices {
   DType dtype_;
   const Placements& from_;
   std::vector<Placement> digits_;
-  std::uint32_t radix_;  // of the codes, which have no R unless the rows have one
+  std::uint32_t radix_;  // radix of the codes, which have no R unless the rows have one
   std::uint32_t replicate_ = 0;
   bool outwards_ = false;
   std::vector<double> amounts_;       // by number: bytes after the mesh dims that had their turn
   std::uint32_t amounts_before_ = 0;  // how many amounts there were before the last turn
-  std::vector<Step> steps_;           // of the last turn, by digit and by the amount before it
-  std::vector<Sum> sums_;             // of all turns except the last one
+  std::vector<Step> steps_;  // steps of the last turn, by digit and by the amount before the step
+  std::vector<Sum> sums_;    // sums of the steps of all turns except the last one
 };
 
 // Writes what it costs to bring one input into the layout behind each of these codes (ascending),
@@ -270,7 +272,7 @@ void StackEvaluator::set_factors(const CostFactors& factors) {
 
 std::vector<double> StackEvaluator::launch_thresholds(const std::function<void()>& ask) {
   SHARDLAB_CHECK(what_if_ != nullptr, "thresholds without factors");
-  redistributors_.clear();  // else what planners remember would not be asked for again
+  redistributors_.clear();  // planners remember prices, and would not ask for these again
   std::vector<double> thresholds;
   what_if_->thresholds = &thresholds;
   try {

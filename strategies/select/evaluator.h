@@ -30,7 +30,7 @@ namespace shardlab {
 
 // The prices of an expansion's candidates under one stack.
 struct Pricing {
-  // By input and code: the price of the redistribution; NaN where no candidate asks for it.
+  // For each input and code: the price of the redistribution; NaN where no candidate asks for it.
   std::vector<std::vector<double>> by_code;
   std::vector<double> compute_us;  // by candidate; empty when kernels are free
   std::vector<double> totals;      // by candidate; infinity where it is impossible
@@ -46,8 +46,8 @@ struct Candidate {
 };
 
 struct Selection {
-  // In the order in which the policy saw them; after a search that does not enumerate, those at the
-  // minimum alone.
+  // The candidates in the order in which the policy saw them. After a search that does not
+  // enumerate, these are only the candidates at the minimum.
   std::vector<Candidate> candidates;
   std::size_t selected = 0;
   Candidate choice;
@@ -73,10 +73,11 @@ struct Decision {
   bool flips_with_order = false;
 };
 
-// What set_factors() asked for; the models refer to it.
+// The factors that set_factors() was given; the models refer to them.
 struct WhatIf {
   CostFactors factors;
-  std::vector<double>* thresholds = nullptr;  // where kernels note theirs; null: nowhere
+  std::vector<double>* thresholds =
+      nullptr;  // where kernels note their thresholds; null: they are not noted
 };
 
 class StackEvaluator {
@@ -95,8 +96,8 @@ class StackEvaluator {
   // long? Factors of 1 leave every digit as it is. What on(), collective_model() and
   // compute_model() returned before is no longer valid.
   void set_factors(const CostFactors& factors);
-  // The factors of the launch floor at which a kernel that `ask` prices here leaves the floor;
-  // ascending, and each of them once. Assumes that factors are set.
+  // The factors of the launch floor at which a kernel that `ask` prices here leaves the floor,
+  // ascending and without duplicates. Assumes that factors are set.
   [[nodiscard]] std::vector<double> launch_thresholds(const std::function<void()>& ask);
 
   // Throws InputError for an unknown op, for inputs that the op cannot take, and for an in-place op
@@ -115,8 +116,8 @@ class StackEvaluator {
                               const DeviceMesh& mesh);
   [[nodiscard]] Candidate candidate(const Expansion& expansion, const Pricing& pricing,
                                     std::size_t index) const;
-  // What the local kernel of an op takes in these layouts, on the rank with the largest shards.
-  // Where the stack takes kernels to be free, a roofline prices it: that is what the policy
+  // The time that the local kernel of an op takes in these layouts, on the rank with the largest
+  // shards. Where the stack takes kernels to be free, a roofline prices it: that is what the policy
   // compute-time looks at.
   [[nodiscard]] double kernel_us(const OpRule& rule, const OpCall& call, const DeviceMesh& mesh,
                                  std::span<const Placements> inputs,

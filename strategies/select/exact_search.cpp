@@ -45,7 +45,7 @@ class ExactSearch {
     double bound = 0.0;
     int mesh_dims = 0;
     RowPath path{};
-    std::vector<std::uint32_t> codes;  // by input, on the first mesh dims
+    std::vector<std::uint32_t> codes;  // by input: its code on the first mesh dims
   };
   // A complete candidate. Paths are ordered as a full enumeration lists them.
   struct Leaf {
@@ -91,7 +91,8 @@ class ExactSearch {
       }
     }
     const bool writes_first = input_.rule.is_in_place() && !tensors_.empty();
-    std::size_t written = input_.rule.written_outputs();  // they go to the last tensors
+    std::size_t written =
+        input_.rule.written_outputs();  // how many outputs the op writes to its last tensors
     if (written > std::min(outputs, tensors_.size())) written = 0;
     for (int m = 0; m < ndim_; ++m) {
       std::vector<RowIndex>& allowed = allowed_.emplace_back();
@@ -277,7 +278,7 @@ class ExactSearch {
   std::vector<std::vector<RowIndex>> allowed_;            // by mesh dim
   std::vector<std::vector<std::vector<double>>> bounds_;  // by input, mesh dims covered, code
   std::vector<std::vector<Verdict>> shardable_;           // by input and code
-  std::vector<Leaf> leaves_;  // all those at the minimum, and some others
+  std::vector<Leaf> leaves_;  // all leaves at the minimum, and some others
   double best_ = kInfinity;
   double second_ = kInfinity;  // the best total that differs from best_
   std::size_t states_ = 0;

@@ -24,7 +24,7 @@ struct ExactSearchInput {
   const OpCall& call;
   const DeviceMesh& mesh;
   const Expansion& space;  // prepare_expansion(): rows and codes, no candidates
-  // By input and code, in microseconds; infinity where it is impossible.
+  // For each input and code: the price in microseconds; infinity where it is impossible.
   const std::vector<std::vector<double>>& by_code;
   // What the kernel of a candidate takes, in microseconds; empty where kernels are free.
   std::function<double(std::span<const Placements> inputs, std::span<const Placements> outputs)>
@@ -39,8 +39,9 @@ struct ExactSearchResult {
     double compute_us = 0.0;
     double total_us = 0.0;
   };
-  std::vector<Found> tied;  // in the order of a full enumeration; empty: no candidate
-  // From the minimum to the best total that differs from it; nothing when none does and is finite.
+  std::vector<Found> tied;  // in the order of a full enumeration; empty where there is no candidate
+  // The distance from the minimum to the best total that differs from it. Nothing when there is no
+  // other finite total.
   std::optional<double> margin_us;
   std::size_t states = 0;  // how many partial and whole candidates were looked at
 };

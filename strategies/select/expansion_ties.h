@@ -1,5 +1,5 @@
-// What the policies that look beyond prices ask about candidates that tie (TieBreaker in
-// strategies/select/selection.h), answered for the candidates of an expansion.
+// Answers, for the candidates of an expansion, the questions of those policies that look beyond
+// prices where candidates tie (TieBreaker in strategies/select/selection.h).
 #pragma once
 
 #include <cstdint>
@@ -17,8 +17,9 @@ namespace shardlab {
 
 class ExpansionTies final : public TieBreaker {
  public:
-  // `seen`: the candidates in the order in which the policy sees them; it asks by position in this
-  // list. `rule` may be null: then all kernels take as long. Keeps references to all of them.
+  // `seen` lists the candidates in the order in which the policy sees them; the policy asks by
+  // position in this list. `rule` may be null: then all kernels take equally long. Keeps references
+  // to all of them.
   ExpansionTies(const StackEvaluator& evaluator, Redistributor& redistributor,
                 const Expansion& expansion, const OpRule* rule, const OpCall& call,
                 std::span<const std::size_t> seen);
@@ -43,7 +44,8 @@ class ExpansionTies final : public TieBreaker {
   const OpRule* rule_;
   const OpCall& call_;
   std::span<const std::size_t> seen_;
-  // By input and code: each of an input's layouts is planned once, however many candidates want it.
+  // For each input and code: each layout of an input is planned once, however many candidates want
+  // it.
   std::vector<std::map<std::uint32_t, Moves>> moves_;
 };
 

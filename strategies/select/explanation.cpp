@@ -10,7 +10,7 @@
 namespace shardlab {
 namespace {
 
-// Among more candidates than this, looking for a choice by its text takes longer than it is worth.
+// In a longer list of candidates, finding a choice by its text takes more time than it is worth.
 constexpr std::size_t kMostSearched = 20'000;
 
 std::string mesh_dims_text(const PlanStep& step) {

@@ -37,7 +37,7 @@ class Explainer {
                                               bool looks_for_flip = true);
 
  private:
-  // One call and where what is found of it goes.
+  // One call, and where the findings about it go.
   struct Job;
   void explain_plan(const Question& question, reports::AnswerDetail& detail);
   void explain_call(const Job& job, std::optional<PriceFlip>& first_flip,

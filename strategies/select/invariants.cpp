@@ -45,8 +45,8 @@ class Checker {
     return result;
   }
 
-  // Doubles the bandwidth of every link; and, in the stack, a bandwidth that the model has as a
-  // parameter of its own.
+  // Doubles the bandwidth of every link. Where a model of the stack has a bandwidth as a parameter
+  // of its own, doubles that too.
   static Topology with_double_bandwidth(const Topology& topology) {
     nlohmann::json json = topology.to_json();
     for (nlohmann::json& link : json["links"]) {

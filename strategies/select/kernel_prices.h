@@ -18,7 +18,7 @@ namespace shardlab {
 
 class KernelPrices {
  public:
-  // Keeps references to all of them. The expansion is of this call under this rule.
+  // Keeps references to all of them. Assumes that the expansion is of this call under this rule.
   KernelPrices(const OpRule& rule, const OpCall& call, const DeviceMesh& mesh,
                const Expansion& expansion, const ComputeModel& kernels);
 
@@ -32,7 +32,8 @@ class KernelPrices {
   struct Tensor {
     TensorMeta meta;
     Expansion::CodesOf codes;
-    std::vector<std::uint32_t> where;  // code -> 1 + position in `held`; 0: not found yet
+    std::vector<std::uint32_t>
+        where;  // code -> 1 + position in `held`; 0 where it is not found yet
     std::vector<Held> held;
   };
 

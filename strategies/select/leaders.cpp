@@ -8,7 +8,7 @@ namespace shardlab {
 namespace {
 
 constexpr std::size_t kBlock = 64;
-// Relative; wider than what ties_at_minimum() accepts.
+// Totals within this share of the least compete. It is wider than what ties_at_minimum() accepts.
 constexpr double kNear = 1e-11;
 
 // Four minima are kept side by side: with one alone, each comparison would wait for the one before.

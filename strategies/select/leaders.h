@@ -19,7 +19,7 @@ class Leaders {
   explicit Leaders(std::span<const double> totals);
 
   [[nodiscard]] const std::vector<std::size_t>& indices() const { return indices_; }  // ascending
-  [[nodiscard]] double others() const { return others_; }  // infinity: there are none
+  [[nodiscard]] double others() const { return others_; }  // infinity where there are no others
 
  private:
   std::vector<std::size_t> indices_;

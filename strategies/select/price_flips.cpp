@@ -19,7 +19,8 @@ double most_of(const ScaledParameter& parameter) {
   return parameter.factor == &CostFactors::launch ? kMostLaunchFactor : kMostFactor;
 }
 
-// The search goes out from 1 band by band. Every parameter's largest factor is the end of a band.
+// The search goes out from 1 band by band. The largest factor of each parameter is the end of a
+// band.
 constexpr std::array<double, 4> kBands = {2.0, kMostLaunchFactor, 128.0, kMostFactor};
 
 bool has_value(const std::optional<PriceFlip>& flip) { return flip.has_value(); }
@@ -69,7 +70,7 @@ class PriceFlips::Search {
   // A candidate's price near one factor.
   struct Line {
     std::size_t candidate;
-    double factor;  // where it has this value
+    double factor;  // the factor at which the price has this value
     double value;
     double slope;
     [[nodiscard]] double operator()(double f) const { return value + slope * (f - factor); }
@@ -112,7 +113,7 @@ class PriceFlips::Search {
     return {candidate, f, value, (price_of(candidate, f + step) - value) / step};
   }
 
-  // The cheapest candidate at `f`, which is the chosen one wherever that is as cheap as any.
+  // The cheapest candidate at `f`; the chosen one, where no other is cheaper.
   [[nodiscard]] std::size_t cheapest_at(double f, double& least) {
     set(f);
     const Pricing pricing = evaluator_.price(expansion_, &rule_, call_, mesh_);
@@ -194,7 +195,7 @@ class PriceFlips::Search {
         continue;
       }
       if (other.candidate != *chosen_) return found(other.candidate, crossing);
-      // The chosen candidate stays the cheapest, along another path.
+      // The chosen candidate is still the cheapest, by another path.
       begin = crossing;
       chosen = other;
       winner = cheapest_at(end, least);
@@ -216,7 +217,7 @@ class PriceFlips::Search {
   }
 
   StackEvaluator& evaluator_;
-  CostFactors factors_;  // as the evaluator has them
+  CostFactors factors_;  // the factors that the evaluator has now
   const OpRule& rule_;
   const OpCall& call_;
   const DeviceMesh& mesh_;

@@ -1,5 +1,5 @@
 // What would flip a choice: how far must latency, bandwidth or the launch floor of kernels change
-// until another candidate is cheaper?
+// before another candidate is cheaper?
 //
 //   PriceFlips flips(stack, topology);
 //   for (const PriceFlip& flip : flips.of(call, mesh)) flip.parameter, flip.factor, flip.to
@@ -7,12 +7,12 @@
 // Scaling all latencies (or all transfer times) by f makes the price of a path a line in f, the
 // price of a candidate the least over its paths, and the least price of all candidates the lower
 // envelope of their lines. The first point where the envelope leaves the chosen candidate is found
-// from its lines: two of them meet somewhere; either nothing is cheaper there, and that is the
-// point, or what is cheaper gives the next line (Eisner and Severance 1976, "Mathematical
-// techniques for efficient record segmentation"). Nothing is sampled, so nothing is overlooked.
-// Slopes come from two prices of one candidate, which leaves a relative error of about 1e-9. Prices
-// bend the other way where a kernel leaves its launch floor: there the same is done from one such
-// point to the next.
+// from its lines: two of them meet somewhere. If no candidate is cheaper there, that is the point;
+// if one is, it gives the next line (Eisner and Severance 1976, "Mathematical techniques for
+// efficient record segmentation"). Nothing is sampled, so nothing is overlooked. Slopes come from
+// two prices of one candidate, which leaves a relative error of about 1e-9. Prices bend the other
+// way where a kernel leaves its launch floor: there the same is done from one such point to the
+// next.
 #pragma once
 
 #include <cmath>
@@ -42,9 +42,9 @@ class PriceFlips {
  public:
   PriceFlips(const Stack& stack, const Topology& topology);
 
-  // For each parameter that has a flip, the one on the nearer side of 1; the first to happen comes
-  // first (least |ln factor|, then the order of the parameters). Empty when nothing in range flips
-  // the choice. Throws InputError as StackEvaluator::select does.
+  // For each parameter that has a flip, the one on the nearer side of 1. The flip that needs the
+  // smallest change comes first (least |ln factor|, then the order of the parameters). Empty when
+  // nothing in range flips the choice. Throws InputError as StackEvaluator::select does.
   [[nodiscard]] std::vector<PriceFlip> of(const OpCall& call, const DeviceMesh& mesh);
 
   // The first element of `of`, found sooner: no parameter is followed far beyond the nearest flip.

@@ -41,8 +41,8 @@ void keep_best(reports::BestChoice& best, const Answer& answer) {
   }
 }
 
-// The price and the reason why there is none exclude each other, and what is told of a choice is
-// told of one that has a price.
+// An answer has either a price or the reason why there is none. An answer without a price drops
+// what only a price explains.
 void settle(Answer& answer) {
   if (answer.reference_us) {
     answer.reference_impossible.clear();
@@ -63,7 +63,7 @@ std::optional<double> sum(const std::optional<double>& left, const std::optional
   return left && right ? std::optional(*left + *right) : std::nullopt;
 }
 
-// The basis of a sum of prices is known where both bases are.
+// Adds a basis to a sum. The basis of a sum of prices is known only where both bases are.
 void add_known(std::optional<reports::PriceBasis>& sum,
                const std::optional<reports::PriceBasis>& more) {
   if (sum && more) {
@@ -218,7 +218,8 @@ bool Questionnaire::best_runs(const Candidate& best, const OpCall& call, const D
   return true;
 }
 
-// The basis of the steps by which the reference itself would bring the inputs there.
+// What the price rests on when the reference itself brings the inputs into the best choice's
+// layouts.
 std::optional<reports::PriceBasis> Questionnaire::basis_of_best(const Candidate& best,
                                                                 const OpCall& call,
                                                                 const DeviceMesh& mesh) {

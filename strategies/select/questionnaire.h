@@ -25,7 +25,7 @@
 
 namespace shardlab {
 
-// What a record keeps of an answer, and what is needed only to judge it.
+// An answer as a record keeps it, with what is needed only to judge it.
 struct Answer : reports::StackAnswer {
   std::int64_t collectives = 0;  // steps of the path that move data between ranks
   std::int64_t candidates = 1;
@@ -37,7 +37,7 @@ struct Answer : reports::StackAnswer {
 struct QuestionResult {
   std::vector<Answer> answers;  // one per stack
   reports::BestChoice best;
-  std::string error;  // why the question can't be asked at all (then there are no answers)
+  std::string error;  // why the question can't be asked at all; then there are no answers
 };
 
 class Questionnaire {

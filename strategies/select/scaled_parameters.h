@@ -14,7 +14,7 @@ namespace shardlab {
 struct ScaledParameter {
   std::string_view name;
   double CostFactors::*factor;
-  bool inverse;  // the factor scales a time, which a larger parameter makes shorter
+  bool inverse;  // whether the factor scales a time, which a larger parameter makes shorter
 };
 
 inline constexpr std::array<ScaledParameter, 3> kScaledParameters = {{

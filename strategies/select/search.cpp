@@ -13,7 +13,7 @@
 namespace shardlab {
 namespace {
 
-// How many steps the search may take; from far away, ops of many tensors have more layouts than
+// The most steps that a search may take. From far away, ops of many tensors have more layouts than
 // memory holds.
 constexpr std::uint64_t kMostSteps = 250'000;
 
@@ -128,7 +128,7 @@ class Search {
         return std::nullopt;
       }
     }
-    // What full enumeration would drop is no answer here either.
+    // A state that full enumeration would drop is no answer here either.
     if (std::any_of(inputs.begin(), inputs.end(), has_mixed_partials) ||
         std::any_of(outputs.begin(), outputs.end(), has_mixed_partials) ||
         (rule_.filter != nullptr && !rule_.filter(call_, inputs, mesh_))) {

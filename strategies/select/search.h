@@ -27,7 +27,8 @@ struct SearchOptions {
 struct SearchResult {
   std::vector<Placements> inputs;
   std::vector<Placements> outputs;
-  std::vector<double> input_us;  // by input: its redistribution, as the search priced it
+  std::vector<double>
+      input_us;  // by input: the price of its redistribution, as the search found it
   double total_us = 0.0;
   std::size_t states_visited = 0;
   // The inputs of every accepted state, when the search is exhaustive.

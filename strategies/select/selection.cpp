@@ -15,8 +15,8 @@ namespace {
 
 constexpr double kSameTotal = 1e-12;
 
-// What a policy that looks beyond prices measures of candidates that tie: the smaller, the better.
-// Null when it looks at nothing but their text.
+// How a policy that looks beyond prices measures candidates that tie; smaller is better. Null when
+// it compares nothing but their text.
 using Measure = double (TieBreaker::*)(std::size_t);
 Measure measure_of(Policy policy) {
   switch (policy) {
@@ -36,8 +36,8 @@ bool decides_by_text(Policy policy) {
   return policy != Policy::kFirstListed && policy != Policy::kKeepInput;
 }
 
-// Among the candidates of least total: the one of least measure; among those of equal measure, the
-// one whose text comes first.
+// Chooses among the candidates of least total the one of least measure. Among those of equal
+// measure, the one whose text comes first is chosen.
 std::size_t select_by_text(Policy policy, const PricedCandidates& candidates) {
   SHARDLAB_CHECK(candidates.tie_breaker != nullptr, name_of(policy), " without a tie breaker");
   TieBreaker& breaker = *candidates.tie_breaker;

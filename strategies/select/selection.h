@@ -10,8 +10,8 @@
 //   least-bytes    the one whose inputs move the fewest bytes between ranks, all ranks together
 //   compute-time   the one whose local kernel is fastest (the tie-break discussed in #172282)
 //   lexicographic  the one whose layouts come first as text: inputs, then outputs
-// The last four do not depend on the order of the candidates: what still ties is decided by text.
-// Source: PyTorch 2.13.0, _sharding_prop.py, _select_min_cost_strategy.
+// The last four do not depend on the order of the candidates: text decides between candidates that
+// still tie. Source: PyTorch 2.13.0, _sharding_prop.py, _select_min_cost_strategy.
 #pragma once
 
 #include <array>
@@ -46,8 +46,8 @@ struct EnumNames<Policy> {
 };
 [[nodiscard]] constexpr std::string_view to_string(Policy policy) { return name_of(policy); }
 
-// What the policies that look beyond prices ask about candidates at the minimum. A candidate is
-// named by its position among those that the policy sees.
+// The questions that policies which look beyond prices ask about candidates at the minimum. A
+// candidate is named by its position among those that the policy sees.
 class TieBreaker {
  public:
   TieBreaker() = default;
@@ -89,7 +89,7 @@ struct CandidateOrder {
   Kind kind = Kind::kListed;
   std::uint64_t seed = 0;
 
-  // "listed", "reversed", "shuffled:SEED". Throws TextError.
+  // Reads "listed", "reversed" or "shuffled:SEED". Throws TextError.
   [[nodiscard]] static CandidateOrder parse(std::string_view text);
   [[nodiscard]] std::string text() const;
   // The positions in the rules' list, in the order in which the policy sees the candidates.

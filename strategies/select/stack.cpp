@@ -7,7 +7,7 @@
 namespace shardlab {
 namespace {
 
-// "v3", or {"name": "v3-rp", "replicate_to_partial_us": 0.01}.
+// Reads "v3", or {"name": "v3-rp", "replicate_to_partial_us": 0.01}.
 std::shared_ptr<const EdgeSemantics> read_edge_semantics(const nlohmann::json& json,
                                                          const JsonPlace& place) {
   std::string name;

@@ -46,7 +46,7 @@ struct Stack {
   // Microseconds added to every redistribution of an input that changes its placements.
   double transition_us = 0.0;
 
-  // The JSON of the stack that a "base" names, without a base of its own.
+  // Loads the JSON of the stack that a "base" names. That stack has no base of its own.
   using LoadBase = std::function<nlohmann::json(const std::string& name)>;
   // A stack that has a base and no name of its own is called "BASE+". Throws ConfigError.
   [[nodiscard]] static Stack from_json(const nlohmann::json& json, const JsonPlace& place,

@@ -31,8 +31,8 @@ Question read_question(const nlohmann::json& json, const JsonPlace& place) {
   question.mesh = parse_at(reader.place("mesh"), [&] { return DeviceMesh::parse(mesh); });
   const int ndim = question.mesh.ndim();
   question.count = reader.integer_or("count", 1, 1, std::int64_t{1} << 53);
-  static_cast<void>(
-      reader.text_or("where", ""));  // the source line that asked first; for readers only
+  static_cast<void>(reader.text_or(
+      "where", ""));  // the line of source code that asked first; only readers use it
   if (!kind) {
     reader.place("kind").fail("found \"" + kind_name +
                               "\"; valid: " + valid_names<Question::Kind>());

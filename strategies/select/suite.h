@@ -26,14 +26,14 @@ struct Question {
   Kind kind = Kind::kSelect;
   DeviceMesh mesh;
   OpCall call;        // for kSelect
-  TensorMeta tensor;  // for kPlan, as are `from` and `to`
+  TensorMeta tensor;  // for kPlan, like `from` and `to`
   Layout from;
   Layout to;
   std::int64_t count = 1;  // how often the recorded program asks it
 
   [[nodiscard]] std::string op() const { return kind == Kind::kSelect ? call.op : "redistribute"; }
-  [[nodiscard]] Bytes bytes() const;                      // of its largest tensor
-  [[nodiscard]] std::vector<std::string> inputs() const;  // as texts, arguments included
+  [[nodiscard]] Bytes bytes() const;                      // bytes of the question's largest tensor
+  [[nodiscard]] std::vector<std::string> inputs() const;  // the inputs as texts, arguments included
 };
 
 template <>

@@ -20,7 +20,7 @@ class Draw {
   explicit Draw(std::uint64_t seed) : rng_(seed) {}
   std::uint64_t below(std::uint64_t n) { return rng_() % n; }
 
-  // On each mesh dim R has a weight of 7, S of 8 and P of 5 out of 20. All partials of one layout
+  // On each mesh dim R is drawn 7 times in 20, S 8 times and P 5 times. All partials of one layout
   // are of one kind.
   Layout layout(int mesh_ndim, int tensor_ndim, bool partials) {
     constexpr std::array<ReduceOp, 6> kOps = {ReduceOp::kSum, ReduceOp::kSum, ReduceOp::kSum,
@@ -68,7 +68,8 @@ class Generator {
  public:
   Generator(std::string op, DeviceMesh mesh, double bytes, Draw& draw)
       : op_(std::move(op)), mesh_(std::move(mesh)), draw_(draw) {
-    // One byte holds no float. One in three larger tensors is f32, the others are bf16.
+    // A tensor of fewer than four bytes is i8, since f32 would not fit. Of larger tensors, one in
+    // three is f32 and the others are bf16.
     dtype_ = bytes < 4 ? DType::kI8 : (draw.below(3) == 0 ? DType::kF32 : DType::kBF16);
     elements_ = std::max(1.0, bytes / itemsize(dtype_));
   }
@@ -127,7 +128,7 @@ class Generator {
     const int ndim = 1 + static_cast<int>(draw_.below(3));
     question.tensor = {.dtype = dtype_, .shape = shape_of(elements_, ndim, draw_), .strides = {}};
     question.from = draw_.layout(mesh_.ndim(), ndim, true);
-    // The target has no partials, which could only come from the source's.
+    // The target has no partials, since they could only come from partials of the source.
     question.to = draw_.layout(mesh_.ndim(), ndim, false);
     return question;
   }

@@ -15,7 +15,7 @@ namespace shardlab {
 
 struct TieItem {
   std::string choice;
-  // The choices at the minimum, the chosen one among them; at most kMaxListed.
+  // The choices at the minimum, including the chosen one; at most kMaxListed of them.
   std::vector<std::string> tied;
   double total_us = 0.0;  // infinity when every candidate is impossible
   std::size_t candidates = 1;

@@ -1,5 +1,6 @@
-// The exact minimum of a cut network, guided by bounds: sweeps of dual ascent, then exact
-// elimination of what the bound leaves; where that is too much, more sweeps over what is left.
+// Finds the exact minimum of a cut network, guided by bounds. Sweeps of dual ascent come first,
+// then exact elimination of what the bound leaves. Where too much is left, more sweeps over that
+// part follow.
 //
 // Let messages prove the bound LB, and let some assignment cost UB. Then every assignment with a
 // value whose excess is above UB - LB costs more than UB, so the cheapest assignment over the other
@@ -28,8 +29,9 @@ namespace shardlab {
 // elimination goes through.
 struct BoundProof {
   struct Stage {
-    std::vector<std::vector<int>> values;  // by node: the values that the messages are for
-    std::vector<double> messages;  // by edge: one for each value of its first end, then its second
+    std::vector<std::vector<int>> values;  // by node: the values that the messages refer to
+    std::vector<double>
+        messages;  // by edge: one message for each value of its first end, then one for each value of its second
   };
   std::vector<Stage> stages;
   double threshold = 0.0;
@@ -87,15 +89,16 @@ class BoundSearch {
 
   const CutNetwork& whole_;
   std::vector<double> whole_extra_;
-  std::unique_ptr<CutNetwork> own_;                  // what is left of it, once values were dropped
-  std::vector<std::vector<int>> position_in_whole_;  // by node, by value of current()
+  std::unique_ptr<CutNetwork>
+      own_;  // the part of the network that is left, once values were dropped
+  std::vector<std::vector<int>> position_in_whole_;  // by node, then by value of current()
   std::vector<double> extra_;
   std::optional<DualAscent> dual_;
   double upper_ = kForbidden;
   std::vector<int> best_;
   double tolerance_ = 0.0;
-  double found_at_ = -1.0;   // the tolerance that last gave an assignment; -1: none has
-  bool confirmed_ = false;   // a second look gave no better assignment
+  double found_at_ = -1.0;   // the tolerance that last gave an assignment; -1 where none has
+  bool confirmed_ = false;   // whether a second look gave no better assignment
   std::size_t refused_ = 0;  // how many values were left when elimination was last too much work
   std::optional<Restricted> tied_;
   double tied_bound_ = 0.0;

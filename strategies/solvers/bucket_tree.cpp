@@ -87,8 +87,8 @@ void BucketTree::find_order(double most_work) {
   }
 }
 
-// Adds costs, whose dims are some of the bucket's (its node first, then its scope) in that order,
-// to the bucket's joint table.
+// Adds costs to the bucket's joint table. Their dims are some of the bucket's dims (its node first,
+// then its scope), in that order.
 void BucketTree::add(const Bucket& bucket, std::span<const int> dims, const double* costs,
                      std::vector<double>& table) const {
   const std::size_t ndim = bucket.scope.size() + 1;
@@ -210,8 +210,8 @@ void BucketTree::local(const Bucket& bucket, std::span<const int> values,
   }
 }
 
-// Gives the nodes of the buckets before `from` their best values, the latest first. Assumes that
-// all later nodes have theirs.
+// Gives the nodes of the buckets before `from` their best values, the latest bucket first. Assumes
+// that all later nodes have values.
 void BucketTree::complete(std::size_t from, std::vector<int>& values,
                           std::vector<double>& scratch) const {
   for (std::size_t i = from; i-- > 0;) {
@@ -293,7 +293,8 @@ std::vector<double> BucketTree::min_marginals() const {
 std::vector<SmallSolution> BucketTree::cheapest(std::size_t count, double limit) const {
   std::vector<SmallSolution> found;
   if (!(minimum_ <= limit) || count == 0) return found;
-  // Solutions that agree with an earlier one on all buckets after this one, and have `value` there.
+  // The solutions that agree with an earlier one on all buckets after this one, and that have
+  // `value` at this one.
   struct Branch {
     double cost;
     std::size_t parent;

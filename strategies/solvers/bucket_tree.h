@@ -30,7 +30,8 @@ struct SmallNetwork {
     int b = 0;
     std::size_t table = 0;  // offset in `tables` of the costs: one row for each of a's values
   };
-  std::vector<std::size_t> first;  // where each node's values begin in costs, and their end
+  std::vector<std::size_t>
+      first;  // where each node's values begin in `costs`; one more entry says where the last ones end
   std::vector<double> costs;
   std::vector<Edge> edges;
   std::vector<double> tables;
@@ -53,13 +54,13 @@ class BucketTree {
   [[nodiscard]] double work() const { return work_; }  // entries of all joint tables
   // Fills the tables. Assumes that the work is not above the most that was allowed.
   void run();
-  // Infinite when the network is infeasible.
+  // The least cost of any solution; infinite when the network is infeasible.
   [[nodiscard]] double minimum() const { return minimum_; }
   // One solution at the minimum, which has to be finite.
   [[nodiscard]] SmallSolution best() const;
   // For each value (in the order of SmallNetwork::costs) the least cost of a solution that has it.
   [[nodiscard]] std::vector<double> min_marginals() const;
-  // Up to `count` different solutions that cost at most `limit`, cheapest first.
+  // Up to `count` different solutions that cost at most `limit`, with the cheapest first.
   [[nodiscard]] std::vector<SmallSolution> cheapest(std::size_t count, double limit) const;
 
   // The shape of the elimination, for other algorithms that run over the same tables.

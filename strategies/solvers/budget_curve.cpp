@@ -21,7 +21,7 @@ class CurveSearch {
     if (!cheapest) return {};
     CurvePoint light = lightest(*cheapest);
     CurvePoint heavy = *cheapest;
-    // Several optima may cost the same: take the lightest of them.
+    // Several optima may cost the same; the lightest of them is taken.
     while (heavy.weight > light.weight) {
       std::optional<CurvePoint> lighter = search_within(heavy.weight - 1);
       if (!lighter || lighter->objective_us > heavy.objective_us * (1.0 + kEqual)) break;
@@ -38,7 +38,8 @@ class CurveSearch {
   }
 
  private:
-  // Relative; equal assignments may be summed in different orders.
+  // Costs that differ by at most this share are equal: equal assignments may be summed in different
+  // orders.
   static constexpr double kEqual = 1e-9;
 
   [[nodiscard]] CurvePoint point_of(ExactSolution solution) const {
@@ -84,7 +85,7 @@ class CurveSearch {
     }
   }
 
-  // A weight that no assignment undercuts: the sum of every variable's lightest value.
+  // A weight that every assignment has at least: the sum of every variable's lightest value.
   [[nodiscard]] std::int64_t least_weight() const {
     std::int64_t sum = 0;
     for (const Budget::Weights& weights : budget_.weights) {
@@ -131,12 +132,12 @@ class CurveSearch {
     add_hull(*corner, light);
   }
 
-  // Adds points between the corners, where the cost rises most first: the optimum that weighs at
-  // least one unit less than a point is the next point.
+  // Adds points between the corners, beginning where the cost rises most. The optimum that weighs
+  // at least one unit less than a point is the next point.
   void add_steps(const CurveOptions& options) {
     std::vector<CurvePoint>& points = curve_.points;
     if (!points.back().is_next_known) {
-      // No charge gave anything lighter; a search with a limit proves whether there is anything.
+      // No charge led to a lighter assignment. A search with a limit proves whether there is one.
       points.back().is_next_known = !search_within(points.back().weight - 1) && !curve_.given_up;
     }
     while (points.size() < options.points && !curve_.given_up) {

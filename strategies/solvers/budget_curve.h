@@ -41,11 +41,10 @@ struct BudgetCurve {
 };
 
 struct CurveOptions {
-  std::size_t points = 20;  // the most to find, unless the hull has more corners
+  std::size_t points = 20;  // the most points to find, unless the hull has more corners
 };
 
-// The limit of `budget` does not matter; the budgets that the network itself has are kept to.
-// Throws LimitError.
+// The limit of `budget` does not matter. The network's own budgets are kept to. Throws LimitError.
 [[nodiscard]] BudgetCurve budget_curve(const CostNetwork& network, const Budget& budget,
                                        const CurveOptions& options = {});
 

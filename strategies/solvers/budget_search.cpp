@@ -13,7 +13,7 @@ namespace {
 
 using Weights = BudgetAlgebra::Weights;
 
-// Items that all lists may hold together. Status: assumed; 4e6 items take some 200 MiB.
+// The most items that all lists may hold together. Status: assumed; 4e6 items take some 200 MiB.
 constexpr std::size_t kMostItems = 4'000'000;
 constexpr int kMostCorners = 60;
 
@@ -213,7 +213,7 @@ class BudgetSearch {
     part.fill(cut_, costs);
     BudgetAlgebra algebra;
     algebra.budgets = multipliers_.size();
-    // Only assignments matter that cost less than the best known one, its charges included.
+    // Assignments matter only if they cost less than the best known one, its charges included.
     algebra.limit = std::min(tolerance, upper_ + charged - costs.bound + tolerance_) - part.base();
     for (std::size_t b = 0; b < multipliers_.size(); ++b) {
       algebra.room[b] = network_.budgets()[b].limit;

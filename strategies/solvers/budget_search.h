@@ -1,6 +1,6 @@
-// The exact minimum within budgets. A charge for each unit of weight turns each budget into costs,
-// whose minimum bounds every assignment that keeps to the budgets; what that bound leaves is gone
-// through with the weights as part of the state.
+// Finds the exact minimum within budgets. A charge for each unit of weight turns each budget into
+// costs. Their minimum bounds every assignment that keeps to the budgets; the search then goes
+// through what the bound leaves, with the weights as part of the state.
 //
 // Charges come from walking the lower hull of (weight, cost), one budget at a time: its two corners
 // on either side of the limit give the charge with the best bound.
@@ -20,7 +20,7 @@ struct BudgetResult {
   bool feasible = false;
   std::vector<int> best;            // positions in the cut network's value sets
   std::vector<double> multipliers;  // by budget: what a unit of weight is charged
-  BoundProof proof;                 // of the minimum of costs with charges
+  BoundProof proof;                 // proof of the minimum of costs with charges
   int sweeps = 0;
 };
 
@@ -33,7 +33,8 @@ struct BudgetResult {
 [[nodiscard]] std::int64_t least_weight(const CostNetwork& network, const Budget& budget,
                                         const std::vector<Restriction>& restrictions);
 
-// The first budget that least_weight() exceeds: then nothing is feasible, and no search is needed.
+// The first budget that least_weight() exceeds. Where there is one, nothing is feasible, and no
+// search is needed.
 [[nodiscard]] std::optional<int> budget_out_of_reach(const CostNetwork& network,
                                                      const std::vector<Restriction>& restrictions);
 

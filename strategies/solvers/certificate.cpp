@@ -1,4 +1,5 @@
-// Plain loops over the original values. The solver and this check share types, but no code.
+// The check uses plain loops over the original values. It shares types with the solver, but no
+// code.
 #include "strategies/solvers/certificate.h"
 
 #include <algorithm>
@@ -31,7 +32,7 @@ struct Factor {
   std::vector<Sums> entries;
 };
 
-// What the stages of a proof leave of the network: values, and costs as the last stage's messages
+// The part of the network that the stages of a proof leave. Costs are as the last stage's messages
 // leave them, charges included.
 class Remainder {
  public:
@@ -70,7 +71,8 @@ class Remainder {
     return std::ranges::any_of(domains_, [](const auto& domain) { return domain.empty(); });
   }
 
-  // Computes the bound of the stage's messages, and drops what costs more than the threshold by it.
+  // Computes the bound of the stage's messages, and drops what this bound proves to cost more than
+  // the threshold.
   void apply(const BoundProof::Stage& stage, double threshold) {
     read_messages(stage);
     reprice();
@@ -97,7 +99,7 @@ class Remainder {
   [[nodiscard]] const Weights& weights(int v, int x) const {
     return weights_[to_index(v)][to_index(x)];
   }
-  // Both above the least of the node, or of the edge.
+  // Both costs are counted from the least one of the node, or of the edge.
   [[nodiscard]] double node_cost(int v, int x) const { return node_[to_index(v)][to_index(x)]; }
   [[nodiscard]] double edge_cost(std::size_t e, int x, int y) const {
     return cost(network_.edges()[e], x, y) - messages_[e].first[to_index(x)] -
@@ -252,8 +254,8 @@ class Elimination {
 
   // The least cost, without charges, of the assignments that keep to the budgets.
   double run() {
-    std::vector<std::vector<Factor>> factors(
-        to_index(network_.variables()));  // by the first of their variables in the order
+    std::vector<std::vector<Factor>> factors(to_index(
+        network_.variables()));  // by the first of their variables in the elimination order
     const std::vector<int> order = elimination_order();
     std::vector<int> position(to_index(network_.variables()));
     for (std::size_t i = 0; i < order.size(); ++i)
@@ -312,7 +314,8 @@ class Elimination {
     };
     std::vector<int> order;
     std::vector<bool> gone(to_index(network_.variables()), false);
-    // Lists of nodes by weight, in steps of half a power of e: nearly the least is good enough.
+    // Nodes in lists by weight, in steps of half a power of e, since nearly the least is good
+    // enough.
     std::vector<std::vector<int>> queue;
     const auto push = [&](int v) {
       weigh(v);
@@ -436,7 +439,7 @@ class Elimination {
 
   const Remainder& left_;
   const CostNetwork& network_;
-  double limit_;  // above the bound
+  double limit_;  // the most that a solution may cost above the bound
   Sum room_;      // the most that the weights may sum to
 };
 

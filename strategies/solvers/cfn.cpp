@@ -16,7 +16,8 @@ namespace {
 
 using nlohmann::json;
 
-constexpr int kDigits = 6;  // after the point of written costs; doubles near 1e9 are 1e-7 apart
+constexpr int kDigits =
+    6;  // digits after the point of written costs; doubles near 1e9 are 1e-7 apart
 
 bool is_number(std::string_view word) {
   double value = 0.0;
@@ -224,7 +225,7 @@ class Reader {
         if (function.costs[0] < kForbidden) {
           problem_.network.add_constant(function.costs[0]);
         } else {
-          problem_.below = -kForbidden;  // nothing costs less
+          problem_.below = -kForbidden;  // no assignment costs less
         }
       } else if (function.scope.size() == 1) {
         for (std::size_t x = 0; x < function.costs.size(); ++x) {

@@ -3,15 +3,16 @@
 //   const CfnProblem problem = read_cfn(parse_json(strict_cfn(text), "x.cfn"), {"x.cfn", ""});
 //   const std::string text = write_cfn(network, "x");
 //
-// Read are: `problem` {name, mustbe}; `variables`, each with a number of values (named "0", "1",
-// ...) or their names; `functions` over at most two variables, each {scope, costs, defaultcost}.
-// Costs are a whole table, the last variable fastest; or, with defaultcost, tuples of values (names
-// or numbers) that are each followed by their cost; or the name of another function, whose costs
-// are shared. Variables are in the order of their names. `mustbe` is "<LIMIT": an assignment has to
-// cost less. Maximisation, global functions and functions of three or more variables are refused.
-// toulbar2 rounds costs to the digits of `mustbe`; here they are kept as they are.
+// The reader takes `problem` {name, mustbe}; `variables`, each with a number of values (named "0",
+// "1", ...) or their names; `functions` over at most two variables, each {scope, costs,
+// defaultcost}. Costs are a whole table, in which the last variable changes fastest; or, with
+// defaultcost, tuples of values (names or numbers) that are each followed by their cost; or the
+// name of another function, whose costs are shared. Variables are in the order of their names.
+// `mustbe` is "<LIMIT": an assignment has to cost less. Maximisation, global functions and
+// functions of three or more variables are refused. toulbar2 rounds costs to the digits of
+// `mustbe`; here they are kept as they are.
 //
-// Source: toulbar2 user guide, "File formats", CFN; and what toulbar2 1.1.1 writes.
+// Source: toulbar2 user guide, "File formats", CFN; and the files that toulbar2 1.1.1 writes.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -31,7 +32,7 @@ struct CfnProblem {
 
 // Puts quotes around names, which toulbar2 writes without. Lines stay where they are.
 [[nodiscard]] std::string strict_cfn(std::string_view text);
-// Throws ConfigError.
+// Reads a problem. Throws ConfigError.
 [[nodiscard]] CfnProblem read_cfn(const nlohmann::json& json, const JsonPlace& place);
 // Writes costs with six digits after the point. Throws InputError where the network has budgets,
 // which the format lacks.

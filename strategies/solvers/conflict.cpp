@@ -1,8 +1,8 @@
-// Irreducible sets of constraints in conflict.
+// Finds irreducible sets of constraints that are in conflict.
 //
 // Where arc consistency empties a variable, the reasons why its values were dropped, and the
-// reasons behind those, are a small set to begin with; elsewhere the set is all constraints.
-// QuickXplain then finds by halving which of them are needed.
+// reasons behind those, are a small set to begin with. Otherwise the search begins with all
+// constraints. QuickXplain then finds by halving which of them are needed.
 //
 // Source: Junker, "QuickXplain: preferred explanations and relaxations for over-constrained
 // problems", AAAI 2004.
@@ -58,7 +58,7 @@ class Conflicts {
 
  private:
   // The parts of `open` that cannot hold together with `held`, none of which can be left out.
-  // Assumes that all parts of both cannot.
+  // Assumes that all parts of `held` and `open` cannot hold together.
   Parts quick_explain(Parts held, const Parts& open, bool grew) {
     if (grew && !holds(held)) return {};
     if (open.size() == 1) return open;
@@ -77,7 +77,7 @@ class Conflicts {
   // Whether some assignment keeps to these parts, when nothing else counts.
   [[nodiscard]] bool holds(const Parts& parts) const {
     CostNetwork part;
-    std::map<int, int> numbers;  // by variable: which one of `part` it is
+    std::map<int, int> numbers;  // by variable: its number in `part`
     std::vector<Restriction> restrictions;
     for (const std::vector<std::string>& domain : network_.domains()) part.add_domain(domain);
     const auto number = [&](int v) {

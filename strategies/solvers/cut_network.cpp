@@ -1,4 +1,5 @@
-// Arc consistency by sweeps over the edges, with a memo of revisions, then the cut tables.
+// Runs arc consistency by sweeps over the edges, with a memo of revisions, and then cuts the
+// tables.
 #include "strategies/solvers/cut_network.h"
 
 #include <algorithm>
@@ -11,7 +12,7 @@
 namespace shardlab {
 namespace {
 
-constexpr int kIdBits = 21;  // for the number of a set or a table in a memo key
+constexpr int kIdBits = 21;  // bits for the number of a set or a table in a memo key
 
 std::uint64_t memo_key(int table, int a, int b) {
   SHARDLAB_CHECK((table | a | b) >> kIdBits == 0, "ids ", table, " ", a, " ", b);
@@ -21,7 +22,7 @@ std::uint64_t memo_key(int table, int a, int b) {
 
 }  // namespace
 
-// Ascending sets of values, each of them stored once.
+// Stores ascending sets of values, each set once.
 class ValueSets {
  public:
   int id(std::span<const int> values) {
@@ -63,7 +64,8 @@ void CutNetwork::make_consistent(const CostNetwork& network, ValueSets& sets) {
   const std::vector<CostEdge>& edges = network.edges();
   KeyIndex memo[2];  // by side
   std::vector<int> kept;
-  // By node: the step in which it last changed. An edge is looked at again after either end did.
+  // For each node: the step in which it last changed. An edge is looked at again after either of
+  // its ends changed.
   std::vector<int> changed(set_of_.size(), 0);
   std::vector<int> seen(edges.size(), -1);
   const auto revise = [&](const CostEdge& edge, int side) {

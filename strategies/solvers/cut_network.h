@@ -1,10 +1,10 @@
-// A cost-function network cut down to the values that can take part in an assignment, as flat
-// arrays: what the algorithms of the exact solver run on.
+// A cost-function network, cut down to the values that can take part in an assignment. It is held
+// in flat arrays, on which the algorithms of the exact solver run.
 //
 // Arc consistency: a value is dropped when its cost is infinite, or when some edge forbids it
 // together with every value that the other variable has left; this is repeated until nothing more
-// is dropped. Sets of values and cut tables are kept once each, and what follows from a table and
-// two sets is worked out once, so the work hardly grows with the number of equal layers.
+// is dropped. Each set of values and each cut table is kept once, and what follows from a table and
+// two sets is computed once, so the work hardly grows with the number of equal layers.
 //
 //   const CutNetwork cut(network, restrictions);
 //   if (cut.wiped_out() >= 0) ...   // a variable without values: infeasible
@@ -22,7 +22,7 @@
 
 namespace shardlab {
 
-// The values that a variable may take. Of several restrictions of one variable all hold.
+// The values that a variable may take. Several restrictions of one variable all hold.
 struct Restriction {
   int variable = 0;
   std::vector<int> allowed;  // ascending
@@ -36,7 +36,7 @@ struct CutEdge {
   int a_values = 0;
   int b_values = 0;
   std::size_t a_major = 0;    // offset in pool(): for each value of a, the costs of all values of b
-  std::size_t b_major = 0;    // the other way round
+  std::size_t b_major = 0;    // offset in pool(): for each value of b, the costs of all values of a
   std::size_t a_message = 0;  // offset of one double for each value of a, in arrays over all edges
   std::size_t b_message = 0;
 };
@@ -48,8 +48,8 @@ class CutNetwork {
   // The same network with fewer values: for each node the positions of those that stay, ascending.
   CutNetwork(const CutNetwork& whole, std::span<const std::vector<int>> kept);
 
-  // Some nodes of `whole` with all their values, and these edges between them. The ends of the
-  // edges are positions in `nodes`; their tables are where they are in `whole`.
+  // Takes some nodes of `whole` with all their values, and these edges between them. The ends of
+  // the edges are positions in `nodes`; their tables stay where they are in `whole`.
   CutNetwork(const CutNetwork& whole, std::span<const int> nodes, std::span<const CutEdge> edges);
 
   // A variable that lost all its values, or -1. When there is one, nothing else is filled in.
@@ -61,11 +61,13 @@ class CutNetwork {
   }
   // Where the node's values begin in costs().
   [[nodiscard]] std::size_t first(int node) const { return first_[to_index(node)]; }
-  [[nodiscard]] std::size_t values() const { return first_.back(); }  // of all nodes
+  [[nodiscard]] std::size_t values() const {
+    return first_.back();
+  }  // number of values of all nodes
   [[nodiscard]] const std::vector<double>& costs() const { return costs_; }
   [[nodiscard]] const std::vector<CutEdge>& edges() const { return edges_; }
-  // The cost of an assignment, given as positions in the value sets; `extra` is added for each
-  // value where it is given.
+  // The cost of an assignment, given as positions in the value sets. `extra`, unless it is empty,
+  // is added for each value.
   [[nodiscard]] double cost(std::span<const int> positions,
                             std::span<const double> extra = {}) const;
   [[nodiscard]] std::size_t messages() const { return messages_; }

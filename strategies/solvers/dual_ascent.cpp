@@ -106,8 +106,8 @@ double DualAscent::sweep(Decoding decoding) {
     const std::size_t count = cut_.values(v).size();
     double* theta = theta_.data();
     std::copy_n(costs_.data() + cut_.first(v), count, theta);
-    // The messages of edges ahead are what the sweep the other way collected, except in the very
-    // first sweep.
+    // The messages of the edges ahead are those that the sweep the other way collected, except in
+    // the very first sweep.
     for (const int e : ahead) {
       if (fresh_) collect(edges[to_index(e)], !forwards_);
       const double* own = messages_.data() + own_message(edges[to_index(e)], forwards_);

@@ -1,13 +1,14 @@
 // Lower bounds of a cost-function network by dual ascent, with the reparametrisation that proves
 // them.
 //
-// A message is one number for each value of one end of an edge: what the edge hands to that end.
-// Costs move, but their sum stays: edge costs less both messages, plus value costs plus all
-// messages of the edges there, price every assignment as before. So the least costs of all nodes
-// and edges sum to a bound. A sweep visits the nodes in order: each node takes what its edges can
-// give (no cost of an edge becomes negative), then hands equal shares of its excess over its least
-// cost to the edges ahead. Bounds never fall. They reach the linear relaxation over the local
-// polytope only where the ascent does not stall; the exact solver does not depend on it.
+// A message holds one number for each value of one end of an edge: the cost that the edge hands to
+// that end. Costs move, but their sum stays the same. Edges cost less by both of their messages,
+// and values cost more by the messages that they get, so every assignment costs what it did before.
+// So the least costs of all nodes and edges sum to a bound. A sweep visits the nodes in order: each
+// node takes what its edges can give (no cost of an edge becomes negative), then hands equal shares
+// of its excess over its least cost to the edges ahead. Bounds never fall. They reach the linear
+// relaxation over the local polytope only where the ascent does not stall; the exact solver does
+// not depend on it.
 //
 //   DualAscent dual(cut);
 //   dual.sweep(); dual.sweep();           // forwards, backwards
@@ -28,13 +29,14 @@
 
 namespace shardlab {
 
-// Costs as the messages leave them. All figures except `bound` are at least zero.
+// The costs after the messages have moved them. All figures except `bound` are at least zero.
 struct Reparametrisation {
-  double bound = 0.0;          // what every assignment costs at least, without the constant
-  std::vector<double> node;    // by value: its cost above the least of its node
-  std::vector<double> excess;  // by value: an assignment with it costs at least bound + excess
-  std::vector<double> edge;    // by edge: its least cost
-  std::vector<double> own;     // by message: how much its edge adds to the excess of the value
+  double bound = 0.0;  // the least cost of any assignment is at least this, without the constant
+  std::vector<double> node;  // by value: its cost above the least of its node
+  std::vector<double>
+      excess;  // by value: an assignment that has the value costs at least bound + excess
+  std::vector<double> edge;  // by edge: its least cost
+  std::vector<double> own;   // by message: how much its edge adds to the excess of the value
   std::vector<double> messages;
 };
 
@@ -68,7 +70,7 @@ class DualAscent {
   std::vector<double> choice_;
   std::vector<int> decoded_;
   bool forwards_ = true;
-  bool fresh_ = true;  // no sweep has collected from the messages yet
+  bool fresh_ = true;  // whether no sweep has collected from the messages yet
   double bound_ = 0.0;
 };
 

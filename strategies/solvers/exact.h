@@ -6,14 +6,14 @@
 //   solver.solve({.restrictions = {{.variable = 3, .allowed = {1}}}});   // a pin
 //
 // Of several optima (within 1e-9 of the sum of the terms) the solver takes the one whose values'
-// texts are lexicographically lowest, in the order of the variables; with budgets it only takes the
-// same one every time. The result does not depend on `jobs`. Throws LimitError where a network is
-// too entangled.
+// texts are lexicographically lowest, in the order of the variables; with budgets it promises only
+// to take the same one every time. The result does not depend on `jobs`. Throws LimitError where a
+// network is too entangled.
 //
 // Whole programs are long and thin: their bounds are tight or nearly so, and what is left to go
-// through is small (a LLaMA3-8B of 2 layers takes some 10 ms). Of many equal layers, a few tell
-// where to start from. Networks shaped like grids, or random ones whose variables have many values,
-// are too large for this method.
+// through is small (a LLaMA3-8B of 2 layers takes some 10 ms). Where there are many equal layers, a
+// few of them show where to start. Networks shaped like grids, or random ones whose variables have
+// many values, are too large for this method.
 #pragma once
 
 #include <optional>
@@ -27,7 +27,7 @@ namespace shardlab {
 struct ExactOptions {
   std::vector<Restriction> restrictions = {};
   int jobs = 1;
-  bool margins = false;  // also find margins, and count optima
+  bool margins = false;  // whether to find margins too, and to count optima
   std::size_t best = 1;  // how many different assignments to find, cheapest first
   bool explain = true;   // where there is no assignment, find the conflict
 };
@@ -36,21 +36,21 @@ struct ExactOptions {
 struct ConflictPart {
   enum class Kind : std::uint8_t { kVariable, kEdge, kRestriction, kBudget };
   Kind kind = Kind::kVariable;
-  int index = 0;  // of the variable, edge, restriction or budget
+  int index = 0;  // index of the variable, edge, restriction or budget
   friend bool operator==(const ConflictPart&, const ConflictPart&) = default;
 };
 
 struct ExactSolution {
   bool feasible = false;
   Assignment assignment;
-  double objective = 0.0;              // the assignment's cost, from the original tables
-  double lower_bound = 0.0;            // from the check of the proof; at most the objective
-  bool optimal = false;                // bound and objective agree to 1e-9 of the terms' sum
+  double objective = 0.0;    // the assignment's cost, from the original tables
+  double lower_bound = 0.0;  // from the check of the proof; at most the objective
+  bool optimal = false;      // whether bound and objective agree to 1e-9 of the terms' sum
   std::vector<RankedAssignment> best;  // cheapest first; the first is `assignment`
   // How many optima there are, when margins were asked for; infinite beyond 1e308.
   std::optional<double> optima;
-  // By variable: how much dearer the best assignment with another value is; infinite where there is
-  // none.
+  // For each variable: how much dearer the best assignment with another value is; infinite where
+  // there is none.
   std::vector<double> margins;
   std::vector<ConflictPart> conflict;  // without any one of these, the others can hold
   std::vector<double> multipliers;     // by budget: what one unit of it is worth
@@ -59,7 +59,7 @@ struct ExactSolution {
 
 class ExactSolver {
  public:
-  // Keeps a reference.
+  // Keeps a reference to the network.
   explicit ExactSolver(const CostNetwork& network) : network_(network) {}
 
   [[nodiscard]] ExactSolution solve(const ExactOptions& options = {});
@@ -72,8 +72,8 @@ class ExactSolver {
   void solve_plain(const CutNetwork& cut, const ExactOptions& options, ExactSolution& solution);
 
   const CostNetwork& network_;
-  // Messages that earlier solves left behind. For each edge: one for each original value of its
-  // first end, then of its second.
+  // Messages that earlier solves left behind. Each edge has one for each original value of its
+  // first end, then one for each of its second.
   std::vector<double> messages_;
   std::vector<std::size_t> message_offsets_;  // by edge
 };

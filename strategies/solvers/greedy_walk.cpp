@@ -10,8 +10,8 @@
 namespace shardlab {
 namespace {
 
-// By variable: the edges to variables that are decided before it, or given. Edges between given
-// variables belong to none.
+// For each variable: the edges to variables that are given, or decided before it. Edges between
+// given variables are in no list.
 std::vector<std::vector<int>> edges_by_decider(const CostNetwork& network,
                                                const Assignment& given) {
   std::vector<std::vector<int>> edges(to_index(network.variables()));
@@ -25,7 +25,8 @@ std::vector<std::vector<int>> edges_by_decider(const CostNetwork& network,
   return edges;
 }
 
-// What a value costs at its variable: its own cost, and that of the edges to what is decided.
+// What a value costs at its variable: its own cost, and that of the edges to variables that are
+// already decided.
 double local_cost(const CostNetwork& network, std::span<const int> edges, const Assignment& decided,
                   int variable, int value) {
   double cost = network.costs(variable)[to_index(value)];
@@ -38,8 +39,8 @@ double local_cost(const CostNetwork& network, std::span<const int> edges, const 
   return cost;
 }
 
-// Each optimum takes time in proportion to the number of variables: so many variables may be solved
-// in all. Status: assumed; some 6 s.
+// The most variables that all optima together may have, since each optimum takes time in proportion
+// to its number of variables. Status: assumed; some 6 s.
 constexpr int kNodesSolved = 200'000;
 
 // Optima of the network with the first variables of the walk fixed, each found once.
@@ -113,7 +114,7 @@ GreedyRegret greedy_regret(const CostNetwork& network, ExactSolver& solver, cons
   const double total = completions.of(network.variables()).objective;
   GreedyRegret regret{.optimum_us = completions.of(0).objective, .choices = {}, .rest_us = 0.0};
   const int most = std::max(options.optima, kNodesSolved / std::max(1, network.variables()));
-  // Optima are only exact to 1e-9: a smaller regret than this counts as none.
+  // Optima are exact only to 1e-9, so a smaller regret than this counts as none.
   const double nothing = 1e-8 * total;
   std::priority_queue<Interval> open;
   open.push({0, network.variables(), total - regret.optimum_us});

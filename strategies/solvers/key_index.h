@@ -25,7 +25,7 @@ class KeyIndex {
     return slot.value;
   }
 
-  // -1 when the key is not there; it is not added.
+  // The integer of the key, or -1 when the key is not there; it is not added.
   [[nodiscard]] int find(std::uint64_t key) const { return slots_[position(key)].value; }
 
   // The finaliser of splitmix64: every bit of the key moves every bit of the result.
@@ -42,7 +42,7 @@ class KeyIndex {
     int value = -1;
     bool taken = false;
   };
-  // Of the slot that has the key, or that would take it.
+  // The position of the slot that has the key, or that would take it.
   [[nodiscard]] std::size_t position(std::uint64_t key) const {
     const std::size_t mask = slots_.size() - 1;
     std::size_t slot = static_cast<std::size_t>(mixed(key)) & mask;

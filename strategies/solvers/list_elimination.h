@@ -1,12 +1,12 @@
-// Bucket elimination that keeps a list of items where the plain one keeps a single cost: everything
-// worth knowing about the solutions below a limit, not only the cheapest. Items are joined by
+// Bucket elimination that keeps a list of items where the plain one keeps a single cost: the list
+// says about all solutions below a limit what the cost says about the cheapest. Items are joined by
 // adding them up, and an algebra thins the lists:
 //
 //   CountAlgebra     how many solutions there are of each cost
-//   BudgetAlgebra    which sums of weights come at which cost; what is heavier and dearer is dropped
+//   BudgetAlgebra    the sums of weights at each cost; an item that is heavier and dearer is dropped
 //
 //   ListElimination<CountAlgebra> counts(network, tree, limit, {});
-//   counts.items();   // of whole solutions, cheapest first
+//   counts.items();   // items of whole solutions, cheapest first
 //
 // Costs have to be at least zero, as those of a Restricted network are. The work is that of the
 // tree, times the lengths of the lists.
@@ -53,19 +53,19 @@ struct CountAlgebra {
 };
 
 struct BudgetAlgebra {
-  static constexpr std::size_t kMost = 4;  // the most budgets
+  static constexpr std::size_t kMost = 4;  // the most budgets that it can handle
   using Weights = std::array<std::int64_t, kMost>;
   // Where an item comes from: one value, or two joined items (indices into `origins`).
   struct Origin {
     bool is_value = false;
     int left = -1;
     int right = -1;
-    std::size_t offset = 0;  // of the value in SmallNetwork::costs
+    std::size_t offset = 0;  // offset of the value in SmallNetwork::costs
   };
   struct Item {
     double cost = 0.0;
     Weights weights{};
-    int origin = -1;  // -1: no value contributes
+    int origin = -1;  // -1 where no value contributes
   };
   double limit = 0.0;
   std::size_t budgets = 0;

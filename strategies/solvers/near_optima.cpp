@@ -1,4 +1,4 @@
-// Tolerances grow step by step until they hold what is asked for.
+// Tolerances grow step by step until they hold as much as is asked for.
 #include "strategies/solvers/near_optima.h"
 
 #include <algorithm>
@@ -12,13 +12,13 @@
 namespace shardlab {
 namespace {
 
-// Joint costs that one elimination may take. Status: assumed; a quarter of a second.
+// The most joint costs that one elimination may take. Status: assumed; a quarter of a second.
 constexpr double kMostWork = 3e7;
 constexpr std::size_t kMostNearItems = 20'000'000;
 constexpr int kNearSweeps = 16;
 
-// The least cost with one of these values. Where all of them at once are too much work, they are
-// tried one by one.
+// The least cost with one of these values. Where trying all of them at once is too much work, they
+// are tried one by one.
 double least_of(const NearOptima::Resolve& resolve, const Restriction& values) {
   try {
     return resolve(values);
@@ -101,7 +101,7 @@ std::vector<double> NearOptima::margins(const Assignment& assignment, const Reso
         const int value = cut_.values(v)[to_index(near->part.kept()[to_index(v)][to_index(x)])];
         if (value == assignment[to_index(v)]) continue;
         const double above = near->part.base() + least[small.first[i] + to_index(x)];
-        if (above > tolerance) continue;  // what was left out may be cheaper
+        if (above > tolerance) continue;  // something that was left out may be cheaper
         margins[to_index(v)] =
             std::min(margins[to_index(v)], std::max(0.0, costs_.bound + above - minimum));
       }

@@ -5,8 +5,8 @@
 //   near.optima(); near.margins(assignment, resolve, jobs); near.best(5, {assignment, objective});
 //
 // Margins are exact min-marginals. They come from one elimination of everything that is at most
-// some tolerance dearer, with the tolerance as wide as that stays small; nodes whose next best
-// value is dearer still are solved again without their value, one by one.
+// some tolerance dearer. The tolerance is as wide as it can be while the elimination stays small.
+// Nodes whose next best value is dearer still are solved again without their value, one by one.
 #pragma once
 
 #include <functional>
@@ -24,8 +24,8 @@ struct RankedAssignment {
 
 class NearOptima {
  public:
-  // The least cost, without the constant, when values are restricted further. Called from several
-  // threads.
+  // Returns the least cost, without the constant, when values are restricted further. Several
+  // threads may call it.
   using Resolve = std::function<double(const Restriction&)>;
 
   // Keeps references to all three. Assumes that the search found a minimum of the cut network.
@@ -33,23 +33,23 @@ class NearOptima {
 
   // How many assignments are within the tolerance of the minimum; infinite beyond 1e308.
   [[nodiscard]] double optima() const;
-  // By variable: how much dearer the best assignment with another value is; infinite when no other
-  // value is possible.
+  // For each variable: how much dearer the best assignment with another value is; infinite when no
+  // other value is possible.
   [[nodiscard]] std::vector<double> margins(const Assignment& assignment, const Resolve& resolve,
                                             int jobs) const;
-  // The `count` best assignments, cheapest first and equal ones in the order of their texts, with
-  // `first` in front.
+  // The `count` best assignments: `first`, then the others, with the cheapest first and equal ones
+  // in the order of their texts.
   [[nodiscard]] std::vector<RankedAssignment> best(std::size_t count,
                                                    const RankedAssignment& first) const;
 
  private:
-  // Everything that is at most some tolerance above the bound, eliminated.
+  // Everything that costs at most some tolerance more than the bound, after its elimination.
   struct Level {
     explicit Level(Restricted of) : part(std::move(of)), tree(part.network()) {}
     Restricted part;
     BucketTree tree;
   };
-  // Null when that takes more work than `most_work`.
+  // Null when the elimination takes more work than `most_work`.
   [[nodiscard]] std::unique_ptr<Level> level(double tolerance, double most_work) const;
   [[nodiscard]] double first_tolerance() const;
 

@@ -1,4 +1,4 @@
-// Every index and every cost is checked where it comes in.
+// Every index and every cost is checked when it is added.
 #include "strategies/solvers/network.h"
 
 #include <algorithm>
@@ -94,7 +94,8 @@ void CostNetwork::add_budget(Budget budget) {
       throw InputError(where + std::to_string(weights.of_value.size()) + " weights for " +
                        std::to_string(values(weights.variable)) + " values");
     }
-    constexpr std::int64_t kMaxWeight = std::int64_t{1} << 50;  // so that sums of thousands fit
+    constexpr std::int64_t kMaxWeight = std::int64_t{1}
+                                        << 50;  // sums of thousands of such weights fit
     for (const std::int64_t weight : weights.of_value) {
       if (weight >= 0 && weight <= kMaxWeight) continue;
       throw InputError(where + "the weight " + std::to_string(weight) +

@@ -119,7 +119,7 @@ class CostNetwork {
   std::vector<std::string> names_;
   std::vector<int> domain_of_;
   std::vector<std::size_t> first_cost_;
-  std::vector<double> costs_;  // of all values of all variables
+  std::vector<double> costs_;  // costs of all values of all variables
   std::vector<CostTable> tables_;
   std::vector<CostEdge> edges_;
   std::vector<Budget> budgets_;

@@ -1,5 +1,5 @@
-// Finds colours and the layers that they show, sweeps the network without most of its layers, and
-// copies its messages to all of them.
+// Finds colours and the layers that they show, sweeps a network without most of the layers, and
+// copies its messages to all layers.
 #include "strategies/solvers/repeated_layers.h"
 
 #include <algorithm>
@@ -17,16 +17,17 @@
 namespace shardlab {
 namespace {
 
-// How many steps around a node its colour depends on. Status: assumed; a few tell the ops of a
-// layer apart.
+// How many steps around a node its colour depends on. Status: assumed; a few steps tell the ops of
+// a layer apart.
 constexpr int kRounds = 8;
 // How many layers stay. Status: measured on LLaMA3-8B with 32 layers: 3, 4 and 6 leave the same
 // bound, and each layer adds to the time of a sweep.
 constexpr int kLayersKept = 4;
-// With fewer layers than this it is not worth the trouble. Status: assumed; twice as many as stay.
+// A network with fewer layers than this is not worth the trouble. Status: assumed; twice as many as
+// are kept.
 constexpr int kLeastLayers = 8;
-// The most sweeps of the small network, and how many of them are made between two looks at its
-// bound. Status: assumed; LLaMA3-8B takes 16 (einsum), 112 (native) and 144 (einsum on 2x8x8).
+// The most sweeps of the small network, and how many sweeps are made before its bound is looked at
+// again. Status: assumed; LLaMA3-8B takes 16 (einsum), 112 (native) and 144 (einsum on 2x8x8).
 constexpr int kMostSweeps = 512;
 constexpr int kSweepsPerLook = 8;
 // A bound that rises by a smaller share than this is tight enough. Status: assumed; the sweeps of
@@ -70,7 +71,8 @@ std::vector<std::uint64_t> colours(const CutNetwork& cut) {
   return colour;
 }
 
-// A class of counterparts in order. A class with k nodes in each layer becomes k columns.
+// A class of counterparts, in the order of the layers. A class with k nodes in each layer becomes k
+// columns.
 struct Column {
   std::vector<int> nodes;
   bool aligned = false;
@@ -121,7 +123,7 @@ std::vector<Column> columns(const CutNetwork& cut) {
   return out;
 }
 
-// An edge between two columns, by the ranks of its ends there.
+// An edge between two columns, given by the ranks of its ends in them.
 struct Link {
   int from = 0;
   int to = 0;
@@ -225,7 +227,7 @@ class FewLayers {
   // ends behind the gap.
   struct Source {
     int edge = 0;
-    bool turned = false;  // its ends are in the other order now
+    bool turned = false;  // whether its ends are in the other order now
   };
   std::vector<Source> sources_;
   KeyIndex edge_of_;  // index in sources_, by both ends of the edge in the whole
@@ -297,7 +299,7 @@ std::vector<double> FewLayers::messages() const {
     const CutEdge& from = small_->edges()[to_index(e)];
     const auto [source, turned] = sources_[to_index(e)];
     if (whole_.edges()[to_index(source)].a_major != to.a_major)
-      continue;  // its table or its values differ
+      continue;  // the edge has another table or other values
     const double* messages = dual.messages().data();
     std::copy_n(messages + (turned ? from.b_message : from.a_message), to.a_values,
                 out.data() + to.a_message);

@@ -1,10 +1,10 @@
 // Messages to start a dual ascent from, for networks whose parts repeat as the layers of a model
 // do.
 //
-// Of many equal layers only a few are kept, the gap between them is closed, and the small network
-// is swept until its bound is tight; its messages are then copied to every layer of the whole one.
-// Any messages are valid, so nothing here needs to be right: what does not repeat exactly costs
-// sweeps, not the proof.
+// Only a few of the many equal layers are kept. The gap between them is closed, and the small
+// network is swept until its bound is tight. Its messages are then copied to every layer of the
+// whole network. Any messages are valid, so nothing here needs to be right: parts that do not
+// repeat exactly cost more sweeps, but they never harm the proof.
 //
 //   dual.set_messages(repeated_layer_messages(cut));   // when not empty
 //
@@ -28,10 +28,10 @@ namespace shardlab {
 // layers.
 struct RepeatedLayers {
   static constexpr int kNone = -1;
-  std::vector<int> layer;  // by node; kNone: outside all layers
-  std::vector<int> key;    // by node
+  std::vector<int> layer;  // by node: its layer; kNone outside all layers
+  std::vector<int> key;    // by node: its key
   int keys = 0;
-  int layers = 0;  // they are numbered from 0; 0: nothing repeats
+  int layers = 0;  // how many layers there are, numbered from 0; 0 where nothing repeats
 };
 [[nodiscard]] RepeatedLayers find_repeated_layers(const CutNetwork& cut);
 

@@ -1,5 +1,5 @@
-// Values are dropped by their excess, pairs by both excesses and their own cost; this is repeated
-// until nothing more is dropped.
+// Values are dropped by their excess, and pairs by both excesses and their own cost. This is
+// repeated until nothing more is dropped.
 #include "strategies/solvers/restricted.h"
 
 #include <algorithm>
@@ -145,7 +145,7 @@ void Restricted::fill(const CutNetwork& cut, const Reparametrisation& costs) {
     } else {
       for (const int x : a) {
         for (const int y : b) {
-          // A pair that is proved too dear is forbidden, as such values are.
+          // A pair that is proved too dear is forbidden, as values that are too dear are.
           network_.tables.push_back(pairs.excess(x, y) <= tolerance_ ? pairs.cost(x, y)
                                                                      : kForbidden);
         }

@@ -16,18 +16,18 @@ namespace shardlab {
 
 class Restricted {
  public:
-  // Finds the shape; fill() adds the costs. Keeps no reference.
+  // Finds the nodes, values and edges that are left; fill() adds the costs. Keeps no reference.
   Restricted(const CutNetwork& cut, const Reparametrisation& costs, double tolerance);
-  // Assumes the same arguments as the constructor's.
+  // Adds the costs. Assumes the same arguments as the constructor's.
   void fill(const CutNetwork& cut, const Reparametrisation& costs);
 
-  // Whether no assignment is that cheap.
+  // Whether no assignment is as cheap as the bound plus the tolerance.
   [[nodiscard]] bool empty() const { return empty_; }
   [[nodiscard]] const SmallNetwork& network() const { return network_; }
   [[nodiscard]] double base() const { return base_; }  // the costs of the absorbed nodes
   // The nodes of the cut network that network() still holds, ascending.
   [[nodiscard]] const std::vector<int>& nodes() const { return nodes_; }
-  // By node of the cut network: the positions, in its value set, of the values that are left.
+  // For each node of the cut network: the positions, in its value set, of the values that are left.
   [[nodiscard]] const std::vector<std::vector<int>>& kept() const { return kept_; }
   // A solution of network() as positions in the cut network's value sets.
   [[nodiscard]] std::vector<int> positions(const std::vector<int>& small) const;

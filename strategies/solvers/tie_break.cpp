@@ -126,7 +126,7 @@ std::vector<int> lowest_solution(const SmallNetwork& network, double limit,
   }
   double base = 0.0;
   std::vector<Part> parts = split(whole, all, base);
-  // What all parts together may cost above their minima.
+  // How much all parts together may cost above their minima.
   double slack = limit - base;
   for (const Part& part : parts) {
     BucketTree tree(part.network);

@@ -1,5 +1,5 @@
-// Chooses among equally cheap solutions: the lowest one in the order of the nodes, where ranks of
-// values are compared, first node first.
+// Chooses the lowest one among equally cheap solutions. Solutions are compared by the ranks of
+// their values, beginning with the first node.
 #pragma once
 
 #include <vector>
@@ -8,10 +8,10 @@
 
 namespace shardlab {
 
-// The solution that costs at most `limit` and has the lowest ranks. `ranks` has one for each value,
-// in the order of SmallNetwork::costs; lower is chosen first. Assumes that there is such a
-// solution. Takes one elimination for each node that still has a choice, over what it is still
-// connected to.
+// The solution that costs at most `limit` and has the lowest ranks. `ranks` has one rank for each
+// value, in the order of SmallNetwork::costs; the lower rank is chosen first. Assumes that there is
+// such a solution. Takes one elimination for each node that still has a choice, over what it is
+// still connected to.
 [[nodiscard]] std::vector<int> lowest_solution(const SmallNetwork& network, double limit,
                                                const std::vector<int>& ranks);
 

@@ -1,9 +1,10 @@
 // Scaled-dot-product attention and its gradient: softmax(scale * q k^T + bias) v, row by row.
 //
 // The fused ops differ in what else they return. Sums have the shape [batch, heads, rows]; the
-// efficient op rounds rows up to a multiple of 32, and cudnn adds a dim. They are f32, or f64 for f64
-// inputs, which no fused op takes. The states of random numbers are zeros, since there is no dropout,
-// and as many as the outputs' shapes ask for. Probabilities come last, where they are asked for.
+// efficient op rounds rows up to a multiple of 32, and cudnn adds a dim. They are f32, or f64 for
+// f64 inputs, which no fused op takes. The states of random numbers are zeros, since there is no
+// dropout, and there are as many as the outputs' shapes ask for. Probabilities come last, where
+// they are asked for.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -25,7 +26,7 @@ Kind kind_of(const OpCall& call) {
   return call.op.find("cudnn") != std::string::npos ? Kind::kCudnn : Kind::kFlash;
 }
 
-// Doubles with a shape.
+// An array of doubles with a shape.
 struct Block {
   Shape shape;
   std::vector<double> values;
@@ -45,7 +46,8 @@ struct Block {
   }
 };
 
-// What both directions begin with: operands that fit, and the scores before the softmax.
+// What the forward and the backward op both begin with: operands that fit, and the scores before
+// the softmax.
 struct Scores {
   Scores(const LocalCall& local, std::size_t first, const HostTensor* bias_tensor, double scale_arg,
          bool is_causal)

@@ -1,5 +1,5 @@
-// Kernels of complex numbers that are held as pairs of real ones, in a last dim of two (wide_program.h).
-// The ops are ours: PyTorch has none of these names.
+// Kernels for complex numbers, which are held as pairs of real ones in a last dim of two
+// (wide_program.h). The ops are ours: PyTorch has none of these names.
 #include "costmodel/base/error.h"
 #include "costmodel/base/index.h"
 #include "strategies/proof/op_kernel.h"
@@ -32,7 +32,7 @@ void expect_broadcast(const LocalCall& local, const Shape& operand, const Shape&
   }
 }
 
-// (a + bi) (c + di), broadcast over all dims but the pair's.
+// Computes (a + bi) (c + di), broadcast over all dims but the pair's.
 LocalResult run_product(const LocalCall& local, const OpKernel&) {
   expect_inputs(local, 2, 2);
   expect_pairs(local);

@@ -40,7 +40,7 @@ void for_each_pair(const ConvolutionWindow& window, const Shape& small, const Sh
   const std::int64_t in_group = weight[0] / window.groups;
   for (std::int64_t position = 0; position < positions; ++position) {
     for (std::int64_t k = 0; k < reach; ++k) {
-      std::int64_t covered = 0;  // in the big side
+      std::int64_t covered = 0;  // elements of the big side that the window covers
       std::int64_t stride = 1;
       std::int64_t position_left = position;
       std::int64_t k_left = k;
@@ -102,7 +102,8 @@ LocalResult run_convolution(const LocalCall& local, const OpKernel&) {
   return {{from_doubles(local.memory, input.dtype(), shape, y)}, {}};
 }
 
-// --args: the extents of the bias, the arguments of the forward op, and which gradients are asked for.
+// The --args are the extents of the bias, then the arguments of the forward op, then which
+// gradients are asked for.
 LocalResult run_backward(const LocalCall& local, const OpKernel&) {
   expect_inputs(local, 3, 3);
   expect_one_dtype(local);

@@ -36,7 +36,8 @@ LocalResult run_like(const LocalCall& local, const OpKernel&) {
   return {{constant(local, dtype, input.shape(), value)}, {}};
 }
 
-// A new tensor of the shape that --args begin with or, on a rank, that the output's layout asks for.
+// Makes a new tensor. Its shape is the one that --args begin with or, on a rank, the one that the
+// output's layout asks for.
 template <Likeness kOf, std::size_t kDTypeArg>
 LocalResult run_new(const LocalCall& local, const OpKernel&) {
   const HostTensor& input = first_input(local);
@@ -51,8 +52,8 @@ LocalResult run_new(const LocalCall& local, const OpKernel&) {
   return {{constant(local, dtype_at(local, kDTypeArg, input.dtype()), shape, value)}, {}};
 }
 
-// Takes no tensors. --args: the shape, in whose stead a rank takes the one that the output's layout asks
-// for, and the number.
+// Takes no tensors. The --args are the shape and the number. A rank takes the shape that the
+// output's layout asks for instead.
 LocalResult run_full(const LocalCall& local, const OpKernel&) {
   expect_inputs(local, 0, 0);
   Shape shape;
@@ -76,7 +77,8 @@ LocalResult run_scalar_tensor(const LocalCall& local, const OpKernel&) {
   expect_inputs(local, 0, 0);
   return {{constant(local, DType::kF32, {}, local.call.number_arg(0, 0.0))}, {}};
 }
-// The numbers from the first of --args up to the second, in steps of the third. Every rank has all.
+// The numbers from the first of --args up to the second, in steps of the third. Every rank holds
+// all of them.
 LocalResult run_arange(const LocalCall& local, const OpKernel&) {
   expect_inputs(local, 0, 0);
   const std::int64_t start = local.call.integer_arg(0, 0);
@@ -121,7 +123,7 @@ LocalResult run_same_size(const LocalCall& local, const OpKernel&) {
   return {{constant(local, DType::kB8, {}, equal ? 1.0 : 0.0)}, {}};
 }
 
-// The bytes of the last dim read as another dtype.
+// Reads the bytes of the last dim as another dtype.
 LocalResult run_retype(const LocalCall& local, const OpKernel&) {
   const HostTensor& input = first_input(local);
   const DType dtype = dtype_at(local, 0, input.dtype());

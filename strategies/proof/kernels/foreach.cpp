@@ -1,5 +1,5 @@
-// Kernels of the fused optimizers, and of the check that comes before them, for one element of their
-// lists.
+// Kernels of the fused optimizers, and of the check that comes before them. Each runs on one
+// element of the op's lists.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -28,9 +28,9 @@ LocalResult run_unscale(const LocalCall& local, const OpKernel&) {
           {}};
 }
 
-// --args: lr (which tensor_lr takes as a tensor), beta1, beta2, weight decay, eps, amsgrad, maximize.
-// AdamW decays the parameter itself, Adam does so by way of the gradient.
-// Source: Kingma and Ba 2015; Loshchilov and Hutter 2019; PyTorch, torch.optim.Adam.
+// The --args are lr (which tensor_lr takes as a tensor), beta1, beta2, weight decay, eps, amsgrad
+// and maximize. AdamW decays the parameter itself, Adam does so by way of the gradient. Source:
+// Kingma and Ba 2015; Loshchilov and Hutter 2019; PyTorch, torch.optim.Adam.
 template <bool kDecoupled>
 LocalResult run_adam(const LocalCall& local, const OpKernel&) {
   const OpCall& call = local.call;

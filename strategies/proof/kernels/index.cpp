@@ -63,9 +63,9 @@ class RowsHere {
   std::vector<std::int64_t> local_index_;
 };
 
-// embedding(weight [V, ...], indices): rows of the weight. Where the rows are sharded, each rank looks
-// up those that it has. A lookup of another row returns row 0 and is masked, as DTensor's mask partial
-// does.
+// embedding(weight [V, ...], indices): rows of the weight. Where the rows are sharded, each rank
+// looks up those that it has. A lookup of any other row returns row 0 and is masked, as in
+// DTensor's mask partial.
 LocalResult run_embedding(const LocalCall& local, const OpKernel&) {
   expect_operands(local, 2);
   const HostTensor& weight = local.inputs[0];
@@ -120,7 +120,8 @@ LocalResult run_embedding_backward(const LocalCall& local, const OpKernel&) {
   return {{from_doubles(local.memory, grad.dtype(), {rows, columns}, out)}, {}};
 }
 
-// gather(self, dim, index): by element of the index, the element of self in the row that it names.
+// gather(self, dim, index): each element of the result is the element of self in the row that the
+// index names there.
 LocalResult run_gather(const LocalCall& local, const OpKernel&) {
   expect_operands(local, 2);
   const HostTensor& self = local.inputs[0];
@@ -146,7 +147,7 @@ LocalResult run_gather(const LocalCall& local, const OpKernel&) {
   return {{from_doubles(local.memory, self.dtype(), index.shape(), out)}, mask};
 }
 
-// scatter and scatter_add(self, dim, index, source or value)
+// Arguments: scatter and scatter_add(self, dim, index, source or value).
 template <bool kAdds>
 LocalResult run_scatter(const LocalCall& local, const OpKernel&) {
   const bool has_source = local.call.op.find(".value") == std::string::npos;
@@ -216,7 +217,7 @@ LocalResult run_index_fill(const LocalCall& local, const OpKernel&) {
   return {{from_doubles(local.memory, self.dtype(), self.shape(), out)}, {}};
 }
 
-// index_reduce(self, dim, index, source, reduce, include_self)
+// Arguments: index_reduce(self, dim, index, source, reduce, include_self).
 LocalResult run_index_reduce(const LocalCall& local, const OpKernel&) {
   expect_operands(local, 3);
   const HostTensor& self = local.inputs[0];
@@ -241,7 +242,8 @@ LocalResult run_index_reduce(const LocalCall& local, const OpKernel&) {
                       : name == "amax" ? -kInfinity
                                        : kInfinity;
   const bool with_self = local.call.boolean_arg(2, true);
-  std::vector<double> terms = filled(local, {self.extent(dim)}, 0.0);  // by row, not counting self
+  std::vector<double> terms =
+      filled(local, {self.extent(dim)}, 0.0);  // by row: the number of terms, not counting self
   for (const std::int64_t row : rows) terms[to_index(row)] += 1.0;
   std::vector<double> out = as_doubles(self);
   for_each_element(self.shape(), [&](const Shape& index, std::int64_t i) {
@@ -264,7 +266,8 @@ LocalResult run_index_reduce(const LocalCall& local, const OpKernel&) {
   return {{from_doubles(local.memory, self.dtype(), self.shape(), out)}, {}};
 }
 
-// What the index tensors of index and index_put name: for each element of their result, one of self.
+// What the index tensors of index and index_put name: an element of self for each element of the
+// result.
 class Indexed {
  public:
   explicit Indexed(const LocalCall& local) : self_(local.inputs[0]) {
@@ -325,7 +328,7 @@ LocalResult run_index(const LocalCall& local, const OpKernel&) {
   return {{from_doubles(local.memory, self.dtype(), indexed.shape(), out)}, {}};
 }
 
-// index_put(self, indices, values, accumulate)
+// Arguments: index_put(self, indices, values, accumulate).
 LocalResult run_index_put(const LocalCall& local, const OpKernel&) {
   const HostTensor* given = local.tensor(2);
   if (local.inputs.size() < 3 || given == nullptr) {

@@ -1,5 +1,5 @@
-// Kernels of linear algebra: factors, determinants and solutions, for each matrix of a batch alone.
-// Semantics: PyTorch 2.13.0, torch.linalg.
+// Kernels of linear algebra: factors, determinants and solutions, computed for each matrix of a
+// batch by itself. Semantics: PyTorch 2.13.0, torch.linalg.
 #include <Eigen/Dense>
 #include <algorithm>
 #include <array>
@@ -17,7 +17,8 @@ namespace linalg_kernels {
 using Index = Eigen::Index;
 using Matrix = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
 
-// L below the diagonal (ones on it), U from the diagonal on; row i was exchanged with row pivots[i].
+// The factors of a matrix: L below the diagonal (with ones on it), and U from the diagonal on. Row
+// i was exchanged with row pivots[i].
 //
 // The elimination is written out because PyTorch also factors matrices that are not square, which
 // Eigen::PartialPivLU does not take. The pivots are LAPACK's, as PyTorch's are: the first of the
@@ -67,8 +68,9 @@ struct Factors {
   }
 };
 
-// Solves T X = B for triangular T. Each column alone: Eigen rounds a column among others differently,
-// and a rank that holds some of the columns is to compute what the judge computes.
+// Solves T X = B for triangular T, column by column. Eigen rounds a column differently when it
+// solves several at once, and a rank that holds some of the columns has to compute what the judge
+// computes.
 template <unsigned kMode>
 Matrix solve_triangle(const Matrix& t, Matrix b) {
   for (Index c = 0; c < b.cols(); ++c) {
@@ -90,18 +92,19 @@ Matrix solve(const Factors& factors, const Matrix& b) {
                           false);
 }
 
-// L with L L' = A, from the lower triangle of A; nothing where A is not positive-definite.
+// Returns the L with L L' = A, from the lower triangle of A; nothing where A is not
+// positive-definite.
 std::optional<Matrix> cholesky(const Matrix& a) {
   const Eigen::LLT<Matrix> factors(a);
   Matrix l = factors.matrixL();
-  // Eigen lets NaN pass.
+  // Eigen does not report NaN.
   const bool positive = factors.info() == Eigen::Success && (l.diagonal().array() > 0.0).all();
   return positive ? std::optional(std::move(l)) : std::nullopt;
 }
 
 // What one matrix of the batch adds to one output.
 struct Part {
-  Shape shape;  // without the batch
+  Shape shape;  // without the batch dims
   std::vector<double> values;
   bool integer = false;
 };
@@ -122,8 +125,9 @@ void expect_room_for_matrix(const LocalCall& local, Index rows, Index columns) {
   expect_room(local.call.op, saturating_product(rows, columns), local.memory);
 }
 
-// Calls work(matrices), which returns a Part for each output, for every matrix of the batch, with
-// those of all operands at that place. An output's shape is the batch's and then its parts'.
+// Calls work(matrices) for every place in the batch, with the matrices that the operands have
+// there. It returns a Part for each output. An output's shape is that of the batch, then that of
+// its parts.
 template <class Work>
 LocalResult by_matrix(const LocalCall& local, std::size_t operands, Work&& work) {
   expect_inputs(local, operands, operands);
@@ -208,7 +212,8 @@ LocalResult run_slogdet(const LocalCall& local, const OpKernel&) {
   });
 }
 
-// The X of A X = B or, where A stands on the right, of X A = B: solve_left solves A' X' = B' then.
+// Finds X with A X = B or, where A stands on the right, with X A = B. In that case solve_left
+// solves A' X' = B'.
 template <class Solve>
 Matrix solved(const LocalCall& local, const Matrix& a, const Matrix& b, bool left,
               Solve&& solve_left) {
@@ -218,7 +223,7 @@ Matrix solved(const LocalCall& local, const Matrix& a, const Matrix& b, bool lef
   return left ? x : x.transpose();
 }
 
-// _linalg_solve_ex(A, B, left)
+// Arguments: _linalg_solve_ex(A, B, left).
 LocalResult run_solve(const LocalCall& local, const OpKernel&) {
   const bool left = local.call.boolean_arg(0, true);
   return by_matrix(local, 2, [&](const Matrices& in) -> std::vector<Part> {
@@ -247,7 +252,7 @@ LocalResult run_lu_factor(const LocalCall& local, const OpKernel&) {
   });
 }
 
-// P, L, U with A = P L U
+// Returns P, L and U with A = P L U.
 LocalResult run_lu(const LocalCall& local, const OpKernel&) {
   return by_matrix(local, 1, [&](const Matrices& in) -> std::vector<Part> {
     expect_room_for_matrix(local, in[0].rows(), in[0].rows());
@@ -260,7 +265,7 @@ LocalResult run_lu(const LocalCall& local, const OpKernel&) {
   });
 }
 
-// linalg_solve_triangular(A, B, upper, left, unitriangular)
+// Arguments: linalg_solve_triangular(A, B, upper, left, unitriangular).
 LocalResult run_solve_triangular(const LocalCall& local, const OpKernel&) {
   const bool upper = local.call.boolean_arg(0, false);
   const bool left = local.call.boolean_arg(1, true);
@@ -273,7 +278,8 @@ LocalResult run_solve_triangular(const LocalCall& local, const OpKernel&) {
   });
 }
 
-// triangular_solve(B, A, upper, transpose, unitriangular): the solution, and A again.
+// Arguments: triangular_solve(B, A, upper, transpose, unitriangular). Returns the solution, and A
+// again.
 LocalResult run_triangular_solve(const LocalCall& local, const OpKernel&) {
   const bool upper = local.call.boolean_arg(0, true);
   const bool transpose = local.call.boolean_arg(1, false);
@@ -303,13 +309,13 @@ LocalResult run_cholesky(const LocalCall& local, const OpKernel&) {
   });
 }
 
-// X with (L L') X = B
+// Finds X with (L L') X = B.
 Matrix solve_factored(const Matrix& factor, const Matrix& b, bool upper) {
   const Matrix l = upper ? factor.transpose() : factor;
   return solve_triangular(l.transpose(), solve_triangular(l, b, false, false), true, false);
 }
 
-// cholesky_inverse(L, upper)
+// Arguments: cholesky_inverse(L, upper).
 LocalResult run_cholesky_inverse(const LocalCall& local, const OpKernel&) {
   const bool upper = local.call.boolean_arg(0, false);
   return by_matrix(local, 1, [&](const Matrices& in) -> std::vector<Part> {
@@ -318,7 +324,7 @@ LocalResult run_cholesky_inverse(const LocalCall& local, const OpKernel&) {
   });
 }
 
-// cholesky_solve(B, L, upper)
+// Arguments: cholesky_solve(B, L, upper).
 LocalResult run_cholesky_solve(const LocalCall& local, const OpKernel&) {
   const bool upper = local.call.boolean_arg(0, false);
   return by_matrix(local, 2, [&](const Matrices& in) -> std::vector<Part> {
@@ -327,8 +333,8 @@ LocalResult run_cholesky_solve(const LocalCall& local, const OpKernel&) {
   });
 }
 
-// Sums the exponential series of the matrix, halved until it is small, and squares the sum as often.
-// PyTorch sums a series as well; Eigen's exp() is in its unsupported modules.
+// Halves the matrix until it is small, sums its exponential series, and squares the sum as often as
+// it halved. PyTorch sums a series as well; Eigen's exp() is in its unsupported modules.
 LocalResult run_matrix_exp(const LocalCall& local, const OpKernel&) {
   return by_matrix(local, 1, [&](const Matrices& in) -> std::vector<Part> {
     expect_square(local, in[0]);
@@ -351,7 +357,7 @@ LocalResult run_matrix_exp(const LocalCall& local, const OpKernel&) {
   });
 }
 
-// linalg_cross(self, other, dim)
+// Arguments: linalg_cross(self, other, dim).
 LocalResult run_cross(const LocalCall& local, const OpKernel&) {
   expect_inputs(local, 2, 2);
   const HostTensor& self = local.inputs[0];

@@ -1,5 +1,5 @@
-// Negative log likelihood of scores [N,C], [C] or [N,C,H,W], and its backward. --args: the reduction
-// (0 none, 1 the weighted mean, 2 the sum) and the target that is ignored.
+// Negative log likelihood of scores [N,C], [C] or [N,C,H,W], and its backward. The --args are the
+// reduction (0 none, 1 the weighted mean, 2 the sum) and the target that is ignored.
 #include <algorithm>
 
 #include "costmodel/base/error.h"
@@ -10,10 +10,10 @@ namespace shardlab {
 namespace loss_kernels {
 
 struct Targets {
-  std::vector<std::size_t> scores;  // by target, the flat index of its score
-  std::vector<double> weights;      // by target, 0 where it is ignored
-  std::vector<bool> ignored;        // by target
-  double total = 0.0;               // of the weights
+  std::vector<std::size_t> scores;  // by target: the flat index of its score
+  std::vector<double> weights;      // by target: its weight, 0 where the target is ignored
+  std::vector<bool> ignored;        // by target: whether it is ignored
+  double total = 0.0;               // the sum of the weights
 };
 
 std::int64_t reduction_of(const LocalCall& local) {
@@ -81,7 +81,7 @@ LocalResult run_forward(const LocalCall& local, const OpKernel&) {
           {}};
 }
 
-// (gradient, scores, target, weight, total weight)
+// The tensors are gradient, scores, target, weight and total weight.
 LocalResult run_backward(const LocalCall& local, const OpKernel&) {
   const HostTensor& gradient = local.required_tensor(0);
   const HostTensor& scores = local.required_tensor(1);

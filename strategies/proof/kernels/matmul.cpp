@@ -12,7 +12,7 @@
 namespace shardlab {
 namespace matmul_kernels {
 
-// Letters of an equation, with the extents of their dims.
+// Some letters of an equation, with the extents of their dims.
 struct Letters {
   std::string text;
   Shape extents;
@@ -93,7 +93,7 @@ Product multiply(const EinsumEquation& equation, std::span<const HostTensor> inp
     matrix_product(left.data() + i * m * k, right.data() + (inputs.size() == 2 ? i * k * n : 0),
                    result.data() + i * m * n, m, k, n);
   }
-  // From batch, rows, columns to the output's order of letters.
+  // Reorders the dims from batch, rows, columns to the output's order of letters.
   const Letters computed = join(batch, rows, columns);
   Letters wanted;
   for (const char letter : equation.output()) add(wanted, letter);
@@ -126,7 +126,7 @@ LocalResult run_product(const LocalCall& local, const OpKernel&) {
   return result_of(local, inputs[0].dtype(), product);
 }
 
-// Adds the bias, broadcast. --args: the factors of the bias and of the product.
+// Adds the bias, which is broadcast. The --args are the factors of the bias and of the product.
 template <Text kEquation>
 LocalResult run_biased_product(const LocalCall& local, const OpKernel&) {
   const auto inputs = operands(local, 3);
@@ -189,7 +189,7 @@ std::vector<double> scaled_matrix(const LocalCall& local, std::size_t input) {
   }
   const std::int64_t columns = data.extent(1);
   if (scale.ndim() == 2) {
-    // By dim and local row, the row of the scales: blocks are those of the whole.
+    // For each dim and local row: the row of the scales. Blocks are counted in the whole tensor.
     std::array<std::vector<std::int64_t>, 2> scale_rows;
     for (const int dim : {0, 1}) {
       const std::size_t d = to_index(dim);
@@ -212,7 +212,7 @@ std::vector<double> scaled_matrix(const LocalCall& local, std::size_t input) {
     }
     return values;
   }
-  // The tiles are those of the rank's part, not of the whole.
+  // Tiles are counted in the rank's part, not in the whole tensor.
   const int contracted = input == 0 ? 1 : 0;
   const std::int64_t block = scale.dtype() == DType::kF8E4M3 ? 8 : 32;
   const std::int64_t depth = (data.extent(contracted) + block - 1) / block;
@@ -282,7 +282,7 @@ LocalResult run_grouped_product(const LocalCall& local, const OpKernel&) {
   if ((lone && std::ssize(ends) != groups) || (b.ndim() == 3 && b.extent(0) != groups)) {
     refuse("as many offsets and matrices as groups");
   }
-  // Which dim of a lone matrix the offsets cut; -1 for a stack.
+  // The dim of a lone matrix that the offsets cut; -1 for a stack of matrices.
   const bool stacked = a.ndim() == b.ndim();
   const int cut_a = a.ndim() == 3 ? -1 : b.ndim() == 3 ? 0 : 1;
   const int cut_b = b.ndim() == 3 ? -1 : a.ndim() == 3 ? 1 : 0;
@@ -319,7 +319,7 @@ LocalResult run_grouped_product(const LocalCall& local, const OpKernel&) {
   return result_of(local, a.dtype(), product);
 }
 
-// einsum(equation, inputs)
+// Arguments: einsum(equation, inputs).
 LocalResult run_einsum(const LocalCall& local, const OpKernel&) {
   if (local.call.args.empty() || !local.call.args[0].is_string()) {
     throw InputError(local.call.op + ": --args must begin with the equation");

@@ -10,7 +10,7 @@ namespace norm_kernels {
 
 using Kind = NormArgs::Kind;
 
-// The tensor argument at this position, null where the op has none there or it is not given.
+// The tensor argument at this position; null where the op has none there, or where it is not given.
 const HostTensor* optional_tensor(const LocalCall& local, int position) {
   return position < 0 ? nullptr : local.tensor(static_cast<std::size_t>(position));
 }
@@ -24,9 +24,9 @@ void expect_shape(const LocalCall& local, const HostTensor* tensor, const Shape&
 struct Groups {
   Shape statistics;                 // the shape of the means
   Shape affine;                     // the shape of weight and bias
-  std::vector<std::size_t> group;   // by element
-  std::vector<std::size_t> weight;  // by element, the flat index of its weight
-  std::vector<double> sizes;        // by group, in elements
+  std::vector<std::size_t> group;   // by element: the number of its group
+  std::vector<std::size_t> weight;  // by element: the flat index of its weight
+  std::vector<double> sizes;        // by group: how many elements it has
 };
 
 Groups groups_of(const LocalCall& local, const NormArgs& args, const HostTensor& input) {
@@ -89,7 +89,7 @@ double epsilon(const LocalCall& local, const NormArgs& args) {
 }
 
 struct Statistics {
-  std::vector<double> mean;  // by group; an rms norm has zeros
+  std::vector<double> mean;  // by group; zeros in an rms norm
   std::vector<double> rstd;
 };
 
@@ -180,9 +180,9 @@ LocalResult run_norm(const LocalCall& local, const OpKernel&) {
   return result;
 }
 
-// The gradient of the input, for g that of the output, n = (x - mean) rstd and h = g weight, is
-// rstd (h - mean(h) - n mean(h n)). The second term is missing in an rms norm, and both means are
-// missing where the statistics do not depend on the input.
+// The gradient of the input is rstd (h - mean(h) - n mean(h n)), where g is the gradient of the
+// output, n = (x - mean) rstd and h = g weight. The second term is missing in an rms norm, and both
+// means are missing where the statistics do not depend on the input.
 LocalResult run_backward(const LocalCall& local, const OpKernel&) {
   const NormArgs& args = norm_args(local.call.op);
   const HostTensor& input = checked_input(local, args);

@@ -15,8 +15,8 @@ const HostTensor& only_input(const LocalCall& local) {
   return local.inputs[0];
 }
 
-// The tensor of `shape` whose elements are those of another: source_of(index) is the flat index there,
-// or -1 where the element is `fill`.
+// Makes a tensor of `shape` from the elements of another one: source_of(index) is the flat index
+// there, or -1 where the element is `fill`.
 template <class SourceOf>
 HostTensor moved(const LocalCall& local, const HostTensor& from, const Shape& shape,
                  SourceOf&& source_of, double fill = 0.0) {
@@ -29,7 +29,8 @@ HostTensor moved(const LocalCall& local, const HostTensor& from, const Shape& sh
   return from_doubles(local.memory, from.dtype(), shape, out);
 }
 
-// `base`, of `shape`, in which each element of `source` is written to the flat index target_of(index).
+// Returns `base`, which has the shape `shape`, with each element of `source` written to the flat
+// index target_of(index).
 template <class TargetOf>
 HostTensor written(const LocalCall& local, std::vector<double> base, const Shape& shape,
                    const HostTensor& source, TargetOf&& target_of) {
@@ -45,7 +46,8 @@ void expect_shape(const LocalCall& local, const HostTensor& tensor, const Shape&
   throw InputError(local.call.op + ": a source or gradient has not the shape of what it is for");
 }
 
-// The shape that an op's arguments give its output or, on a rank, that the layout makes of it.
+// The shape that an op's arguments give its output or, on a rank, the shape that the layout makes
+// of it.
 Shape given_shape(const LocalCall& local, std::size_t arg) {
   return local.output_shapes.empty() ? required_shape(local.call, arg) : local.output_shapes[0];
 }
@@ -96,7 +98,7 @@ LocalResult run_select(const LocalCall& local, const OpKernel&) {
   return {{selected(local, input, dim, row)}, {}};
 }
 
-// `base` with `source` as row `row` of dim `dim`.
+// Returns `base` with `source` written to row `row` of dim `dim`.
 LocalResult with_row(const LocalCall& local, std::vector<double> base, const Shape& shape, int dim,
                      std::size_t row_arg, const HostTensor& source) {
   const std::int64_t row =
@@ -142,7 +144,7 @@ LocalResult run_slice(const LocalCall& local, const OpKernel&) {
           {}};
 }
 
-// `base` with `source` as its slice of dim `dim`.
+// Returns `base` with `source` written to the slice of dim `dim`.
 LocalResult with_slice(const LocalCall& local, std::vector<double> base, const Shape& shape,
                        int dim, std::size_t first_arg, const HostTensor& source) {
   const SliceRange range = SliceRange::of(local.call, first_arg, shape[to_index(dim)]);
@@ -301,8 +303,8 @@ LocalResult run_flip(const LocalCall& local, const OpKernel&) {
           {}};
 }
 
-// How many boundaries are below each element (`right`: below or equal to it), which is the number of
-// its bucket where the boundaries ascend.
+// Counts the boundaries below each element (with `right`, below or equal to it). Where the
+// boundaries ascend, the count is the number of the element's bucket.
 LocalResult run_bucketize(const LocalCall& local, const OpKernel&) {
   expect_operands(local, 2);
   const HostTensor& input = local.inputs[0];

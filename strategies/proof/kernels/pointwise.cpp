@@ -43,7 +43,7 @@ std::int64_t whole(double x) {
 }
 // The integer x * 2 ** n, rounded down where n is negative.
 double shifted(double x, double n) {
-  constexpr double kMost = 4096.0;  // past any exponent
+  constexpr double kMost = 4096.0;  // beyond any exponent
   return std::floor(
       std::ldexp(x, std::isnan(n) ? 0 : static_cast<int>(std::clamp(n, -kMost, kMost))));
 }
@@ -53,7 +53,7 @@ double remainder_of(double a, double b) {
   return r != 0.0 && (r < 0.0) != (b < 0.0) ? r + b : r;
 }
 
-// div with a rounding mode, which follows the number where the divisor is one.
+// div with a rounding mode. Where the divisor is a number, the mode comes after it.
 LocalResult run_divide(const LocalCall& local, const OpKernel& kernel) {
   const std::size_t tensors =
       local.inputs.size() - std::min(local.inputs.size(), out_tensors_of(local.call.op));
@@ -78,7 +78,7 @@ double gelu_by_tanh(double x) {
   return 0.5 * x *
          (1.0 + std::tanh(std::sqrt(2.0 / std::numbers::pi) * (x + 0.044715 * x * x * x)));
 }
-// The one argument names the approximation, so it is kept from the numbers.
+// The only argument names the approximation, so it is not passed on as a number.
 LocalResult run_gelu(const LocalCall& local, const OpKernel& kernel) {
   const bool by_tanh = local.call.text_arg(0, "none") == "tanh";
   OpCall plain = local.call;
@@ -88,7 +88,7 @@ LocalResult run_gelu(const LocalCall& local, const OpKernel& kernel) {
   return run_pointwise(call, kernel, [](Operands x) { return gelu(x[0]); });
 }
 
-// The next number of the tensors' own dtype.
+// The next number that the tensors' own dtype has.
 LocalResult run_nextafter(const LocalCall& local, const OpKernel& kernel) {
   if (local.inputs.empty()) throw InputError(local.call.op + ": takes 2 tensors, found none");
   switch (local.inputs[0].dtype()) {
@@ -118,7 +118,7 @@ LocalResult run_bitwise_not(const LocalCall& local, const OpKernel& kernel) {
   return run_pointwise(local, kernel, [](Operands x) { return 1.0 - x[0]; });
 }
 
-// Replaces infinity, by the largest number of f32 where no other is given.
+// Replaces infinity, by default with the largest number of f32.
 double finite(double x, double high, double low) {
   constexpr double kMost = std::numeric_limits<float>::max();
   if (!std::isinf(x)) return x;

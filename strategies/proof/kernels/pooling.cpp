@@ -85,7 +85,8 @@ void for_each_in_window(const PoolWindows& w, const Planes& in, std::int64_t row
   }
 }
 
-// The first maximum, as PyTorch finds it. NaN is greater than any number, and the last NaN is taken.
+// Finds the first maximum, as PyTorch does. NaN counts as greater than any number, and of several
+// NaN the last one is taken.
 LocalResult run_max_pool(const LocalCall& local, const OpKernel&) {
   expect_inputs(local, 1, 1);
   const HostTensor& image = local.inputs[0];
@@ -135,7 +136,7 @@ LocalResult run_avg_pool(const LocalCall& local, const OpKernel&) {
         sum += from[to_index(p * in.rows * in.columns + i)];
         count += 1.0;
       });
-      if (counts_padding) {  // elements in the padding count, those past it do not
+      if (counts_padding) {  // elements in the padding count; those past it do not
         const auto covered = [](const Window& window, std::int64_t position, std::int64_t extent) {
           const std::int64_t begin = position * window.stride - window.padding;
           const std::int64_t end = std::min(begin + window.kernel, extent + window.padding);

@@ -49,7 +49,7 @@ LocalResult run_drawn(const LocalCall& local, const OpKernel&) {
 }
 
 double draw_bernoulli(const LocalCall& local, std::uint64_t index, double chance) {
-  // Only the out= and the in-place form take the chance as a number.
+  // Only the out= form and the in-place form take the chance as a number.
   if (local.call.op.find(".float") != std::string::npos) chance = number(local, 0, 0.5);
   return uniform(index, 1) < chance ? 1.0 : 0.0;
 }

@@ -81,7 +81,8 @@ DType result_dtype(const LocalCall& local, Result result) {
 
 using Fold = double (*)(std::span<const double>, const LocalCall&);
 
-// Folds the elements of each output into one number. kRefusesNothing: PyTorch refuses to fold no elements.
+// Folds the elements of each output into one number. kRefusesNothing says that PyTorch refuses to
+// fold an empty list of elements.
 template <Fold kFold, Result kResult, bool kRefusesNothing = false>
 LocalResult run_fold(const LocalCall& local, const OpKernel&) {
   expect_inputs(local, 1, 3);
@@ -115,7 +116,8 @@ double product(Elements x, const LocalCall&) {
   for (const double v : x) total *= v;
   return total;
 }
-// NaN is the largest number and, in the order of is_greater_or_nan, the smallest, as in PyTorch.
+// NaN counts as the largest number, and in the order of is_greater_or_nan as the smallest, as in
+// PyTorch.
 bool is_less(double a, double b) { return a < b || (std::isnan(b) && !std::isnan(a)); }
 bool is_greater_or_nan(double a, double b) { return a > b || (std::isnan(b) && !std::isnan(a)); }
 std::ptrdiff_t index_of_largest(Elements x) {
@@ -143,7 +145,7 @@ double logsumexp(Elements x, const LocalCall& local) {
   for (const double v : x) total += std::exp(v - most);
   return most + std::log(total);
 }
-// The second of --args, 1 where it is absent, is taken from the number of elements.
+// The second of --args (1 where it is absent) is subtracted from the number of elements.
 double variance(Elements x, const LocalCall& local) {
   const double middle = mean(x, local);
   double total = 0.0;
@@ -169,7 +171,8 @@ double norm(Elements x, const LocalCall& local) {
   return order > 0 ? largest(magnitudes, local) : smallest(magnitudes, local);
 }
 
-// Indices in ascending order of their values: NaN last, equal values in the order of their indices.
+// Indices in ascending order of their values. NaN comes last, and equal values keep the order of
+// their indices.
 std::vector<std::ptrdiff_t> indices_by_value(Elements x) {
   std::vector<std::ptrdiff_t> indices(x.size());
   for (std::size_t i = 0; i < indices.size(); ++i) indices[i] = static_cast<std::ptrdiff_t>(i);
@@ -178,7 +181,7 @@ std::vector<std::ptrdiff_t> indices_by_value(Elements x) {
   });
   return indices;
 }
-// The lower of the two in the middle, or NaN where there is one.
+// The index of the lower one of the two values in the middle, or of a NaN where there is one.
 std::ptrdiff_t index_of_median(Elements x, const LocalCall&) {
   const auto indices = indices_by_value(x);
   if (std::isnan(element(x, indices.back()))) return index_of_largest(x);
@@ -196,7 +199,7 @@ double median(Elements x, const LocalCall& local) {
 double nanmedian(Elements x, const LocalCall& local) {
   return x.empty() ? kNothing : element(x, index_of_nanmedian(x, local));
 }
-// The last index of the most frequent value, or of the smallest one of these.
+// The last index of the most frequent value. Of several such values the smallest counts.
 std::ptrdiff_t index_of_mode(Elements x, const LocalCall&) {
   std::map<double, std::pair<int, std::ptrdiff_t>> seen;
   for (std::size_t i = 0; i < x.size(); ++i) {
@@ -254,7 +257,8 @@ LocalResult run_var_mean(const LocalCall& local, const OpKernel&) {
           {}};
 }
 
-// --args: bins, min, max. Equal bounds stand for those of the data. The last bin holds its upper bound.
+// The --args are bins, min and max. Where min equals max, the smallest and the largest element take
+// their place. The last bin holds its upper bound.
 LocalResult run_histc(const LocalCall& local, const OpKernel&) {
   expect_inputs(local, 1, 1);
   expect_floating(local);

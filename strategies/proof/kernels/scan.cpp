@@ -12,7 +12,7 @@
 namespace shardlab {
 namespace scan_kernels {
 
-// NaN is the largest number, as in PyTorch.
+// NaN counts as the largest number, as in PyTorch.
 bool is_less(double a, double b) { return a < b || (std::isnan(b) && !std::isnan(a)); }
 
 using Step = double (*)(double before, double value);
@@ -65,7 +65,8 @@ LocalResult run_extremes(const LocalCall& local, const OpKernel&) {
           {}};
 }
 
-// The first `count` elements of each lane in order. Equal elements keep theirs.
+// The first `count` elements of each lane in sorted order. Equal elements keep the order that they
+// had.
 LocalResult sorted(const LocalCall& local, int dim, bool descending, std::int64_t count) {
   const HostTensor& input = local.inputs[0];
   const Lanes lanes(input.shape(), dim);
@@ -99,7 +100,8 @@ LocalResult sorted(const LocalCall& local, int dim, bool descending, std::int64_
           {}};
 }
 
-// sort.default: dim, descending; sort.stable: stable, dim, descending.
+// The --args of sort.default are dim and descending; those of sort.stable are stable, dim and
+// descending.
 LocalResult run_sort(const LocalCall& local, const OpKernel&) {
   expect_inputs(local, 1, 1);
   const HostTensor& input = local.inputs[0];
@@ -109,7 +111,7 @@ LocalResult run_sort(const LocalCall& local, const OpKernel&) {
   return sorted(local, dim, local.call.boolean_arg(first + 1, false), extent);
 }
 
-// k, dim, largest.
+// The --args are k, dim and largest.
 LocalResult run_topk(const LocalCall& local, const OpKernel&) {
   expect_inputs(local, 1, 1);
   const int dim = dim_arg(local.call, 1, local.inputs[0].ndim(), -1);

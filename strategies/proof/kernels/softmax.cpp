@@ -50,7 +50,8 @@ LocalResult run_softmax(const LocalCall& local, const OpKernel&) {
   return {{from_doubles(local.memory, softmax_dtype(local, kKind), input.shape(), values)}, {}};
 }
 
-// For the gradient g of the output y, y (g - sum(g y)) or, for the logarithm, g - exp(y) sum(g).
+// With g the gradient of the output y, computes y (g - sum(g y)) or, for the logarithm, g - exp(y)
+// sum(g).
 template <Softmax kKind>
 LocalResult run_backward(const LocalCall& local, const OpKernel&) {
   expect_inputs(local, 2, 2);

@@ -88,7 +88,7 @@ double multivariate_lgamma(double x, double p) {
 
 // -- The error function ----------------------------------------------------------------------
 
-// exp(x * x) * erfc(x); large x by the asymptotic series (DLMF 7.12.1), since exp overflows.
+// exp(x * x) * erfc(x). For large x it is the asymptotic series (DLMF 7.12.1), since exp overflows.
 double scaled_erfc(double x) {
   if (x < 25.0) return std::exp(x * x) * std::erfc(x);
   const double y = 1.0 / (2.0 * x * x);
@@ -102,7 +102,7 @@ double log_normal_cdf(double x) {
 
 // -- Bessel and Airy functions ---------------------------------------------------------------
 
-// Boost's Bessel functions assume numbers, so each of these returns NaN by itself.
+// Boost's Bessel functions assume that x is a number, so each of these returns NaN by itself.
 double bessel_j(int n, double x) {
   return std::isnan(x) ? x : boost::math::cyl_bessel_j(n, x, kQuiet);
 }
@@ -120,16 +120,17 @@ double bessel_k(int n, double x) {
 
 double airy(double x) {
   if (!std::isfinite(x)) return kNan;
-  if (x > 103.892) return 0.0;  // underflows
+  if (x > 103.892) return 0.0;  // the result underflows
   return boost::math::airy_ai(x, kQuiet);
 }
 
 // -- Orthogonal polynomials ------------------------------------------------------------------
 
 // p(n) for a recurrence that begins with p(0) = 1 and p(1): step(k, p(k), p(k - 1)) is p(k + 1).
-// The recurrences are Boost's, the loop is not: PyTorch takes every x and cuts n down to an integer,
-// but Boost and std take Legendre's within [-1, 1] alone, std Laguerre's from 0 on, and Boost computes
-// Chebyshev's second kind outside [-1, 1] by a formula that loses its digits near 1.
+// The recurrences are Boost's, but the loop is our own. PyTorch takes every x and cuts n down to an
+// integer; Boost and std take x only from [-1, 1] for Legendre's polynomials, std takes x only from
+// 0 on for Laguerre's, and Boost computes Chebyshev's second kind outside [-1, 1] by a formula that
+// loses its digits near 1.
 template <class Step>
 double polynomial(double n, double first, Step&& step) {
   if (!(n >= 0.0)) return 0.0;

@@ -10,7 +10,7 @@
 namespace shardlab {
 namespace tensor_kernels {
 
-// The parts, one after the other along `dim`.
+// Joins the parts, one after the other, along `dim`.
 HostTensor joined(const LocalCall& local, int dim, const std::vector<HostTensor>& parts) {
   Shape shape = parts[0].shape();
   std::int64_t& rows = shape[to_index(dim)];
@@ -58,14 +58,15 @@ LocalResult run_stack(const LocalCall& local, const OpKernel&) {
   return {{joined(local, dim, parts)}, {}};
 }
 
-// Numbers in (0, 1) by their index in the whole tensor, so the same in every layout. --args: the seed.
+// Numbers in (0, 1), drawn by their index in the whole tensor and therefore the same in every
+// layout. The seed is in --args.
 LocalResult run_rand_like(const LocalCall& local, const OpKernel&) {
   const HostTensor& input = first_input(local);
   const auto seed = static_cast<std::uint64_t>(local.call.integer_arg(0, 0));
   std::vector<double> values;
   for (const std::uint64_t index : global_indices(local, 0)) {
     const std::uint64_t hash = counter_hash(seed, index, 1);
-    values.push_back((static_cast<double>(hash >> 42U) + 0.5) * 0x1p-22);  // exact in f32
+    values.push_back((static_cast<double>(hash >> 42U) + 0.5) * 0x1p-22);  // f32 holds it exactly
   }
   return {{from_doubles(local.memory, input.dtype(), input.shape(), values)}, {}};
 }

@@ -68,7 +68,7 @@ LocalResult run_view(const LocalCall& local, const OpKernel&) {
   if (!local.output_shapes.empty()) return shown_as(local, local.output_shapes[0]);
   const std::vector<std::int64_t> extents = integers(local);
   Shape shape(extents.begin(), extents.end());
-  // One extent may be -1: as many as the others leave.
+  // One extent may be -1, which stands for the number of elements that the others leave.
   const auto open = std::find(shape.begin(), shape.end(), -1);
   if (open != shape.end()) {
     *open = 1;
@@ -157,7 +157,8 @@ LocalResult run_unsqueeze(const LocalCall& local, const OpKernel&) {
   return shown_as(local, shape);
 }
 
-// Drops the dims whose extent in the whole tensor is 1. A dim that only a rank has one row of stays.
+// Drops the dims whose extent in the whole tensor is 1. A longer dim stays even where the rank has
+// one row of it.
 LocalResult run_squeeze(const LocalCall& local, const OpKernel&) {
   expect_global_rank(local);
   const HostTensor& input = local.inputs[0];
@@ -175,7 +176,7 @@ LocalResult run_squeeze(const LocalCall& local, const OpKernel&) {
   return shown_as(local, shape);
 }
 
-// Repeats dims of one row, as often as --args or, on a rank, the output's layout asks for.
+// Repeats dims of one row as often as --args or, on a rank, the output's layout ask for.
 LocalResult run_expand(const LocalCall& local, const OpKernel&) {
   expect_global_rank(local);
   const HostTensor& input = local.inputs[0];

@@ -1,5 +1,5 @@
-// Samples of linear algebra. Cholesky factors are taken of matrices of one positive element, which are
-// positive-definite.
+// Samples of linear algebra. Cholesky factors are taken of 1 x 1 matrices whose element is
+// positive, since these are positive-definite.
 #include "strategies/proof/op_sample.h"
 
 namespace shardlab {

@@ -597,7 +597,7 @@ Rows triangle_rows(const OpCall& call, const OpRule&) {
 
 // -- Padding, rolling, flipping, buckets -------------------------------------------------------
 
-// In the order that PyTorch has for these ops.
+// These partials are in the order that PyTorch has for these ops.
 constexpr std::array<Placement, 4> kMovedPartials = {rows::kSum, rows::kAvg, rows::kMax,
                                                      rows::kMin};
 

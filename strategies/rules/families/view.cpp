@@ -242,7 +242,7 @@ std::vector<FollowCandidate> follow_view(const OpCall& call, const DeviceMesh& m
   return {{.outputs = {layouts.output}, .inputs = {layouts.input}}};
 }
 
-// AutoParallel gathers what would become a strided shard.
+// AutoParallel gathers a shard that would become a strided one.
 template <View view>
 std::vector<FollowCandidate> follow_without_strides(const OpCall& call, const DeviceMesh& mesh) {
   const Viewed viewed = view(call);
