@@ -87,7 +87,7 @@ struct FlipGroup {
   FlipCounts counts;
 };
 
-// How many judged decisions rest on what.
+// How many judged decisions rest on measured prices, on carried-over prices and on local work.
 struct BasisCounts {
   std::array<std::int64_t, 3> by_basis{};  // indexed by Basis
   [[nodiscard]] std::int64_t operator[](Basis basis) const { return by_basis[to_index(basis)]; }
@@ -103,7 +103,8 @@ struct BasisGroup {
   BasisCounts flips;  // the flips among them
 };
 
-// A collective and group, or its sizes beyond the measured ones, that prices were carried over to.
+// A collective among a group, or at sizes, for which nothing was measured: its prices are carried
+// over from what was.
 struct NotMeasured {
   std::string what;            // "all_gather of 16 ranks on 2 hosts"
   std::int64_t decisions = 0;  // judged decisions of all candidates that it takes part in
@@ -111,10 +112,10 @@ struct NotMeasured {
 };
 
 struct RegretSummary {
-  std::int64_t judged = 0;  // answers with a regret: what the figures below are taken over
+  std::int64_t judged = 0;  // answers with a regret; the figures below are taken over them
   std::optional<double> mean, p50, p99, max;
   std::optional<double> weighted_mean;  // by the questions' counts
-  std::int64_t unbounded = 0;           // best is free, the choice is not
+  std::int64_t unbounded = 0;  // answers that cost something although the best choice is free
   std::optional<double> unbounded_max_us;
   std::int64_t impossible = 0;  // the stack itself has no price for its answer
   std::int64_t cannot_run = 0;  // the stack has a price for it, and no collective does it
@@ -124,7 +125,7 @@ struct RegretSummary {
 struct TieSummary {
   std::int64_t exact = 0;            // two or more candidates at the lowest price
   std::int64_t near = 0;             // no exact tie, but the margin is below 1 % of the price
-  std::int64_t order_dependent = 0;  // another order of candidates, another choice
+  std::int64_t order_dependent = 0;  // the choice changes with the order of the candidates
   std::int64_t most_candidates = 0;  // in the largest exact tie
 };
 
@@ -155,7 +156,8 @@ struct Comparison {
   std::vector<NotMeasured> not_measured;  // by decisions, falling; then by name
 };
 
-// The regret of an answer; nothing where there is no ratio.
+// The regret of an answer. Empty if the reference does not price it, if it cannot run, or if it
+// costs something although the best choice is free.
 [[nodiscard]] std::optional<double> regret(const RecordQuestion& question, std::size_t stack);
 
 // The cheapest known choice by the reference.
@@ -168,7 +170,8 @@ struct Comparison {
                                                       std::size_t stack);
 // The least measured of several bases; nothing where there are none.
 [[nodiscard]] std::optional<Basis> joint_basis(const std::vector<const PriceBasis*>& bases);
-// What was not measured of any of them: each text once, in the order in which it is met.
+// Everything that one of them names as not measured: each text once, in the order in which it is
+// met.
 [[nodiscard]] std::vector<std::string> not_measured_of(const std::vector<const PriceBasis*>& bases);
 
 [[nodiscard]] Comparison compare(const ComparisonRecord& record);

@@ -104,7 +104,7 @@ struct BrowserRow {
   Row cells;
   std::vector<std::size_t> facets;  // for each of Browser::facets, an index into its options
   std::size_t place = 0;            // where it stands in reading order
-  std::optional<RowDetail> detail;  // nothing: too many rows to open each
+  std::optional<RowDetail> detail;  // empty if there are too many rows to open each of them
 };
 
 struct Facet {
@@ -137,7 +137,7 @@ struct Series {
 
 enum class ChartKind {
   kLines,        // values over Chart::x, both axes logarithmic
-  kSteps,        // the same on even axes that begin where the values do; one holds until the next
+  kSteps,        // values over Chart::x, both axes linear; each value holds until the next
   kStackedBars,  // a bar for each of Chart::labels, its series stacked
   kGroupedBars,  // the series side by side
   kPoints,       // values over Series::x, both axes logarithmic and in one unit, with the diagonal

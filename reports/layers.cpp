@@ -25,7 +25,7 @@ Layers layers_of(const std::vector<std::string>& ops) {
       if (repeats * length > best.repeats * best.length) best = {i + 1 - run, length, repeats};
     }
   }
-  // What repeats within one layer is no layer.
+  // A sequence that covers less than half of the ops repeats within a layer and is no layer itself.
   return 2 * best.repeats * best.length < text.size() ? Layers() : best;
 }
 

@@ -1,4 +1,4 @@
-// What a solved program moves: the redistributions of its plan, equal ones together.
+// What a solved program moves: the redistributions of its plan, of which equal ones share a row.
 #include <algorithm>
 #include <map>
 #include <string>

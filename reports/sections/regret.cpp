@@ -104,8 +104,9 @@ std::optional<Table> worst_table(const ComparisonRecord& record) {
   return table;
 }
 
-// What all choices of a stack take by the reference, each counted as often as its suite asks it, and
-// how much of that is communication. Only questions count that the reference prices for every stack.
+// The time that all choices of a stack take together by the reference's prices, each counted as
+// often as its suite asks it, and how much of that is communication. Only questions count that the
+// reference prices for every stack.
 std::optional<Table> time_table(const ComparisonRecord& record) {
   std::vector<double> total_us(record.stacks.size());
   std::vector<double> kernel_us(record.stacks.size());

@@ -29,7 +29,8 @@ namespace shardlab {
 namespace {
 
 constexpr std::int64_t kMostRanks = 4096;
-// Seconds that the watchdog has to speak before the meeting gives up: it knows what was going on.
+// The meeting gives up this many seconds after the watchdog, because the watchdog's message says
+// what was going on.
 constexpr double kGrace = 1.0;
 // Seconds to wait for the other ranks: those that are started together meet within seconds, or
 // within a minute on a busy cluster.

@@ -71,7 +71,8 @@ std::vector<System> systems_of(const ConfigStore& store, std::span<const Measure
   return systems;
 }
 
-// Rows of the model `table`: rows of one question are one, their geometric mean.
+// The rows of the model `table`. Measured rows of the same question become one row, their geometric
+// mean.
 nlohmann::json table_rows(const System& system) {
   struct Sum {
     double logs = 0.0;
@@ -252,7 +253,7 @@ std::vector<SystemScores> score_decisions(const ConfigStore& store,
       SystemScores scores = score_system(system, store, questions, threads);
       if (!scores.questions.empty()) out.push_back(std::move(scores));
     } catch (const InputError&) {
-      continue;  // six rows of each set make no curve: no calibrated stack to judge
+      continue;  // six rows of each set do not make a curve, so there is no calibrated stack to judge
     }
   }
   return out;

@@ -39,13 +39,14 @@ class Sweep {
   Sweep(const Experiment& experiment, std::filesystem::path folder, SweepPart part);
 
   [[nodiscard]] std::size_t rows() const { return rows_.size(); }  // number of rows in this part
-  // Answers what is missing; `advance` is called once a row, from any thread. Returns the rows that
-  // were there already. Throws InputError: the file is there and may not be resumed, or is another
-  // sweep's; EnvironmentError: it can't be written, or another process writes it.
+  // Answers the rows that are missing; `advance` is called once per row, from any thread. Returns
+  // how many rows were there already. Throws InputError if the file is there and may not be
+  // resumed, or is another sweep's, and EnvironmentError if it can't be written or another process
+  // writes it.
   using Advance = std::function<void(std::size_t rows)>;
   [[nodiscard]] std::size_t run(int threads, bool resume, const Advance& advance);
 
-  // Writes results.jsonl when all parts are complete and nobody has: one process alone makes it.
+  // Writes results.jsonl if all parts are complete and no other process has written it.
   enum class Merge : std::uint8_t { kPartsMissing, kMade, kWasThere };
   [[nodiscard]] Merge merge() const;
   [[nodiscard]] bool is_merged() const;

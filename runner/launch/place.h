@@ -3,7 +3,7 @@
 //   const std::optional<LaunchPlace> place = find_place();   // nothing: nobody launched several
 //   place->rank, place->world, place->address, place->port
 //
-// Read, in this order:
+// These variables are read, in this order:
 //   SHARDLAB_RANK, _WORLD_SIZE, _LOCAL_RANK, _RENDEZVOUS_FD   set by `shardlab measure` itself
 //   RANK, WORLD_SIZE, LOCAL_RANK                              torchrun
 //   OMPI_COMM_WORLD_RANK, _SIZE, _LOCAL_RANK, _LOCAL_SIZE     Open MPI (nothing of MPI is linked)

@@ -3,9 +3,10 @@
 //   const int code = run_rank_processes({.ranks = 4, .arguments = {"measure", ...}, .limit_s = 300});
 //
 // The processes are this program again, with these arguments, told their rank by the environment
-// (runner/launch/place.h). Rank 0 writes to our stdout; its stderr is passed on line by line, that
-// of the others when they fail. When one fails, or the time limit passes, all others are ended: by
-// SIGTERM, then SIGKILL. Should this process die, the kernel ends them (PR_SET_PDEATHSIG).
+// (runner/launch/place.h). Rank 0 writes to our stdout; its stderr is passed on line by line, and
+// that of the other ranks only when they fail. When one fails, or the time limit passes, all others
+// are ended: by SIGTERM, then SIGKILL. Should this process die, the kernel ends them
+// (PR_SET_PDEATHSIG).
 #pragma once
 
 #include <cstdint>

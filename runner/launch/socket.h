@@ -17,7 +17,7 @@ namespace shardlab {
 
 using Deadline = std::chrono::steady_clock::time_point;
 [[nodiscard]] Deadline deadline_in(double seconds);
-// Milliseconds until then as poll() takes them: 0 when it has passed.
+// Milliseconds until the deadline, as poll() takes them; 0 when it has passed.
 [[nodiscard]] int milliseconds_until(Deadline deadline);
 
 // The end of a message that blames another process, such as "rank 2 left: its connection closed".

@@ -46,9 +46,9 @@ class StepRun {
   struct Place {
     std::int64_t me = 0;               // this rank's position in the group
     std::vector<std::size_t> members;  // ranks
-    Shape whole;                       // what the group has between its members
+    Shape whole;                       // shape of the tensor that the members hold together
   };
-  // One call, before and after it.
+  // One call, with the bytes that this rank sends and receives in it.
   struct Work {
     CollectiveCall call;
     std::vector<std::byte> send;

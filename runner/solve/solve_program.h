@@ -29,7 +29,7 @@ struct SolveProgramArguments {
 // What is asked beside the plan.
 struct SolveQuestions {
   bool margins = false;
-  std::uint64_t best = 1;         // this many different assignments
+  std::uint64_t best = 1;         // how many different assignments to find
   bool all_nodes = false;         // the text prints every node, however many there are
   std::string explain;            // a layout
   std::string diff;               // a file of saved_plan.h
