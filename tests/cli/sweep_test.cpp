@@ -55,7 +55,7 @@ class Sweeps : public testing::Test {
   fs::path large_ = folder_.write("large.json", kLarge);
 };
 
-// Waits until a file has this many bytes; false: it took too long.
+// Waits until a file has this many bytes. Returns false if that takes too long.
 bool grows_to(const fs::path& path, std::uintmax_t bytes) {
   const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(120);
   while (std::chrono::steady_clock::now() < end) {
@@ -124,7 +124,8 @@ TEST_F(Sweeps, TwoProcessesOfMpirunMakeTheSameBytes) {
   const ProcessResult run =
       mpirun({"small.json", "--out", "mpi", "--format", "json", "--no-timing"});
   ASSERT_EQ(run.exit_code, 0) << run.err;
-  EXPECT_TRUE(json::parse(run.out)["complete"]);  // one document: of the one that merged
+  EXPECT_TRUE(json::parse(
+      run.out)["complete"]);  // there is one document, printed by the process that merged
   EXPECT_EQ(results("mpi"), whole("small.json"));
 }
 

@@ -1,5 +1,5 @@
-// Makes meshes, tensors and layouts of a fuzzer's bytes: everything that the text forms can say, mostly
-// small and sometimes huge.
+// Makes meshes, tensors and layouts out of a fuzzer's bytes: everything that the text forms can
+// say, mostly small and sometimes huge.
 #pragma once
 
 #include <algorithm>
