@@ -60,10 +60,9 @@ struct Flip {
   std::size_t question = 0;  // index into record.questions
   std::size_t stack = 0;     // index into record.stacks, 1 or more
   Verdict verdict = Verdict::kUndecided;
-  std::optional<double> gain_us;  // nothing where undecided, or where one choice cannot run
-  std::optional<double>
-      gain_percent;            // nothing where gain_us is, or where the baseline's choice is free
-  std::optional<Basis> basis;  // nothing where undecided, or where the record does not tell
+  std::optional<double> gain_us;       // empty if undecided, or if one choice cannot run
+  std::optional<double> gain_percent;  // empty if gain_us is, or if the baseline's choice is free
+  std::optional<Basis> basis;          // empty if undecided, or if the record does not tell
 };
 
 // Why the reference cannot judge an undecided flip; "" for the others.
@@ -168,7 +167,7 @@ struct Comparison {
 // record does not tell. The pointers point into `question`.
 [[nodiscard]] std::vector<const PriceBasis*> bases_of(const RecordQuestion& question,
                                                       std::size_t stack);
-// The least measured of several bases; nothing where there are none.
+// The least measured of several bases; empty if there are none.
 [[nodiscard]] std::optional<Basis> joint_basis(const std::vector<const PriceBasis*>& bases);
 // Everything that one of them names as not measured: each text once, in the order in which it is
 // met.

@@ -32,7 +32,7 @@ enum class ColumnKind {
   kSigned,   // the same, its sign always written
   kCount,    // a whole number
   kBytes,    // bytes, written as "67.1 MB"
-  kVerdict,  // better, worse, equal, undecided; holds, broken: a symbol and the word
+  kVerdict,  // "better", "holds" and so on, written as a symbol and the word (verdict_symbol)
 };
 
 struct Column {

@@ -50,7 +50,7 @@ SectionContent render(const SolutionRecord& record) {
   SectionContent content;
   const std::vector<Group> groups = groups_of(record);
   if (groups.empty()) {
-    // Records of older versions hold the costs alone.
+    // Records of older versions hold only the costs.
     const bool is_still =
         std::none_of(record.assignment.begin(), record.assignment.end(),
                      [](const SolvedNode& node) { return node.moves_us() > 0.0; });

@@ -47,7 +47,7 @@ Table regret_table(const Comparison& comparison) {
   return table;
 }
 
-// Counts the answers that have no regret; no table where there are none.
+// Counts the answers that have no regret. There is no table if all have one.
 std::optional<Table> unjudged_table(const Comparison& comparison) {
   Table table;
   table.caption = "Decisions without a regret";
@@ -69,7 +69,7 @@ std::optional<Table> unjudged_table(const Comparison& comparison) {
   return table;
 }
 
-// The choices of each stack with the largest regret.
+// A table of each stack's choices with the largest regret.
 std::optional<Table> worst_table(const ComparisonRecord& record) {
   Table table;
   table.caption = "The costliest choices";

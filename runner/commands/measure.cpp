@@ -1,4 +1,4 @@
-// shardlab measure: real collectives and kernels on this host's GPUs, timed, and plans verified.
+// shardlab measure: times real collectives and kernels on this host's GPUs, and verifies plans.
 #include <sys/utsname.h>
 #include <unistd.h>
 

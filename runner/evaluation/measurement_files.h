@@ -47,7 +47,7 @@ namespace shardlab {
 // A refused row as it is listed: "run:14" by its line, "run:/results/1" in a file of JSON.
 [[nodiscard]] std::string place_of(const MeasurementSet& set, const RefusedRow& row);
 
-// The set as a file of shardlab/measurements/1, one row a line.
+// The text of the set as a file of shardlab/measurements/1, with one row per line.
 [[nodiscard]] std::string measurement_text(const MeasurementSet& set);
 
 }  // namespace shardlab

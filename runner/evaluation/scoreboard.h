@@ -3,10 +3,10 @@
 //   const Scoreboard board = make_scoreboard(store, sets, threads);
 //   scoreboard_text(board)       // reports/scoreboard.md
 //
-// Protocols, over the healthy sets:
-//   sizes   held-out sizes of a known log: of every set of at least 12 rows of one collective, the
-//           curve is fitted to 6 rows evenly spaced in index, first and last included, and all
-//           others are predicted;
+// It has three protocols, over the healthy sets:
+//   sizes   held-out sizes of a known log: every set that has at least 12 rows of one collective
+//           takes part. The curve is fitted to 6 of its rows, evenly spaced in index, first and
+//           last included, and all others are predicted;
 //   log     a held-out log of a known family and scale: the stack is fitted to all other sets of
 //           the family, at least one of which has the log's scale, whatever its collectives;
 //   scale   a held-out scale: the stack is fitted to a family's sets on up to 4 hosts, and the

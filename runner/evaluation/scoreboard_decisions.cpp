@@ -101,7 +101,7 @@ nlohmann::json table_rows(const System& system) {
   return rows;
 }
 
-// A stack that differs from alpha-beta by its collective model alone.
+// A stack that differs from alpha-beta only by its collective model.
 Stack with_model(const ConfigStore& store, std::string name, ModelChoice model) {
   Stack stack = store.stack("alpha-beta");
   stack.name = std::move(name);

@@ -35,8 +35,8 @@ struct LaunchPlace {
 
 using ReadVariable = std::function<std::string(const char*)>;  // "" when unset
 
-// Throws InputError: a variable that is no number, a rank outside of its world, no MASTER_ADDR for
-// ranks on several hosts.
+// Throws InputError if a variable is not a number, if the rank is outside of its world, or if ranks
+// are on several hosts and there is no MASTER_ADDR.
 [[nodiscard]] std::optional<LaunchPlace> find_place(const ReadVariable& read);
 // The same for processes that never meet and so need neither address nor port.
 [[nodiscard]] std::optional<LaunchPlace> find_rank(const ReadVariable& read);

@@ -23,8 +23,7 @@ struct RankLaunch {
 };
 
 // The exit code that the ranks agree on: 0, or that of the one that failed first. Throws
-// EnvironmentError: a rank was ended by a signal, the time limit passed, a process can't be
-// started.
+// EnvironmentError if a signal ended a rank, the time limit passed, or a process can't be started.
 [[nodiscard]] int run_rank_processes(const RankLaunch& launch);
 
 // To be called first in a rank's process, so that the process ends when its parent does.

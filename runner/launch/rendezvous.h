@@ -24,9 +24,9 @@ class Rendezvous {
  public:
   // A world of one process.
   Rendezvous() = default;
-  // Waits until all have come. Throws EnvironmentError: who is missing, a rank that came twice,
-  // processes that disagree about their number, a port in use. `deadline` holds for all calls to
-  // come, `patience_s` for the meeting itself.
+  // Waits until all have come. Throws EnvironmentError if a rank is missing or comes twice, if
+  // processes disagree about their number, or if the port is in use. `deadline` holds for all calls
+  // to come, `patience_s` for the meeting itself.
   [[nodiscard]] static Rendezvous join(const LaunchPlace& place, double patience_s,
                                        Deadline deadline);
 

@@ -4,7 +4,8 @@
 //   Socket peer = connect_to("127.0.0.1", port_of(listener), deadline);
 //   send_all(peer, bytes, deadline);  receive_all(peer, bytes, deadline);
 //
-// All calls give up at their deadline. Throws EnvironmentError: the call, the error, the address.
+// All calls give up at their deadline. Throws EnvironmentError, which names the call, the error and
+// the address.
 #pragma once
 
 #include <chrono>

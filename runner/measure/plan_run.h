@@ -1,4 +1,5 @@
-// Plans executed by real collectives, held against the fake process group bit for bit.
+// Executes plans with real collectives, and compares the results with the fake process group bit
+// for bit.
 //
 //   const VerifiedPlans result = verify_plans(run, evaluator, {.plans = 200, .seed = 7});
 //

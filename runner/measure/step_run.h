@@ -1,5 +1,5 @@
-// One step of a plan on a backend: each local rank packs, the group's collective runs, each
-// unpacks.
+// Runs one step of a plan on a backend: each local rank packs what it sends, the group's collective
+// runs, and each rank unpacks what came.
 //
 //   GroupCache groups(backend);
 //   const StepRun step(backend, groups, executor, plan.steps[0], fake);   // fake: before the step
@@ -20,7 +20,7 @@
 
 namespace shardlab {
 
-// Communicators by their colours: making one takes long.
+// Keeps communicators by the colours of their ranks, because making one takes long.
 class GroupCache {
  public:
   explicit GroupCache(Backend& backend) : backend_(backend) {}

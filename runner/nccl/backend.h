@@ -12,7 +12,7 @@
 // with a list takes one element for each rank of this process, in the order of the ranks. Every
 // process of the world makes the same calls.
 //
-// Throws EnvironmentError: the call that failed, its code, what to do.
+// Throws EnvironmentError, which names the call that failed, its code, and what to do.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// Copies, and the kernels of device_code.h.
+// Launches copies and the kernels of device_code.h on a GPU.
 #include <algorithm>
 #include <array>
 

@@ -32,7 +32,7 @@ struct RedistributionArguments {
   // --mesh, --tensor, --from, --to, --stack, --planner, --flatten, --rank. Keeps references. --mesh
   // is always required, and the next three are if `required` says so.
   void add_options(const Command& command, bool required);
-  // Throws InputError: the option, what was found, what is valid.
+  // Throws InputError, which names the option, what was found and what is valid.
   [[nodiscard]] RedistributionQuestion read() const;
 };
 

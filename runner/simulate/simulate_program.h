@@ -1,5 +1,5 @@
-// `shardlab simulate PROGRAM`: every node in turn, in virtual time and, where asked for, with data:
-// each op as the stack chooses it, or all of them as a saved plan has them.
+// `shardlab simulate PROGRAM`: runs every node in turn, in virtual time and, if asked for, with
+// data. Each op runs as the stack chooses it, or as a saved plan has it.
 #pragma once
 
 #include <optional>

@@ -32,7 +32,7 @@ struct SimulationArguments {
 
 class Simulation {
  public:
-  // Keeps references. Throws TextError: an option that does not parse.
+  // Keeps references. Throws TextError if an option does not parse.
   Simulation(const SimulationArguments& arguments, const DeviceMesh& mesh, const Topology& topology,
              const Session& session);
 

@@ -1,7 +1,7 @@
 // The process groups and call numbers of a simulated run, as traces name them.
 //
 //   TraceGroups groups(mesh, schedule);
-//   groups.of(kernel, rank_index).ranks      // those of the group that this rank is in
+//   groups.of(kernel, rank_index).ranks      // the ranks of the group that this rank is in
 //   groups.number(kernel)                    // the call's index among all calls of its group
 #pragma once
 

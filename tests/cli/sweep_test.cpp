@@ -43,7 +43,7 @@ class Sweeps : public testing::Test {
   std::string results(const std::string& out) const {
     return read_text(folder_.path() / out / "results.jsonl");
   }
-  // What one undisturbed process writes.
+  // Returns what one undisturbed process writes.
   std::string whole(const std::string& experiment) {
     EXPECT_EQ(sweep({"--out", "whole"}, experiment).exit_code, 0);
     return results("whole");

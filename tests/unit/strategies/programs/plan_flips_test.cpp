@@ -1,4 +1,4 @@
-// How far parameters may move before a plan changes, compared with solving the scaled problem at
+// How far parameters may move before a plan changes is compared with solving the scaled problem at
 // many factors.
 #include "strategies/programs/plan_flips.h"
 

@@ -126,7 +126,7 @@ TEST_F(ProgramOnRanks, AMoveThatNoCollectiveMakesIsRefusedAndTheRestJudged) {
       "pytorch/pytorch#172041");
 }
 
-// AutoParallel's row P(avg)<-S(1) is right for even shards alone.
+// AutoParallel's row P(avg)<-S(1) is right only for even shards.
 TEST_F(ProgramOnRanks, AMeanOfUnevenShardsIsNoAverageOfMeans) {
   for (const std::int64_t columns : {8, 6}) {
     ProgramBuilder b("mean", "");

@@ -1,4 +1,4 @@
-// The priority-queue search compared with full expansion (regressions R04, R28 to R31).
+// The priority-queue search is compared with full expansion (regressions R04, R28 to R31).
 #include "strategies/select/search.h"
 
 #include <gtest/gtest.h>
