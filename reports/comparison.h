@@ -113,7 +113,7 @@ struct NotMeasured {
 struct RegretSummary {
   std::int64_t judged = 0;  // answers with a regret; the figures below are taken over them
   std::optional<double> mean, p50, p99, max;
-  std::optional<double> weighted_mean;  // by the questions' counts
+  std::optional<double> weighted_mean;  // the mean weighted by the questions' counts
   std::int64_t unbounded = 0;  // answers that cost something although the best choice is free
   std::optional<double> unbounded_max_us;
   std::int64_t impossible = 0;  // the stack itself has no price for its answer
@@ -125,17 +125,17 @@ struct TieSummary {
   std::int64_t exact = 0;            // two or more candidates at the lowest price
   std::int64_t near = 0;             // no exact tie, but the margin is below 1 % of the price
   std::int64_t order_dependent = 0;  // the choice changes with the order of the candidates
-  std::int64_t most_candidates = 0;  // in the largest exact tie
+  std::int64_t most_candidates = 0;  // number of candidates in the largest exact tie
 };
 
 struct StackSummary {
   std::string name;
   RegretSummary regret;
   std::int64_t ranked = 0;            // questions with a rank correlation
-  std::optional<double> kendall_tau;  // mean over those
+  std::optional<double> kendall_tau;  // mean over these questions
   std::optional<double> weighted_kendall_tau;
   TieSummary ties;
-  FlipCounts flips;                     // against the baseline: none for the baseline itself
+  FlipCounts flips;                     // flips against the baseline; the baseline itself has none
   std::vector<FlipGroup> by_op;         // by flips, falling; then by name
   std::vector<FlipGroup> by_size_band;  // in the order of kSizeBands
   std::vector<FlipGroup> by_mesh_dims;  // rising
@@ -146,7 +146,7 @@ struct StackSummary {
 };
 
 struct Comparison {
-  std::vector<StackSummary> stacks;  // as record.stacks: the baseline first
+  std::vector<StackSummary> stacks;  // in the order of record.stacks, so the baseline comes first
   // The flips of all candidates: worse, undecided, better, equal; within each the largest |gain|
   // first.
   std::vector<Flip> flips;

@@ -28,8 +28,8 @@ enum class ColumnKind {
   kText,     // words; backticks are code
   kCode,     // a choice or a layout, all of it code
   kName,     // a short name, code as well and never broken over lines
-  kNumber,   // fixed digits, right-aligned
-  kSigned,   // the same, its sign always written
+  kNumber,   // a number with fixed digits, right-aligned
+  kSigned,   // the same, but its sign is always written
   kCount,    // a whole number
   kBytes,    // bytes, written as "67.1 MB"
   kVerdict,  // "better", "holds" and so on, written as a symbol and the word (verdict_symbol)
@@ -38,7 +38,7 @@ enum class ColumnKind {
 struct Column {
   std::string title;
   ColumnKind kind = ColumnKind::kText;
-  int digits = 2;  // of kNumber and kSigned
+  int digits = 2;  // digits after the point, for kNumber and kSigned
 };
 
 // A cell holds nothing (which is written as a dash), a number or a text, and may have a second,
@@ -148,8 +148,8 @@ struct Chart {
   std::string title;
   ChartKind kind = ChartKind::kLines;
   std::string x_title, y_title;
-  std::vector<double> x;            // kLines and kSteps, in bytes
-  std::vector<std::string> labels;  // the bars
+  std::vector<double> x;            // of kLines and kSteps, in bytes
+  std::vector<std::string> labels;  // one for each bar
   std::vector<Series> series;       // told apart by colour and by dash or pattern
   bool is_tabulated =
       false;  // a table beside it holds the numbers; a medium without charts can skip it

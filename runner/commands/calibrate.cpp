@@ -1,4 +1,4 @@
-// shardlab calibrate: measured times in, a fitted stack out.
+// shardlab calibrate: fits a stack to measured times.
 #include <algorithm>
 #include <iostream>
 #include <map>

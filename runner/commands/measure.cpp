@@ -42,7 +42,7 @@ struct MeasureArguments {
   std::string max_bytes = "64MiB";
   double step_factor = 2.0;
   std::vector<std::string> dtypes = {"f32"};
-  std::int64_t ranks = 0;  // 0: what the launcher says, or else one per GPU
+  std::int64_t ranks = 0;  // 0 means as many as the launcher says, or else one per GPU
   int iterations = 20;
   int warmup = 5;
   bool one_gpu = false;

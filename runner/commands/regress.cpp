@@ -1,4 +1,5 @@
-// shardlab regress: the corpus of historical cases; with a case named, its whole story.
+// shardlab regress: checks the corpus of historical cases; if one case is named, tells its whole
+// story.
 #include <algorithm>
 #include <limits>
 #include <memory>

@@ -1,4 +1,4 @@
-// shardlab ties: exact ties, near ties and order-dependent choices of a suite.
+// shardlab ties: counts the exact ties, near ties and order-dependent choices of a suite.
 #include "strategies/select/ties.h"
 
 #include <limits>

@@ -253,7 +253,7 @@ std::vector<SystemScores> score_decisions(const ConfigStore& store,
       SystemScores scores = score_system(system, store, questions, threads);
       if (!scores.questions.empty()) out.push_back(std::move(scores));
     } catch (const InputError&) {
-      continue;  // six rows of each set do not make a curve, so there is no calibrated stack to judge
+      continue;  // six rows of each set make no curve, so no calibrated stack can be judged
     }
   }
   return out;

@@ -28,7 +28,7 @@ struct StackDecisions {
 };
 
 struct SystemScores {
-  std::string system;       // its family
+  std::string system;       // name of the family of hardware
   std::string groups;       // "8x1 16x2": the groups that questions asked for, ranks x hosts
   std::string collectives;  // "AG AR A2A": those measured in one of these groups
   std::vector<std::string> questions;

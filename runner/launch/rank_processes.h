@@ -19,7 +19,7 @@ struct RankLaunch {
   std::int64_t ranks = 1;
   std::vector<std::string> arguments;
   double limit_s = 300.0;
-  int port = 0;  // where they meet; 0: any free one
+  int port = 0;  // where the ranks meet; 0 means any free port
 };
 
 // The exit code that the ranks agree on: 0, or that of the one that failed first. Throws

@@ -8,9 +8,9 @@
 //   DevicePointer buffer = backend->allocate(0, bytes);          // on the first rank of this process
 //   world->time_us({Collective::kAllReduce, DType::kF32, ReduceOp::kSum, count}, buffers, 20)
 //
-// A process holds one or several ranks of the world, with a device each (or all one device). A call
-// with a list takes one element for each rank of this process, in the order of the ranks. Every
-// process of the world makes the same calls.
+// A process holds one or several ranks of the world, with a device each (or all one device). Unless
+// a function says otherwise, its lists have one element for each rank of this process, in the order
+// of the ranks. Every process of the world makes the same calls.
 //
 // Throws EnvironmentError, which names the call that failed, its code, and what to do.
 #pragma once

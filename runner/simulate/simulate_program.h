@@ -15,7 +15,7 @@ namespace shardlab {
 struct SimulateProgramArguments {
   std::string program;
   std::string mesh;
-  std::string plan;               // a file of saved_plan.h; empty: the stack chooses
+  std::string plan;               // a file in a form of saved_plan.h; empty if the stack chooses
   std::vector<std::string> pins;  // NAME=LAYOUT
   std::string pin_inputs;
   SimulationArguments simulation;

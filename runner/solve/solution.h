@@ -92,7 +92,7 @@ struct SolveAnswer {
   nlohmann::json json;
   std::string text;
   nlohmann::json record = nullptr;
-  bool says_no = false;  // exit code 1
+  bool says_no = false;  // true makes the exit code 1
 };
 
 }  // namespace shardlab

@@ -22,7 +22,7 @@ struct SolveProgramArguments {
   std::optional<double> parameter_budget;
   std::string memory_budget;  // "80GB"
   bool strided = false;
-  bool compare_recipes = false;  // instead of a plan
+  bool compare_recipes = false;  // prints a comparison of recipes instead of a plan
   std::string export_problem;
 };
 

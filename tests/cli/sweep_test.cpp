@@ -93,7 +93,7 @@ TEST_F(Sweeps, ResultsAreRowsUnderAHead) {
   std::string line;
   std::getline(in, line);
   EXPECT_EQ(json::parse(line)["schema"], "shardlab/sweep/1");
-  // The summary counts flips as the rows have them, and as compare counts them.
+  // The summary has as many flips as its rows and as `compare` counts.
   std::size_t row = 0;
   std::size_t flips = 0;
   for (; std::getline(in, line); ++row) {
