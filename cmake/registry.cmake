@@ -1,4 +1,4 @@
-# generate_registry(<target> <folder> <prefix> <type> <header> [UNITY])
+# generate_registry(<target> <folder> <prefix> <type> <header> [ALONE])
 #
 # The folder is the list. Every <folder>/<id>.cpp defines `extern const <type> <prefix>_<id>` in namespace
 # shardlab; this function writes a table of all of them, sorted by id, and compiles it into <target>:
@@ -8,9 +8,9 @@
 # The files become sources of <target>. If one is added or removed, CMake runs again by itself. If the name of
 # a file does not match its entry, the linker names the entry that is missing.
 #
-# With UNITY, four files of the folder are compiled at a time, unless SHARDLAB_UNITY is OFF. They include the
-# same headers, which take most of the time of each. A file of such a folder keeps what is its own in a namespace
-# that is named after the file, since an anonymous one would be shared.
+# The files of a room are compiled several at a time (room.cmake), and those of one folder resemble each other:
+# where names recur, a file keeps what is its own in a namespace that is named after it. With ALONE each file of
+# the folder is compiled alone and needs no such namespace.
 # Example: generate_registry(shardlab_costmodel models cost_model ModelEntry costmodel/registry.h)
 function(generate_registry target folder prefix type header)
   file(GLOB files LIST_DIRECTORIES false CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${folder}/*.cpp)
@@ -52,13 +52,8 @@ std::span<const @type@* const> all_@plural@() { return kTable; }
 }  // namespace shardlab
 ]=])
   target_sources(${target} PRIVATE ${files} ${out})
-  if(SHARDLAB_UNITY AND "UNITY" IN_LIST ARGN)
-    set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
-    set(position 0)
-    foreach(file IN LISTS files)
-      math(EXPR group "${position} / 4")
-      set_source_files_properties(${file} PROPERTIES UNITY_GROUP ${folder}_${group})
-      math(EXPR position "${position} + 1")
-    endforeach()
+  set_source_files_properties(${out} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+  if("ALONE" IN_LIST ARGN)
+    set_source_files_properties(${files} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
   endif()
 endfunction()

@@ -2,7 +2,27 @@
 
 #include <algorithm>
 
+#include "reports/number_text.h"
+
 namespace shardlab::reports {
+
+bool is_numeric(ColumnKind kind) {
+  return kind == ColumnKind::kNumber || kind == ColumnKind::kSigned || kind == ColumnKind::kCount ||
+         kind == ColumnKind::kBytes;
+}
+
+std::string number_text(const Column& column, double number) {
+  switch (column.kind) {
+    case ColumnKind::kSigned:
+      return signed_fixed(number, column.digits);
+    case ColumnKind::kCount:
+      return fixed(number, 0);
+    case ColumnKind::kBytes:
+      return bytes_text(number);
+    default:
+      return fixed(number, column.digits);
+  }
+}
 
 std::vector<Table> chart_tables(const Chart& chart, std::size_t points) {
   if (chart.kind == ChartKind::kPoints) return {};  // too many for a table: a browser lists them

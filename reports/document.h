@@ -41,6 +41,11 @@ struct Column {
   int digits = 2;  // digits after the point, for kNumber and kSigned
 };
 
+// Whether the cells of such a column hold numbers, which are aligned to the right.
+[[nodiscard]] bool is_numeric(ColumnKind kind);
+// A number as the cells of the column show it.
+[[nodiscard]] std::string number_text(const Column& column, double number);
+
 // A cell holds nothing (which is written as a dash), a number or a text, and may have a second,
 // quieter line.
 struct Cell {

@@ -28,5 +28,6 @@ EmbeddedFile @function@() { return kPieces; }
 }  // namespace shardlab::reports
 ]=])
   target_sources(${target} PRIVATE "${out}")
+  set_source_files_properties("${out}" PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)  # each has its kPieces
   set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${file}")
 endfunction()

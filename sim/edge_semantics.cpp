@@ -2,14 +2,13 @@
 
 #include <algorithm>
 #include <array>
-#include <limits>
 
 #include "costmodel/base/error.h"
+#include "costmodel/base/units.h"
 
 namespace shardlab {
 namespace {
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr std::string_view kUnknownOrder =
     "the shard order behind a strided shard is unknown to the cost function (infinite cost)";
 constexpr std::string_view kPartialOfReplicate =

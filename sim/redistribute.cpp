@@ -1,17 +1,16 @@
 #include "sim/redistribute.h"
 
 #include <algorithm>
-#include <limits>
 
 #include "costmodel/base/error.h"
 #include "costmodel/base/index.h"
+#include "costmodel/base/units.h"
 #include "sim/plan_price.h"
 #include "sim/planners/greedy.h"
 
 namespace shardlab {
 namespace {
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr std::string_view kNoPath = "no sequence of steps reaches the target layout";
 
 // The logical shape on each mesh dim for one rank: the global shape after the plain shards of the

@@ -75,6 +75,12 @@ std::string join(std::span<const std::string> words, std::string_view separator)
   return join_words(words, separator);
 }
 
+std::string_view trimmed(std::string_view text, std::string_view blanks) {
+  const std::size_t begin = text.find_first_not_of(blanks);
+  if (begin == std::string_view::npos) return {};
+  return text.substr(begin, text.find_last_not_of(blanks) - begin + 1);
+}
+
 std::string_view nearest_word(std::string_view word, std::span<const std::string_view> valid) {
   std::string_view best;
   std::size_t best_distance = std::max<std::size_t>(2, word.size() / 3) + 1;

@@ -23,6 +23,8 @@ namespace shardlab {
                                std::string_view separator = ", ");
 [[nodiscard]] std::string join(std::span<const std::string> words,
                                std::string_view separator = ", ");
+// The text without the blanks at both of its ends.
+[[nodiscard]] std::string_view trimmed(std::string_view text, std::string_view blanks = " \t\r");
 // The valid word nearest to a typo; "" when none is near.
 [[nodiscard]] std::string_view nearest_word(std::string_view word,
                                             std::span<const std::string_view> valid);

@@ -10,6 +10,7 @@
 
 #include <compare>
 #include <limits>
+#include <optional>
 
 namespace shardlab {
 
@@ -42,6 +43,13 @@ using Bytes = double;
 using Micros = Quantity<struct MicrosTag>;
 using GBps = Quantity<struct GBpsTag>;      // decimal: 1 GB = 1e9 bytes
 using Tflops = Quantity<struct TflopsTag>;  // 1e12 floating point operations a second
+
+// What an impossible price is, wherever a price is a plain number.
+inline constexpr double kInfinity = std::numeric_limits<double>::infinity();
+// Nothing for an impossible price.
+[[nodiscard]] constexpr std::optional<double> finite(double us) {
+  return us < kInfinity ? std::optional(us) : std::nullopt;
+}
 
 inline constexpr double kBytesPerGiB = 1024.0 * 1024.0 * 1024.0;
 

@@ -16,7 +16,6 @@ namespace {
 
 constexpr std::string_view kVersion = "0.0.4";  // of the schema, as Chakra's own tools write it
 constexpr std::int64_t kMaxRank = std::int64_t{1} << 30;
-constexpr double kMaxBytes = 1e18;
 
 // Values of the schema's NodeType.
 constexpr std::uint64_t kComputeNode = 4;
@@ -79,9 +78,9 @@ bool is_whole_run(std::string_view group) {
   return group.empty() || group == "0" || group == "default_pg";
 }
 
-class Reader {
+class ChakraReader {
  public:
-  explicit Reader(CollectiveTrace& trace) : trace_(trace) {}
+  explicit ChakraReader(CollectiveTrace& trace) : trace_(trace) {}
   // Nothing where the node is no communication, or can't be priced (the reason is counted in
   // left_out).
   [[nodiscard]] std::optional<TracedCall> call_of(const ChakraMessage& node, const Place& place);
@@ -112,7 +111,7 @@ std::string printable_text(const ChakraAttribute& attribute, const Place& place)
   return std::string(attribute.text());
 }
 
-bool Reader::find_group(const ChakraMessage& node, const Place& place, TracedCall& call) {
+bool ChakraReader::find_group(const ChakraMessage& node, const Place& place, TracedCall& call) {
   TracedGroup& group = call.group;
   const ChakraAttribute* name = node.find("pg_name");
   if (name != nullptr) group.name = printable_text(*name, place);
@@ -147,7 +146,7 @@ bool Reader::find_group(const ChakraMessage& node, const Place& place, TracedCal
   return false;
 }
 
-std::optional<TracedCall> Reader::call_of(const ChakraMessage& node, const Place& place) {
+std::optional<TracedCall> ChakraReader::call_of(const ChakraMessage& node, const Place& place) {
   if (node.type != kCollectiveNode && node.type != kSendNode && node.type != kReceiveNode) {
     return std::nullopt;
   }
@@ -281,7 +280,7 @@ CollectiveTrace read_chakra_trace(const ChakraMessages& messages, std::string_vi
       trace.world_size = rank_of(*number, head, "world_size");
     }
   }
-  Reader reader(trace);
+  ChakraReader reader(trace);
   std::vector<std::pair<std::uint64_t, TracedCall>> started;
   for (const ChakraMessage& node : messages.nodes) {
     if (auto call = reader.call_of(node, {file, node.place})) {

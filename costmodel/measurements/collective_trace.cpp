@@ -57,10 +57,6 @@ constexpr std::array<TorchName, 37> kTorchNames = {{{"Double", "f64"},
                                                     {"Float8_e4m3fnuz", "f8e4m3"},
                                                     {"Float8_e5m2fnuz", "f8e5m2"}}};
 
-constexpr double kMinTimeUs = 1e-6;
-constexpr double kMaxTimeUs = 1e15;
-constexpr double kMaxBytes = 1e18;
-
 // The quantile by nearest rank: always one of the measured values.
 double quantile(const std::vector<double>& sorted, double share) {
   const double rank = std::ceil(share * static_cast<double>(sorted.size())) - 1.0;

@@ -96,7 +96,7 @@ bool read_ranks(const std::string& text, const JsonPlace& place, TracedGroup& gr
   return group.stride > 0 && (!last || *last == group.first + group.stride * (group.size - 1));
 }
 
-struct Reader {
+struct KinetoReader {
   Groups groups;
   CollectiveTrace trace;
 
@@ -129,7 +129,7 @@ struct Reader {
   bool find_group(const json& args, const JsonPlace& place, TracedCall& call);
 };
 
-bool Reader::find_group(const json& args, const JsonPlace& place, TracedCall& call) {
+bool KinetoReader::find_group(const json& args, const JsonPlace& place, TracedCall& call) {
   TracedGroup& group = call.group;
   group.size = json_integer(json_required(args, "Group size", place), place.at("Group size"), 1,
                             kMaxTracedRanks);
@@ -154,7 +154,7 @@ bool Reader::find_group(const json& args, const JsonPlace& place, TracedCall& ca
   return false;
 }
 
-std::optional<TracedCall> Reader::nccl_call(const json& args, const JsonPlace& place) {
+std::optional<TracedCall> KinetoReader::nccl_call(const json& args, const JsonPlace& place) {
   std::optional<TracedCall> call = call_of(text_or_empty(args, "Collective name", place));
   if (!call || !find_dtype(text_or_empty(args, "dtype", place), *call) ||
       !find_group(args, place, *call)) {
@@ -200,8 +200,8 @@ double elements_of(const json& dims, const JsonPlace& place) {
   return is_list ? sum : product;
 }
 
-std::optional<TracedCall> Reader::gloo_call(const std::string& name, const json& args,
-                                            const JsonPlace& place) {
+std::optional<TracedCall> KinetoReader::gloo_call(const std::string& name, const json& args,
+                                                  const JsonPlace& place) {
   std::optional<TracedCall> call = call_of(name);
   if (!call) return std::nullopt;
   const json* dims = json_member(args, "Input Dims");
@@ -271,7 +271,7 @@ std::string ranks_text(const TracedGroup& group) {
 }
 
 CollectiveTrace read_kineto_trace(const json& value, const JsonPlace& place) {
-  Reader reader;
+  KinetoReader reader;
   CollectiveTrace& trace = reader.trace;
   trace.file = place.file;
   trace.kind = "Kineto";

@@ -10,10 +10,6 @@
 namespace shardlab {
 namespace {
 
-constexpr double kMinTimeUs = 1e-6;
-constexpr double kMaxTimeUs = 1e15;
-constexpr double kMaxBytes = 1e18;
-
 using nlohmann::json;
 
 // The value of an optional key; null counts as absent.

@@ -22,6 +22,11 @@
 
 namespace shardlab {
 
+// What a measurement may say: a time outside these limits, or more bytes, is a damaged file.
+inline constexpr double kMinTimeUs = 1e-6;
+inline constexpr double kMaxTimeUs = 1e15;
+inline constexpr double kMaxBytes = 1e18;
+
 // Whether a run shows what its hardware does. Models are fitted to healthy runs alone.
 enum class Health : std::uint8_t { kHealthy, kUnhealthy, kUnknown };
 

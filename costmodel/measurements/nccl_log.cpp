@@ -4,6 +4,7 @@
 #include <charconv>
 #include <optional>
 
+#include "costmodel/base/text.h"
 #include "costmodel/measurements/nccl_tests_reader.h"
 #include "costmodel/nccl_tuning.h"
 
@@ -89,12 +90,6 @@ void for_each_line(std::string_view text, Visit&& visit) {
     if (line.ends_with('\r')) line.remove_suffix(1);
     visit(line);
   }
-}
-
-std::string_view trimmed(std::string_view text) {
-  const std::size_t begin = text.find_first_not_of(" \t\r");
-  if (begin == std::string_view::npos) return {};
-  return text.substr(begin, text.find_last_not_of(" \t\r") - begin + 1);
 }
 
 // The number that follows "<name> " in a line like "comm 0x7f rank 0 nRanks 16 nNodes 2 localRanks

@@ -29,12 +29,6 @@ bool is_word_char(char c) {
          c == '.';
 }
 
-std::string_view trimmed(std::string_view text) {
-  const std::size_t begin = text.find_first_not_of(kBlanks);
-  if (begin == std::string_view::npos) return {};
-  return text.substr(begin, text.find_last_not_of(kBlanks) - begin + 1);
-}
-
 Tokens tokens_of(std::string_view text) {
   Tokens tokens;
   for (std::size_t at = text.find_first_not_of(kBlanks); at != std::string_view::npos;) {
@@ -90,11 +84,11 @@ std::size_t label_size(std::string_view text) {
 }
 
 std::string_view without_tags(std::string_view line) {
-  line = trimmed(line);
+  line = trimmed(line, kBlanks);
   while (true) {
     const std::size_t size = std::max(tag_size(line), label_size(line));
     if (size == 0) return line;
-    line = trimmed(line.substr(size));
+    line = trimmed(line.substr(size), kBlanks);
   }
 }
 
@@ -170,7 +164,8 @@ class TextReader {
     if (line.starts_with('#')) {
       read_header(trimmed(line.substr(line.find_first_not_of('#') == std::string_view::npos
                                           ? line.size()
-                                          : line.find_first_not_of('#'))));
+                                          : line.find_first_not_of('#')),
+                          kBlanks));
     } else if (const std::size_t at = line.find("NCCL version "); at != std::string_view::npos) {
       note_version(tokens_of(line.substr(at + 13)));
     } else {
@@ -222,8 +217,7 @@ class TextReader {
     if (words[0] == "Rank" || words[0] == "Using") {
       read_device(line, words);
     } else if (line.starts_with("Collective test starting:")) {
-      is_stated_ = true;
-      state(trimmed(line.substr(line.find(':') + 1)));
+      state(trimmed(line.substr(line.find(':') + 1), kBlanks));
     } else if (words[0] == "nccl-tests") {
       for (const std::string_view word : words) {
         if (!word.starts_with("nccl-library=")) continue;
@@ -265,7 +259,7 @@ class TextReader {
     const Device device{std::string(after("on")),
                         name == std::string_view::npos
                             ? std::string()
-                            : std::string(trimmed(line.substr(name + 2)))};
+                            : std::string(trimmed(line.substr(name + 2), kBlanks))};
     if (!devices_.insert(*rank).second && !is_repeat_warned_) {
       is_repeat_warned_ = true;
       set_.warnings.push_back("line " + std::to_string(line_) + ": rank " + std::to_string(*rank) +
@@ -311,8 +305,8 @@ class TextReader {
   void read_key(std::string_view line) {
     const std::size_t colon = line.find(':');
     if (colon == std::string_view::npos) return;
-    const std::string_view key = trimmed(line.substr(0, colon));
-    const std::string_view value = trimmed(line.substr(colon + 1));
+    const std::string_view key = trimmed(line.substr(0, colon), kBlanks);
+    const std::string_view value = trimmed(line.substr(colon + 1), kBlanks);
     const bool is_stated = !value.empty() && value != "not stated";
     const auto text = [&](std::string& into) {
       if (is_stated) into += (into.empty() ? "" : "; ") + std::string(value);

@@ -215,18 +215,18 @@ class NcclXml {
     const auto hosts = static_cast<std::int64_t>(by_host_.size());
     const auto devices = static_cast<std::int64_t>(gpus_.size()) / hosts;
 
-    nlohmann::json json = {{"schema", "shardlab/topology/1"}, {"name", name}};
-    json["source"] = "NCCL's topology XML " + file_ +
-                     "; memory, peak rates and launch of the topology " + nearest.name() +
-                     "; latencies: NCCL's tuning constants (ring, LL)" +
-                     (best_net_mbps_ > 0 ? "" : "; network assumed: the XML has none");
-    json["devices_per_host"] = devices;
-    if (hosts > 1) json["domain_devices"] = static_cast<std::int64_t>(gpus_.size());
-    if (nets_ > 0) json["nics_per_host"] = std::max<std::int64_t>(1, nets_ / hosts);
-    json["links"] = links(capability, devices, hosts);
-    json["device"] = nearest.to_json()["device"];
-    json["device"]["compute_capability"] = capability;
-    return Topology::from_json(json, {file_, ""});
+    nlohmann::json topology_json = {{"schema", "shardlab/topology/1"}, {"name", name}};
+    topology_json["source"] = "NCCL's topology XML " + file_ +
+                              "; memory, peak rates and launch of the topology " + nearest.name() +
+                              "; latencies: NCCL's tuning constants (ring, LL)" +
+                              (best_net_mbps_ > 0 ? "" : "; network assumed: the XML has none");
+    topology_json["devices_per_host"] = devices;
+    if (hosts > 1) topology_json["domain_devices"] = static_cast<std::int64_t>(gpus_.size());
+    if (nets_ > 0) topology_json["nics_per_host"] = std::max<std::int64_t>(1, nets_ / hosts);
+    topology_json["links"] = links(capability, devices, hosts);
+    topology_json["device"] = nearest.to_json()["device"];
+    topology_json["device"]["compute_capability"] = capability;
+    return Topology::from_json(topology_json, {file_, ""});
   }
 
  private:

@@ -33,12 +33,6 @@ std::optional<Enum> from_lower_name(std::string_view name) {
   return std::nullopt;
 }
 
-std::string_view trimmed(std::string_view text) {
-  const std::size_t begin = text.find_first_not_of(" \t\r");
-  if (begin == std::string_view::npos) return {};
-  return text.substr(begin, text.find_last_not_of(" \t\r") + 1 - begin);
-}
-
 // One line of the file.
 class LineReader {
  public:

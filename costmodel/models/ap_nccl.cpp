@@ -21,15 +21,13 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
-#include <limits>
 
 #include "costmodel/base/index.h"
+#include "costmodel/base/units.h"
 #include "costmodel/registry.h"
 
 namespace shardlab::ap_nccl {
 namespace {
-
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 constexpr double real(std::int64_t value) { return static_cast<double>(value); }
 

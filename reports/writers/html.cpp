@@ -103,11 +103,6 @@ std::string inline_html(std::string_view text) {
 
 // ---- cells
 
-bool is_numeric(ColumnKind kind) {
-  return kind == ColumnKind::kNumber || kind == ColumnKind::kSigned || kind == ColumnKind::kCount ||
-         kind == ColumnKind::kBytes;
-}
-
 std::string_view kind_name(ColumnKind kind) {
   switch (kind) {
     case ColumnKind::kText:
@@ -132,12 +127,6 @@ std::string_view kind_name(ColumnKind kind) {
 
 int digits_of(const Column& column) {
   return column.kind == ColumnKind::kCount ? 0 : column.digits;
-}
-
-std::string number_text(const Column& column, double number) {
-  if (column.kind == ColumnKind::kBytes) return bytes_text(number);
-  if (column.kind == ColumnKind::kSigned) return signed_fixed(number, column.digits);
-  return fixed(number, digits_of(column));
 }
 
 std::string verdict_html(std::string_view verdict) {
@@ -420,9 +409,9 @@ ordered_json chart_json(const Chart& chart) {
 
 // ---- blocks
 
-class BlockWriter {
+class HtmlBlockWriter {
  public:
-  explicit BlockWriter(const Budget& budget) : left_(budget) {}
+  explicit HtmlBlockWriter(const Budget& budget) : left_(budget) {}
 
   std::string operator()(const Paragraph& paragraph) {
     return "<p class=\"prose\">" + inline_html(paragraph.text) + "</p>\n";
@@ -568,7 +557,7 @@ class BlockWriter {
   ordered_json charts_ = ordered_json::array();
 };
 
-std::string section_html(const RenderedSection& rendered, BlockWriter& writer) {
+std::string section_html(const RenderedSection& rendered, HtmlBlockWriter& writer) {
   const std::string id = html_escape(rendered.section->id);
   std::string html = "<section id=\"" + id + "\" aria-labelledby=\"" + id + "-title\">\n<h2 id=\"" +
                      id + "-title\">" + html_escape(rendered.section->title) +
@@ -589,7 +578,7 @@ std::string navigation_html(const RenderedReport& report) {
 }
 
 std::string page_html(const RenderedReport& report, const Budget& budget) {
-  BlockWriter writer(budget);
+  HtmlBlockWriter writer(budget);
   std::string body;
   for (const RenderedSection& section : report.sections) body += section_html(section, writer);
 

@@ -109,24 +109,6 @@ std::string inline_markdown(std::string_view text, bool is_in_table) {
   return one_line(line, "; ");
 }
 
-bool is_numeric(ColumnKind kind) {
-  return kind == ColumnKind::kNumber || kind == ColumnKind::kSigned || kind == ColumnKind::kCount ||
-         kind == ColumnKind::kBytes;
-}
-
-std::string number_text(const Column& column, double number) {
-  switch (column.kind) {
-    case ColumnKind::kSigned:
-      return signed_fixed(number, column.digits);
-    case ColumnKind::kCount:
-      return fixed(number, 0);
-    case ColumnKind::kBytes:
-      return bytes_text(number);
-    default:
-      return fixed(number, column.digits);
-  }
-}
-
 std::string cell_text(const Column& column, const Cell& cell, const Detail& detail) {
   std::string text = "-";
   if (const auto* number = std::get_if<double>(&cell.value)) {
@@ -172,9 +154,9 @@ std::string more_text(std::size_t left, std::string_view one, std::string_view m
          " in report.json\n";
 }
 
-class BlockWriter {
+class MarkdownBlockWriter {
  public:
-  explicit BlockWriter(const Detail& detail) : detail_(detail) {}
+  explicit MarkdownBlockWriter(const Detail& detail) : detail_(detail) {}
 
   std::string operator()(const Paragraph& paragraph) const {
     return inline_markdown(paragraph.text, false) + "\n";
@@ -257,7 +239,7 @@ class BlockWriter {
 std::string section_text(const RenderedSection& rendered, const Detail& detail) {
   std::string text = "## " + std::string(rendered.section->title) + "\n\n*" +
                      std::string(rendered.section->question) + "*\n\n";
-  const BlockWriter writer(detail);
+  const MarkdownBlockWriter writer(detail);
   for (const Block& block : rendered.content.blocks) {
     const std::string block_text = std::visit(writer, block);
     if (!block_text.empty()) text += block_text + "\n";
@@ -298,7 +280,7 @@ std::string write_markdown_summary(const RenderedReport& report) {
   std::string text;
   for (const Detail& detail : kSummaryDetails) {
     text = heading(report);
-    const BlockWriter writer(detail);
+    const MarkdownBlockWriter writer(detail);
     bool has_table = false;
     bool has_browser = false;
     for (const RenderedSection& section : report.sections) {

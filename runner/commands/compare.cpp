@@ -4,11 +4,11 @@
 #include <array>
 #include <chrono>
 #include <iterator>
-#include <limits>
 #include <set>
 
 #include "costmodel/base/parallel.h"
 #include "costmodel/base/text.h"
+#include "costmodel/base/units.h"
 #include "reports/records/record.h"
 #include "reports/report.h"
 #include "reports/statistics.h"
@@ -26,7 +26,6 @@ namespace {
 
 using reports::ComparisonRecord;
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr int kInvariantSamples = 2000;
 
 struct CompareArguments {

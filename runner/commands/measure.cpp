@@ -28,7 +28,7 @@
 namespace shardlab {
 namespace {
 
-constexpr std::int64_t kMostRanks = 4096;
+constexpr std::int64_t kMostMeasuredRanks = 4096;
 // The meeting gives up this many seconds after the watchdog, because the watchdog's message says
 // what was going on.
 constexpr double kGrace = 1.0;
@@ -353,7 +353,7 @@ void run_measure(const MeasureArguments& given, Session& session) {
 
 void add_run_options(const Command& command, MeasureArguments& arguments) {
   command.option("--ranks", arguments.ranks, "processes to start; default: one per GPU")
-      .check(integer_from(1, kMostRanks));
+      .check(integer_from(1, kMostMeasuredRanks));
   command.flag("--one-gpu", arguments.one_gpu,
                "all ranks on GPU 0: right results, times without meaning");
   command.flag("--one-process", arguments.one_process,

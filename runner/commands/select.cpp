@@ -1,11 +1,11 @@
 // shardlab select: shows the candidates of one op, their prices, and the choice.
 #include <algorithm>
-#include <limits>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <numeric>
 
 #include "costmodel/base/text.h"
+#include "costmodel/base/units.h"
 #include "runner/base/optional_values.h"
 #include "runner/base/terminal.h"
 #include "runner/commands/commands.h"
@@ -23,8 +23,6 @@ struct SelectArguments {
   std::string search;
   std::string order;
 };
-
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 std::vector<std::string> texts(const std::vector<Placements>& layouts) {
   std::vector<std::string> out;

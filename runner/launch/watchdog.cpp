@@ -10,7 +10,7 @@
 namespace shardlab {
 namespace {
 
-constexpr auto kPeriod = std::chrono::milliseconds(100);
+constexpr auto kWatchPeriod = std::chrono::milliseconds(100);
 
 }  // namespace
 
@@ -62,7 +62,7 @@ std::string Watchdog::trouble_now() const {
 
 void Watchdog::watch() {
   std::unique_lock<std::mutex> lock(mutex_);
-  while (!stopped_.wait_for(lock, kPeriod, [this] { return is_stopped_; })) {
+  while (!stopped_.wait_for(lock, kWatchPeriod, [this] { return is_stopped_; })) {
     const std::string reason = trouble_now();
     if (reason.empty()) continue;
     lock.unlock();

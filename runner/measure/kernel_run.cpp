@@ -12,7 +12,7 @@ namespace {
 // Rows and columns of the matrices of memory-bound kernels: 256 KiB to 1 GiB of f32, by fours.
 constexpr std::int64_t kFirstElements = std::int64_t{1} << 16;
 constexpr std::int64_t kLastElements = std::int64_t{1} << 28;
-constexpr std::int64_t kColumns = 4096;
+constexpr std::int64_t kMatrixColumns = 4096;
 
 // m, n, k: cubes, and the shapes of a transformer's projections (hidden size 4096 and 8192).
 struct GemmSizes {
@@ -61,7 +61,7 @@ std::vector<KernelShape> shapes_of(std::string_view kernel, double max_bytes) {
     return shapes;
   }
   for (std::int64_t elements = kFirstElements; elements <= kLastElements; elements *= 2) {
-    const std::int64_t columns = std::min(kColumns, elements / 64);
+    const std::int64_t columns = std::min(kMatrixColumns, elements / 64);
     KernelShape shape = {.rows = elements / columns, .columns = columns};
     if (kernel != "reshuffle") {
       add(shape);

@@ -5,8 +5,9 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <limits>
 #include <vector>
+
+#include "costmodel/base/units.h"
 
 namespace shardlab::graph_search {
 
@@ -41,8 +42,6 @@ constexpr std::uint32_t code_of(std::uint32_t field) { return field & 0xfffU; }
 constexpr std::uint32_t position_of(std::uint32_t field) { return field >> 12U; }
 
 constexpr std::uint32_t kNone = 0xffffffffU;
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-
 struct Node {
   Key key;
   double cost = kInfinity;

@@ -15,7 +15,7 @@ namespace shardlab::case_checks {
 namespace {
 
 // Cases are small, so a larger one is a mistake.
-constexpr std::int64_t kMemoryBytes = std::int64_t{1} << 28U;
+constexpr std::int64_t kMostExecuteBytes = std::int64_t{1} << 28U;
 constexpr std::int64_t kMostElements = 1 << 20U;
 
 constexpr std::array<AnswerKey, 7> kExecuteAnswers = {{
@@ -155,7 +155,7 @@ class ExecuteCheck final : public Check {
   [[nodiscard]] Observation observe(Bench& bench,
                                     const std::set<std::string>& asked) const override {
     const Executor executor(mesh_, bench.evaluator().topology(),
-                            {.memory_limit_bytes = kMemoryBytes});
+                            {.memory_limit_bytes = kMostExecuteBytes});
     std::vector<DistributedTensor> inputs;
     for (const Input& input : inputs_) inputs.push_back(distributed(executor, input));
     OpExecution done = execute_op(executor, call_, inputs, outputs_);

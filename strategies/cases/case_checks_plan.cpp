@@ -2,16 +2,14 @@
 // prices.
 #include <algorithm>
 #include <array>
-#include <limits>
 
 #include "costmodel/base/error.h"
 #include "costmodel/base/text.h"
+#include "costmodel/base/units.h"
 #include "strategies/cases/case_checks.h"
 
 namespace shardlab::case_checks {
 namespace {
-
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 std::string dims_text(const MeshDims& dims, std::string_view separator) {
   std::string out;

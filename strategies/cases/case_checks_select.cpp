@@ -2,16 +2,14 @@
 // prices, and checks of the rows themselves.
 #include <algorithm>
 #include <array>
-#include <limits>
 
 #include "costmodel/base/error.h"
 #include "costmodel/base/text.h"
+#include "costmodel/base/units.h"
 #include "strategies/cases/case_checks.h"
 
 namespace shardlab::case_checks {
 namespace {
-
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 constexpr std::array<AnswerKey, 18> kSelectAnswers = {{
     {"inputs"},

@@ -14,7 +14,7 @@ namespace shardlab::case_checks {
 namespace {
 
 // Cases are small, so a larger one is a mistake.
-constexpr std::int64_t kMemoryBytes = std::int64_t{1} << 30U;
+constexpr std::int64_t kMostSimulateBytes = std::int64_t{1} << 30U;
 
 constexpr std::array<AnswerKey, 11> kSimulateAnswers = {{
     {"path"},
@@ -64,7 +64,7 @@ class SimulateCheck final : public Check {
     }
     check->options_.reduction.order = *known;
     check->options_.reduction.domains_first = reader.boolean_or("domains_first", false);
-    check->options_.memory_limit_bytes = kMemoryBytes;
+    check->options_.memory_limit_bytes = kMostSimulateBytes;
     reader.finish();
     return check;
   }

@@ -25,7 +25,7 @@
 namespace shardlab::case_checks {
 namespace {
 
-constexpr std::int64_t kMemoryBytes = std::int64_t{1} << 30U;
+constexpr std::int64_t kMostSolveBytes = std::int64_t{1} << 30U;
 
 constexpr std::array<AnswerKey, 16> kSolveAnswers = {{
     {"objective_us"},  // the optimum of the problem as the check states it
@@ -408,7 +408,7 @@ class SolveCheck final : public Check {
 
   void add_run(const Topology& topology, const std::vector<NodePlan>& plans,
                nlohmann::json& answers) const {
-    const Executor executor(mesh_, topology, {.memory_limit_bytes = kMemoryBytes});
+    const Executor executor(mesh_, topology, {.memory_limit_bytes = kMostSolveBytes});
     const ProgramExecution done = execute_program(executor, program_, plans);
     answers["verified"] = done.verified;
     answers["max_abs_error"] = finite_or_null(done.max_abs_error);

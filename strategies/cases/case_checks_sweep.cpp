@@ -9,18 +9,17 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <limits>
 #include <numeric>
 #include <set>
 
 #include "costmodel/base/error.h"
 #include "costmodel/base/text.h"
+#include "costmodel/base/units.h"
 #include "strategies/cases/case_checks.h"
 
 namespace shardlab::case_checks {
 namespace {
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr double kSame = 1e-9;
 constexpr std::size_t kMaxLayouts = 512;
 

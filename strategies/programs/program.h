@@ -124,6 +124,8 @@ class NodeError : public InputError {
   std::size_t node_;
 };
 
+// The op of a node that gives another node's output a second name.
+inline constexpr std::string_view kAlias = "aten.alias.default";
 // The op of a node that shows one part of another node's outputs.
 inline constexpr std::string_view kGetItem = "_operator.getitem";
 

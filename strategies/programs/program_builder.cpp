@@ -11,7 +11,6 @@
 namespace shardlab {
 namespace {
 
-constexpr std::string_view kAlias = "aten.alias.default";
 constexpr std::string_view kMm = "aten.mm.default";
 constexpr std::string_view kPermute = "aten.permute.default";
 constexpr std::string_view kView = "aten.view.default";

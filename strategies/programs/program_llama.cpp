@@ -15,7 +15,7 @@
 namespace shardlab {
 namespace {
 
-constexpr double kNormEpsilon = 1e-5;
+constexpr double kRmsNormEpsilon = 1e-5;
 constexpr std::string_view kConvert = "convert_element_type";
 constexpr const char* kEmbedding = "tok_embeddings";
 
@@ -160,7 +160,7 @@ class ForwardPass : private Tracer {
     n.x = b_.convert(x, DType::kF32);
     const Value square = b_.unary("aten.pow.Tensor_Scalar", n.x, nlohmann::json::array({2}));
     const Value mean = b_.reduce("aten.mean.dim", square, {2});
-    const Value sum = b_.unary("aten.add.Scalar", mean, nlohmann::json::array({kNormEpsilon}));
+    const Value sum = b_.unary("aten.add.Scalar", mean, nlohmann::json::array({kRmsNormEpsilon}));
     n.inverse = b_.unary("aten.rsqrt.default", sum);
     n.normed = b_.binary("aten.mul.Tensor", n.x, n.inverse);
     const Value result = b_.convert(b_.binary("aten.mul.Tensor", n.normed, n.weight), DType::kBF16);

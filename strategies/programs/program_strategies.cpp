@@ -16,7 +16,6 @@
 namespace shardlab {
 namespace {
 
-constexpr std::string_view kAlias = "aten.alias.default";
 // The products that AutoParallel's pull request 429 gives strided shards.
 constexpr std::array<std::string_view, 5> kStridedOps = {
     "aten._scaled_mm.default", "aten.addmm.default", "aten.baddbmm.default", "aten.bmm.default",

@@ -15,18 +15,12 @@
 namespace shardlab {
 namespace {
 
-std::string_view trimmed(std::string_view text) {
-  while (text.starts_with(' ')) text.remove_prefix(1);
-  while (text.ends_with(' ')) text.remove_suffix(1);
-  return text;
-}
-
 // Takes the text up to a separator away, and the separator.
 std::string_view take_until(std::string_view& text, char separator) {
   const std::size_t end = text.find(separator);
   const std::string_view part = text.substr(0, end);
   text = end == std::string_view::npos ? std::string_view() : text.substr(end + 1);
-  return trimmed(part);
+  return trimmed(part, " ");
 }
 
 class SampleReader {
@@ -69,7 +63,7 @@ class SampleReader {
     const std::size_t end = text.find(']');
     if (end == std::string_view::npos) fail("a tensor ends with ]");
     arg.tensors.push_back({TensorMeta::parse(text.substr(0, end + 1)), layout_});
-    std::string_view words = trimmed(text.substr(end + 1));
+    std::string_view words = trimmed(text.substr(end + 1), " ");
     SampleCall::Values& values = result.values.emplace_back();
     if (words.empty()) return true;
     const std::string_view word = take_until(words, ' ');

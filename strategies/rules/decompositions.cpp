@@ -66,18 +66,18 @@ Value compare(Decomposition& d, std::string_view op, Value a, double b) {
   return d.run(op, {a}, {b});
 }
 
-enum Reduction : std::int64_t { kNone = 0, kMean = 1, kSum = 2 };
+enum Reduction : std::int64_t { kReduceNone = 0, kReduceMean = 1, kReduceSum = 2 };
 
 std::int64_t reduction_arg(const Decomposition& d, std::size_t i) {
-  const std::int64_t reduction = d.call().integer_arg(i, kMean);
-  if (reduction >= kNone && reduction <= kSum) return reduction;
+  const std::int64_t reduction = d.call().integer_arg(i, kReduceMean);
+  if (reduction >= kReduceNone && reduction <= kReduceSum) return reduction;
   throw InputError(d.call().op + ": reduction " + std::to_string(reduction) +
                    "; valid: 0 (none), 1 (mean), 2 (sum)");
 }
 
 Value reduced(Decomposition& d, Value loss, std::int64_t reduction) {
-  if (reduction == kMean) return d.run("aten.mean.default", {loss});
-  return reduction == kSum ? d.run("aten.sum.default", {loss}) : loss;
+  if (reduction == kReduceMean) return d.run("aten.mean.default", {loss});
+  return reduction == kReduceSum ? d.run("aten.sum.default", {loss}) : loss;
 }
 
 double elements_of(const TensorMeta& meta) {
@@ -88,7 +88,7 @@ double elements_of(const TensorMeta& meta) {
 
 // What the gradient of each element is divided by: their number for a mean, else 1.
 double divisor(const Decomposition& d, Value value, std::int64_t reduction) {
-  return reduction == kMean ? elements_of(d.meta(value)) : 1.0;
+  return reduction == kReduceMean ? elements_of(d.meta(value)) : 1.0;
 }
 
 // -- Matrix products ----------------------------------------------------------------------------
@@ -238,7 +238,7 @@ void soft_margin_loss_backward(Decomposition& d) {
   const Value factor = mul(d, target, grad);
   const Value sigmoid = unary(d, "aten.sigmoid.default", mul(d, target, self));
   Value out = mul(d, factor, sub(d, sigmoid, 1.0));
-  if (reduction_arg(d, 0) == kMean) out = div(d, out, elements_of(d.meta(self)));
+  if (reduction_arg(d, 0) == kReduceMean) out = div(d, out, elements_of(d.meta(self)));
   d.returns({wide.narrowed(out)});
 }
 
@@ -268,7 +268,7 @@ void binary_cross_entropy_backward(Decomposition& d) {
   const Value variance = mul(d, from(d, 1.0, self), self);
   Value out = div(d, slope, d.run("aten.clamp.default", {variance}, {1e-12}));
   if (d.has(3)) out = mul(d, out, wide.input(3));
-  if (reduction_arg(d, 0) == kMean) out = div(d, out, elements_of(d.meta(self)));
+  if (reduction_arg(d, 0) == kReduceMean) out = div(d, out, elements_of(d.meta(self)));
   d.returns({wide.narrowed(out)});
 }
 

@@ -1,11 +1,11 @@
 #include "strategies/rules/reduction_args.h"
 
 #include <array>
-#include <limits>
 
 #include "costmodel/base/error.h"
 #include "costmodel/base/index.h"
 #include "costmodel/base/text.h"
+#include "costmodel/base/units.h"
 
 namespace shardlab {
 namespace {
@@ -123,7 +123,6 @@ DType accumulated_dtype(const OpCall& call, int position, DType input) {
 }
 
 double norm_order(const OpCall& call, std::size_t position) {
-  constexpr double kInfinity = std::numeric_limits<double>::infinity();
   if (position < call.args.size() && call.args[position].is_string()) {
     const std::string name = call.args[position].get<std::string>();
     if (name == "inf") return kInfinity;

@@ -8,7 +8,7 @@ namespace shardlab {
 namespace {
 
 // Sums and products of two such numbers don't overflow.
-constexpr std::int64_t kMost = std::int64_t{1} << 30U;
+constexpr std::int64_t kMostWindow = std::int64_t{1} << 30U;
 
 }  // namespace
 
@@ -23,7 +23,7 @@ std::vector<std::int64_t> by_spatial_dim(const OpCall& call, const SpatialArg& s
                      std::to_string(spatial.dims) + " spatial dims");
   }
   for (const std::int64_t value : values) {
-    if (value < spatial.least || value > kMost) {
+    if (value < spatial.least || value > kMostWindow) {
       throw InputError(call.op + ": argument " + std::to_string(spatial.arg) + " of --args has " +
                        std::to_string(value) + "; valid: " + std::to_string(spatial.least) +
                        " to 2^30");
@@ -57,7 +57,8 @@ ConvolutionWindow::ConvolutionWindow(const OpCall& call, const TensorMeta& input
   groups = call.integer_arg(first + 5, 1);
   const std::int64_t channels = input.shape[1];
   const bool fits =
-      groups >= 1 && groups <= kMost && channels % groups == 0 && weight.shape[0] % groups == 0 &&
+      groups >= 1 && groups <= kMostWindow && channels % groups == 0 &&
+      weight.shape[0] % groups == 0 &&
       (transposed ? weight.shape[0] == channels : weight.shape[1] == channels / groups);
   if (!fits) {
     throw InputError(call.op + ": " + weight.text() + " in " + std::to_string(groups) +
@@ -71,7 +72,8 @@ ConvolutionWindow::ConvolutionWindow(const OpCall& call, const TensorMeta& input
     const Window window{weight.shape[i + 2], stride[i], padding[i], dilation[i]};
     const std::int64_t extent = input.shape[i + 2];
     std::int64_t count = 0;
-    if (extent >= 1 && extent <= kMost && window.kernel >= 1 && window.kernel <= kMost) {
+    if (extent >= 1 && extent <= kMostWindow && window.kernel >= 1 &&
+        window.kernel <= kMostWindow) {
       count = transposed ? (extent - 1) * window.stride - 2 * window.padding +
                                window.dilation * (window.kernel - 1) + output_padding[i] + 1
                          : window.count(extent);

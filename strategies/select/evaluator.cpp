@@ -5,6 +5,7 @@
 
 #include "costmodel/base/error.h"
 #include "costmodel/base/index.h"
+#include "costmodel/base/units.h"
 #include "sim/plan_price.h"
 #include "strategies/select/expansion_ties.h"
 #include "strategies/select/kernel_prices.h"
@@ -12,8 +13,6 @@
 
 namespace shardlab {
 namespace {
-
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 // Prices of one input's layouts in default shard order under the greedy planner: what
 // Redistributor::cost_us says, but for all layouts at once.

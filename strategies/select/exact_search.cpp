@@ -2,17 +2,15 @@
 
 #include <algorithm>
 #include <array>
-#include <limits>
 #include <queue>
 
 #include "costmodel/base/error.h"
 #include "costmodel/base/index.h"
+#include "costmodel/base/units.h"
 #include "strategies/select/selection.h"
 
 namespace shardlab {
 namespace {
-
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 using RowIndex = std::uint16_t;
 using RowPath = std::array<RowIndex, kMaxMeshDims>;

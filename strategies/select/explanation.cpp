@@ -1,16 +1,14 @@
 #include "strategies/select/explanation.h"
 
 #include <algorithm>
-#include <limits>
 #include <numeric>
 
 #include "costmodel/base/error.h"
+#include "costmodel/base/units.h"
 #include "strategies/select/questionnaire.h"
 
 namespace shardlab {
 namespace {
-
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 // Among more candidates than this, looking for a choice by its text takes longer than it is worth.
 constexpr std::size_t kMostSearched = 20'000;
@@ -21,10 +19,6 @@ std::string mesh_dims_text(const PlanStep& step) {
     text += (i == 0 ? "" : ", ") + std::to_string(step.mesh_dims[i]);
   }
   return text;
-}
-
-std::optional<double> finite(double us) {
-  return us < kInfinity ? std::optional(us) : std::nullopt;
 }
 
 std::optional<reports::PartsOfPrice> parts_of(const Price& price) {

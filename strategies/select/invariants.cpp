@@ -1,10 +1,10 @@
 #include "strategies/select/invariants.h"
 
 #include <array>
-#include <limits>
 #include <random>
 
 #include "costmodel/base/text.h"
+#include "costmodel/base/units.h"
 #include "strategies/select/evaluator.h"
 
 namespace shardlab {
@@ -13,7 +13,6 @@ namespace {
 using reports::InvariantResult;
 using reports::InvariantWitness;
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr double kTolerance = 1e-9;
 
 class Checker {

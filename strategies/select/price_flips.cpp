@@ -3,18 +3,17 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <limits>
 
 #include "costmodel/base/error.h"
+#include "costmodel/base/units.h"
 #include "strategies/select/questionnaire.h"
 #include "strategies/select/scaled_parameters.h"
 
 namespace shardlab {
 namespace {
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr double kEqual = 1e-12;
-constexpr int kMostSteps = 64;
+constexpr int kMostBisections = 64;
 
 double most_of(const ScaledParameter& parameter) {
   return parameter.factor == &CostFactors::launch ? kMostLaunchFactor : kMostFactor;
@@ -179,7 +178,7 @@ class PriceFlips::Search {
     double least = 0.0;
     std::size_t winner = cheapest_at(end, least);
     Line other = line_of(winner, end, begin);
-    for (int step = 0; step < kMostSteps; ++step) {
+    for (int step = 0; step < kMostBisections; ++step) {
       if (least >= chosen(other.factor) * (1.0 - 1e-9) || chosen.slope == other.slope) {
         return std::nullopt;  // the chosen candidate's line is the envelope all the way
       }

@@ -1,15 +1,13 @@
 #include "strategies/select/questionnaire.h"
 
 #include <algorithm>
-#include <limits>
 
 #include "costmodel/base/error.h"
+#include "costmodel/base/units.h"
 #include "strategies/select/price_basis.h"
 
 namespace shardlab {
 namespace {
-
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 std::string joined(const std::vector<Placements>& layouts) {
   std::string text;
@@ -59,10 +57,6 @@ void settle(Answer& answer) {
   answer.ties = 1;
   answer.flips_with_order = false;
   answer.margin_us.reset();
-}
-
-std::optional<double> finite(double us) {
-  return us < kInfinity ? std::optional(us) : std::nullopt;
 }
 
 std::optional<double> sum(const std::optional<double>& left, const std::optional<double>& right) {

@@ -1,19 +1,18 @@
 #include "strategies/select/search.h"
 
 #include <algorithm>
-#include <limits>
 #include <numeric>
 #include <queue>
 #include <unordered_set>
 
 #include "costmodel/base/error.h"
 #include "costmodel/base/index.h"
+#include "costmodel/base/units.h"
 #include "strategies/rules/expansion.h"
 
 namespace shardlab {
 namespace {
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 // How many steps the search may take; from far away, ops of many tensors have more layouts than
 // memory holds.
 constexpr std::uint64_t kMostSteps = 250'000;

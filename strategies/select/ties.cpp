@@ -1,14 +1,11 @@
 #include "strategies/select/ties.h"
 
-#include <limits>
-
 #include "costmodel/base/error.h"
+#include "costmodel/base/units.h"
 #include "strategies/select/questionnaire.h"
 
 namespace shardlab {
 namespace {
-
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 TieItem audit_plan(const Question& question, StackEvaluator& evaluator) {
   PlanOptions options;

@@ -11,7 +11,7 @@ namespace shardlab {
 namespace {
 
 // Sweeps in one round. Status: measured; LLaMA3-8B takes 16 to 24 at 2 to 32 layers.
-constexpr int kSweeps = 8;
+constexpr int kSweepsOfBound = 8;
 // Factor from one tolerance to the next when looking for an assignment.
 constexpr double kStep = 5.0;
 // How many joint costs an elimination may take in the first round, for each cost that a sweep
@@ -153,7 +153,7 @@ void BoundSearch::tighten(Reparametrisation costs) {
     if (round == kRounds || work < 1e3 || (round > 0 && work > 0.9 * last)) break;
     last = work;
     drop_all_but(tied_->kept(), costs);
-    for (int i = 0; i < 2 * kSweeps; ++i) dual_->sweep(DualAscent::Decoding::kNo);
+    for (int i = 0; i < 2 * kSweepsOfBound; ++i) dual_->sweep(DualAscent::Decoding::kNo);
     costs = dual_->reparametrised();
   }
   tied_->fill(current(), costs);
@@ -251,9 +251,9 @@ void BoundSearch::run(std::vector<double> messages) {
   most = (reads + static_cast<double>(whole_.values()) + 1.0) * CostNetwork::kMaxCost;
   double last = -kForbidden;
   for (double most_work = 1e5 + kWorkPerCost * reads;;) {
-    for (int i = 1; i < kSweeps; ++i) dual_->sweep(DualAscent::Decoding::kNo);
+    for (int i = 1; i < kSweepsOfBound; ++i) dual_->sweep(DualAscent::Decoding::kNo);
     dual_->sweep();
-    sweeps_ += kSweeps;
+    sweeps_ += kSweepsOfBound;
     if (dual_->bound() > most) break;  // infeasible
     if (!dual_->decoded().empty()) offer(dual_->decoded());
     const Reparametrisation costs = dual_->reparametrised();

@@ -2,17 +2,13 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <queue>
 
 #include "costmodel/base/index.h"
+#include "costmodel/base/units.h"
 
 namespace shardlab {
-namespace {
-
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-
-}  // namespace
+namespace {}  // namespace
 
 BucketTree::BucketTree(const SmallNetwork& network, double most_work) : network_(network) {
   find_order(most_work);

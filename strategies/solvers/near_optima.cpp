@@ -14,8 +14,8 @@ namespace {
 
 // Joint costs that one elimination may take. Status: assumed; a quarter of a second.
 constexpr double kMostWork = 3e7;
-constexpr std::size_t kMostItems = 20'000'000;
-constexpr int kSweeps = 16;
+constexpr std::size_t kMostNearItems = 20'000'000;
+constexpr int kNearSweeps = 16;
 
 // The least cost with one of these values. Where all of them at once are too much work, they are
 // tried one by one.
@@ -38,7 +38,7 @@ NearOptima::NearOptima(const CostNetwork& network, const CutNetwork& cut, const 
     : network_(network), cut_(cut), search_(search) {
   DualAscent dual(cut);
   dual.set_messages(search.messages());
-  for (int i = 0; i < kSweeps; ++i) dual.sweep();
+  for (int i = 0; i < kNearSweeps; ++i) dual.sweep();
   costs_ = dual.reparametrised();
   for (const double excess : costs_.excess) all_ = std::max(all_, excess);
   // The bound of a pair of values is at most the sum of their excesses and the edge's own cost.
@@ -74,7 +74,8 @@ double NearOptima::optima() const {
   // Costs that differ by rounding alone count as one.
   const CountAlgebra algebra{.limit = tolerance - near->part.base(),
                              .same = 1e-5 * search_.tolerance()};
-  const ListElimination<CountAlgebra> lists(near->part.network(), near->tree, algebra, kMostItems);
+  const ListElimination<CountAlgebra> lists(near->part.network(), near->tree, algebra,
+                                            kMostNearItems);
   double count = 0.0;
   for (const CountAlgebra::Item& item : lists.items()) count += item.count;
   return count;

@@ -17,8 +17,6 @@ namespace price_flips_contract_test {
 
 using namespace testing_support;
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-
 // Prices under scaled parameters, which have an evaluator of their own.
 class ScaledPrices {
  public:

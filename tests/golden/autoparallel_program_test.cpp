@@ -24,8 +24,6 @@ namespace autoparallel_program_test {
 using nlohmann::json;
 using testing_support::shipped;
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-
 Program llama(const std::string& form, std::int64_t layers) {
   const MatmulForm matmul = form == "native" ? MatmulForm::kNative : MatmulForm::kEinsum;
   return find_built_in_program("llama3-8b")

@@ -27,8 +27,6 @@ using testing_support::collective_model;
 using testing_support::compute_model;
 using testing_support::topology_with;
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-
 // Counts equal values and keeps the first differences.
 class Tally {
  public:

@@ -11,14 +11,13 @@
 #include <string_view>
 
 #include "costmodel/base/error.h"
+#include "costmodel/base/units.h"
 #include "strategies/proof/pointwise_kernel.h"
 
 namespace shardlab {
 namespace pointwise_kernels {
 
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-
 double sigmoid(double x) { return 1.0 / (1.0 + std::exp(-x)); }
 double normal_cdf(double x) { return 0.5 * std::erfc(-x / std::numbers::sqrt2); }
 double sign(double x) { return x > 0.0 ? 1.0 : x < 0.0 ? -1.0 : 0.0; }

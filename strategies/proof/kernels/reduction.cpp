@@ -6,6 +6,7 @@
 
 #include "costmodel/base/error.h"
 #include "costmodel/base/index.h"
+#include "costmodel/base/units.h"
 #include "strategies/proof/op_kernel.h"
 #include "strategies/rules/reduction_args.h"
 
@@ -19,7 +20,6 @@ void expect_floating(const LocalCall& local) {
                    " would be floating point; valid: floating point tensors");
 }
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr double kNothing = std::numeric_limits<double>::quiet_NaN();
 
 // The elements that each output element reduces, in row-major order of the reduced dims.

@@ -1,17 +1,15 @@
 // Softmax and its backward, along the dim that --args begin with.
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include "costmodel/base/error.h"
+#include "costmodel/base/units.h"
 #include "strategies/proof/kernel_lanes.h"
 #include "strategies/proof/op_kernel.h"
 #include "strategies/rules/reduction_args.h"
 
 namespace shardlab {
 namespace softmax_kernels {
-
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 void expect_floating(const LocalCall& local) {
   for (const HostTensor& input : local.inputs) {

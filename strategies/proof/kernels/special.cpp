@@ -20,14 +20,13 @@
 
 #include "costmodel/base/error.h"
 #include "costmodel/base/text.h"
+#include "costmodel/base/units.h"
 #include "strategies/proof/pointwise_kernel.h"
 
 namespace shardlab {
 namespace special_kernels {
 
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-
 // Makes Boost return NaN or infinity where it would throw, and compute in double alone.
 using Quiet = boost::math::policies::policy<
     boost::math::policies::domain_error<boost::math::policies::ignore_error>,

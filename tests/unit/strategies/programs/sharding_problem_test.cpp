@@ -21,8 +21,6 @@ using testing_support::stack_with;
 using testing_support::topology_with;
 using Texts = std::vector<std::string>;
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-
 // The program x W with W cast to bf16, and its gradient g^T x reduced in f32.
 Program linear(Shape x_shape = {64, 64}, Shape w_shape = {64, 128}) {
   ProgramBuilder b("linear", "");

@@ -5,6 +5,7 @@
 
 #include <cmath>
 
+#include "costmodel/base/units.h"
 #include "tests/support/random_source.h"
 
 namespace shardlab {
@@ -12,8 +13,6 @@ namespace leaders_test {
 
 using testing_support::Random;
 using testing_support::random_cases;
-
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 TEST(Leaders, AreAllCandidatesNearTheLeastTotal) {
   Random random(731);

@@ -16,8 +16,6 @@ using testing_support::call_of;
 using testing_support::stack_with;
 using testing_support::topology_with;
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-
 Question select_question(const std::string& op, const std::string& mesh,
                          const std::vector<std::string>& inputs, const std::string& args = "[]") {
   Question question;
