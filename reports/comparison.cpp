@@ -391,8 +391,8 @@ const StackSummary* lowest_regret(const ComparisonRecord& record, const Comparis
 
 std::vector<std::size_t> most_telling_first(const Comparison& comparison) {
   const std::vector<Flip>& flips = comparison.flips;
-  // Sorted by place within the verdict, then by verdict: the first flip of each, the second of each,
-  // and so on.
+  // The flips are sorted by their place within their verdict, and then by verdict: the first flip
+  // of each verdict comes first, then the second of each, and so on.
   std::array<std::size_t, kVerdicts.size()> seen{};
   std::vector<std::size_t> place(flips.size());
   std::vector<std::size_t> order(flips.size());

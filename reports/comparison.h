@@ -60,10 +60,9 @@ struct Flip {
   std::size_t question = 0;  // index into record.questions
   std::size_t stack = 0;     // index into record.stacks, 1 or more
   Verdict verdict = Verdict::kUndecided;
-  std::optional<double> gain_us;  // nothing where undecided, or where one choice cannot run
-  std::optional<double>
-      gain_percent;            // nothing where gain_us is, or where the baseline's choice is free
-  std::optional<Basis> basis;  // nothing where undecided, or where the record does not tell
+  std::optional<double> gain_us;       // empty if undecided, or if one choice cannot run
+  std::optional<double> gain_percent;  // empty if gain_us is, or if the baseline's choice is free
+  std::optional<Basis> basis;          // empty if undecided, or if the record does not tell
 };
 
 // Why the reference cannot judge an undecided flip; "" for the others.
@@ -87,7 +86,7 @@ struct FlipGroup {
   FlipCounts counts;
 };
 
-// How many judged decisions rest on what.
+// How many judged decisions rest on measured prices, on carried-over prices and on local work.
 struct BasisCounts {
   std::array<std::int64_t, 3> by_basis{};  // indexed by Basis
   [[nodiscard]] std::int64_t operator[](Basis basis) const { return by_basis[to_index(basis)]; }
@@ -103,7 +102,8 @@ struct BasisGroup {
   BasisCounts flips;  // the flips among them
 };
 
-// A collective and group, or its sizes beyond the measured ones, that prices were carried over to.
+// A collective among a group, or at sizes, for which nothing was measured: its prices are carried
+// over from what was.
 struct NotMeasured {
   std::string what;            // "all_gather of 16 ranks on 2 hosts"
   std::int64_t decisions = 0;  // judged decisions of all candidates that it takes part in
@@ -111,10 +111,10 @@ struct NotMeasured {
 };
 
 struct RegretSummary {
-  std::int64_t judged = 0;  // answers with a regret: what the figures below are taken over
+  std::int64_t judged = 0;  // answers with a regret; the figures below are taken over them
   std::optional<double> mean, p50, p99, max;
-  std::optional<double> weighted_mean;  // by the questions' counts
-  std::int64_t unbounded = 0;           // best is free, the choice is not
+  std::optional<double> weighted_mean;  // the mean weighted by the questions' counts
+  std::int64_t unbounded = 0;  // answers that cost something although the best choice is free
   std::optional<double> unbounded_max_us;
   std::int64_t impossible = 0;  // the stack itself has no price for its answer
   std::int64_t cannot_run = 0;  // the stack has a price for it, and no collective does it
@@ -124,18 +124,18 @@ struct RegretSummary {
 struct TieSummary {
   std::int64_t exact = 0;            // two or more candidates at the lowest price
   std::int64_t near = 0;             // no exact tie, but the margin is below 1 % of the price
-  std::int64_t order_dependent = 0;  // another order of candidates, another choice
-  std::int64_t most_candidates = 0;  // in the largest exact tie
+  std::int64_t order_dependent = 0;  // the choice changes with the order of the candidates
+  std::int64_t most_candidates = 0;  // number of candidates in the largest exact tie
 };
 
 struct StackSummary {
   std::string name;
   RegretSummary regret;
   std::int64_t ranked = 0;            // questions with a rank correlation
-  std::optional<double> kendall_tau;  // mean over those
+  std::optional<double> kendall_tau;  // mean over these questions
   std::optional<double> weighted_kendall_tau;
   TieSummary ties;
-  FlipCounts flips;                     // against the baseline: none for the baseline itself
+  FlipCounts flips;                     // flips against the baseline; the baseline itself has none
   std::vector<FlipGroup> by_op;         // by flips, falling; then by name
   std::vector<FlipGroup> by_size_band;  // in the order of kSizeBands
   std::vector<FlipGroup> by_mesh_dims;  // rising
@@ -146,7 +146,7 @@ struct StackSummary {
 };
 
 struct Comparison {
-  std::vector<StackSummary> stacks;  // as record.stacks: the baseline first
+  std::vector<StackSummary> stacks;  // in the order of record.stacks, so the baseline comes first
   // The flips of all candidates: worse, undecided, better, equal; within each the largest |gain|
   // first.
   std::vector<Flip> flips;
@@ -155,7 +155,8 @@ struct Comparison {
   std::vector<NotMeasured> not_measured;  // by decisions, falling; then by name
 };
 
-// The regret of an answer; nothing where there is no ratio.
+// The regret of an answer. Empty if the reference does not price it, if it cannot run, or if it
+// costs something although the best choice is free.
 [[nodiscard]] std::optional<double> regret(const RecordQuestion& question, std::size_t stack);
 
 // The cheapest known choice by the reference.
@@ -166,9 +167,10 @@ struct Comparison {
 // record does not tell. The pointers point into `question`.
 [[nodiscard]] std::vector<const PriceBasis*> bases_of(const RecordQuestion& question,
                                                       std::size_t stack);
-// The least measured of several bases; nothing where there are none.
+// The least measured of several bases; empty if there are none.
 [[nodiscard]] std::optional<Basis> joint_basis(const std::vector<const PriceBasis*>& bases);
-// What was not measured of any of them: each text once, in the order in which it is met.
+// Everything that one of them names as not measured: each text once, in the order in which it is
+// met.
 [[nodiscard]] std::vector<std::string> not_measured_of(const std::vector<const PriceBasis*>& bases);
 
 [[nodiscard]] Comparison compare(const ComparisonRecord& record);

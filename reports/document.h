@@ -28,17 +28,17 @@ enum class ColumnKind {
   kText,     // words; backticks are code
   kCode,     // a choice or a layout, all of it code
   kName,     // a short name, code as well and never broken over lines
-  kNumber,   // fixed digits, right-aligned
-  kSigned,   // the same, its sign always written
+  kNumber,   // a number with fixed digits, right-aligned
+  kSigned,   // the same, but its sign is always written
   kCount,    // a whole number
   kBytes,    // bytes, written as "67.1 MB"
-  kVerdict,  // better, worse, equal, undecided; holds, broken: a symbol and the word
+  kVerdict,  // "better", "holds" and so on, written as a symbol and the word (verdict_symbol)
 };
 
 struct Column {
   std::string title;
   ColumnKind kind = ColumnKind::kText;
-  int digits = 2;  // of kNumber and kSigned
+  int digits = 2;  // digits after the point, for kNumber and kSigned
 };
 
 // Whether the cells of such a column hold numbers, which are aligned to the right.
@@ -109,7 +109,7 @@ struct BrowserRow {
   Row cells;
   std::vector<std::size_t> facets;  // for each of Browser::facets, an index into its options
   std::size_t place = 0;            // where it stands in reading order
-  std::optional<RowDetail> detail;  // nothing: too many rows to open each
+  std::optional<RowDetail> detail;  // empty if there are too many rows to open each of them
 };
 
 struct Facet {
@@ -142,7 +142,7 @@ struct Series {
 
 enum class ChartKind {
   kLines,        // values over Chart::x, both axes logarithmic
-  kSteps,        // the same on even axes that begin where the values do; one holds until the next
+  kSteps,        // values over Chart::x, both axes linear; each value holds until the next
   kStackedBars,  // a bar for each of Chart::labels, its series stacked
   kGroupedBars,  // the series side by side
   kPoints,       // values over Series::x, both axes logarithmic and in one unit, with the diagonal
@@ -153,8 +153,8 @@ struct Chart {
   std::string title;
   ChartKind kind = ChartKind::kLines;
   std::string x_title, y_title;
-  std::vector<double> x;            // kLines and kSteps, in bytes
-  std::vector<std::string> labels;  // the bars
+  std::vector<double> x;            // of kLines and kSteps, in bytes
+  std::vector<std::string> labels;  // one for each bar
   std::vector<Series> series;       // told apart by colour and by dash or pattern
   bool is_tabulated =
       false;  // a table beside it holds the numbers; a medium without charts can skip it

@@ -21,7 +21,7 @@ struct ErrorFigures {
   std::int64_t unpriced = 0;                          // rows without a prediction
   std::optional<double> median_percent, p90_percent;  // of the absolute errors
   std::optional<double> median_signed_percent;
-  std::optional<double> worst_percent;  // signed, the largest in size
+  std::optional<double> worst_percent;  // signed; the one with the largest absolute value
 };
 
 [[nodiscard]] ErrorFigures error_figures(const ValidationRecord& record,

@@ -1,4 +1,4 @@
-// The options of a browser's filters: texts numbered as they are first seen, or in alphabetical
+// The options of a browser's filter. Texts are numbered as they are first seen, or in alphabetical
 // order.
 //
 //   FacetOptions meshes = sorted_options(items, [](const Item& item) { return item.mesh; });

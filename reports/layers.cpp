@@ -5,7 +5,7 @@
 namespace shardlab::reports {
 namespace {
 
-constexpr std::size_t kShortest = 4;  // ops: fewer repeat by chance
+constexpr std::size_t kShortest = 4;  // ops; a shorter sequence may repeat by chance
 
 }  // namespace
 
@@ -17,7 +17,7 @@ Layers layers_of(const std::vector<std::string>& ops) {
   }
   Layers best;
   for (std::size_t length = kShortest; 2 * length <= text.size(); ++length) {
-    std::size_t run = 0;  // positions in a row that equal the one `length` later
+    std::size_t run = 0;  // positions in a row whose op comes again `length` later
     for (std::size_t i = 0; i + length < text.size(); ++i) {
       run = text[i] == text[i + length] ? run + 1 : 0;
       if (run < length) continue;
@@ -25,7 +25,7 @@ Layers layers_of(const std::vector<std::string>& ops) {
       if (repeats * length > best.repeats * best.length) best = {i + 1 - run, length, repeats};
     }
   }
-  // What repeats within one layer is no layer.
+  // A sequence that covers less than half of the ops repeats within a layer and is no layer itself.
   return 2 * best.repeats * best.length < text.size() ? Layers() : best;
 }
 

@@ -17,8 +17,8 @@ namespace shardlab::reports {
 
 struct Layers {
   std::size_t first = 0;    // index of the first op that repeats
-  std::size_t length = 0;   // ops of a layer; 0: nothing repeats
-  std::size_t repeats = 0;  // layers
+  std::size_t length = 0;   // ops of a layer; 0 if nothing repeats
+  std::size_t repeats = 0;  // number of layers
 
   // The layer of an op: 0 before the layers, 1 and up within them, repeats + 1 after them.
   [[nodiscard]] std::size_t of(std::size_t op) const {

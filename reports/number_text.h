@@ -18,10 +18,11 @@ namespace shardlab::reports {
 // "1,204"; negative numbers keep their sign in front: "-1,204".
 [[nodiscard]] std::string grouped(std::int64_t number);
 
-// `digits` behind the point, thousands grouped, never "-0.00". Assumes a finite value.
+// A number with `digits` digits behind the point, its thousands grouped, and never "-0.00". Assumes
+// a finite value.
 [[nodiscard]] std::string fixed(double value, int digits);
 
-// The same with its sign always written: "+3.20", "-0.40", "0.00".
+// The same, but its sign is always written: "+3.20", "-0.40", "0.00".
 [[nodiscard]] std::string signed_fixed(double value, int digits);
 
 // The shortest text that reads back as the same double.

@@ -1,4 +1,4 @@
-// A comparison written for its readers: the way in to this folder.
+// Writes the report of a comparison for its readers.
 //
 //   const ReportFiles files = write_report(record);   // report.html, report.md, report.json
 //

@@ -1,4 +1,4 @@
-// Records of every kind, and the way in to this folder: one text in, one report out.
+// Reads a record of any kind and writes its report. Start reading this folder here.
 //
 //   const RunRecord record = parse_run_record(text, "record.json");
 //   const ReportFiles files = write_report(record);      // report.html, report.md, report.json

@@ -8,7 +8,7 @@
 namespace shardlab::reports {
 namespace {
 
-// " under recipe fsdp-tp, 1 pin and a parameter budget of 0.015625"; "" where all is free.
+// " under recipe fsdp-tp, 1 pin and a parameter budget of 0.015625"; "" if nothing is constrained.
 std::string constraints_text(const SolutionConstraints& constraints) {
   std::vector<std::string> parts;
   if (!constraints.recipe.empty()) parts.push_back("recipe " + code(constraints.recipe));

@@ -22,7 +22,7 @@ void check_no_nan(std::span<const double> values) {
 
 std::int64_t pairs_among(std::int64_t count) { return count * (count - 1) / 2; }
 
-// Pairs within the runs of equal neighbours.
+// The number of pairs within the runs of equal neighbours.
 template <class Equal>
 std::int64_t tied_pairs(std::size_t size, const Equal& equal_to_previous) {
   std::int64_t pairs = 0;

@@ -8,7 +8,7 @@
 namespace shardlab::reports {
 namespace {
 
-// Up to this many candidates are named one by one; of more, only the extremes are named.
+// Up to this many candidates are named one by one; if there are more, only the extremes are named.
 constexpr std::size_t kToldOneByOne = 3;
 
 // "132 of 1,204 decisions (11.0 %)", "none of 1,204 decisions", "the only decision".

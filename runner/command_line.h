@@ -1,4 +1,5 @@
-// One command by its words, as typed after `shardlab`: what the program and the Python module run.
+// Runs one command, whose words are those that are typed after `shardlab`. Both the program and the
+// Python module do it this way.
 //
 //   Session session;
 //   std::ostringstream out;

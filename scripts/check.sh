@@ -156,7 +156,7 @@ check_tidy() {
   else
     sources=("${all[@]}")
   fi
-  # Only what this build compiles: without NCCL, not its backend.
+  # Only files that this build compiles are checked; without NCCL its backend is not among them.
   mapfile -t sources < <(for file in "${sources[@]}"; do
     if grep -qF "/${file#./}\"" build/clang/compile_commands.json; then printf '%s\n' "$file"; fi
   done)

@@ -128,7 +128,7 @@ INCLUDE = re.compile(
 
 
 def blank_text(source: str) -> str:
-    """The source without comments and literals, lines kept; the names of includes stay."""
+    """The source without comments and literals. Line breaks and the names of includes stay."""
 
     def replace(match: re.Match[str]) -> str:
         if match["include"] is not None:

@@ -39,7 +39,7 @@ def _placement(placement: Any) -> str:
 
 
 def layout_text(layout: Layout) -> str:
-    """A layout's text, of a text, of placements or of a spec."""
+    """The text of a layout, which may be a text, placements or a spec."""
     if isinstance(layout, str):
         return layout
     placements = getattr(layout, "placements", layout)

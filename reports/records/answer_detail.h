@@ -56,7 +56,8 @@ struct DetailFlip {
 struct AnswerDetail {
   std::vector<DetailCandidate> candidates;
   std::vector<DetailStep> steps;
-  // Empty: it was not looked for. Holding an empty optional: it was, and none was found.
+  // The outer optional is empty if nobody looked for such a parameter, and the inner one if none
+  // was found.
   std::optional<std::optional<DetailFlip>> flips_first;
   friend bool operator==(const AnswerDetail&, const AnswerDetail&) = default;
 };

@@ -1,9 +1,9 @@
-// What the reference's price of a choice rests on, in a record, where the reference's collective
+// A record says what the reference's price of a choice rests on, if the reference's collective
 // model has measured rows:
 //
 //   "rests_on": {"measured_steps": 2, "not_measured": ["all_gather of 16 ranks on 2 hosts"]}
 //
-// A communication step was measured where the rows tell the same collective among as many ranks on
+// A communication step was measured if there are rows of the same collective among as many ranks on
 // as many hosts, at sizes from the smallest of these rows to the largest. The others are named by
 // what the rows lack. A choice without communication has neither. Tested by
 // tests/unit/reports/records/price_basis_test.cpp.
@@ -27,7 +27,7 @@ struct PriceBasis {
   friend bool operator==(const PriceBasis&, const PriceBasis&) = default;
 };
 
-// What the price of one choice rests on, or the prices of several choices that are compared.
+// What a price rests on: that of one choice, or those of several choices that are compared.
 enum class Basis {
   kMeasured,     // every communication step was measured, and there is one
   kCarriedOver,  // some were not: the price is carried over from other groups or sizes

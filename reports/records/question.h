@@ -1,9 +1,10 @@
 // One question of a comparison and what every stack answers, as a record keeps it and as
 // strategies/select/questionnaire.h makes it.
 //
-// A figure that is added here is a member and a line in its list below; where it is made, it is set;
-// a section of the report shows it. Times are microseconds, sizes bytes. A price that is not there
-// has its reason beside it. Tested by tests/unit/reports/records/record_test.cpp.
+// To add a figure, add a member here and a line to the list of fields below, set the member where
+// the answer is made (strategies/select/questionnaire.cpp), and show it in a section of the report.
+// Times are microseconds, sizes bytes. A price that is not there has its reason beside it. Tested
+// by tests/unit/reports/records/record_test.cpp.
 #pragma once
 
 #include <array>

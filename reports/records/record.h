@@ -72,7 +72,8 @@ void check_record(const ComparisonRecord& record);
 // The same content as to_json, one question, invariant and curve to a line.
 [[nodiscard]] std::string record_text(const ComparisonRecord& record);
 
-// A record's JSON, the elements of "questions" read already: 20,000 of them are never a tree.
+// A record's JSON whose questions have been read already, so that 20,000 of them are never held as
+// a tree.
 struct RecordTree {
   nlohmann::json value;
   std::vector<RecordQuestion> questions;
@@ -83,7 +84,7 @@ struct RecordTree {
 // Throws ConfigError as from_json does.
 [[nodiscard]] ComparisonRecord from_tree(RecordTree tree, std::string_view file);
 
-// Throws ConfigError as both do.
+// Reads a record from its text. Throws ConfigError as the two functions above do.
 [[nodiscard]] ComparisonRecord parse_record(std::string_view text, std::string_view file);
 
 }  // namespace reports
@@ -114,7 +115,7 @@ struct Fields<reports::ComparisonRecord> {
   static constexpr std::string_view kName = "compare_record";
   static constexpr auto kList = std::tuple_cat(
       std::tuple(ConstantField{"schema", reports::kRecordSchema},
-                 // Records from before there were other kinds name none.
+                 // Records that were written before there were other kinds name no kind.
                  ConstantField{"kind", reports::kCompareKind, KeyPresence::kOptional}),
       Fields<reports::RunHeader>::kList,
       std::tuple(field("stacks", &Self::stacks, "the baseline, then the candidates",

@@ -20,7 +20,8 @@ constexpr std::size_t kMostColumns = 120;
 
 std::string indent(std::size_t depth) { return std::string(2 * depth, ' '); }
 
-// On one line where it fits after the `taken` columns of its line, else an element to a line.
+// Prints a value on one line if it fits after the `taken` columns of that line, and otherwise one
+// element to a line.
 std::string pretty(const ordered_json& value, std::size_t depth, std::size_t taken) {
   std::string line = value.dump(-1, ' ');
   if (!value.is_structured() || value.empty()) return line;
@@ -78,7 +79,8 @@ std::string record_schema_text() {
   add_kind<ValidationRecord>(schema, kValidateKind, definitions);
   add_kind<SolutionRecord>(schema, kSolveKind, definitions);
   add_kind<SimulationRecord>(schema, kSimulateKind, definitions);
-  // Every kind says which of these it has.
+  // The schema allows the keys of all kinds here; the condition of each kind says which of them it
+  // has.
   for (const auto& [name, definition] : definitions.items()) {
     if (!name.ends_with("_record")) continue;
     for (const auto& [key, unused] : definition["properties"].items()) {

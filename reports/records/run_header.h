@@ -75,7 +75,7 @@ struct ResultRecord : RunHeader {
   nlohmann::json result;
 };
 
-// Rules of the header that its fields alone do not tell.
+// What contradicts itself in a header although each of its fields is valid; empty if nothing does.
 [[nodiscard]] std::optional<Contradiction> contradiction_in(const RunHeader& header);
 
 }  // namespace reports

@@ -41,7 +41,7 @@ struct SolvedNode {
   [[nodiscard]] double moves_us() const { return communication_us + transition_us; }
 };
 
-// What the plan had to heed.
+// The constraints that the plan had to heed.
 struct SolutionConstraints {
   std::string recipe;
   std::int64_t pins = 0;

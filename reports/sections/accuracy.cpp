@@ -1,5 +1,5 @@
-// How well a stack predicts what was measured: four figures, and the errors by what was run, how
-// large it was, and on what.
+// How well a stack predicts what was measured: four figures, and tables of the errors by what was
+// run, by its size and by the hardware.
 #include <functional>
 #include <set>
 #include <string>

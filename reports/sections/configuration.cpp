@@ -1,4 +1,4 @@
-// What ran: versions, command, effective configuration, and in what the stacks differ.
+// What ran: versions, command, effective configuration, and what the stacks differ in.
 #include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>

@@ -15,7 +15,8 @@ namespace explained_section {
 
 using namespace reports;
 
-// What having the layout there costs in all. Nothing: these constraints forbid it.
+// How much dearer the whole plan becomes if the node has the layout; empty if the constraints
+// forbid it.
 std::optional<double> dearer_us(const SolutionRecord& record, const ExplainedNode& node) {
   if (!node.global_us || !record.objective_us) return std::nullopt;
   return *node.global_us - *record.objective_us;

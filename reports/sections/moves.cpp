@@ -1,4 +1,4 @@
-// What a solved program moves: the redistributions of its plan, equal ones together.
+// What a solved program moves: the redistributions of its plan, of which equal ones share a row.
 #include <algorithm>
 #include <map>
 #include <string>
@@ -50,7 +50,7 @@ SectionContent render(const SolutionRecord& record) {
   SectionContent content;
   const std::vector<Group> groups = groups_of(record);
   if (groups.empty()) {
-    // Records of older versions hold the costs alone.
+    // Records of older versions hold only the costs.
     const bool is_still =
         std::none_of(record.assignment.begin(), record.assignment.end(),
                      [](const SolvedNode& node) { return node.moves_us() > 0.0; });

@@ -18,7 +18,8 @@ std::string text_of(const nlohmann::json& object, const char* key) {
   return object[key].get<std::string>();
 }
 
-// Whether a stack was fitted to measured times (calibrate) or timed (measure).
+// Whether a stack's figures come from measured times: fitted to them by `calibrate`, or timed by
+// `measure` itself.
 bool is_measured(const std::string& source) {
   return source.starts_with("fitted:") || source.starts_with("record:");
 }

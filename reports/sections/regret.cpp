@@ -47,7 +47,7 @@ Table regret_table(const Comparison& comparison) {
   return table;
 }
 
-// Counts the answers that have no regret; no table where there are none.
+// Counts the answers that have no regret. There is no table if all have one.
 std::optional<Table> unjudged_table(const Comparison& comparison) {
   Table table;
   table.caption = "Decisions without a regret";
@@ -69,7 +69,7 @@ std::optional<Table> unjudged_table(const Comparison& comparison) {
   return table;
 }
 
-// The choices of each stack with the largest regret.
+// A table of each stack's choices with the largest regret.
 std::optional<Table> worst_table(const ComparisonRecord& record) {
   Table table;
   table.caption = "The costliest choices";
@@ -104,8 +104,9 @@ std::optional<Table> worst_table(const ComparisonRecord& record) {
   return table;
 }
 
-// What all choices of a stack take by the reference, each counted as often as its suite asks it, and
-// how much of that is communication. Only questions count that the reference prices for every stack.
+// The time that all choices of a stack take together by the reference's prices, each counted as
+// often as its suite asks it, and how much of that is communication. Only questions count that the
+// reference prices for every stack.
 std::optional<Table> time_table(const ComparisonRecord& record) {
   std::vector<double> total_us(record.stacks.size());
   std::vector<double> kernel_us(record.stacks.size());

@@ -18,9 +18,8 @@ namespace {
 
 using nlohmann::ordered_json;
 
-// How much a page holds. These are tried from the most generous to the tersest, until the page is below
-// its limit.
-// Chart.js takes 200 KB of that.
+// How much a page holds. Budgets are tried from the most generous to the tersest, until the page is
+// below its limit. Chart.js takes 200 KB of that.
 struct Budget {
   std::size_t browser_bytes;
   std::size_t chart_bytes;
@@ -328,7 +327,7 @@ class BrowserData {
     return text + "]";
   }
 
-  // cells, facets
+  // The cells of the row, then its facets.
   std::string row_text(const BrowserRow& row) {
     std::string text = cells_text(browser_.columns, row.cells) + ",[";
     for (std::size_t i = 0; i < row.facets.size(); ++i) {

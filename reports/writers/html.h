@@ -2,9 +2,9 @@
 // and its content security policy forbids the network. The page works from file://, in light and dark,
 // on paper and by keyboard; without JavaScript the tables show their first rows.
 //
-// The page stays below the limit: it embeds as many rows of long tables and as many charts as fit and
-// says how many there are. Where that is still too long, it is written again with less. Everything
-// from a record is escaped. Tested by tests/unit/reports/html_test.cpp.
+// The page stays below the limit: it embeds as many rows of long tables and as many charts as fit
+// and says how many there are. If the page is still too long, it is written again with fewer.
+// Everything from a record is escaped. Tested by tests/unit/reports/html_test.cpp.
 #pragma once
 
 #include <cstddef>

@@ -13,7 +13,8 @@
 namespace shardlab::reports {
 namespace {
 
-// How much is said. These are tried from the most generous to the tersest, until the text fits.
+// How much of the report is written. Details are tried from the most generous to the tersest, until
+// the text fits.
 struct Detail {
   std::size_t browser_rows;
   std::size_t table_rows;

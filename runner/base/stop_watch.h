@@ -1,4 +1,4 @@
-// Wall time:
+// Measures wall time:
 //
 //   const StopWatch watch;
 //   ...
@@ -11,7 +11,7 @@ namespace shardlab {
 
 class StopWatch {
  public:
-  // Milliseconds since it was made.
+  // Milliseconds since the watch was made.
   [[nodiscard]] double ms() const {
     return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin_)
         .count();

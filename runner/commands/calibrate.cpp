@@ -1,4 +1,4 @@
-// shardlab calibrate: measured times in, a fitted stack out.
+// shardlab calibrate: fits a stack to measured times.
 #include <algorithm>
 #include <iostream>
 #include <map>
@@ -42,7 +42,7 @@ struct Result {
   Calibration fit;
   std::string topology;
   std::vector<RefusedPlace>
-      refused;  // those that the reader refused, then those that the fit refused
+      refused;  // first the rows that the reader refused, then those that the fit refused
   std::vector<std::string> warnings;
   std::optional<ErrorSummary> held_out;
   std::string tuner_csv;

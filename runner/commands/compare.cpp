@@ -43,8 +43,8 @@ struct Comparison {
   std::vector<Suite> suites;
 };
 
-// --set stack.* is the change under evaluation: it applies to the candidates, and makes one of the
-// baseline when none is named.
+// --set stack.* is the change under evaluation: it applies to the candidates. If no candidate is
+// named, the changed baseline is the candidate.
 Comparison load(const CompareArguments& arguments, const Session& session) {
   const ConfigStore changed = session.store();
   std::vector<Override> others;

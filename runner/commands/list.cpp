@@ -1,4 +1,4 @@
-// shardlab list, shardlab describe: the registries.
+// shardlab list and shardlab describe: show what the registries hold.
 #include <algorithm>
 #include <filesystem>
 #include <iostream>

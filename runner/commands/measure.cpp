@@ -1,4 +1,4 @@
-// shardlab measure: real collectives and kernels on this host's GPUs, timed, and plans verified.
+// shardlab measure: times real collectives and kernels on this host's GPUs, and verifies plans.
 #include <sys/utsname.h>
 #include <unistd.h>
 
@@ -29,7 +29,8 @@ namespace shardlab {
 namespace {
 
 constexpr std::int64_t kMostMeasuredRanks = 4096;
-// Seconds that the watchdog has to speak before the meeting gives up: it knows what was going on.
+// The meeting gives up this many seconds after the watchdog, because the watchdog's message says
+// what was going on.
 constexpr double kGrace = 1.0;
 // Seconds to wait for the other ranks: those that are started together meet within seconds, or
 // within a minute on a busy cluster.
@@ -41,7 +42,7 @@ struct MeasureArguments {
   std::string max_bytes = "64MiB";
   double step_factor = 2.0;
   std::vector<std::string> dtypes = {"f32"};
-  std::int64_t ranks = 0;  // 0: what the launcher says, or else one per GPU
+  std::int64_t ranks = 0;  // 0 means as many as the launcher says, or else one per GPU
   int iterations = 20;
   int warmup = 5;
   bool one_gpu = false;

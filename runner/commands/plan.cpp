@@ -1,4 +1,4 @@
-// shardlab plan: one redistribution, its steps and its price.
+// shardlab plan: shows the steps of one redistribution and their price.
 #include <cmath>
 #include <nlohmann/json.hpp>
 

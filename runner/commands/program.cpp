@@ -1,4 +1,4 @@
-// shardlab program: a built-in program as a file.
+// shardlab program: writes a built-in program as a file.
 #include "runner/base/write_file.h"
 #include "runner/commands/commands.h"
 #include "strategies/programs/built_in_programs.h"

@@ -1,4 +1,5 @@
-// shardlab regress: the corpus of historical cases; with a case named, its whole story.
+// shardlab regress: checks the corpus of historical cases; if one case is named, tells its whole
+// story.
 #include <algorithm>
 #include <limits>
 #include <memory>
@@ -214,7 +215,8 @@ std::string select_table_text(const SelectTable& table) {
                                  [&](const auto& total) { return total.first == candidate; });
     return it == view.totals.end() ? std::optional<double>() : it->second;
   };
-  // Candidates are numbered as the first view lists them. Of many, only the cheapest are shown.
+  // Candidates are numbered as the first view lists them. If there are many, only the cheapest are
+  // shown.
   std::vector<std::string> all;
   for (const SelectView* view : table.views) {
     for (const auto& [text, unused] : view->totals) {

@@ -1,4 +1,4 @@
-// shardlab report: write a report again, from the record that a run left.
+// shardlab report: writes a report again from the record that a run left.
 #include <filesystem>
 #include <map>
 

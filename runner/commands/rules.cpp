@@ -1,4 +1,4 @@
-// shardlab rules: prove sharding rules on virtual ranks.
+// shardlab rules: proves sharding rules on virtual ranks.
 #include <algorithm>
 #include <array>
 #include <nlohmann/json.hpp>

@@ -1,4 +1,4 @@
-// shardlab select: the candidates of one op, their prices, and the choice.
+// shardlab select: shows the candidates of one op, their prices, and the choice.
 #include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>

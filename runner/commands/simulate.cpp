@@ -1,5 +1,5 @@
-// shardlab simulate: a redistribution, an op or a program (simulate_program.h), run on virtual
-// ranks with real bytes and in virtual time.
+// shardlab simulate: runs a redistribution, an op or a program (simulate_program.h) on virtual
+// ranks, with real bytes and in virtual time.
 #include <algorithm>
 #include <nlohmann/json.hpp>
 

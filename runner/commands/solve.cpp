@@ -1,5 +1,5 @@
-// shardlab solve: the best layouts of a whole program, with their proof; or, with --problem, what
-// solve-network prints.
+// shardlab solve: finds the best layouts of a whole program, and proves that they are. With
+// --problem it does what solve-network does.
 #include <memory>
 
 #include "runner/commands/commands.h"

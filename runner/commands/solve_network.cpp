@@ -1,4 +1,4 @@
-// shardlab solve-network: the cheapest assignment of a cost-function network, with its proof.
+// shardlab solve-network: finds the cheapest assignment of a cost-function network, with a proof.
 #include "runner/solve/solve_network.h"
 
 #include <memory>

@@ -1,4 +1,5 @@
-// shardlab sweep: an experiment, streamed, resumable, in as many parts as there are machines.
+// shardlab sweep: runs an experiment, which may be split over machines and resumed, and writes its
+// rows as it goes.
 #include "runner/evaluation/sweep.h"
 
 #include <chrono>

@@ -1,4 +1,4 @@
-// shardlab ties: exact ties, near ties and order-dependent choices of a suite.
+// shardlab ties: counts the exact ties, near ties and order-dependent choices of a suite.
 #include "strategies/select/ties.h"
 
 #include <limits>
@@ -36,7 +36,7 @@ struct Audit {
   std::size_t near = 0;
   std::size_t order_dependent = 0;
   std::map<std::string, std::size_t>
-      flips;  // number of choices for each parameter that flips some first
+      flips;  // parameter -> number of choices that it is the first to flip
   std::size_t impossible = 0;
   std::size_t not_asked = 0;
 };

@@ -1,4 +1,4 @@
-// shardlab validate: predicted against measured times.
+// shardlab validate: compares predicted with measured times.
 #include <algorithm>
 #include <iostream>
 #include <map>

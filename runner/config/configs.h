@@ -29,7 +29,7 @@ namespace shardlab {
 // tree it was built from.
 [[nodiscard]] std::filesystem::path configs_root();
 
-// One --set PATH=VALUE. Paths begin with "stack.", "topology." or "experiment."; bare ones address
+// One --set PATH=VALUE. Paths begin with "stack.", "topology." or "experiment."; all others address
 // the topology.
 struct Override {
   std::string target;             // stack, topology, experiment
@@ -85,8 +85,8 @@ class ConfigStore {
   [[nodiscard]] std::filesystem::path find(ConfigKind kind, const std::string& name,
                                            const std::filesystem::path& folder = {}) const;
 
-  // The JSON of a stack's file upon its "base" (strategies/select/stack.h), which is a shipped name
-  // or a path relative to the file.
+  // The JSON of a stack's file merged onto its "base" (strategies/select/stack.h), which is a
+  // shipped name or a path relative to the file.
   [[nodiscard]] nlohmann::json stack_json(const std::string& name) const;
   [[nodiscard]] Stack stack(const std::string& name) const;
   // A stack that is written out inside another file, at `place` in the file `path`.
@@ -106,8 +106,9 @@ class ConfigStore {
  private:
   [[nodiscard]] nlohmann::json read_stack(const std::filesystem::path& path,
                                           std::vector<std::filesystem::path> above) const;
-  // `json` upon its base (strategies/select/stack.h), a shipped name or a path relative to the file
-  // `path`. A base may have a base, but none of the files `above`, which stand on this one.
+  // Merges `json` onto its base (strategies/select/stack.h), which is a shipped name or a path
+  // relative to the file `path`. A base may have a base of its own, but none of the files `above`,
+  // because those are based on this one.
   [[nodiscard]] nlohmann::json with_base(const nlohmann::json& json,
                                          const std::filesystem::path& path, const JsonPlace& place,
                                          const std::vector<std::filesystem::path>& above) const;

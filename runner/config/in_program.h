@@ -1,4 +1,4 @@
-// What is wrong with a program, at its place in the file that it came from.
+// Reports what is wrong with a program at its place in the file that the program came from.
 //
 //   const ProgramStrategies all = in_program(file, [&] { return enumerate_strategies(program, mesh); });
 #pragma once

@@ -25,7 +25,7 @@ inline constexpr int kMaxJsonDepth = 64;
 // and column), a number that no double holds, a key that stands twice in its object, and more than
 // kMaxJsonDepth levels.
 [[nodiscard]] nlohmann::json parse_json(std::string_view text, const std::string& name);
-// The value of a text, or nothing where the text is no JSON.
+// The value of a text; empty if the text is not JSON.
 [[nodiscard]] std::optional<nlohmann::json> try_parse_json(std::string_view text);
 
 }  // namespace shardlab

@@ -13,7 +13,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Every element of a list, which must not be empty; the faults of what it names are this file's.
+// Reads every element of a list, which must not be empty. If `read` refuses an element, the error
+// names its place in the list.
 template <class Read>
 void read_each(ObjectReader& reader, std::string_view key, Read&& read) {
   const nlohmann::json& list = reader.array(key);

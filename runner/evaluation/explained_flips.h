@@ -6,8 +6,8 @@
 //                  .questions = questions, .threads = 4, .quiet = true}, record);
 //
 // The most telling flips come first (reports/comparison.h) and as many as kMostExplained are
-// explained; the parameter, whose search takes some 10 ms where the planner is a graph's, is looked
-// for in the first kMostFlippedFirst of them.
+// explained; the parameter, whose search takes some 10 ms with the graph planner, is looked for in
+// the first kMostFlippedFirst of them.
 #pragma once
 
 #include <span>

@@ -42,12 +42,12 @@ namespace shardlab {
 // if the set is unhealthy.
 [[nodiscard]] std::vector<std::string> left_out_of(const MeasurementSet& set);
 [[nodiscard]] std::vector<std::string> remarks_on(const MeasurementSet& set);
-// The same without the rows that the reader refused, for who lists those.
+// The same without the rows that the reader refused, for callers that list those themselves.
 [[nodiscard]] std::vector<std::string> warnings_on(const MeasurementSet& set);
 // A refused row as it is listed: "run:14" by its line, "run:/results/1" in a file of JSON.
 [[nodiscard]] std::string place_of(const MeasurementSet& set, const RefusedRow& row);
 
-// The set as a file of shardlab/measurements/1, one row a line.
+// The text of the set as a file of shardlab/measurements/1, with one row per line.
 [[nodiscard]] std::string measurement_text(const MeasurementSet& set);
 
 }  // namespace shardlab

@@ -10,7 +10,7 @@
 namespace shardlab {
 namespace {
 
-// The table has one decimal.
+// NCCL prints its table with one decimal.
 bool prints_the_same(double value, double printed) {
   constexpr double kHalfADigit = 0.05;
   constexpr double kRounding = 1e-6;
@@ -42,7 +42,8 @@ NcclTableCheck check_nccl_table(const Stack& stack, const Topology& topology,
   SHARDLAB_CHECK(table.ranks > 0 && table.hosts > 0, "a table of no ranks");
   const std::unique_ptr<CostModel> model = make_collective_model(stack.collective_model, topology);
   const GroupSpan group = span_of(table, topology);
-  // The corrections of trees and rings by size are no part of the table: they are 1 here.
+  // The table leaves out the factors by which NCCL corrects trees and rings at some sizes. At these
+  // two sizes the factors are 1.
   constexpr double kSmall = 1.0;
   constexpr double kLarge = 64.0 * (std::int64_t{1} << 30);
   const auto price_of = [&](const NcclTableCell& cell, double bytes) -> std::optional<Price> {

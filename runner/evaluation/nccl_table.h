@@ -1,5 +1,5 @@
-// NCCL's own table of latencies and bandwidths, out of its log, against what a stack's model of its
-// algorithms reckons with.
+// Compares the table of latencies and bandwidths that NCCL writes to its log with the figures that
+// a stack's model of NCCL's algorithms reckons with.
 //
 //   NcclTableCheck check = check_nccl_table(stack, topology, read_nccl_tables(text).front());
 //   check.same_latencies, check.latencies      // to the digit that NCCL prints
@@ -17,7 +17,7 @@ namespace shardlab {
 
 struct NcclCellCheck {
   NcclTableCell cell;
-  std::optional<double> latency_us;  // the model's; empty: it does not weigh this
+  std::optional<double> latency_us;  // the model's; empty if the model does not consider this
   std::optional<double> gb_per_s;
 
   [[nodiscard]] bool is_compared() const { return latency_us.has_value() && cell.gb_per_s > 0.0; }
@@ -34,8 +34,8 @@ struct NcclTableCheck {
   std::int64_t same_bandwidths = 0;
 };
 
-// Assumes that the table knows its ranks and hosts. Throws InputError: the stack's collectives are
-// not priced by NCCL's algorithms.
+// Assumes that the table knows its ranks and hosts. Throws InputError if the stack's collectives
+// are not priced by NCCL's algorithms.
 [[nodiscard]] NcclTableCheck check_nccl_table(const Stack& stack, const Topology& topology,
                                               const NcclTable& table);
 

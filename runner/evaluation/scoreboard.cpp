@@ -61,7 +61,7 @@ bool is_one_collective(const MeasurementSet& set) {
   });
 }
 
-// kFitted of n rows, evenly spaced in index; all of fewer.
+// The indices of kFitted of n rows, evenly spaced; of all rows if there are fewer.
 std::vector<std::size_t> fitted_rows(std::size_t n) {
   std::vector<std::size_t> out;
   for (std::size_t i = 0; i < std::min(n, kFitted); ++i) {

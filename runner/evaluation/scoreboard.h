@@ -3,16 +3,16 @@
 //   const Scoreboard board = make_scoreboard(store, sets, threads);
 //   scoreboard_text(board)       // reports/scoreboard.md
 //
-// Protocols, over the healthy sets:
-//   sizes   held-out sizes of a known log: of every set of at least 12 rows of one collective, the
-//           curve is fitted to 6 rows evenly spaced in index, first and last included, and all
-//           others are predicted;
-//   log     a held-out log of a known family and scale: fitted to all other sets of the family, of
-//           which one at least is of the log's scale, of whatever collectives;
-//   scale   a held-out scale: fitted to the sets of a family on up to 4 hosts, predicted are its
-//           sets on 8 hosts and more.
-// Errors are pooled over rows, bands are validation.h's. What the stacks' choices cost:
-// scoreboard_decisions.h.
+// It has three protocols, over the healthy sets:
+//   sizes   held-out sizes of a known log: every set that has at least 12 rows of one collective
+//           takes part. The curve is fitted to 6 of its rows, evenly spaced in index, first and
+//           last included, and all others are predicted;
+//   log     a held-out log of a known family and scale: the stack is fitted to all other sets of
+//           the family, at least one of which has the log's scale, whatever its collectives;
+//   scale   a held-out scale: the stack is fitted to a family's sets on up to 4 hosts, and the
+//           family's sets on 8 hosts and more are predicted.
+// Errors are pooled over rows; the bands are those of validation.h. scoreboard_decisions.h works
+// out what the stacks' choices cost.
 #pragma once
 
 #include <array>
@@ -39,7 +39,8 @@ struct ProtocolScores {
 inline constexpr std::string_view kScoredStacks[] = {"dtensor-v3", "alpha-beta", "nccl", "ap-nccl"};
 inline constexpr std::string_view kCalibratedStack = "calibrated";
 
-// Six of the set's rows, evenly spaced in index, first and last included; all of fewer.
+// Six of the set's rows, evenly spaced in index, first and last included; all rows if there are
+// fewer than six.
 [[nodiscard]] MeasurementSet sparse_rows(const MeasurementSet& set);
 
 struct Scoreboard {

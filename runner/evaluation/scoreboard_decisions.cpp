@@ -71,7 +71,8 @@ std::vector<System> systems_of(const ConfigStore& store, std::span<const Measure
   return systems;
 }
 
-// Rows of the model `table`: rows of one question are one, their geometric mean.
+// The rows of the model `table`. Measured rows of the same question become one row, their geometric
+// mean.
 nlohmann::json table_rows(const System& system) {
   struct Sum {
     double logs = 0.0;
@@ -100,7 +101,7 @@ nlohmann::json table_rows(const System& system) {
   return rows;
 }
 
-// A stack that differs from alpha-beta by its collective model alone.
+// A stack that differs from alpha-beta only by its collective model.
 Stack with_model(const ConfigStore& store, std::string name, ModelChoice model) {
   Stack stack = store.stack("alpha-beta");
   stack.name = std::move(name);
@@ -252,7 +253,7 @@ std::vector<SystemScores> score_decisions(const ConfigStore& store,
       SystemScores scores = score_system(system, store, questions, threads);
       if (!scores.questions.empty()) out.push_back(std::move(scores));
     } catch (const InputError&) {
-      continue;  // six rows of each set make no curve: no calibrated stack to judge
+      continue;  // six rows of each set make no curve, so no calibrated stack can be judged
     }
   }
   return out;

@@ -1,4 +1,4 @@
-// Parts, their files, and the merged one.
+// Writes the parts of a sweep into their files, and merges these into one.
 #include "runner/evaluation/sweep.h"
 
 #include <fcntl.h>
@@ -58,8 +58,8 @@ class LockedFile {
   explicit LockedFile(const fs::path& path, Wait wait = Wait::kNo) : path_(path) {
     fd_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
     if (fd_ < 0) fail("can't be opened");
-    // Some shared folders know no locks: what a lock would have kept apart is then the launcher's
-    // to keep.
+    // Some shared folders do not support locks. The launcher must then see to it that no two
+    // processes write the same part.
     if (::flock(fd_, wait == Wait::kYes ? LOCK_EX : LOCK_EX | LOCK_NB) != 0 &&
         errno == EWOULDBLOCK) {
       ::close(fd_);
@@ -266,7 +266,7 @@ std::size_t Sweep::run(int threads, bool resume, const Advance& advance) {
   if (lines.empty()) file.append(head + "\n");
   advance(done);
 
-  // Blocks are answered in any order and written in theirs.
+  // Blocks are answered in any order, but written in the order of their rows.
   const std::size_t left = rows_.size() - done;
   const std::size_t blocks = (left + kBlock - 1) / kBlock;
   std::mutex mutex;
@@ -328,7 +328,8 @@ Sweep::Merge Sweep::merge() const {
     merged += line;
     merged += '\n';
   }
-  // Named after the part: where files can't be locked two may write, the same bytes.
+  // The file is named after the part: where files can't be locked, two processes may write at once,
+  // and then each writes a file of its own with the same bytes.
   const fs::path temporary = folder_ / ("results.part-" + padded(part_.part + 1) + ".tmp");
   write_file(temporary, merged);
   std::error_code error;
@@ -368,7 +369,7 @@ nlohmann::json Sweep::summary() const {
       if (answer["reference_us"].is_null() || json["best_us"].is_null()) continue;
       const double best = json["best_us"].get<double>();
       const double own_us = answer["reference_us"].get<double>();
-      if (best <= 0.0 && own_us > 0.0) continue;  // no part of nothing
+      if (best <= 0.0 && own_us > 0.0) continue;  // a free best choice leaves no ratio
       ++own.judged;
       if (best > 0.0) own.regret_percent += 100.0 * (own_us - best) / best;
     }

@@ -4,16 +4,17 @@
 //   sweep.run(threads, resume, progress);
 //   if (sweep.merge() == Sweep::Merge::kMade) ...   // whoever finishes last
 //
-// Row n is question n, over topologies, then suites, then questions; a row is one line of JSON, the
-// same bytes whoever writes it. Blocks of rows go to the parts in turn. A part is one file,
-// FOLDER/part-I-of-N.jsonl:
+// Row n is question n; questions are counted by topology, then by suite, then in the order of the
+// suite. A row is one line of JSON and has the same bytes whichever process writes it. Blocks of
+// rows go to the parts in turn. A part is one file, FOLDER/part-I-of-N.jsonl:
 //   {"schema": "shardlab/sweep/1", "experiment", "digest", "shardlab", "commit", "topologies", "suites", "stacks",
 //    "reference", "seed", "part", "parts", "rows"}
 //   {"row", "topology", "suite", "question", "op", "mesh", "bytes", "count", "best_us", "best_choice",
 //    "answers": [{"stack", "choice", "price_us", "reference_us", "ties", "margin_us", "flips_with_order"}]}
-// in the order of rows, so what a kill leaves is a prefix, and perhaps a torn last line, which a
-// resumed run cuts off. FOLDER/results.jsonl is the parts' rows in order under a head of their own.
-// A file is locked while it is written (flock(2)), so that no two processes write one part.
+// The first line is the head, and the rows follow in their order. So a kill leaves a prefix of the
+// file, perhaps with a torn last line, which a resumed run cuts off. FOLDER/results.jsonl holds the
+// rows of all parts in their order, under a head of its own. A file is locked while it is written
+// (flock(2)), so that no two processes write one part.
 #pragma once
 
 #include <cstdint>
@@ -39,13 +40,14 @@ class Sweep {
   Sweep(const Experiment& experiment, std::filesystem::path folder, SweepPart part);
 
   [[nodiscard]] std::size_t rows() const { return rows_.size(); }  // number of rows in this part
-  // Answers what is missing; `advance` is called once a row, from any thread. Returns the rows that
-  // were there already. Throws InputError: the file is there and may not be resumed, or is another
-  // sweep's; EnvironmentError: it can't be written, or another process writes it.
+  // Answers the rows that are missing; `advance` is called once per row, from any thread. Returns
+  // how many rows were there already. Throws InputError if the file is there and may not be
+  // resumed, or is another sweep's, and EnvironmentError if it can't be written or another process
+  // writes it.
   using Advance = std::function<void(std::size_t rows)>;
   [[nodiscard]] std::size_t run(int threads, bool resume, const Advance& advance);
 
-  // Writes results.jsonl when all parts are complete and nobody has: one process alone makes it.
+  // Writes results.jsonl if all parts are complete and no other process has written it.
   enum class Merge : std::uint8_t { kPartsMissing, kMade, kWasThere };
   [[nodiscard]] Merge merge() const;
   [[nodiscard]] bool is_merged() const;

@@ -107,7 +107,8 @@ TopologyChoice topology_for(const ConfigStore& store, const std::string& named,
       warning = "no topology of the GPU \"" + set.gpu + "\" is shipped; " + name + " stands in";
     }
   }
-  // Kept whole where it fits: a number of devices a host set anew drops a larger NVLink domain.
+  // The topology stays as shipped if its hosts have as many devices as the set's. Setting that
+  // number anew would drop an NVLink domain that is larger than a host.
   Topology whole = store.topology(name);
   const std::int64_t per_host = (set.ranks + set.hosts - 1) / set.hosts;
   if (whole.devices_per_host() == per_host) return {std::move(whole), std::move(warning)};

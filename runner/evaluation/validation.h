@@ -1,6 +1,5 @@
-// Predicted against measured times: what `validate` prints, and what protocols (held-out sizes,
-// logs,
-// scales) are made of.
+// Compares predicted with measured times: what `validate` prints, and what the scoreboard's
+// protocols (held-out sizes, logs, scales) are made of.
 //
 //   const auto rows = predict(stack, [&](const MeasurementSet& set) {
 //                       return topology_for(store, "", set).topology; }, sets);
@@ -61,7 +60,7 @@ struct KernelErrors {
 // Summarises signed errors in percent.
 [[nodiscard]] ErrorSummary summarize_errors(std::span<const double> errors_percent);
 
-// Decimal: below 1e6 bytes, below 64e6 bytes, above.
+// The bands of sizes, in decimal units: below 1e6 bytes, below 64e6 bytes, and above.
 inline constexpr std::string_view kSizeBands[] = {"<1MB", "1-64MB", ">=64MB"};
 [[nodiscard]] std::string_view size_band(Bytes bytes);
 
@@ -73,8 +72,8 @@ inline constexpr std::string_view kSizeBands[] = {"<1MB", "1-64MB", ">=64MB"};
 [[nodiscard]] std::string measurement_family(const MeasurementSet& set);
 
 // The hardware of a set: `named`, or where that is empty the shipped topology of the set's GPU
-// (a100, h100, h200, b200, gb200; h100, with a warning, for any other), with as many devices a host
-// as the set has.
+// (a100, h100, h200, b200, gb200; h100, with a warning, for any other), with as many devices per
+// host as the set has.
 struct TopologyChoice {
   Topology topology;
   std::string warning;

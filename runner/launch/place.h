@@ -3,7 +3,7 @@
 //   const std::optional<LaunchPlace> place = find_place();   // nothing: nobody launched several
 //   place->rank, place->world, place->address, place->port
 //
-// Read, in this order:
+// These variables are read, in this order:
 //   SHARDLAB_RANK, _WORLD_SIZE, _LOCAL_RANK, _RENDEZVOUS_FD   set by `shardlab measure` itself
 //   RANK, WORLD_SIZE, LOCAL_RANK                              torchrun
 //   OMPI_COMM_WORLD_RANK, _SIZE, _LOCAL_RANK, _LOCAL_SIZE     Open MPI (nothing of MPI is linked)
@@ -35,8 +35,8 @@ struct LaunchPlace {
 
 using ReadVariable = std::function<std::string(const char*)>;  // "" when unset
 
-// Throws InputError: a variable that is no number, a rank outside of its world, no MASTER_ADDR for
-// ranks on several hosts.
+// Throws InputError if a variable is not a number, if the rank is outside of its world, or if ranks
+// are on several hosts and there is no MASTER_ADDR.
 [[nodiscard]] std::optional<LaunchPlace> find_place(const ReadVariable& read);
 // The same for processes that never meet and so need neither address nor port.
 [[nodiscard]] std::optional<LaunchPlace> find_rank(const ReadVariable& read);

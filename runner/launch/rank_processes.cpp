@@ -30,7 +30,8 @@ namespace {
 
 constexpr int kListenerInChild = 3;
 constexpr auto kPeriod = std::chrono::milliseconds(20);
-// Ranks notice by themselves first, and say what they were at.
+// Seconds that ranks get beyond the time limit, because each notices by itself that it has passed
+// and says what it was doing.
 constexpr double kGraceOfLimit = 2.0;
 // Seconds within which the end of the rank that caused a failure is seen, after ranks that failed
 // because of it.

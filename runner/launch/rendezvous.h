@@ -5,9 +5,9 @@
 //   const std::string id = meeting.broadcast(meeting.rank() == 0 ? make_id() : "");
 //   const std::vector<std::string> all = meeting.all_gather(mine);      // by rank
 //
-// Collective calls: every process makes the same ones in the same order. A process that leaves ends
-// them with an EnvironmentError that names it; so does the time limit. Connections that do not
-// speak the protocol (a port scanner's, say) are dropped.
+// Calls are collective: every process makes the same calls in the same order. If a process leaves
+// or the time limit passes, a call ends with an EnvironmentError, which names the process.
+// Connections that do not speak the protocol (a port scanner's, say) are dropped.
 #pragma once
 
 #include <cstdint>
@@ -24,9 +24,9 @@ class Rendezvous {
  public:
   // A world of one process.
   Rendezvous() = default;
-  // Waits until all have come. Throws EnvironmentError: who is missing, a rank that came twice,
-  // processes that disagree about their number, a port in use. `deadline` holds for all calls to
-  // come, `patience_s` for the meeting itself.
+  // Waits until all have come. Throws EnvironmentError if a rank is missing or comes twice, if
+  // processes disagree about their number, or if the port is in use. `deadline` holds for all calls
+  // to come, `patience_s` for the meeting itself.
   [[nodiscard]] static Rendezvous join(const LaunchPlace& place, double patience_s,
                                        Deadline deadline);
 
@@ -40,8 +40,9 @@ class Rendezvous {
   [[nodiscard]] std::string broadcast(const std::string& of_rank_0);
   void barrier();
 
-  // A process whose connection is closed, "rank 2"; "" when there is none. Safe beside the other
-  // calls; rank 0 sees all others, they see rank 0.
+  // A process whose connection is closed, "rank 2"; "" when there is none. Another thread may be in
+  // one of the other calls meanwhile. Rank 0 notices when any rank leaves; the others notice only
+  // when rank 0 does.
   [[nodiscard]] std::string who_left() const;
 
  private:

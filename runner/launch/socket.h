@@ -4,7 +4,8 @@
 //   Socket peer = connect_to("127.0.0.1", port_of(listener), deadline);
 //   send_all(peer, bytes, deadline);  receive_all(peer, bytes, deadline);
 //
-// All calls give up at their deadline. Throws EnvironmentError: the call, the error, the address.
+// All calls give up at their deadline. Throws EnvironmentError, which names the call, the error and
+// the address.
 #pragma once
 
 #include <chrono>
@@ -17,7 +18,7 @@ namespace shardlab {
 
 using Deadline = std::chrono::steady_clock::time_point;
 [[nodiscard]] Deadline deadline_in(double seconds);
-// Milliseconds until then as poll() takes them: 0 when it has passed.
+// Milliseconds until the deadline, as poll() takes them; 0 when it has passed.
 [[nodiscard]] int milliseconds_until(Deadline deadline);
 
 // The end of a message that blames another process, such as "rank 2 left: its connection closed".

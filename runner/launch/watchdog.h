@@ -4,9 +4,9 @@
 //   Watchdog watchdog(meeting, {.stall_s = 60, .whole = deadline}, end_process);
 //   watchdog.step("all_reduce of 64 KiB");   // progress, and what comes now
 //
-// A collective among ranks one of which has gone waits for ever, deep inside a library: only
-// another thread can tell, and only ending the process helps. `trouble` is called from that thread,
-// once.
+// If one rank of a collective has gone, the others wait for ever, deep inside a library. Only
+// another thread can notice that, and only ending the process helps. `trouble` is called from that
+// thread, once.
 #pragma once
 
 #include <condition_variable>

@@ -141,7 +141,7 @@ std::vector<MeasuredRow> measure_collectives(const MeasuringRun& run,
         const Buffers buffers(run.backend, call);
         const std::vector<CallBuffers> apart = buffers.out_of_place();
         const IterationSummary summary = time_call(run, *world, call, apart, request);
-        // The clock may not tell two instants apart.
+        // No time is recorded as zero, although the clock may not tell two instants apart.
         constexpr double kLeastUs = 1e-3;
         row.time_us = std::max(summary.mean_us, kLeastUs);
         row.p5_us = std::max(summary.p5_us, kLeastUs);

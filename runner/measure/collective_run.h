@@ -1,4 +1,4 @@
-// Times of collectives over sizes, dtypes, in and out of place, on a backend.
+// Times collectives on a backend over sizes and dtypes, in place and out of place.
 //
 //   const std::vector<MeasuredRow> rows = measure_collectives(run, {.collectives = {...}, ...});
 //
@@ -46,7 +46,8 @@ inline constexpr std::string_view kMeasuredCollectives =
 [[nodiscard]] std::vector<std::int64_t> counts_of(const CollectiveRequest& request, DType dtype,
                                                   std::int64_t ranks);
 
-// Summary of a measured row's iterations: by rank, then iteration; all ranks have as many.
+// Summary of a measured row's iterations. `times_us` holds a list for each rank with a time for
+// each iteration, equally many for all ranks.
 struct IterationSummary {
   double mean_us = 0.0;
   double p5_us = 0.0;

@@ -1,5 +1,5 @@
-// Times of kernels on one device: GEMMs, copies, the reshuffles that a redistribution needs,
-// elementwise kernels, reductions, empty launches. What the roofline is calibrated from.
+// Times kernels on one device: GEMMs, copies, the reshuffles that a redistribution needs,
+// elementwise kernels, reductions, empty launches. The roofline is calibrated from these times.
 //
 //   const KernelRun result = measure_kernels(run, {.kernels = {"gemm", "copy"}});
 //   result.rows, result.left_out     // "gemm f8e4m3: this shardlab was built without cuBLASLt"

@@ -22,11 +22,13 @@ struct Setting {
   std::string value;
 };
 
-// Several ranks on one GPU: from 2.30 on by NCCL_MULTI_RANK_GPU_ENABLE (few channels, no NVLS), as
-// NCCL's user guide says; before, by a host id of each process's own, so that NCCL takes each rank
-// for a host and sends through sockets. Assumes that each rank is a process.
+// Lets several ranks share one GPU. From 2.30 on NCCL_MULTI_RANK_GPU_ENABLE allows that (with few
+// channels and no NVLS), as NCCL's user guide says. Before 2.30 each process gets a host id of its
+// own, so that NCCL takes each rank for a host and sends through sockets. Assumes that each rank is
+// a process.
 [[nodiscard]] std::vector<Setting> settings_for(const NcclWishes& wishes);
-// Sets those that are not set; returns all as text: "NCCL_MAX_CTAS=4 ...", as they are now.
+// Sets the variables that are not set yet. Returns all of them with the values that they then have:
+// "NCCL_MAX_CTAS=4 ...".
 [[nodiscard]] std::string apply_settings(const std::vector<Setting>& settings);
 
 // What a reader has to know about figures that were measured on one GPU.

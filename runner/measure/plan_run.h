@@ -1,18 +1,18 @@
-// Plans executed by real collectives, held against the fake process group bit for bit.
+// Executes plans with real collectives, and compares the results with the fake process group bit
+// for bit.
 //
 //   const VerifiedPlans result = verify_plans(run, evaluator, {.plans = 200, .seed = 7});
 //
-// Each rank has its own tensor alone. For every step it packs what the step's collective sends
+// Each rank holds only its own tensor. For every step it packs what the step's collective sends
 // (padded as PyTorch pads), the backend moves and reduces the bytes, and it unpacks what came. The
 // fake group runs the same plan; at the end all ranks' tensors are compared. Bits are equal, or,
 // where floating point is summed in another order, every element is within the bound that
 // sim/executor.h derives; anything else is a failure. Half of the questions have whole numbers,
 // whose sums are exact in any order.
 //
-// Questions are drawn by their number and the seed: every process draws the same. Layouts
-// replicate,
-// shard, shard strided and have partials of the ops that the backend reduces; norm partials are not
-// among them.
+// A question is drawn from its number and the seed, so every process draws the same one. Layouts
+// replicate, shard, shard strided, and have partials of the ops that the backend reduces, except
+// norm partials.
 #pragma once
 
 #include <cstdint>

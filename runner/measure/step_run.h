@@ -1,5 +1,5 @@
-// One step of a plan on a backend: each local rank packs, the group's collective runs, each
-// unpacks.
+// Runs one step of a plan on a backend: each local rank packs what it sends, the group's collective
+// runs, and each rank unpacks what came.
 //
 //   GroupCache groups(backend);
 //   const StepRun step(backend, groups, executor, plan.steps[0], fake);   // fake: before the step
@@ -20,7 +20,7 @@
 
 namespace shardlab {
 
-// Communicators by their colours: making one takes long.
+// Keeps communicators by the colours of their ranks, because making one takes long.
 class GroupCache {
  public:
   explicit GroupCache(Backend& backend) : backend_(backend) {}
@@ -46,9 +46,9 @@ class StepRun {
   struct Place {
     std::int64_t me = 0;               // this rank's position in the group
     std::vector<std::size_t> members;  // ranks
-    Shape whole;                       // what the group has between its members
+    Shape whole;                       // shape of the tensor that the members hold together
   };
-  // One call, before and after it.
+  // One call, with the bytes that this rank sends and receives in it.
   struct Work {
     CollectiveCall call;
     std::vector<std::byte> send;

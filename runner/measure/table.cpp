@@ -39,7 +39,7 @@ struct Speed {
   double bus_gbps;
 };
 Speed speed_of(const MeasuredRow& row, double time_us, std::int64_t ranks) {
-  const double algorithm = row.bytes / time_us * 1e-3;  // bytes a microsecond are MB/s
+  const double algorithm = row.bytes / time_us * 1e-3;  // bytes per microsecond are MB/s
   return {algorithm, algorithm * ring_volume_factor(row.collective, ranks)};
 }
 

@@ -1,4 +1,5 @@
-// A measurement as the table that nccl-tests prints, and kernels as one of their own.
+// Prints a measurement as the table that nccl-tests prints, and measured kernels as a table of
+// their own.
 //
 //   nccl_tests_table(set)    "#  size  count  type ..." per collective; shardlab reads it back
 //   kernel_table(set)

@@ -1,18 +1,18 @@
 // What measuring needs of a GPU library: ranks with memory, collectives among groups of them, times
-// by events, kernels. Small, so that NCCL's side (backend_nccl.cpp), its absence (backend_none.cpp;
-// the build picks one of the two) and the stand-in on CPUs (backend_cpu.cpp) can be read side by
-// side.
+// by events, kernels. The interface is small, so that NCCL's side (backend_nccl.cpp), its absence
+// (backend_none.cpp; the build picks one of the two) and the stand-in on CPUs (backend_cpu.cpp) can
+// be read side by side.
 //
 //   std::unique_ptr<Backend> backend = make_nccl_backend(meeting, ranks);
 //   std::unique_ptr<Group> world = backend->make_group(one_colour);
 //   DevicePointer buffer = backend->allocate(0, bytes);          // on the first rank of this process
 //   world->time_us({Collective::kAllReduce, DType::kF32, ReduceOp::kSum, count}, buffers, 20)
 //
-// A process holds one or several ranks of the world, with a device each (or all one device). What
-// is asked of several ranks is asked of all that this process holds, in order; every process of the
-// world makes the same calls.
+// A process holds one or several ranks of the world, with a device each (or all one device). Unless
+// a function says otherwise, its lists have one element for each rank of this process, in the order
+// of the ranks. Every process of the world makes the same calls.
 //
-// Throws EnvironmentError: the call that failed, its code, what to do.
+// Throws EnvironmentError, which names the call that failed, its code, and what to do.
 #pragma once
 
 #include <cstddef>
@@ -44,15 +44,15 @@ struct RankRange {
 // What runs the collectives, as the record names it.
 struct BackendFacts {
   std::string device;     // the GPU's name
-  std::string driver;     // version
+  std::string driver;     // version of the kernel driver
   std::string library;    // version of NCCL
   std::string transport;  // what joins the ranks of a host, where the backend knows
-  std::string clocks;     // "SM 1980 MHz, memory 3201 MHz", at most
+  std::string clocks;     // the highest: "SM 1980 MHz, memory 3201 MHz"
   std::string settings;   // what was forced
 };
 
-// One collective as one rank calls it. `count` is in elements of the larger of its two buffers;
-// of all-gather, reduce-scatter and all-to-all a multiple of the group's size.
+// One collective as one rank calls it. `count` is in elements of the larger of its two buffers; for
+// an all-gather, a reduce-scatter and an all-to-all it is a multiple of the group's size.
 struct CollectiveCall {
   Collective kind = Collective::kAllReduce;
   DType dtype = DType::kF32;
@@ -67,7 +67,7 @@ struct CallBuffers {
   std::byte* receive = nullptr;
 };
 
-// Communicators: each local rank's with the ranks of its colour, in order of their ranks.
+// One communicator for each local rank: it joins the ranks of that rank's colour, in their order.
 class Group {
  public:
   Group() = default;
@@ -75,7 +75,8 @@ class Group {
   Group& operator=(const Group&) = delete;
   virtual ~Group() = default;
 
-  // One call on each local rank (calls may differ between groups), until it is done.
+  // Makes one call on each local rank (calls may differ between groups), and waits until all are
+  // done.
   virtual void run(std::span<const CollectiveCall> calls, std::span<const CallBuffers> buffers) = 0;
   // Times of consecutive calls, by local rank and iteration: from the rank's own start to its end.
   [[nodiscard]] virtual std::vector<std::vector<double>> time_us(

@@ -1,6 +1,6 @@
 // The stand-in for NCCL on CPUs: ranks are processes (or threads of one) that pass bytes through a
-// full mesh of TCP sockets. Launcher, rendezvous, watchdog and the whole way of a measurement are
-// tested with it; its times say nothing about GPUs.
+// full mesh of TCP sockets. The launcher, the rendezvous, the watchdog and the whole path of a
+// measurement are tested with it; its times say nothing about GPUs.
 //
 // Algorithms: rings for all_gather, reduce_scatter and all_reduce (a reduce_scatter and an
 // all_gather: chunk c is x[c+1] + x[c+2] + ... + x[c], as sim/fake_group.h has it); pairs for
@@ -164,7 +164,7 @@ class Member {
              name_of(sender), deadline_);
   }
 
-  // A ring's all-gather in place, of bytes; chunk `mine` is there at the start.
+  // All-gathers bytes in place around a ring. This member has only chunk `mine` at the start.
   void pass_around(std::byte* data, std::span<const Part> parts, std::int64_t mine) const {
     for (std::int64_t step = 0; step + 1 < size(); ++step) {
       const Part& out = parts[to_index(wrap(mine - step))];
@@ -174,7 +174,8 @@ class Member {
     }
   }
 
-  // A ring's reduce-scatter in place, of elements: member c ends with chunk c.
+  // Reduce-scatters elements in place around a ring. Member c has the whole sum of chunk c at the
+  // end.
   void reduce_around(const CollectiveCall& call, std::byte* data,
                      std::span<const Part> parts) const {
     const std::int64_t item = itemsize(call.dtype);

@@ -1,4 +1,4 @@
-// The build without NCCL: every question has the same answer.
+// The build without NCCL: every function says that NCCL is missing.
 #include "costmodel/base/error.h"
 #include "runner/nccl/backend.h"
 

@@ -1,4 +1,5 @@
-// CUDA and NCCL calls that throw: EnvironmentError with the call and its error.
+// Checks CUDA and NCCL calls: one that fails throws an EnvironmentError with the call and its
+// error.
 //
 //   check(cudaMalloc(&pointer, bytes), "cudaMalloc");
 //   check(ncclCommInitRank(...), "ncclCommInitRank");
@@ -55,7 +56,7 @@ using Event = std::unique_ptr<CUevent_st, cudaError_t (*)(cudaEvent_t)>;
 }
 
 // Puts one launch of a kernel on a stream; `launch` counts from 0 and picks one of several sets of
-// arrays, so that none is left in a cache. Empty, with the reason, for what there is no kernel for.
+// arrays, so that none is left in a cache. Empty, with the reason, if there is no such kernel.
 using Launch = std::function<void(cudaStream_t stream, int launch)>;
 // Bytes that consecutive launches pass over before they meet the same array again: several times
 // the second-level cache of today's GPUs (50 MB on H100).

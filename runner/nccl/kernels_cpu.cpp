@@ -40,7 +40,7 @@ std::function<void()> work_of(const KernelShape& shape, std::string& why_not) {
   if (shape.name == "reduction") {
     return [from, to]() mutable { to[0] = std::accumulate(from.begin(), from.end(), 0.0F); };
   }
-  // Pieces of each row are put together, piece by piece.
+  // The first piece of every row comes first, then the second piece of every row, and so on.
   const auto rows = static_cast<std::size_t>(shape.rows);
   const auto columns = static_cast<std::size_t>(shape.columns);
   const auto piece = static_cast<std::size_t>(shape.inner);

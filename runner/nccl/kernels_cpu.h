@@ -1,5 +1,5 @@
-// Kernels of the CPU stand-in: the same work as on a GPU, in plain loops, for the way of a
-// measurement and not for its figures.
+// Kernels of the CPU stand-in. They do the same work as on a GPU in plain loops, so that the path
+// of a measurement can be tested; their times mean nothing.
 #pragma once
 
 #include <string>

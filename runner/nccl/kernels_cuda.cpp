@@ -1,4 +1,4 @@
-// Copies, and the kernels of device_code.h.
+// Launches copies and the kernels of device_code.h on a GPU.
 #include <algorithm>
 #include <array>
 
@@ -87,7 +87,7 @@ void fill_with_numbers(std::byte* block, std::int64_t bytes, DType dtype) {
       }
     });
   } else {
-    // 8-bit floats: any sign, exponents about that of 1.
+    // 8-bit floats get any sign, and an exponent near that of 1.
     for (std::int64_t i = 0; i < count; ++i) {
       const std::uint64_t bits = counter_hash(0, static_cast<std::uint64_t>(i), 0);
       pattern[to_index(i)] =

@@ -18,7 +18,7 @@ struct OpArguments {
 
   // --op, --inputs, --args. Keeps references.
   void add_options(const Command& command, bool required);
-  // Throws InputError: the option, what was found, what is valid.
+  // Throws InputError, which names the option, what was found and what is valid.
   [[nodiscard]] OpCall read(const DeviceMesh& mesh, RuleSet rules) const;
 };
 

@@ -35,14 +35,14 @@ struct Session {
   std::string out;
   bool summary = false;  // only commands that write reports have it
   std::uint64_t seed = 0;
-  int jobs = 0;  // 0: one per core
+  int jobs = 0;  // 0 means one per core
   bool quiet = false;
   bool no_timing = false;
   std::vector<std::string> sets;
   std::string topology = "h100";
 
   int exit_code = kDone;
-  std::ostream* results = nullptr;        // null: stdout
+  std::ostream* results = nullptr;        // null means stdout
   std::vector<std::string> command_line;  // the words as they were typed
 
   [[nodiscard]] bool json() const { return format == "json"; }

@@ -1,5 +1,6 @@
-// One op as a stack runs it: its choice, and what brings each input into it. What `simulate` makes
-// of an op, and of each op of a program that has no plan.
+// One op as a stack runs it: the strategy that the stack chooses, and the plans that bring each
+// input into the layout that it wants. `simulate` runs an op this way, and each op of a program
+// that has no plan.
 #pragma once
 
 #include <string>
@@ -23,7 +24,7 @@ struct ChosenOp {
                               const OpRule& rule);
 [[nodiscard]] double kernel_us(const StackEvaluator& evaluator, const DeviceMesh& mesh,
                                const ChosenOp& op);
-// Why a plan does not run, empty where it does.
+// Why a plan does not run; empty if it does.
 [[nodiscard]] const std::string& reason_against(const Plan& plan);
 
 }  // namespace shardlab

@@ -30,9 +30,9 @@ struct RedistributionArguments {
   std::int64_t rank = 0;
 
   // --mesh, --tensor, --from, --to, --stack, --planner, --flatten, --rank. Keeps references. --mesh
-  // is required, the next three where it is said.
+  // is always required, and the next three are if `required` says so.
   void add_options(const Command& command, bool required);
-  // Throws InputError: the option, what was found, what is valid.
+  // Throws InputError, which names the option, what was found and what is valid.
   [[nodiscard]] RedistributionQuestion read() const;
 };
 

@@ -1,5 +1,5 @@
-// `shardlab simulate PROGRAM`: every node in turn, in virtual time and, where asked for, with data:
-// each op as the stack chooses it, or all of them as a saved plan has them.
+// `shardlab simulate PROGRAM`: runs every node in turn, in virtual time and, if asked for, with
+// data. Each op runs as the stack chooses it, or as a saved plan has it.
 #pragma once
 
 #include <optional>
@@ -15,7 +15,7 @@ namespace shardlab {
 struct SimulateProgramArguments {
   std::string program;
   std::string mesh;
-  std::string plan;               // a file of saved_plan.h; empty: the stack chooses
+  std::string plan;               // a file in a form of saved_plan.h; empty if the stack chooses
   std::vector<std::string> pins;  // NAME=LAYOUT
   std::string pin_inputs;
   SimulationArguments simulation;

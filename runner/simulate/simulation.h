@@ -1,6 +1,6 @@
-// A run on the fake process group, as `simulate` shows it: steps as they are added, what their data
-// came to, their times, and both as JSON and text. A redistribution is one plan; an op is a plan
-// for each input and a kernel; a program is many ops.
+// A run on the fake process group, as `simulate` shows it. It takes steps as they are added, notes
+// whether their data is right, works out their times, and prints both as JSON or text. A
+// redistribution is one plan; an op is a plan for each input and a kernel; a program is many ops.
 #pragma once
 
 #include <cstdint>
@@ -32,7 +32,7 @@ struct SimulationArguments {
 
 class Simulation {
  public:
-  // Keeps references. Throws TextError: an option that does not parse.
+  // Keeps references. Throws TextError if an option does not parse.
   Simulation(const SimulationArguments& arguments, const DeviceMesh& mesh, const Topology& topology,
              const Session& session);
 
@@ -45,12 +45,12 @@ class Simulation {
   void refuse(const std::string& reason);
   [[nodiscard]] bool is_refused() const { return !refused_.empty(); }
 
-  // The steps of a plan that runs, once `after` is done; `result` is what the executor made of it,
-  // where there is data. `place` (input, node) joins each step's JSON. Returns what a kernel that
-  // needs the tensor waits for.
+  // Adds the steps of a plan that runs once the kernels `after` are done. `result` is what the
+  // executor made of the plan, or null without data; the keys of `place` (input, node) go into each
+  // step's JSON. Returns the kernels that a reader of the tensor has to wait for.
   std::vector<int> add(const Plan& plan, const ExecutionResult* result, std::vector<int> after,
                        const nlohmann::json& place = nlohmann::json::object());
-  // An op's kernel on every rank.
+  // Adds an op's kernel, which runs on every rank.
   int add(const std::string& op, double price_us, const OpExecution* result, std::vector<int> after,
           const nlohmann::json& place = nlohmann::json::object());
   // Notes whether a node that runs no kernel (a view, say) names what it should.

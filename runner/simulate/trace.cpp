@@ -88,8 +88,8 @@ void write_slice(EventWriter& out, const ScheduledKernel& kernel, const Timeline
              {"dur", to_micros(span.started - span.arrived)}});
 }
 
-// Whole elements, of which a rank sends and receives so many. Of a collective's full bytes the part
-// that is one rank's is rounded up, as a padded split is.
+// How many whole elements a rank sends or receives: its part of a collective's full bytes, rounded
+// up as in a padded split.
 std::int64_t elements(double full_bytes, DType dtype, std::int64_t parts) {
   constexpr double kMost = 9e18;
   return static_cast<std::int64_t>(

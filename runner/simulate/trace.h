@@ -7,7 +7,7 @@
 // JSON object form; ts and dur are microseconds. A collective's args are those of PyTorch's
 // profiler, so that the trace reads as one (costmodel/measurements/kineto_trace.h).
 //
-// The same as Chakra execution traces, one a rank: chakra_traces
+// chakra_traces makes Chakra execution traces of the same run, one for each rank
 // (costmodel/measurements/chakra_trace.h).
 #pragma once
 

@@ -1,8 +1,8 @@
 // The process groups and call numbers of a simulated run, as traces name them.
 //
 //   TraceGroups groups(mesh, schedule);
-//   groups.of(kernel, rank_index).ranks      // those of the group that this rank is in
-//   groups.number(kernel)                    // the how-manieth call of its group it is
+//   groups.of(kernel, rank_index).ranks      // the ranks of the group that this rank is in
+//   groups.number(kernel)                    // the call's index among all calls of its group
 #pragma once
 
 #include <map>
@@ -32,7 +32,7 @@ class TraceGroups {
   // Assumes a collective. Groups are named by numbers, in the order in which they are asked for.
   [[nodiscard]] const TracedGroup& of(int kernel, std::int64_t rank_index);
   [[nodiscard]] std::int64_t number(int kernel) const { return numbers_[to_index(kernel)]; }
-  // Those that were asked for, by name.
+  // The groups that were asked for, in the order of their names.
   [[nodiscard]] std::vector<const TracedGroup*> all() const;
 
  private:

@@ -14,7 +14,7 @@
 namespace shardlab {
 
 struct ExecutedPlan {
-  // Kernels, and the steps of all moves (merged ones once). Transitions are no steps. None where a
+  // Kernels, and the steps of all moves (merged ones once). Transitions are no steps. Empty if a
   // move can't run.
   std::optional<double> us;
   std::string unexecutable;  // the first such move, and why
@@ -23,7 +23,7 @@ struct ExecutedPlan {
 // Plans each kind of move once. Assumes a feasible solution.
 [[nodiscard]] ExecutedPlan executed_plan(const ProgramSolution& solved,
                                          Redistributor& redistributor);
-// A line where that is another sum than the objective's; else none.
+// A line that states the executed cost if it differs from the objective; otherwise an empty text.
 [[nodiscard]] std::string executed_text(const ExecutedPlan& executed, const Breakdown& objective);
 
 }  // namespace shardlab

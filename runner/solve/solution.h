@@ -75,8 +75,9 @@ struct NodeMove {
 
 // Values of an assignment that differ from the optimum's: "node value, node value".
 [[nodiscard]] std::string changes_of(const ProgramSolution& solved, const Assignment& assignment);
-// What no assignment can heed together, within the restrictions of the solve that found it.
-// Forbidden values name who forbids them: `forbidden values of "w" (parameter budget)`.
+// The constraints that no assignment can heed together, within the restrictions of the solve that
+// found the conflict. Forbidden values name who forbids them: `forbidden values of "w" (parameter
+// budget)`.
 [[nodiscard]] std::vector<std::string> conflict_of(const ProgramSolution& solved,
                                                    std::span<const ConflictPart> conflict,
                                                    const std::vector<Restriction>& restrictions);
@@ -91,7 +92,7 @@ struct SolveAnswer {
   nlohmann::json json;
   std::string text;
   nlohmann::json record = nullptr;
-  bool says_no = false;  // exit code 1
+  bool says_no = false;  // true makes the exit code 1
 };
 
 }  // namespace shardlab

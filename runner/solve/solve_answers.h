@@ -1,6 +1,5 @@
-// What `shardlab solve PROGRAM` answers beside the plan: why not another layout, how good another
-// plan is,
-// what a walk that never looks ahead would cost.
+// What `shardlab solve PROGRAM` answers beside the plan: why a node has no other layout, how good
+// another plan is, and what a walk that never looks ahead would cost.
 #pragma once
 
 #include <string>

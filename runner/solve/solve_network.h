@@ -11,9 +11,10 @@
 namespace shardlab {
 
 struct SolveNetworkArguments {
-  std::string file;        // toulbar2's JSON format (.cfn)
-  bool margins = false;    // how much dearer the best with another value is, per variable
-  std::uint64_t best = 1;  // this many different assignments
+  std::string file;  // toulbar2's JSON format (.cfn)
+  // Whether to say, for each variable, how much dearer the best assignment with another value is.
+  bool margins = false;
+  std::uint64_t best = 1;  // how many different assignments to find
 };
 
 // Prints the answer; exit code 1 when no assignment heeds all constraints.

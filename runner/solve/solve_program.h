@@ -22,14 +22,14 @@ struct SolveProgramArguments {
   std::optional<double> parameter_budget;
   std::string memory_budget;  // "80GB"
   bool strided = false;
-  bool compare_recipes = false;  // instead of a plan
+  bool compare_recipes = false;  // prints a comparison of recipes instead of a plan
   std::string export_problem;
 };
 
 // What is asked beside the plan.
 struct SolveQuestions {
   bool margins = false;
-  std::uint64_t best = 1;         // this many different assignments
+  std::uint64_t best = 1;         // how many different assignments to find
   bool all_nodes = false;         // the text prints every node, however many there are
   std::string explain;            // a layout
   std::string diff;               // a file of saved_plan.h

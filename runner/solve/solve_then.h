@@ -17,7 +17,8 @@ struct ThenPin {
 };
 
 // Each pin holds from then on; the first that can't hold names what it contradicts, and those
-// behind it are not tried. Throws InputError: no such node, a layout that it can't have.
+// behind it are not tried. Throws InputError if there is no such node, or if it can't have the
+// layout.
 [[nodiscard]] SolveAnswer then_answer(const ProgramSolution& solved,
                                       const std::vector<ThenPin>& pins, ExactSolver& solver,
                                       const Session& session);

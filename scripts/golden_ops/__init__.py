@@ -37,7 +37,7 @@ def families():
 
 
 def modules_of(family=None):
-    """Of one family, or of all."""
+    """The modules of one family, or of all families."""
     return [importlib.import_module(f"golden_ops.{name}") for name in ([family] if family else families())]
 
 
@@ -49,5 +49,5 @@ def ops_of(family=None):
 
 
 def ops_in(attribute, family=None):
-    """The names that the modules have in a set of theirs."""
+    """All names in the set that is called `attribute`, over the modules that have one."""
     return {name for module in modules_of(family) for name in getattr(module, attribute, ())}

@@ -5,9 +5,9 @@ import functools
 from golden_ops import TensorList, shape_of
 
 INTEGERS = ("bitwise", "gcd", "lcm", "__")
-TAKES_A_NUMBER = ("add", "sub", "mul", "div")  # in place of a tensor
-TELLS_INFINITY = ("isneginf", "isposinf", "signbit")  # into truth values alone
-DOUBLES = ("float_power",)  # what writes these alone
+TAKES_A_NUMBER = ("add", "sub", "mul", "div")  # a number may stand in place of a tensor
+TELLS_INFINITY = ("isneginf", "isposinf", "signbit")  # their `out` tensors can only be boolean
+DOUBLES = ("float_power",)  # all of their tensors are drawn as f64
 MASKS = ("mask", "condition")
 
 

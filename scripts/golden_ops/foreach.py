@@ -27,7 +27,7 @@ def drawn(name):
     return unscale if name.startswith("_amp_") else listed
 
 
-# The numbers of these ops are a tensor, which PyTorch wants on the CPU even if tensors hold no data.
+# These ops take their numbers as a tensor, which PyTorch wants on the CPU even if the other tensors hold no data.
 UNASKED = ("_foreach_addcdiv_.Tensor", "_foreach_addcmul_.Tensor")
 
 

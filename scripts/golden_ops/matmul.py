@@ -43,7 +43,7 @@ def scaled(rng, base, overload):
         return -(-rows // 128) * 128 * (-(-(-(-2 * k // 16)) // 4) * 4)
 
     kinds = [[("f32", []), ("f32", [1])], [("f32", [m, 1]), ("f32", [1, n])]]
-    if overload == "default":  # PyTorch refuses the others with `out`
+    if overload == "default":  # PyTorch refuses the following kinds with `out`
         kinds.append([("f8e4m3", [tiles(m)]), ("f8e4m3", [tiles(n)])])
         kinds.append([("f32", [m, -(-k // 128)]), ("f32", [-(-k // 128), n])])
     scales = rng.choice(kinds)

@@ -2,7 +2,8 @@
 //
 //   BM_SolveProgram/<native>/<layers>   LLaMA3-8B on 8x8 from AutoParallel's golden tables: 1 layer, or 2
 //                                       and 32 where the whole files are
-//   BM_ResolveAfterPin/<native>/<layers>  solved again without the embedding's layout, from the messages before
+//   BM_ResolveAfterPin/<native>/<layers>  solved again from the kept messages, where the embedding may not
+//                                       have its layout any more
 //   BM_Cbc/<native>/<layers>            CBC on the same instance as an integer program, if cbc is
 //                                       installed; the counter says how many times as long it takes
 #include <benchmark/benchmark.h>

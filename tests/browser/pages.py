@@ -58,7 +58,7 @@ class Page:
     def open(self, path: pathlib.Path, **emulation) -> float:
         """Opens a file and returns the seconds until everything is drawn. Earlier console messages are dropped."""
         self.emulate(**emulation)
-        self.driver.get("about:blank")  # otherwise the page before may answer for this one
+        self.driver.get("about:blank")  # otherwise the previous page may answer for this one
         self.driver.get_log("browser")
         start = time.perf_counter()
         self.driver.get(path.resolve().as_uri())

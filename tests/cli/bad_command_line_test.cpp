@@ -1,5 +1,5 @@
 // Malformed command lines: exit 2, nothing on stdout, and a message that names the place, what was
-// found and what is valid; compared word for word.
+// found and what is valid. The messages are compared word for word.
 #include <gtest/gtest.h>
 
 #include "tests/cli/messages.h"

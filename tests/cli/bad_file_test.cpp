@@ -1,5 +1,6 @@
 // Malformed files: exit 3, nothing on stdout, and a message that names the file, the line and
-// column or the JSON pointer, what was found and what is valid; compared word for word.
+// column or the JSON pointer, what was found and what is valid. The messages are compared word for
+// word.
 #include <gtest/gtest.h>
 
 #include "tests/cli/messages.h"

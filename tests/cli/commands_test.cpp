@@ -1,5 +1,5 @@
-// The commands, run as a user runs them: keys of the JSON, exit codes, the
-// same bytes for any number of threads.
+// Runs the commands as a user runs them, and checks the keys of the JSON, the exit codes, and that
+// any number of threads gives the same bytes.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -15,7 +15,7 @@ namespace commands_test {
 using nlohmann::json;
 using Words = std::vector<std::string>;
 
-// The output of a command that is done; nothing on stderr.
+// The output of a command that has to succeed with nothing on stderr.
 std::string output_of(const Words& words, const std::filesystem::path& folder = {}) {
   const ProcessResult result = run_shardlab(words, folder);
   EXPECT_EQ(result.exit_code, 0) << join(words, " ");
@@ -318,7 +318,7 @@ TEST(SimulateCommand, RunsAnOp) {
   EXPECT_LE(document["time_us"]["max"].get<double>(), priced + 1e-5);
 }
 
-// Rank 2 of 3 holds none of 4 rows, and no kernel finds a maximum among no elements.
+// Rank 2 of 3 holds none of the 4 rows, and a maximum of no elements does not exist.
 TEST(SimulateCommand, AnOpThatFailsOnARankIsAGate) {
   const Words words = {"simulate", "--mesh",      "3",       "--op",        "aten.amax.default",
                        "--inputs", "f32[4] S(0)", "--stack", "dtensor-2.13"};
@@ -386,8 +386,8 @@ TEST(SimulateCommand, TracesAMeshOfAnySize) {
   EXPECT_EQ(result.exit_code, 0) << result.err;
 }
 
-// The greedy planner of v0 moves an outer shard under an inner one. What shards then lack is filled
-// with zeros, so that every run prints the same.
+// The greedy planner of v0 moves an outer shard under an inner one. Rows that shards then lack are
+// filled with zeros, so that every run prints the same.
 TEST(SimulateCommand, WrongShardsAreTheSameInEveryRun) {
   const Words words = {"simulate", "--mesh", "3x4",      "--tensor", "f32[1,7]",   "--from",
                        "_S(1,2)R", "--to",   "S(0)S(1)", "--stack",  "dtensor-v0", "--no-timing"};
@@ -622,7 +622,7 @@ TEST_P(Registry, DescribesEachOfItsEntries) {
   kind = kind == "topologies" ? "topology" : kind.substr(0, kind.size() - 1);
   std::size_t asked = 0;
   for (const json& name : listed.front()) {
-    if (++asked > 20) break;  // ops and cases are too many to ask for all
+    if (++asked > 20) break;  // there are too many ops and cases to ask for each
     const json entry = json_of({"describe", kind, name.get<std::string>()});
     EXPECT_TRUE(entry.contains("name") || entry.contains("id")) << name;
     EXPECT_NE(output_of({"describe", kind, name.get<std::string>()}), "");

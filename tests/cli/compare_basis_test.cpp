@@ -1,5 +1,5 @@
-// A reference fitted to a few rows: compare counts the decisions that rest on them, by hand-made
-// questions of which each is known to be measured, carried over, or local.
+// `compare` with a reference that is fitted to a few rows counts the decisions that rest on them.
+// The questions are made by hand, so that each is known to be measured, carried over or local.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -80,8 +80,8 @@ class CompareBasis : public testing::Test {
   json written(const std::string& path) const {
     return json::parse(read_text(folder.path() / path));
   }
-  // What a question rests on, by the rule: "not measured" if any step was not measured, else
-  // "measured" if any was, else "local".
+  // What a question has to rest on: "not measured" if any step was not measured, else "measured" if
+  // any was, else "local".
   static std::string basis_of(const json& question) {
     bool is_measured = false;
     bool is_carried = false;

@@ -1,4 +1,4 @@
-// Launches of shardlab measure as tests look at them: their environment, their processes.
+// Starts `shardlab measure` for tests, with a given environment, and finds its processes.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -25,7 +25,7 @@ using Words = std::vector<std::string>;
 using Variables = std::vector<std::pair<std::string, std::string>>;
 namespace fs = std::filesystem;
 
-// Variables that a launcher may have set where the tests run.
+// Clears the variables that a launcher may have set where the tests run.
 inline Variables bare_environment() {
   return {{"SHARDLAB_CONFIGS", ""},     {"RANK", ""},         {"WORLD_SIZE", ""},
           {"OMPI_COMM_WORLD_RANK", ""}, {"SLURM_PROCID", ""}, {"MASTER_ADDR", ""},
@@ -94,8 +94,8 @@ inline std::string unique_id(const std::string& name) {
 
 struct Disturbed {
   ProcessResult result;
-  double seconds_after = 0.0;  // from the signal to the end
-  std::size_t left = 0;        // processes
+  double seconds_after = 0.0;  // seconds from the signal to the end of the launch
+  std::size_t left = 0;        // processes that still ran after the launch
 };
 
 // Starts 4 ranks with more to do than they can, and sends one of them a signal.

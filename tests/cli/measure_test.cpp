@@ -1,5 +1,5 @@
-// shardlab measure as a user runs it, on the CPU stand-in: what comes out, and what becomes of
-// ranks that die, hang, do not come or cannot meet. Every launch must end within its limit and
+// Runs shardlab measure as a user runs it, on the CPU stand-in: what it prints, and what happens
+// when ranks die, hang, never start or cannot meet. Every launch must end within its limit and
 // leave no process behind.
 #include <gtest/gtest.h>
 #include <unistd.h>

@@ -1,4 +1,4 @@
-// shardlab measure on a GPU that is none (tests/mock_gpu): the code that calls CUDA, NCCL and
+// Runs shardlab measure on a mock of a GPU (tests/mock_gpu): the code that calls CUDA, NCCL and
 // cuBLASLt runs as on a GPU, in all its launches, with its errors.
 #include <gtest/gtest.h>
 
@@ -49,7 +49,8 @@ TEST(MockGpus, PlansAreRightInEveryLaunch) {
     const json& verified = set["verified_plans"];
     EXPECT_EQ(verified["plans"], 60);
     EXPECT_EQ(verified["failed"], 0) << set.dump(1);
-    // The mock adds from the last rank to the first: sums of more than two may round differently.
+    // The mock adds from the last rank to the first, so that sums of more than two numbers may
+    // round differently.
     EXPECT_EQ(verified["bit_equal"].get<int>() + verified["within_bound"].get<int>(), 60);
     EXPECT_GE(verified["bit_equal"].get<int>(), 45);
     if (set["ranks"] == 2) {
@@ -236,7 +237,7 @@ TEST(MockGpus, ARankThatHangsIsReportedAsAHang) {
   EXPECT_EQ(disturbed.left, 0U);
 }
 
-// Everything that is to run on a machine with a GPU.
+// Runs scripts/gpu_check.sh, which is meant for a machine with a GPU, on the mock.
 TEST(MockGpus, TheGpuCheckPasses) {
   const TemporaryFolder folder;
   // The mock is copied to a program of its own name, because the script looks for processes of it

@@ -1,9 +1,9 @@
-// A recorded run goes the whole way without a GPU: set -> calibrate -> held-out sizes -> stack ->
-// validate -> compare -> tuner CSV. The recording (tests/golden/measured) is of the CPU stand-in
-// among 4 processes: `shardlab measure --backend cpu --ranks 4 --collective all_reduce,all_gather,
-// reduce_scatter,all_to_all,broadcast,send_recv --min-bytes 1KiB --max-bytes 16MiB --iterations 40
-// --kernels copy,reshuffle,elementwise,reduction,launch --kernel-bytes 256MiB --verify-plans 200
-// --seed 1`.
+// A recorded run goes through every command without a GPU: set -> calibrate -> held-out sizes ->
+// stack -> validate -> compare -> tuner CSV. The recording (tests/golden/measured) is of the CPU
+// stand-in among 4 processes: `shardlab measure --backend cpu --ranks 4 --collective
+// all_reduce,all_gather, reduce_scatter,all_to_all,broadcast,send_recv --min-bytes 1KiB --max-bytes
+// 16MiB --iterations 40 --kernels copy,reshuffle,elementwise,reduction,launch --kernel-bytes 256MiB
+// --verify-plans 200 --seed 1`.
 #include <gtest/gtest.h>
 
 #include "costmodel/measurements/tuner_csv.h"
@@ -70,7 +70,7 @@ TEST(Replay, RecordedPlansWereEqual) {
   const json set = json::parse(read_text(kRecorded));
   EXPECT_EQ(set["verified_plans"]["plans"], 200);
   EXPECT_EQ(set["verified_plans"]["bit_equal"], 200);
-  EXPECT_EQ(set["health"], "unhealthy");  // no fit of GPUs uses it
+  EXPECT_EQ(set["health"], "unhealthy");  // so no fit for GPUs uses it
 }
 
 TEST(TunerExport, ParsesBackToTheSameDecisions) {

@@ -1,5 +1,5 @@
-// shardlab report, and the reports of the commands that write one: the same bytes again from the
-// record, damage named word for word, a summary that fits a comment.
+// shardlab report, and the reports of the commands that write one: the record gives the same bytes
+// again, messages name damage word for word, and the summary fits a comment.
 #include <gtest/gtest.h>
 
 #include "tests/cli/messages.h"

@@ -172,7 +172,8 @@ TEST_F(ThinLlama, WhatTheStackChoosesRunsToo) {
 }
 
 TEST_F(ThinLlama, AWrongPlanIsNamedByItsNode) {
-  // The file says that a product over divided inner dims is whole, which it is not.
+  // The file says that a product is replicated, but its inner dim is sharded, so each rank has a
+  // partial sum.
   const std::size_t einsum = node_named("einsum_default_6");
   node(einsum)["layout_in"] = {"S(0)S(2)", "RS(0)"};
   node(einsum)["layout_out"] = "S(0)R";

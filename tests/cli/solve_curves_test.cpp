@@ -1,5 +1,5 @@
 // shardlab solve --budget-curve and --sensitivity: AutoParallel's hull for LLaMA3-8B, keys,
-// messages; plans that change where they are said to.
+// messages, and plans that change where the output says that they change.
 #include <gtest/gtest.h>
 
 #include "costmodel/base/index.h"
@@ -128,8 +128,8 @@ TEST(BudgetCurveCommand, GoesThroughAllBudgets) {
             "shardlab: solve: --budget-curve is of programs; --problem has none\n");
 }
 
-// With no start-up the model's latency is its parameter: scaled as --sensitivity says, another plan
-// is cheaper.
+// Without start-up costs the model's latency is exactly its parameter. When it is scaled as
+// --sensitivity says, another plan is cheaper.
 TEST(SensitivityCommand, PlansChangeWhereTheParameterIsScaledThatFar) {
   const TemporaryFolder folder;
   const auto solved = [&](double latency_us, const Words& more) {

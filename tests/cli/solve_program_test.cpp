@@ -165,8 +165,8 @@ TEST_F(Llama, ExportedProblemsHaveTheSameOptimum) {
   EXPECT_NEAR(json::parse(again.out)["objective_us"].get<double>(), objective, 1e-3);
 }
 
-// AutoParallel's own plan of one layer, re-priced here: as good as the optimum, two views apart
-// from it.
+// AutoParallel's own plan of one layer, priced here, costs as much as the optimum. The two differ
+// in the layouts of two views.
 TEST_F(Llama, AutoParallelsSolutionHasNoGap) {
   const json found =
       solved("einsum", 1,
@@ -267,7 +267,7 @@ TEST_F(Llama, WhatCannotBeIsAConflict) {
       << found["infeasible"];
 }
 
-// A parameter goes by its label where only one has it.
+// A parameter may be named by its label if no other one has that label.
 TEST_F(Llama, LabelsAreNames) {
   const std::string label = "layers.0.attention.wq.weight";
   const Words mesh = {"--mesh", "8x8"};
@@ -562,8 +562,8 @@ TEST(SolveProgram, AnotherPlanIsOfThisMesh) {
   EXPECT_EQ(diff("2x4").err.substr(0, 45), "shardlab: plan.json:/mesh/shape/1: found \"fou");
 }
 
-// A conflict names what forbids a node's values: a budget that leaves a parameter one layout, or
-// pins.
+// A conflict names what forbids a node's values: a budget that leaves a parameter only one layout,
+// or a pin.
 TEST(SolveProgram, AConflictNamesWhatForbids) {
   const TemporaryFolder folder;
   const json plan = json::parse(run_shardlab({"solve", "mlp", "--mesh", "4", "--parameter-budget",

@@ -43,7 +43,7 @@ class Sweeps : public testing::Test {
   std::string results(const std::string& out) const {
     return read_text(folder_.path() / out / "results.jsonl");
   }
-  // What one undisturbed process writes.
+  // Returns what one undisturbed process writes.
   std::string whole(const std::string& experiment) {
     EXPECT_EQ(sweep({"--out", "whole"}, experiment).exit_code, 0);
     return results("whole");
@@ -55,7 +55,7 @@ class Sweeps : public testing::Test {
   fs::path large_ = folder_.write("large.json", kLarge);
 };
 
-// Waits until a file has this many bytes; false: it took too long.
+// Waits until a file has this many bytes. Returns false if that takes too long.
 bool grows_to(const fs::path& path, std::uintmax_t bytes) {
   const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(120);
   while (std::chrono::steady_clock::now() < end) {
@@ -93,7 +93,7 @@ TEST_F(Sweeps, ResultsAreRowsUnderAHead) {
   std::string line;
   std::getline(in, line);
   EXPECT_EQ(json::parse(line)["schema"], "shardlab/sweep/1");
-  // The summary counts flips as the rows have them, and as compare counts them.
+  // The summary has as many flips as its rows and as `compare` counts.
   std::size_t row = 0;
   std::size_t flips = 0;
   for (; std::getline(in, line); ++row) {
@@ -124,7 +124,8 @@ TEST_F(Sweeps, TwoProcessesOfMpirunMakeTheSameBytes) {
   const ProcessResult run =
       mpirun({"small.json", "--out", "mpi", "--format", "json", "--no-timing"});
   ASSERT_EQ(run.exit_code, 0) << run.err;
-  EXPECT_TRUE(json::parse(run.out)["complete"]);  // one document: of the one that merged
+  EXPECT_TRUE(json::parse(
+      run.out)["complete"]);  // there is one document, printed by the process that merged
   EXPECT_EQ(results("mpi"), whole("small.json"));
 }
 

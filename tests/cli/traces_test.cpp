@@ -1,5 +1,5 @@
-// Traces as a user gives them: a simulated run, written and read back; what PyTorch recorded; what
-// is broken, word for word.
+// Traces that a user may give: a simulated run is written and read back, what PyTorch recorded is
+// read, and messages name what is broken word for word.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -29,7 +29,8 @@ struct Step {
   double time_us;
 };
 
-// The same steps out of the rows of the sets of a run on these ranks.
+// Expects that the sets, read from the traces of a run on these ranks, have these steps as their
+// rows.
 void expect_rows(const json& sets, std::vector<Step> steps) {
   std::vector<Step> rows;
   for (const json& set : sets.is_array() ? sets : json::array({sets})) {

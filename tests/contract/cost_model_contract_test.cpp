@@ -81,7 +81,8 @@ json rows_of(const ModelEntry& entry, bool rising) {
   return entry.fits_curves ? curve_rows(rising) : table_rows(rising);
 }
 
-// Doubles the parameters that are named for a bandwidth, and the bandwidths of the topology's links.
+// Doubles the parameters whose name says that they are bandwidths, and the bandwidths of the
+// topology's links.
 json doubled_params(const ModelEntry& entry) {
   json params = json::object();
   for (const ParamSpec& spec : entry.params) {
@@ -153,7 +154,7 @@ std::string describe(const Instance& i, Collective kind, double bytes, const Gro
          std::to_string(group.hosts) + " hosts";
 }
 
-// What violates a contract, or nothing.
+// Says what violates a contract; empty if nothing does.
 using Violation = std::optional<std::string>;
 using Query = std::function<Violation(Collective, double, const GroupSpan&)>;
 
@@ -170,7 +171,7 @@ Violation for_each_query(const Instance& i, const Query& check) {
   return std::nullopt;
 }
 
-// Whether a is larger than b by more than sums in another order can differ.
+// Whether a is larger than b by more than the rounding of sums in another order.
 bool exceeds(double a, double b) { return a > b * (1 + 1e-12) + 1e-12; }
 
 Violation finite_and_non_negative(const Instance& i) {

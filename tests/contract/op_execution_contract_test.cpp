@@ -62,7 +62,7 @@ bool has_fault(std::string_view op) {
 
 struct Tally {
   int executed = 0;
-  int wrong = 0;  // because of a known fault
+  int wrong = 0;  // wrong because of a known fault
 };
 
 // Draws indices, and numbers that must be positive, as the sample asks for them. Indices differ along the

@@ -128,8 +128,9 @@ TEST(PriceFlips, TheChoiceIsTheCheapestUpToTheFlipAndNoFurther) {
   EXPECT_GT(found.steady, random_cases(600) / 4);
 }
 
-// With cheap collectives and dear copies, a path over a partial can be the cheapest. But it may be taken
-// only where one of its own ends has that partial, not because another target has that is priced beside it.
+// With cheap collectives and dear copies, a path over a partial can be the cheapest. But it may be
+// taken only where one of its own ends has that partial, not because another target that is priced
+// at the same time has it.
 TEST(PriceFlips, PricesOfManyLayoutsAreThoseOfOneAtATime) {
   StackEvaluator evaluator(stack_with("alpha-beta"), topology_with(4));
   evaluator.set_factors({.latency = 0.3});
@@ -155,7 +156,9 @@ TEST(PriceFlips, AFlipNamesTheParameterTheFactorAndTheChoice) {
   const DeviceMesh mesh = DeviceMesh::parse("4");
   const OpCall call = call_of("aten.mm.default", {"f32[64,64] S(0)", "f32[64,64] S(0)"}, 1);
   const std::vector<PriceFlip> all = flips.of(call, mesh);
-  ASSERT_EQ(all.size(), 1U);  // both have the latency of three hops: no factor on it matters
+  ASSERT_EQ(
+      all.size(),
+      1U);  // both candidates have the latency of three hops, so no factor on the latency matters
   EXPECT_EQ(all[0].parameter, "bandwidth");
   EXPECT_EQ(all[0].to, "S(1), S(0) -> P(sum)");
   const double transfer_us = 64 * 64 * 4 / 1073741824.0 * 0.75 / (87.7 * 0.22) * 1e6;

@@ -136,7 +136,7 @@ ProblemOptions options_of(const Recipe& recipe, const Program& program, const De
 
 Executor executor_on(const DeviceMesh& mesh) { return {mesh, topology_with(8), {}}; }
 
-// What the program returns: the values that were found, once they are reduced, and those expected.
+// What the program returned, with partials reduced, and the values that are expected.
 struct Returned {
   std::vector<double> found;
   std::vector<double> expected;
@@ -163,7 +163,7 @@ PlanRun run_plan(const Program& program, const DeviceMesh& mesh, const std::vect
   return result;
 }
 
-// Expects logits and gradients to be right, and replicas to agree.
+// Expects that logits and gradients are right and that replicas agree.
 void expect_returned(const PlanRun& run) {
   EXPECT_TRUE(run.done.replicas_bitwise_equal);
   EXPECT_EQ(run.returned.size(), 13U);  // logits, and a gradient for each of 12 parameters

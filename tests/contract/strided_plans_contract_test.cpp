@@ -93,7 +93,7 @@ void PrintTo(const StridedCase& own, std::ostream* out) { *out << own.name; }
 
 class StridedPlans : public testing::TestWithParam<StridedCase> {
  protected:
-  // Every `stride`-th of the strided layouts.
+  // Runs the best plan with every `stride`-th strided layout, and expects each run to be right.
   static void expect_right(const Program& program, std::size_t stride) {
     const Stack stack = stack_with(GetParam().stack);
     const DeviceMesh mesh = DeviceMesh::parse(GetParam().mesh);

@@ -17,7 +17,7 @@ namespace dtensor_live_test {
 
 namespace fs = std::filesystem;
 
-// The Python interpreter that has PyTorch, or nothing.
+// The Python interpreter that has PyTorch; empty if there is none.
 std::string oracle_python() {
   if (const char* given = std::getenv("SHARDLAB_ORACLE_PYTHON"); given != nullptr) return given;
   const fs::path installed = fs::path(SHARDLAB_SOURCE_DIR) / "build" / "oracle" / "bin" / "python";

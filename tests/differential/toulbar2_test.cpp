@@ -1,5 +1,5 @@
-// The exact solver agrees with toulbar2, another exact solver (Debian package toulbar2), on networks that
-// are too large to try everything.
+// The exact solver agrees with toulbar2, another exact solver (Debian package toulbar2), on
+// networks that are too large for trying every assignment.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -20,7 +20,7 @@ using testing_support::ProcessResult;
 using testing_support::Random;
 using testing_support::TemporaryFolder;
 
-// The path of toulbar2, or nothing.
+// The path of toulbar2; empty if it is not installed.
 std::filesystem::path toulbar2() {
   const char* folders = std::getenv("PATH");
   std::istringstream list(folders == nullptr ? "" : folders);

@@ -1,5 +1,5 @@
-// Makes meshes, tensors and layouts of a fuzzer's bytes: everything that the text forms can say, mostly
-// small and sometimes huge.
+// Makes meshes, tensors and layouts out of a fuzzer's bytes: everything that the text forms can
+// say, mostly small and sometimes huge.
 #pragma once
 
 #include <algorithm>
@@ -12,8 +12,8 @@
 
 namespace shardlab::testing_support {
 
-constexpr std::int64_t kMaxDrawnRanks = std::int64_t{1} << 40;  // as DeviceMesh::parse
-constexpr double kMaxDrawnBytes = 9007199254740992.0;           // as TensorMeta::parse
+constexpr std::int64_t kMaxDrawnRanks = std::int64_t{1} << 40;  // the limit of DeviceMesh::parse
+constexpr double kMaxDrawnBytes = 9007199254740992.0;           // the limit of TensorMeta::parse
 
 // Bytes below 250 give small numbers; the others give the largest that a text form takes.
 inline std::int64_t draw_size(Bytes8& input, int small, std::int64_t least, std::int64_t most) {

@@ -1,5 +1,5 @@
-// What the fuzzers share: a promise that ends the process when it is broken, and numbers that are made
-// of the input's bytes.
+// What the fuzzers share: a promise that ends the process when it is broken, and numbers that are
+// made out of the input's bytes.
 //
 // A fuzzer reads what libFuzzer throws at it; scripts/check.sh --full runs each for a minute.
 // Seeds are in corpus/<fuzzer>/, and words in <fuzzer>.dict.

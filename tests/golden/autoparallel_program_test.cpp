@@ -73,7 +73,7 @@ struct Instance {
   }
 };
 
-// How a cost differs from that of the golden communication, or nothing.
+// Says how a cost differs from that of the golden communication; empty if it does not.
 std::string difference(const Instance& instance, std::size_t edge, std::size_t row,
                        std::size_t column, const json& golden) {
   const double found = instance.cost(edge, row, column);

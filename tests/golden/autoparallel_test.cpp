@@ -1,8 +1,8 @@
-// Our copies of AutoParallel's cost models return its golden values, to 1e-12 relative: for collectives
-// and what their prices are made of, for the edges of a graph, and for kernels. Source:
-// meta-pytorch/autoparallel at a54c252; the header of each file says what it holds. A sample of each is in
-// tests/golden/autoparallel (thinned by scripts/thin_autoparallel_golden.py). The whole files are read
-// where they are.
+// Our copies of AutoParallel's cost models return its golden values, to 1e-12 relative: for
+// collectives and the parts of their prices, for the edges of a graph, and for kernels. Source:
+// meta-pytorch/autoparallel at a54c252; the header of each file says what it holds. A sample of
+// each is in tests/golden/autoparallel (thinned by scripts/thin_autoparallel_golden.py). The whole
+// files are read where they are.
 #include <gtest/gtest.h>
 
 #include <cmath>

@@ -80,7 +80,8 @@ TEST(OneLayer, MarginsAreWhatPinsCost) {
   }
 }
 
-// "Other optima on the same tables", 32 layers.
+// Checks the optima that the golden file lists under "Other optima on the same tables", with 32
+// layers.
 TEST(OtherOptima, AreThoseOfTheGoldenInstances) {
   struct Row {
     InstanceConstraints constraints;

@@ -30,7 +30,7 @@ namespace shardlab::mock_gpu {
 // Whether this call of the function is the one that has to fail.
 [[nodiscard]] bool has_to_fail(const char* function);
 [[nodiscard]] std::string variable(const char* name, const std::string& otherwise);
-[[nodiscard]] int gpu_count();  // -1: no driver
+[[nodiscard]] int gpu_count();  // -1 if there is no driver
 
 [[nodiscard]] int current_device();
 // Whether the bytes lie within one allocation of this device. may_write() also notes that they were
@@ -51,7 +51,7 @@ inline constexpr Model kModel;
 // One piece of work of a stream, run in order on the stream's thread. It takes the stream's clock and
 // returns the clock at its end.
 using Work = std::function<double(double now_us)>;
-void enqueue(cudaStream_t stream, Work work);  // nullptr: the legacy default stream
+void enqueue(cudaStream_t stream, Work work);  // nullptr means the legacy default stream
 [[nodiscard]] int device_of(cudaStream_t stream);
 
 }  // namespace shardlab::mock_gpu

@@ -1,4 +1,4 @@
-// The mock of cuBLASLt checks shapes and memory and lets time pass. It multiplies nothing.
+// The mock of cuBLASLt checks shapes and memory, and advances the clock. It multiplies nothing.
 #include <cublasLt.h>
 
 #include <algorithm>

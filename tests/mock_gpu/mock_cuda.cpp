@@ -148,7 +148,7 @@ double after_memory_work(double now, double bytes) {
 // --- Kernels ----------------------------------------------------------------------------------
 
 constexpr std::size_t kUnit = 16;  // bytes that one thread moves at a time
-// Larger arrays are not computed; only the time passes that they would take.
+// Larger arrays are not computed. Only the time that they would take passes.
 constexpr std::uint64_t kMostUnits = std::uint64_t{1} << 16U;
 
 template <class T>

@@ -34,7 +34,7 @@ class Peers {
   void join(int peer, int socket, const std::string& card);
 
   int rank_ = 0;
-  std::vector<int> sockets_;  // by peer; -1: this rank
+  std::vector<int> sockets_;  // by peer; -1 for this rank itself
   std::vector<std::shared_ptr<Inbox>> inboxes_;
   std::vector<std::string> cards_;
 };

@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parents[2]
 CONFIGS = ROOT / "configs"
 BINARY = os.environ.get("SHARDLAB_BINARY", "")
 UNKNOWN = "no_such_key"
-# A case or an experiment may hold a stack with a base. The schema of stacks says which keys that has.
+# A case or an experiment may hold a stack with a base. The schema of stacks says which keys such a stack has.
 OPEN = {("case", "/definitions/stack_object"), ("experiment", "/definitions/stack_object"),
         ("record", "/definitions/named")}
 # No file of these kinds is shipped; commands write them.

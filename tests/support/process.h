@@ -13,9 +13,9 @@
 namespace shardlab::testing_support {
 
 struct ProcessOptions {
-  std::filesystem::path folder;  // where it starts; empty: the current folder
+  std::filesystem::path folder;  // where the program starts; empty means the current folder
   std::vector<std::pair<std::string, std::string>> environment;  // added to this process's
-  int timeout_s = 280;  // below CTest's 300 s; long, because a busy machine is no fault
+  int timeout_s = 280;  // below CTest's 300 s, but long enough for a busy machine
 };
 
 struct ProcessResult {

@@ -14,8 +14,8 @@ namespace shardlab::testing_support {
 
 struct LayoutKinds {
   bool partials = true;
-  bool orders = true;    // also shard orders other than the default
-  bool strided = false;  // strided shards, whatever they encode
+  bool orders = true;    // layouts may also have shard orders other than the default
+  bool strided = false;  // layouts may have strided shards, whatever those encode
 };
 
 // A mesh of 1 to `max_dims` dims, with `min_size` to `max_size` ranks each and at most `max_ranks` in all.

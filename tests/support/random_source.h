@@ -34,7 +34,7 @@ class Random {
  public:
   explicit Random(std::uint64_t test) : generator_(common_seed() * 1000003U + test) {}
 
-  // A modulo, because the distributions of the standard library differ between libraries.
+  // Takes a modulo, because the distributions of the standard library differ between libraries.
   std::int64_t between(std::int64_t low, std::int64_t high) {
     const auto values = static_cast<std::uint64_t>(high - low) + 1;
     return low + static_cast<std::int64_t>(generator_() % values);

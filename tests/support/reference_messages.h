@@ -11,7 +11,7 @@
 
 namespace shardlab::testing_support {
 
-// The message of what a call throws, or a text that says what it did instead.
+// The message of the error that a call throws, or a text that says what the call did instead.
 template <class Error, class Call>
 std::string message_of(Call&& call) {
   try {

@@ -18,8 +18,8 @@ namespace shardlab::testing_support {
 // One layer of the model itself.
 [[nodiscard]] Program whole_llama(MatmulForm form);
 
-// Does what `solve` does: strategies, prices under ap-nccl on H100s, the optimum. Fails the test if there is
-// none.
+// Does what `solve` does: lists the strategies, prices them under ap-nccl on H100s, and finds the
+// optimum. Fails the test if there is none.
 [[nodiscard]] std::vector<NodePlacements> solved_placements(const Program& program,
                                                             const DeviceMesh& mesh,
                                                             const ProblemOptions& options);

@@ -19,8 +19,8 @@ CollectiveQuery query_of(Collective kind, std::int64_t ranks, std::int64_t hosts
   return {kind, bytes, {.ranks = ranks, .hosts = hosts, .ranks_per_host = ranks / hosts}};
 }
 
-// Measured are all-gathers of 8 ranks on one host from 1 MiB to 64 MiB, and all-reduces of 16 ranks
-// on two hosts from 8 B to 1 MiB.
+// All-gathers of 8 ranks on one host were measured from 1 MiB to 64 MiB, and all-reduces of 16
+// ranks on two hosts from 8 B to 1 MiB.
 const MeasuredRanges kMeasured({{Collective::kAllGather, 8, 1, kMiB, 64 * kMiB},
                                 {Collective::kAllReduce, 16, 2, 8, kMiB}});
 

@@ -90,7 +90,7 @@ TEST(Comparison, AChoiceThatCannotRunIsWorseThanAnyThatRuns) {
   record.questions[3].answers[1].cannot_run = "no collective";
   comparison = compare(record);
   EXPECT_EQ(flip_of(record, comparison, "q4").verdict, Verdict::kWorse);
-  // Where neither choice runs, that prefers neither of them.
+  // If neither choice runs, the comparison prefers neither of them.
   record.questions[3].answers[0].cannot_run = "neither";
   comparison = compare(record);
   EXPECT_EQ(flip_of(record, comparison, "q4").gain_us, -2.0);

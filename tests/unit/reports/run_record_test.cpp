@@ -214,7 +214,7 @@ RenderedReport rendered(const RunRecord& record) {
 
 TEST(RunRecord, SectionsKeepTheirContractInEveryKind) {
   for (const RunRecord& record : records()) {
-    if (std::holds_alternative<ComparisonRecord>(record)) continue;  // section_test.cpp
+    if (std::holds_alternative<ComparisonRecord>(record)) continue;  // section_test.cpp tests those
     const RenderedReport report = std::visit(
         [](const auto& one) -> RenderedReport {
           if constexpr (std::is_base_of_v<ResultRecord, std::decay_t<decltype(one)>>) {

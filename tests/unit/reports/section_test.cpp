@@ -1,4 +1,5 @@
-// Every section keeps its contract, whatever the record holds; and what some sections say.
+// Every section keeps its contract, whatever the record holds; and some sections are compared with
+// what they should say.
 #include "reports/section.h"
 
 #include <gtest/gtest.h>
@@ -196,8 +197,8 @@ TEST(Sections, RegretShowsWeightedMeansOnlyWhereWeightsDiffer) {
   EXPECT_EQ(table_of(plain, "Regret and rank").columns[3].title, "median, %");
 }
 
-// Only q1 and q2, which is asked 3 times, have kernels. Old: 10 + 3 x 5 = 25 us, of which 4 + 3 x 5 = 19
-// are kernels and 6, 24 %, communication. New: 8 + 15 = 23 us, 19 and 4.
+// Only q1 and q2 have kernels; q2 is asked 3 times. Old: 10 + 3 x 5 = 25 us, of which 4 + 3 x 5 =
+// 19 are kernels and 6, 24 %, communication. New: 8 + 15 = 23 us, 19 and 4.
 TEST(Sections, RegretTellsKernelsFromCommunication) {
   ComparisonRecord record = small_record();
   for (const std::size_t question : {std::size_t{0}, std::size_t{1}}) {

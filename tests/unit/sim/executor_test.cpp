@@ -79,7 +79,8 @@ TEST(Verify, FindsAShardOfAnotherShape) {
   EXPECT_EQ(executor.verify(tensor).mismatch, "rank 1: found f32[2], expected f32[3]");
 }
 
-// Rounding explains little: a bf16 sum of 8 that is off by more is found.
+// Rounding explains only small differences. A bf16 sum of 8 numbers that is off by more is
+// reported.
 TEST(Verify, ToleratesRoundingAndNoMore) {
   const Executor executor = executor_on("8");
   DistributedTensor tensor =
@@ -132,7 +133,7 @@ TEST(NormPartials, ReduceAsPowers) {
 TEST(NormPartials, LeadThereAndBack) {
   const Executor executor = executor_on("4");
   DistributedTensor tensor = distributed(executor, "f64[9]", "R");
-  // Made-up norms are not negative.
+  // The norms that the test makes up are not negative.
   HostTensor whole = HostTensor::make(executor.memory(), DType::kF64, {9});
   for (std::int64_t i = 0; i < 9; ++i) set_element(whole, i, static_cast<double>(i));
   tensor = executor.distribute(tensor.meta, tensor.layout, whole, {});

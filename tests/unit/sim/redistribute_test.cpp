@@ -1,4 +1,5 @@
-// Prices and plans of whole redistributions: edges that need no plan, versions, published figures.
+// Prices and plans of whole redistributions: changes that need no plan, the versions, and published
+// figures.
 #include "sim/redistribute.h"
 
 #include <gtest/gtest.h>

@@ -95,8 +95,8 @@ TEST(ShardOrder, EncodesWhatItDecodedForEveryFactorUpToEight) {
       EXPECT_EQ(encode_order_as_strided(*order, mesh), layout) << layout.text();
     }
   }
-  // Mesh dim 2 is alone (1 order), with one of the other two (2 orders each), or with both (6
-  // orders).
+  // Mesh dim 2 shards alone (1 order), together with one of the other two (2 orders each), or with
+  // both (6 orders).
   EXPECT_EQ(decodable, 11);
 }
 

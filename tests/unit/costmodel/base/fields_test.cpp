@@ -1,4 +1,4 @@
-// What a list of fields says is what is written, what is read and what the schema says.
+// Writing, reading and the schema all follow the list of fields.
 #include <gtest/gtest.h>
 
 #include <functional>

@@ -205,7 +205,7 @@ TEST(Calibrate, NamesSizesThatHelpMost) {
       calibrate(*find_cost_model("piecewise"), measured(*model, asked, random, 0.01), topology);
   ASSERT_EQ(fit.next_sizes.size(), 3U);
   EXPECT_GT(fit.more_rows, 0);
-  // All rows are small, so that a large one says most.
+  // All rows are small, so a large one tells the most.
   EXPECT_GE(fit.next_sizes.front().query.full_bytes, 1 << 20);
   EXPECT_LT(fit.next_sizes.front().variance_left_percent, 70.0);
 }

@@ -49,7 +49,8 @@ TEST(FitCurve, ItsIntervalsHoldTheTrueCurve) {
   const double share = curve_coverage(random_cases(50), random);
   RecordProperty("coverage_percent", std::to_string(100 * share));
   EXPECT_GE(share, 0.93);
-  EXPECT_LE(share, 0.985);  // 0.97, and the error of a thousand sizes that are not independent
+  EXPECT_LE(share,
+            0.985);  // 0.97 plus the sampling error of a thousand sizes that are not independent
 }
 
 TEST(FitCurve, GoesThroughSixExactRowsOfAStraightLine) {

@@ -1,5 +1,5 @@
-// The roofline from rows that were made up: the fit finds the parameters that made them, and half
-// of the rows predicts the other half.
+// The roofline is fitted to rows that were made up: the fit finds the parameters that made them,
+// and one half of the rows predicts the other half.
 #include "costmodel/calibrate/kernel_calibration.h"
 
 #include <gmock/gmock.h>

@@ -1,4 +1,4 @@
-// The quantiles of Student's t, against the printed tables of statistics books.
+// The quantiles of Student's t agree with the printed tables of statistics books.
 #include "costmodel/calibrate/student_t.h"
 
 #include <gtest/gtest.h>

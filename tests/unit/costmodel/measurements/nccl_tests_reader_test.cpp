@@ -324,7 +324,7 @@ TEST(NcclTestsText, RanksComeFromTheFileElseFromTheHints) {
   EXPECT_EQ(clash.hosts, 2);
   EXPECT_EQ(clash.warnings,
             std::vector<std::string>{"the file says 2 hosts, the command line 4; the file counts"});
-  // A list that shows some ranks only still shows the last one, which tells the number of ranks.
+  // A list that leaves out some ranks still shows the last one, which tells the number of ranks.
   const MeasurementSet elided = read(
       "#  Rank  0 Group  0 Pid 1 on a device  0 [0x18] NVIDIA A100\n"
       "#  Rank 15 Group  0 Pid 2 on b device  7 [0xdb] NVIDIA A100\n" +
@@ -411,7 +411,8 @@ std::string json_message_of(const char* patch) {
 TEST(NcclTestsJson, ReadsTheToolsOwnReport) {
   EXPECT_TRUE(is_nccl_tests_json(good()));
   const MeasurementSet set = read_json(good());
-  EXPECT_EQ(set.ranks, 4);  // two processes with two GPUs each, of which the list names the first
+  EXPECT_EQ(set.ranks,
+            4);  // two processes with two GPUs each; the list names the first GPU of each
   EXPECT_EQ(set.hosts, 2);
   EXPECT_EQ(set.gpus_per_host, 2);
   EXPECT_EQ(set.gpu, "NVIDIA H100");

@@ -1,4 +1,4 @@
-// The model dtensor against figures of PyTorch 2.13.0, to the last digit.
+// The model dtensor gives the figures of PyTorch 2.13.0 to the last digit.
 #include <gtest/gtest.h>
 
 #include "costmodel/base/text.h"

@@ -57,7 +57,8 @@ bool prints_the_same(double value, double printed) {
 }
 
 TEST(NcclTuningTable, EveryLatencyAndEveryBandwidthFollowsFromTheTopology) {
-  // Bandwidths that may differ from the logged ones, each with its reason. There are none.
+  // Bandwidths that may differ from the logged ones, each with its reason. At present there are
+  // none.
   const std::map<std::string, std::string> known_to_differ = {};
   const json table = golden();
   const Topology h100 = topology_with(8);

@@ -42,8 +42,9 @@ TEST(Piecewise, ReadsItsRowsStrictly) {
   EXPECT_THROW_MSG(make(json::array({row(json::array()), row(json::array())})), ConfigError,
                    "f:/rows/1: a second row for one collective and group");
   const auto model = make(json::array({row(json::array())}));
-  // The group of the row has the row's curve, another one in a host is carried over from it, and a
-  // group of two hosts, where there is no row, has the price of alpha_beta.
+  // The group that was measured has the row's curve. The price of another group in a host is
+  // carried over from that curve. A group of two hosts, for which there is no row, has the price of
+  // alpha_beta.
   const double own = model->price({Collective::kAllReduce, 1e9, group_of(8)}).total.value();
   EXPECT_NEAR(own, 1e9 / 1e5, 0.03 * own);
   const double four = model->price({Collective::kAllReduce, 1e9, group_of(4)}).total.value();

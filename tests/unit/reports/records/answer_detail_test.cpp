@@ -19,7 +19,8 @@ using nlohmann::json;
 
 AnswerDetail sample() {
   AnswerDetail detail;
-  // 6 us of latency, 1.5 of transfer, 0.25 of a kernel; 8 in all: 0.25 are neither.
+  // The latency is 6 us, the transfer 1.5 us, the kernel 0.25 us, and the total 8 us, so 0.25 us
+  // are none of these.
   detail.candidates = {{.choice = "R, R -> R",
                         .total_us = 8.0,
                         .parts = PartsOfPrice{6.0, 1.5, 0.125, 0.125},

@@ -1,5 +1,5 @@
-// What a price rests on reads back as it was written; decisions are counted by it, and every part of
-// a report says the same.
+// What a price rests on reads back as it was written. Decisions are counted by what their prices
+// rest on, and every part of a report gives the same counts.
 #include "reports/records/price_basis.h"
 
 #include <gtest/gtest.h>

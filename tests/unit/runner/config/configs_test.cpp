@@ -1,4 +1,4 @@
-// Finding shipped files and paths, bases, and --set.
+// Shipped files and paths are found, bases are merged, and --set is applied.
 #include "runner/config/configs.h"
 
 #include <gmock/gmock.h>

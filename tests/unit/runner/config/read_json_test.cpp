@@ -1,4 +1,4 @@
-// JSON read strictly: faults with their line and column, or their pointer.
+// JSON is read strictly, and each fault is named with its line and column or with its pointer.
 #include "runner/config/read_json.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// NCCL's own table, out of a public log, against the model nccl.
+// The table that NCCL wrote to a public log is compared with the model nccl.
 #include "runner/evaluation/nccl_table.h"
 
 #include <gtest/gtest.h>

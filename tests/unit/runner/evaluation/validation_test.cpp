@@ -1,4 +1,4 @@
-// Errors, bands and the hardware of a set, by hand.
+// Errors, bands and the hardware of a set, compared with values that were worked out by hand.
 #include "runner/evaluation/validation.h"
 
 #include <gtest/gtest.h>
@@ -72,7 +72,7 @@ TEST(Validation, TheGpuNamesTheTopology) {
   EXPECT_EQ(topology_of_gpu("B200 (GCP A4)"), "b200");
   EXPECT_EQ(topology_of_gpu("NVIDIA GB200"), "gb200");
   EXPECT_EQ(topology_of_gpu("GB300"), "gb200");
-  EXPECT_EQ(topology_of_gpu("GH200-96GB"), "");  // holds "H200" and is none
+  EXPECT_EQ(topology_of_gpu("GH200-96GB"), "");  // contains "H200", but is not one
   EXPECT_EQ(topology_of_gpu("V100-SXM2-16GB"), "");
 }
 

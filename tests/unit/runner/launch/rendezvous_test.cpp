@@ -1,4 +1,4 @@
-// The rendezvous and the watchdog among threads that stand for processes.
+// Tests the rendezvous and the watchdog with threads that stand for processes.
 #include "runner/launch/rendezvous.h"
 
 #include <gmock/gmock.h>
@@ -23,7 +23,7 @@ LaunchPlace place_of(std::int64_t rank, std::int64_t world, int port) {
 
 int free_port() { return port_of(listen_on("127.0.0.1", 0)); }
 
-// Runs the work on all ranks, and gives what each returns or the message of its error. Ranks that
+// Runs the work on all ranks. Returns each rank's result, or the message of its error. Ranks that
 // are not in `ranks` never come.
 template <class Work>
 std::vector<std::string> run_ranks(std::int64_t world, const std::vector<std::int64_t>& ranks,

@@ -1,4 +1,5 @@
-// The stand-in's collectives against plain sums, its plans against the fake process group.
+// The stand-in's collectives are compared with plain sums, and its plans with the fake process
+// group.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// How far parameters may move before a plan changes, compared with solving the scaled problem at
+// How far parameters may move before a plan changes is compared with solving the scaled problem at
 // many factors.
 #include "strategies/programs/plan_flips.h"
 
@@ -21,7 +21,7 @@ using testing_support::topology_with;
 
 struct Case {
   const char* name;
-  const char* program;  // a file of configs/programs; "": one layer of LLaMA3-8B
+  const char* program;  // a file of configs/programs, or "" for one layer of LLaMA3-8B
   const char* mesh;
   const char* stack;
   std::size_t parameters;

@@ -1,5 +1,5 @@
-// What programs are given: exact numbers, indices that can be looked up, and the same values for
-// the same seed.
+// Programs are given exact numbers, indices that can be looked up, and the same values for the same
+// seed.
 #include "strategies/programs/program_data.h"
 
 #include <gtest/gtest.h>

@@ -75,7 +75,8 @@ class ProgramOnRanks : public testing::Test {
 };
 
 TEST_F(ProgramOnRanks, APlanThatIsRightIsExact) {
-  // The rows of x are over the first mesh dim, the inner dim of the product over the second.
+  // The rows of x are sharded over the first mesh dim, and the inner dim of the product over the
+  // second.
   const Outcome outcome = run(product(), "2x4",
                               {"S(0)R", "RS(0)", "S(0)P(sum)<-S(0)S(1), RS(0)",
                                "S(0)P(sum)<-S(0)P(sum)", "S(0)R<-S(0)R", "RR<-RR"});
@@ -84,8 +85,8 @@ TEST_F(ProgramOnRanks, APlanThatIsRightIsExact) {
   EXPECT_TRUE(outcome.done.replicas_bitwise_equal);
   for (const NodeExecution& node : outcome.done.nodes) EXPECT_TRUE(node.is_exact());
   EXPECT_GT(outcome.done.nodes[2].magnitude, 1.0);
-  // The sum, bf16[8,1], is reduced in two rings of 4 on parts of 4 rows, then gathered among 2 by 4
-  // pairs.
+  // The sum, bf16[8,1], is reduced in two rings of 4 ranks on parts of 4 rows, and then gathered by
+  // 4 pairs of ranks.
   EXPECT_EQ(outcome.done.bytes_moved, 2 * 2 * 3 * 4 * 2 + 4 * 8 * 2);
 }
 
@@ -125,7 +126,7 @@ TEST_F(ProgramOnRanks, AMoveThatNoCollectiveMakesIsRefusedAndTheRestJudged) {
       "pytorch/pytorch#172041");
 }
 
-// AutoParallel's row P(avg)<-S(1) is right for even shards alone.
+// AutoParallel's row P(avg)<-S(1) is right only for even shards.
 TEST_F(ProgramOnRanks, AMeanOfUnevenShardsIsNoAverageOfMeans) {
   for (const std::int64_t columns : {8, 6}) {
     ProgramBuilder b("mean", "");

@@ -152,8 +152,8 @@ Recipe shipped(const std::string& name) {
 }
 
 // Each recipe gives a plan for both forms of the program on every mesh that it is for; no such plan
-// is cheaper than the optimum, and where the recipe says what a node is, the best completion has
-// that.
+// is cheaper than the optimum, and every node that the recipe places has that layout in the best
+// completion.
 TEST_P(ShippedRecipe, HasABestCompletion) {
   const Recipe recipe = shipped(GetParam());
   EXPECT_EQ(recipe.name, GetParam());

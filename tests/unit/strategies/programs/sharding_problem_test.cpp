@@ -244,7 +244,8 @@ TEST(ShardingProblem, APinnedParameterLeavesTheBudget) {
   EXPECT_EQ(Made(linear(), options).left("primals_1"), (Texts{"RR"}));
 }
 
-// 63 rows over 2 ranks keep 32, over 4 ranks 16: these are no whole quarters.
+// Of 63 rows a rank keeps 32 if 2 ranks share them and 16 if 4 do. Neither is a whole number of
+// quarters.
 TEST(ShardingProblem, UnevenFractionsAreCountedFinely) {
   ProblemOptions options;
   options.parameter_budget = 0.25;

@@ -1,4 +1,4 @@
-// Programs in double precision: what becomes of dtypes, complex numbers and casts.
+// What becomes of dtypes, complex numbers and casts when a program is changed to double precision.
 #include "strategies/programs/wide_program.h"
 
 #include <gtest/gtest.h>

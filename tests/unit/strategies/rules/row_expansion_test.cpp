@@ -1,4 +1,5 @@
-// Rows over the dims of a mesh, and the numbers that a LayoutTable gives to layouts.
+// Tests the expansion of rows over the dims of a mesh, and the numbers that a LayoutTable gives to
+// layouts.
 #include "strategies/rules/row_expansion.h"
 
 #include <gtest/gtest.h>

@@ -15,7 +15,7 @@ using rows::kMax;
 using rows::kR;
 using rows::kSum;
 
-// Releases that do not exist: the two after the newest.
+// The two releases after the newest one, which do not exist.
 constexpr auto kNext = static_cast<Release>(static_cast<int>(kNewestRelease) + 1);
 constexpr auto kAfterNext = static_cast<Release>(static_cast<int>(kNewestRelease) + 2);
 

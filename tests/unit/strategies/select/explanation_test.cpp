@@ -58,7 +58,7 @@ TEST(Explanation, ListsTheChoiceFirstAmongTheCheapestAndItsPartsSumUp) {
       ASSERT_TRUE(candidate.total_us.has_value()) << candidate.choice;
       EXPECT_GE(*candidate.total_us, before);
       before = *candidate.total_us;
-      // These stacks charge for moves and kernels alone.
+      // These stacks charge for moves and kernels only.
       EXPECT_NEAR(sum_of(candidate.parts) + candidate.kernel_us, *candidate.total_us,
                   1e-9 * *candidate.total_us);
     }

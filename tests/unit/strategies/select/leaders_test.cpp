@@ -1,4 +1,4 @@
-// The candidates near the least total, compared with looking at every total.
+// The candidates near the least total are compared with those that a look at every total finds.
 #include "strategies/select/leaders.h"
 
 #include <gtest/gtest.h>

@@ -78,7 +78,7 @@ TEST(PriceBasis, EveryStepOfAPlanIsLookedUp) {
       {"2x8", "f32[1024,1024]", "S(0)S(0)", "RR", "1 measured; all_gather of 2 ranks on 2 hosts"},
       {"8", "f32[1024,1024]", "R", "S(0)", "0 measured"},     // a chunk is local
       {"8", "f32[1024,1024]", "S(0)", "S(0)", "0 measured"},  // nothing moves
-      {"1x8", "f32[1024,1024]", "S(0)R", "RR", "0 measured"}  // a group of one rank
+      {"1x8", "f32[1024,1024]", "S(0)R", "RR", "0 measured"}  // a group of one rank moves nothing
   };
   for (const Case& one : cases) {
     SCOPED_TRACE(std::string(one.mesh) + " " + one.from + " to " + one.to);

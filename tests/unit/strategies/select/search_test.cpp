@@ -1,4 +1,4 @@
-// The priority-queue search compared with full expansion (regressions R04, R28 to R31).
+// The priority-queue search is compared with full expansion (regressions R04, R28 to R31).
 #include "strategies/select/search.h"
 
 #include <gtest/gtest.h>
@@ -250,7 +250,7 @@ TEST(SearchRows, R30AllMatchesFromAllStartsAreTheCandidates) {
   }
   const OpCall call = mm_call("S(0)P", "RR", 2);
   for (const Candidate& c : evaluator.select(call, mesh).candidates) {
-    // No input starts as an average here, so no step towards one is worth taking.
+    // No input starts as an average in this test, so no step towards an average is worth taking.
     const std::string text = key(c.inputs);
     if (text.find("avg") == std::string::npos) candidates.insert(text);
   }

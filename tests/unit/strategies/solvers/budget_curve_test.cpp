@@ -86,8 +86,8 @@ TEST(BudgetCurve, HasEveryPointOfRandomNetworks) {
   EXPECT_GT(corners, static_cast<std::size_t>(random_cases(50)));
 }
 
-// Ten variables each cost 1 to lighten by 2: 11 points lie on one line, of which only the two ends
-// are corners.
+// Each of ten variables costs 1 if it is made lighter by 2. The 11 points lie on one line, and only
+// its two ends are corners.
 TEST(BudgetCurve, HasTheCornersAndTheFirstPointsWhereThereAreMoreThanAskedFor) {
   CostNetwork network;
   Budget budget{.name = "b", .limit = 0, .weights = {}};

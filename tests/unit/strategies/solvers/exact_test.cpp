@@ -1,4 +1,5 @@
-// The exact solver compared with trying everything, on networks that are small enough for that.
+// The exact solver is compared with trying every assignment, on networks that are small enough for
+// that.
 #include "strategies/solvers/exact.h"
 
 #include <gtest/gtest.h>

@@ -46,7 +46,7 @@ TEST(GreedyWalk, NeverLooksAhead) {
   EXPECT_EQ(regret.rest_us, 0.0);
 }
 
-// A given value also counts for the variables before it.
+// A value that is given also counts for the variables that are chosen before it.
 TEST(GreedyWalk, KnowsWhatIsGivenLater) {
   const CostNetwork network = trap();
   CostNetwork late = network;

@@ -1,4 +1,5 @@
-// Kernels of attention return PyTorch's values, and gradients that equal differences of the result.
+// Kernels of attention return PyTorch's values, and gradients that equal finite differences of the
+// result.
 #include <gtest/gtest.h>
 
 #include "costmodel/base/error.h"
@@ -41,7 +42,8 @@ TEST(AttentionKernel, PadsOrLeavesOutTheSums) {
   EXPECT_EQ(kernel_outputs(kForward, operands, "[false]")[1].shape(), (Shape{1, 1, 0}));
 }
 
-// Compares the gradient of a weighted sum of the result with differences, for each element of each input.
+// Compares the gradient of a weighted sum of the result with its finite differences, for each
+// element of each input.
 TEST(AttentionKernel, GradientsEqualDifferencesOfTheResult) {
   const Values weights = {0.5, -1.0, 2.0, 1.5};
   const Values bias = {0.5, -0.25, 1.0, 0.75};
