@@ -65,6 +65,8 @@ nlohmann::json upon_base(const nlohmann::json& json, const JsonPlace& place,
 Stack Stack::from_json(const nlohmann::json& json, const JsonPlace& place,
                        const LoadBase& load_base) {
   if (json.is_object() && json.contains("base")) {
+    // A whole file says its schema itself; a stack inside another file need not.
+    if (place.pointer.empty()) static_cast<void>(json_required(json, "schema", place));
     nlohmann::json merged = upon_base(json, place, load_base);
     if (!json.contains("name")) merged["name"] = json["base"].get<std::string>() + "+";
     return from_json(merged, place);

@@ -123,14 +123,15 @@ TEST_F(ReportCommand, DamageIsNamedByFileAndPointer) {
   json damaged = record;
   damaged["result"]["items"][3]["total_us"] = "7.2";
   EXPECT_EQ(error_of(damaged),
-            "shardlab: bad.json:/result/items/3/total_us: expected a number, found string\n");
+            "shardlab: bad.json:/result/items/3/total_us: found \"7.2\"; valid: a number\n");
   damaged = record;
   damaged["result"].erase("exact_ties");
-  EXPECT_EQ(error_of(damaged), "shardlab: bad.json:/result/exact_ties: missing key\n");
+  EXPECT_EQ(error_of(damaged), "shardlab: bad.json:/result: missing key \"exact_ties\"\n");
   damaged = record;
   damaged["result"]["items"][0]["op_"] = 1;
   EXPECT_EQ(error_of(damaged),
-            "shardlab: bad.json:/result/items/0/op_: unknown key; valid: question, op, mesh, "
+            "shardlab: bad.json:/result/items/0/op_: unknown key (did you mean \"op\"?); valid: "
+            "question, op, mesh, "
             "bytes, inputs, choice, total_us, candidates, exact_ties, near_ties, margin_us, "
             "order_dependent, flip, tied\n");
   damaged = record;
@@ -146,7 +147,7 @@ TEST_F(ReportCommand, DamageIsNamedByFileAndPointer) {
   damaged["configuration"]["stacks"][0].erase("name");
   EXPECT_EQ(error_of(damaged),
             "shardlab: bad.json:/configuration/stacks/0: expected an object with a name\n");
-  EXPECT_EQ(error_of(json::array()), "shardlab: bad.json: expected an object, found array\n");
+  EXPECT_EQ(error_of(json::array()), "shardlab: bad.json: found an array; valid: an object\n");
   folder.write("bad.json", "{\n  \"schema\": ,\n}");
   EXPECT_EQ(error_of({"report", "bad.json", "--out", "out"}, 3),
             "shardlab: bad.json:line 2, column 13: broken JSON: found \",\"; valid: a value\n");

@@ -83,7 +83,8 @@ TEST(SolveNetworkCommand, HasNoneOfTheOptionsOfPrograms) {
       run_shardlab({"solve-network", "p.cfn", "--mesh", "8"}, folder.path());
   EXPECT_EQ(result.exit_code, 2);
   EXPECT_EQ(result.err,
-            "shardlab: solve-network: unknown option \"--mesh\"; valid: --help, --margins, --best, "
+            "shardlab: solve-network: unknown option \"--mesh\" (did you mean \"--best\"?); valid: "
+            "--help, --margins, --best, "
             "--format, --seed, --jobs, --set, --quiet, --no-timing\n");
 }
 
