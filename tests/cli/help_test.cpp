@@ -20,7 +20,8 @@ std::string help_of(const std::vector<std::string>& command) {
 
 // The files that the examples of a command take from earlier runs.
 void write_what_the_example_reads(const std::string& command, const TemporaryFolder& folder) {
-  ProcessResult result{.exit_code = 0};
+  ProcessResult result;
+  result.exit_code = 0;
   if (command == "solve") {
     std::filesystem::copy(SHARDLAB_SOURCE_DIR "/configs/programs/mlp.json",
                           folder.path() / "llama.json");
