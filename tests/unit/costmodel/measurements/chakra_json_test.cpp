@@ -122,8 +122,9 @@ TEST(ChakraJson, ErrorsNameThePointer) {
             "t.json:/1/type: found \"COMM\"; valid: INVALID_NODE, METADATA_NODE, MEM_LOAD_NODE, "
             "MEM_STORE_NODE, COMP_NODE, COMM_SEND_NODE, COMM_RECV_NODE, COMM_COLL_NODE, "
             "STORAGE_NODE, BATCH_NODE, CHECKPOINT_NODE");
-  EXPECT_EQ(error_of(R"({"inputs": {"type": "x"}})"),
-            "t.json:/1/inputs/type: unknown key; valid: values, shapes, types");
+  EXPECT_EQ(
+      error_of(R"({"inputs": {"type": "x"}})"),
+      "t.json:/1/inputs/type: unknown key (did you mean \"types\"?); valid: values, shapes, types");
   const auto attribute = [](const std::string& value) {
     return error_of(R"({"attr": [{"name": "a", )" + value + "}]}");
   };
