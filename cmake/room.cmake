@@ -21,9 +21,8 @@ function(shardlab_room target)
   shardlab_precompile(${target})
   # The files of a room include the same headers, and a compiler spends most of its time on those: four
   # files together take little longer than one. Names in anonymous namespaces are therefore used once in
-  # a room, and only builds without SHARDLAB_UNITY (the preset clang) look for shadowed names.
+  # a room.
   if(SHARDLAB_UNITY AND NOT arg_ALONE)
-    target_compile_options(${target} PRIVATE -Wno-shadow)
     set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 4)
   endif()
 endfunction()

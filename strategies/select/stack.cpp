@@ -50,8 +50,6 @@ nlohmann::json json_of(const EdgeSemantics& semantics) {
 nlohmann::json upon_base(const nlohmann::json& json, const JsonPlace& place,
                          const Stack::LoadBase& load_base) {
   if (!json.is_object() || !json.contains("base")) return json;
-  // A whole file says its schema itself; a stack inside another file need not.
-  if (place.pointer.empty()) static_cast<void>(json_required(json, "schema", place));
   const std::string base = json_text(json["base"], place.at("base"));
   if (!load_base) place.at("base").fail("a base is not valid here");
   nlohmann::json merged = load_base(base);
