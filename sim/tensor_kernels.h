@@ -90,7 +90,7 @@ void put_rows(const HostTensor& from, HostTensor& to, int dim, std::span<const s
 // Sets out[i] = op(out[i], in[i]) for `count` elements. avg combines like sum.
 void combine(ReduceOp op, DType dtype, std::byte* out, const std::byte* in, std::int64_t count);
 // What a collective does to each contribution before it combines them, and to the result after it.
-// Only avg does anything. Floating point contributions are first multiplied by 1/n, rounded to the
+// Partial sums of other kinds need no preparation; only avg does. Floating point contributions are first multiplied by 1/n, rounded to the
 // dtype (NCCL's ncclAvg is a pre-multiplied sum). Integer results are divided by n at the end,
 // towards zero, and with `divide_last` floating point results are divided at the end too.
 void scale_contribution(ReduceOp op, DType dtype, std::byte* values, std::int64_t count,
