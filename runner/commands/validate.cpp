@@ -42,7 +42,7 @@ struct Validation {
   std::vector<std::string> warnings;
 };
 
-using Groups = std::map<std::string, std::vector<RowPrediction>>;
+using RowsByGroup = std::map<std::string, std::vector<RowPrediction>>;
 
 SourceHints hints_of(const ValidateArguments& arguments) {
   SourceHints hints;
@@ -88,7 +88,7 @@ nlohmann::json summary_json(const ErrorSummary& summary) {
           {"bias_percent", or_null(summary.bias_percent)}};
 }
 
-nlohmann::json groups_json(const Groups& groups) {
+nlohmann::json groups_json(const RowsByGroup& groups) {
   nlohmann::json out = nlohmann::json::object();
   for (const auto& [name, rows] : groups) out[name] = summary_json(summarize(rows));
   return out;
@@ -109,8 +109,8 @@ nlohmann::json row_json(const RowPrediction& row, const Validation& result) {
 }
 
 template <class Name>
-Groups grouped(const Validation& result, const Name& name_of) {
-  Groups groups;
+RowsByGroup grouped(const Validation& result, const Name& name_of) {
+  RowsByGroup groups;
   for (const RowPrediction& row : result.rows) {
     groups[std::string(name_of(row))].push_back(row);
   }
@@ -132,11 +132,11 @@ std::vector<RowPrediction> worst_of(const Validation& result) {
 }
 
 struct Cuts {
-  Groups collective;
-  Groups file;
-  Groups size_band;
-  Groups gpu;
-  Groups scale;
+  RowsByGroup collective;
+  RowsByGroup file;
+  RowsByGroup size_band;
+  RowsByGroup gpu;
+  RowsByGroup scale;
 };
 
 Cuts cuts_of(const Validation& result) {
@@ -177,14 +177,17 @@ nlohmann::json kernels_json(const Validation& result) {
   return out;
 }
 
-std::string percent(const std::optional<double>& value) { return fixed_or(value, 1, "none"); }
+std::string percent_or_none(const std::optional<double>& value) {
+  return fixed_or(value, 1, "none");
+}
 
-void add_groups(TextTable& table, const std::string& what, const Groups& groups) {
+void add_groups(TextTable& table, const std::string& what, const RowsByGroup& groups) {
   for (const auto& [name, rows] : groups) {
     const ErrorSummary summary = summarize(rows);
     table.add({what + " " + printable(name), std::to_string(summary.points),
-               percent(summary.median_ape_percent), percent(summary.p90_ape_percent),
-               percent(summary.mean_ape_percent), percent(summary.bias_percent)});
+               percent_or_none(summary.median_ape_percent),
+               percent_or_none(summary.p90_ape_percent), percent_or_none(summary.mean_ape_percent),
+               percent_or_none(summary.bias_percent)});
   }
 }
 
@@ -196,9 +199,9 @@ std::string kernels_text(const Validation& result, const std::string& stack) {
   for (const KernelErrors& each : result.kernels) {
     const ErrorSummary& errors = each.errors;
     table.add({"kernel " + printable(each.kernel), std::to_string(errors.points),
-               std::to_string(errors.unpriced), percent(errors.median_ape_percent),
-               percent(errors.p90_ape_percent), percent(errors.mean_ape_percent),
-               percent(errors.bias_percent)});
+               std::to_string(errors.unpriced), percent_or_none(errors.median_ape_percent),
+               percent_or_none(errors.p90_ape_percent), percent_or_none(errors.mean_ape_percent),
+               percent_or_none(errors.bias_percent)});
   }
   return std::to_string(points) + " kernels under " + stack + ", errors in percent\n" +
          table.text();

@@ -16,27 +16,28 @@ namespace shardlab {
 namespace {
 
 namespace fs = std::filesystem;
-using nlohmann::json;
 
 // Builds a document, and stops at the first fault, which a Probe then names.
 class Builder {
  public:
-  [[nodiscard]] json take() { return std::move(document_); }
+  [[nodiscard]] nlohmann::json take() { return std::move(document_); }
 
   bool null() { return add(nullptr); }
   bool boolean(bool value) { return add(value); }
-  bool number_integer(json::number_integer_t value) { return add(value); }
-  bool number_unsigned(json::number_unsigned_t value) { return add(value); }
-  bool number_float(json::number_float_t value, const std::string& /*text*/) { return add(value); }
+  bool number_integer(nlohmann::json::number_integer_t value) { return add(value); }
+  bool number_unsigned(nlohmann::json::number_unsigned_t value) { return add(value); }
+  bool number_float(nlohmann::json::number_float_t value, const std::string& /*text*/) {
+    return add(value);
+  }
   bool string(std::string& value) { return add(std::move(value)); }
-  bool binary(json::binary_t& /*value*/) { return false; }
-  bool start_object(std::size_t /*size*/) { return open(json::object()); }
-  bool start_array(std::size_t /*size*/) { return open(json::array()); }
+  bool binary(nlohmann::json::binary_t& /*value*/) { return false; }
+  bool start_object(std::size_t /*size*/) { return open(nlohmann::json::object()); }
+  bool start_array(std::size_t /*size*/) { return open(nlohmann::json::array()); }
   bool end_object() { return close(); }
   bool end_array() { return close(); }
   bool key(std::string& name) {
     const auto [at, is_new] =
-        open_.back()->get_ref<json::object_t&>().emplace(std::move(name), nullptr);
+        open_.back()->get_ref<nlohmann::json::object_t&>().emplace(std::move(name), nullptr);
     member_ = &at->second;
     return is_new;
   }
@@ -46,10 +47,10 @@ class Builder {
   }
 
  private:
-  json* place(json value) {
-    json* at = &document_;
+  nlohmann::json* place(nlohmann::json value) {
+    nlohmann::json* at = &document_;
     if (!open_.empty() && open_.back()->is_array()) {
-      at = &open_.back()->get_ref<json::array_t&>().emplace_back();
+      at = &open_.back()->get_ref<nlohmann::json::array_t&>().emplace_back();
     } else if (!open_.empty()) {
       at = member_;
     }
@@ -58,10 +59,10 @@ class Builder {
   }
   template <class Value>
   bool add(Value&& value) {
-    place(json(std::forward<Value>(value)));
+    place(nlohmann::json(std::forward<Value>(value)));
     return true;
   }
-  bool open(json value) {
+  bool open(nlohmann::json value) {
     if (open_.size() == kMaxJsonDepth) return false;
     open_.push_back(place(std::move(value)));
     return true;
@@ -71,13 +72,13 @@ class Builder {
     return true;
   }
 
-  json document_;
-  std::vector<json*> open_;  // the objects and arrays that the walk is inside of
-  json* member_ = nullptr;   // the value of the last key
+  nlohmann::json document_;
+  std::vector<nlohmann::json*> open_;  // the objects and arrays that the walk is inside of
+  nlohmann::json* member_ = nullptr;   // the value of the last key
 };
 
 // Walks a document without building it, and stops at the first fault.
-class Probe final : public nlohmann::json_sax<json> {
+class Probe final : public nlohmann::json_sax<nlohmann::json> {
  public:
   enum class Fault { kNone, kSyntax, kDuplicateKey, kTooDeep };
 
@@ -130,7 +131,7 @@ class Probe final : public nlohmann::json_sax<json> {
                    const nlohmann::detail::exception& error) override {
     position_ = position;
     token_ = token;
-    out_of_range_ = dynamic_cast<const json::out_of_range*>(&error) != nullptr;
+    out_of_range_ = dynamic_cast<const nlohmann::json::out_of_range*>(&error) != nullptr;
     in_text_ = std::string_view(error.what()).find("invalid string") != std::string_view::npos;
     return stop(Fault::kSyntax);
   }
@@ -173,7 +174,7 @@ class Probe final : public nlohmann::json_sax<json> {
   std::vector<Frame> frames_;
 };
 
-std::string in_quotes(std::string_view text) {
+std::string quoted_excerpt(std::string_view text) {
   const std::string quote = text == "\"" ? "'" : "\"";
   return quote + std::string(text) + quote;
 }
@@ -204,7 +205,7 @@ std::string valid_after(std::string_view before, const Probe& probe) {
     case '[':
       return "a value, or \"]\"";
     default:
-      if (probe.is_after_key()) return in_quotes(":");
+      if (probe.is_after_key()) return quoted_excerpt(":");
       return probe.is_in_object() ? "\",\" or \"}\"" : "\",\" or \"]\"";
   }
 }
@@ -241,10 +242,10 @@ std::string syntax_message(std::string_view text, std::size_t at, const Probe& p
     return "found a comment; JSON has none; valid: " + valid;
   }
   if (probe.is_in_text()) {
-    return "found " + in_quotes(here.substr(0, 1)) +
+    return "found " + quoted_excerpt(here.substr(0, 1)) +
            " inside a text; valid: after \"\\\", one of \" \\ / b f n r t, or u and 4 hex digits";
   }
-  return "found " + in_quotes(here.substr(0, 1)) + "; valid: " + valid;
+  return "found " + quoted_excerpt(here.substr(0, 1)) + "; valid: " + valid;
 }
 
 // The position of the fault. The reader stops inside a word at the first letter that makes it no
@@ -270,18 +271,20 @@ std::size_t fault_position(std::string_view text, const Probe& probe) {
 
 }  // namespace
 
-std::optional<json> try_parse_json(std::string_view text) {
+std::optional<nlohmann::json> try_parse_json(std::string_view text) {
   Builder builder;
-  if (!json::sax_parse(text, &builder)) return std::nullopt;
+  if (!nlohmann::json::sax_parse(text, &builder)) return std::nullopt;
   return builder.take();
 }
 
-json parse_json(std::string_view text, const std::string& name) {
-  if (std::optional<json> document = try_parse_json(text)) return *std::move(document);
+nlohmann::json parse_json(std::string_view text, const std::string& name) {
+  if (std::optional<nlohmann::json> document = try_parse_json(text)) return *std::move(document);
   Probe probe;
-  SHARDLAB_CHECK(!json::sax_parse(text, &probe), "no fault in what can't be built of ", name);
+  SHARDLAB_CHECK(!nlohmann::json::sax_parse(text, &probe), "no fault in what can't be built of ",
+                 name);
   if (probe.fault() == Probe::Fault::kDuplicateKey) {
-    throw ConfigError(name, probe.pointer(), "key " + in_quotes(probe.key()) + " stands twice");
+    throw ConfigError(name, probe.pointer(),
+                      "key " + quoted_excerpt(probe.key()) + " stands twice");
   }
   if (probe.fault() == Probe::Fault::kTooDeep) {
     throw ConfigError(
@@ -312,7 +315,7 @@ std::string read_text_file(const fs::path& path) {
   return text;
 }
 
-json read_json_file(const fs::path& path) {
+nlohmann::json read_json_file(const fs::path& path) {
   return parse_json(read_text_file(path), path.string());
 }
 

@@ -191,7 +191,7 @@ class Board {
   std::vector<Stack> stacks_;
 };
 
-std::string percent(const std::optional<double>& value) {
+std::string percent_or_dash(const std::optional<double>& value) {
   return value ? format_fixed(*value, 1) : "-";
 }
 
@@ -240,7 +240,7 @@ std::string scoreboard_text(const Scoreboard& board) {
       "Noise floor, in-place against "
       "out-of-place time, median: ";
   for (std::size_t b = 0; b < board.noise.size(); ++b) {
-    text += (b == 0 ? "" : ", ") + percent(board.noise[b].median_ape_percent) + " % (" +
+    text += (b == 0 ? "" : ", ") + percent_or_dash(board.noise[b].median_ape_percent) + " % (" +
             std::string(kSizeBands[b]) + ")";
   }
   text += ".\n";
@@ -256,8 +256,8 @@ std::string scoreboard_text(const Scoreboard& board) {
     for (const ScoreRow& row : protocol.rows) {
       text += "| " + row.stack + " |";
       for (const ErrorSummary& band : row.bands) {
-        text += " " + percent(band.median_ape_percent) + " | " + percent(band.p90_ape_percent) +
-                " | " + std::to_string(band.points) + " |";
+        text += " " + percent_or_dash(band.median_ape_percent) + " | " +
+                percent_or_dash(band.p90_ape_percent) + " | " + std::to_string(band.points) + " |";
       }
       text += "\n";
     }

@@ -30,14 +30,14 @@ constexpr std::pair<Collective, std::string_view> kShortNames[] = {
     {Collective::kBroadcast, "BC"}, {Collective::kSendRecv, "SR"},
 };
 
-using Groups = std::set<std::pair<std::int64_t, std::int64_t>>;  // ranks, hosts
+using RankCounts = std::set<std::pair<std::int64_t, std::int64_t>>;  // ranks, hosts
 
 // One family of hardware: its sets, and the stacks built from them.
 struct System {
   std::string name;
   std::vector<MeasurementSet> sets;
   Topology topology;
-  Groups groups;
+  RankCounts groups;
 };
 
 Topology widest_topology(const ConfigStore& store, std::span<const MeasurementSet> sets) {
@@ -145,7 +145,7 @@ std::vector<double> regrets(const QuestionResult& result) {
 }
 
 // "AG RS AR A2A": what was measured in one of `groups`.
-std::string measured_collectives(const System& system, const Groups& groups) {
+std::string measured_collectives(const System& system, const RankCounts& groups) {
   std::set<Collective> kinds;
   for (const Observation& row : observations_of(system.sets, system.topology).rows) {
     if (groups.contains({row.query.group.ranks, row.query.group.hosts})) {
@@ -186,7 +186,7 @@ SystemScores score_system(const System& system, const ConfigStore& store,
         found[i] = regrets(questionnaire.ask(*asked[i]));
       });
   for (const Stack& stack : stacks) scores.stacks.push_back({stack.name, {}});
-  Groups groups;
+  RankCounts groups;
   for (std::size_t i = 0; i < asked.size(); ++i) {
     if (found[i].empty()) continue;
     scores.questions.push_back(asked[i]->id);

@@ -158,19 +158,20 @@ std::vector<RowPrediction> predict(const Stack& stack, const TopologyOf& topolog
 
 std::vector<KernelErrors> kernel_errors(const Stack& stack, const TopologyOf& topology_of,
                                         std::span<const MeasurementSet> sets) {
-  struct Group {
+  struct KernelRows {
     std::string kernel;
     std::size_t rows = 0;
     std::vector<double> errors;
   };
-  std::vector<Group> groups;
+  std::vector<KernelRows> groups;
   for (const MeasurementSet& set : sets) {
     if (set.kernels.empty()) continue;
     const std::unique_ptr<ComputeModel> model =
         make_compute_model(stack.compute_model, topology_of(set));
     for (const MeasuredKernel& row : set.kernels) {
-      auto group = std::find_if(groups.begin(), groups.end(),
-                                [&](const Group& other) { return other.kernel == row.kernel; });
+      auto group = std::find_if(groups.begin(), groups.end(), [&](const KernelRows& other) {
+        return other.kernel == row.kernel;
+      });
       if (group == groups.end()) group = groups.insert(group, {row.kernel, 0, {}});
       ++group->rows;
       const std::vector<double> error = kernel_errors_percent(*model, {&row, 1});
@@ -178,7 +179,7 @@ std::vector<KernelErrors> kernel_errors(const Stack& stack, const TopologyOf& to
     }
   }
   std::vector<KernelErrors> out;
-  for (const Group& group : groups) {
+  for (const KernelRows& group : groups) {
     ErrorSummary errors = summarize_errors(group.errors);
     errors.unpriced = group.rows - group.errors.size();
     out.push_back({group.kernel, errors});

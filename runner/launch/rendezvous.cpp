@@ -21,10 +21,8 @@ struct Hello {
   std::int64_t world = 0;
 };
 
-std::string name_of(std::int64_t rank) { return "rank " + std::to_string(rank); }
-
 template <class T>
-std::span<const std::byte> bytes_of(const T& value) {
+std::span<const std::byte> readable_bytes_of(const T& value) {
   return std::as_bytes(std::span(&value, 1));
 }
 template <class T>
@@ -46,14 +44,14 @@ std::string missing_ranks(const std::vector<Socket>& peers) {
 // Why a process is turned away; "" when it is welcome.
 std::string objection(const Hello& hello, std::int64_t world, const std::vector<Socket>& peers) {
   if (hello.world != world) {
-    return "rendezvous: " + name_of(hello.rank) + " expects " + std::to_string(hello.world) +
+    return "rendezvous: " + rank_name(hello.rank) + " expects " + std::to_string(hello.world) +
            " ranks, rank 0 " + std::to_string(world);
   }
   if (hello.rank < 1 || hello.rank >= world) {
     return "rendezvous: rank " + std::to_string(hello.rank) + " of " + std::to_string(world);
   }
   if (peers[to_index(hello.rank)].is_open()) {
-    return "rendezvous: " + name_of(hello.rank) + " came twice";
+    return "rendezvous: " + rank_name(hello.rank) + " came twice";
   }
   return "";
 }
@@ -62,19 +60,19 @@ std::string objection(const Hello& hello, std::int64_t world, const std::vector<
 
 void Rendezvous::send_text(const Socket& socket, std::int64_t to, std::string_view text) const {
   const std::uint64_t size = text.size();
-  send_all(socket, bytes_of(size), deadline_, name_of(to));
-  send_all(socket, std::as_bytes(std::span(text)), deadline_, name_of(to));
+  send_all(socket, readable_bytes_of(size), deadline_, rank_name(to));
+  send_all(socket, std::as_bytes(std::span(text)), deadline_, rank_name(to));
 }
 
 std::string Rendezvous::receive_text(const Socket& socket, std::int64_t from) const {
   std::uint64_t size = 0;
-  receive_all(socket, writable_bytes_of(size), deadline_, name_of(from));
+  receive_all(socket, writable_bytes_of(size), deadline_, rank_name(from));
   if (size > kMaxMessage) {
-    throw EnvironmentError("rendezvous: " + name_of(from) + " sends a message of " +
+    throw EnvironmentError("rendezvous: " + rank_name(from) + " sends a message of " +
                            std::to_string(size) + " bytes");
   }
   std::string text(size, '\0');
-  receive_all(socket, std::as_writable_bytes(std::span(text)), deadline_, name_of(from));
+  receive_all(socket, std::as_writable_bytes(std::span(text)), deadline_, rank_name(from));
   return text;
 }
 
@@ -89,7 +87,7 @@ Rendezvous Rendezvous::join(const LaunchPlace& place, double patience_s, Deadlin
     out.peers_.push_back(connect_to(place.address, place.port, meeting));
     out.address_ = local_address(out.peers_[0]);
     const Hello hello = {.rank = place.rank, .world = place.world};
-    send_all(out.peers_[0], bytes_of(hello), meeting, name_of(0));
+    send_all(out.peers_[0], readable_bytes_of(hello), meeting, rank_name(0));
     // Rank 0 answers once all have come.
     out.deadline_ = std::min(deadline, meeting + std::chrono::seconds(2));
     const std::string answer = out.receive_text(out.peers_[0], 0);
@@ -169,7 +167,7 @@ void Rendezvous::barrier() { (void)all_gather(""); }
 
 std::string Rendezvous::who_left() const {
   for (std::size_t r = 0; r < peers_.size(); ++r) {
-    if (has_hung_up(peers_[r])) return name_of(static_cast<std::int64_t>(r));
+    if (has_hung_up(peers_[r])) return rank_name(static_cast<std::int64_t>(r));
   }
   return "";
 }

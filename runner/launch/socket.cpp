@@ -102,6 +102,8 @@ Deadline deadline_in(double seconds) {
              std::chrono::duration<double>(seconds));
 }
 
+std::string rank_name(std::int64_t rank) { return "rank " + std::to_string(rank); }
+
 int milliseconds_until(Deadline deadline) {
   const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
       deadline - std::chrono::steady_clock::now());

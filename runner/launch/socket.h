@@ -10,6 +10,7 @@
 
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
@@ -20,6 +21,9 @@ using Deadline = std::chrono::steady_clock::time_point;
 [[nodiscard]] Deadline deadline_in(double seconds);
 // Milliseconds until the deadline, as poll() takes them; 0 when it has passed.
 [[nodiscard]] int milliseconds_until(Deadline deadline);
+
+// How messages name another process: "rank 3".
+[[nodiscard]] std::string rank_name(std::int64_t rank);
 
 // The end of a message that blames another process, such as "rank 2 left: its connection closed".
 inline constexpr std::string_view kLeft = " left: its connection closed";

@@ -23,8 +23,6 @@
 namespace shardlab {
 namespace {
 
-std::string name_of(std::int64_t rank) { return "rank " + std::to_string(rank); }
-
 // One rank's connections, by rank of the world.
 using Mesh = std::vector<Socket>;
 
@@ -61,7 +59,8 @@ std::vector<Mesh> connect_mesh(Rendezvous& meeting, const RankRange& ranks) {
         for (std::int64_t peer = 0; peer < me; ++peer) {
           mesh[to_index(peer)] =
               connect_to(places[to_index(peer)].first, places[to_index(peer)].second, deadline);
-          send_all(mesh[to_index(peer)], std::as_bytes(std::span(&me, 1)), deadline, name_of(peer));
+          send_all(mesh[to_index(peer)], std::as_bytes(std::span(&me, 1)), deadline,
+                   rank_name(peer));
         }
         for (std::int64_t left = ranks.world - 1 - me; left > 0; --left) {
           Socket socket = accept_from(listeners[to_index(i)], deadline);
@@ -69,7 +68,7 @@ std::vector<Mesh> connect_mesh(Rendezvous& meeting, const RankRange& ranks) {
           if (!socket.is_open()) throw EnvironmentError("the ranks can't connect to each other");
           receive_all(socket, std::as_writable_bytes(std::span(&peer, 1)), deadline, "a rank");
           if (peer <= me || peer >= ranks.world || mesh[to_index(peer)].is_open()) {
-            throw EnvironmentError(name_of(me) + ": a stranger calls");
+            throw EnvironmentError(rank_name(me) + ": a stranger calls");
           }
           mesh[to_index(peer)] = std::move(socket);
         }
@@ -160,8 +159,8 @@ class Member {
     }
     const std::int64_t receiver = members_[to_index(to)];
     const std::int64_t sender = members_[to_index(from)];
-    exchange(mesh_[to_index(receiver)], out, name_of(receiver), mesh_[to_index(sender)], in,
-             name_of(sender), deadline_);
+    exchange(mesh_[to_index(receiver)], out, rank_name(receiver), mesh_[to_index(sender)], in,
+             rank_name(sender), deadline_);
   }
 
   // All-gathers bytes in place around a ring. This member has only chunk `mine` at the start.
@@ -229,13 +228,13 @@ class Member {
     if (me_ != call.root) {
       const std::int64_t root = members_[to_index(call.root)];
       receive_all(mesh_[to_index(root)], {buffers.receive, to_index(bytes)}, deadline_,
-                  name_of(root));
+                  rank_name(root));
       return;
     }
     for (const std::int64_t member : members_) {
       if (member == members_[to_index(me_)]) continue;
       send_all(mesh_[to_index(member)], {buffers.send, to_index(bytes)}, deadline_,
-               name_of(member));
+               rank_name(member));
     }
     copy(buffers.receive, buffers.send, bytes);
   }

@@ -13,7 +13,7 @@
 namespace shardlab {
 namespace {
 
-struct Times {
+struct NetworkTimes {
   double read_ms = 0.0;
   double solve_ms = 0.0;
   double total_ms = 0.0;
@@ -129,7 +129,7 @@ std::string network_text(const CfnProblem& problem, const ExactSolution& solutio
 
 void solve_network(const SolveNetworkArguments& arguments, Session& session) {
   const StopWatch total;
-  Times times;
+  NetworkTimes times;
   const CfnProblem problem = read_cfn(
       parse_json(strict_cfn(read_text_file(arguments.file)), arguments.file), {arguments.file, ""});
   times.read_ms = total.ms();

@@ -56,9 +56,9 @@ struct Compared {
   double greedy_us = kForbidden;
 };
 
-class Comparison {
+class ComparisonMaker {
  public:
-  Comparison(const PricedProgram& priced, const ProblemOptions& options)
+  ComparisonMaker(const PricedProgram& priced, const ProblemOptions& options)
       : priced_(priced),
         options_(options),
         classes_(classify(priced.program)),
@@ -187,7 +187,7 @@ std::string reading_of(const Compared& row, const Compared& optimum) {
 
 RecipeComparison compare_recipes(const PricedProgram& priced, const ProblemOptions& options,
                                  const ConfigStore& store) {
-  const std::vector<Compared> rows = Comparison(priced, options).rows(store);
+  const std::vector<Compared> rows = ComparisonMaker(priced, options).rows(store);
   RecipeComparison comparison;
   comparison.feasible = rows.front().misfit.empty();
   comparison.rows = rows_json(rows);

@@ -10,13 +10,13 @@
 namespace shardlab {
 namespace {
 
-struct Change {
+struct PlacementChange {
   std::string node;
   std::string here;
   std::string there;
 };
-std::vector<Change> changes_of(const ProgramSolution& solved, const PlanFlip& flip) {
-  std::vector<Change> changes;
+std::vector<PlacementChange> changes_of(const ProgramSolution& solved, const PlanFlip& flip) {
+  std::vector<PlacementChange> changes;
   for (const int v : flip.nodes) {
     changes.push_back({solved.network.name(v),
                        solved.network.value_name(v, solved.solution.assignment[to_index(v)]),
@@ -28,7 +28,7 @@ std::vector<Change> changes_of(const ProgramSolution& solved, const PlanFlip& fl
 nlohmann::json flip_json(const ProgramSolution& solved, const std::optional<PlanFlip>& flip) {
   if (!flip) return nullptr;
   nlohmann::json nodes = nlohmann::json::array();
-  for (const Change& change : changes_of(solved, *flip)) {
+  for (const PlacementChange& change : changes_of(solved, *flip)) {
     nodes.push_back({{"node", change.node}, {"here", change.here}, {"there", change.there}});
   }
   return {{"factor", flip->factor}, {"objective_us", flip->objective_us}, {"nodes", nodes}};
@@ -43,7 +43,7 @@ void add_row(TextTable& table, const ProgramSolution& solved, std::string_view p
     table.add(std::move(cells));
     return;
   }
-  const std::vector<Change> changes = changes_of(solved, *flip);
+  const std::vector<PlacementChange> changes = changes_of(solved, *flip);
   constexpr std::size_t kFew = 2;
   std::vector<std::string> texts;
   for (std::size_t i = 0; i < changes.size() && i < kFew; ++i) {
