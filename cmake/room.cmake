@@ -1,16 +1,15 @@
-# shardlab_room(<target> SOURCES <file>... [PUBLIC <target>...] [PRIVATE <target>...] [COLD] [ALONE])
+# shardlab_room(<target> SOURCES <file>... [PUBLIC <target>...] [PRIVATE <target>...] [COLD])
 #
 # A room is one folder and one static library. PUBLIC names the rooms and packages that its headers include,
 # and PRIVATE those that only its sources include; scripts/check_layers.py checks every include against a table
 # of the same content. COLD says that nothing in the room is called millions of times. A release then compiles it
-# with -O1, which takes GCC 30 % less time than -O3. Floating point results do not depend on that choice. ALONE
-# says that each file is compiled on its own, as in a room whose files share names.
+# with -O1, which takes GCC 30 % less time than -O3. Floating point results do not depend on that choice.
 # Example: shardlab_room(shardlab_cases SOURCES case.cpp PUBLIC shardlab_programs COLD)
 function(shardlab_room target)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "COLD;ALONE" "" "SOURCES;PUBLIC;PRIVATE")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "COLD" "" "SOURCES;PUBLIC;PRIVATE")
   if(arg_UNPARSED_ARGUMENTS)
     message(FATAL_ERROR "shardlab_room(${target} ... ${arg_UNPARSED_ARGUMENTS}); "
-                        "valid: SOURCES, PUBLIC, PRIVATE, COLD, ALONE")
+                        "valid: SOURCES, PUBLIC, PRIVATE, COLD")
   endif()
   add_library(${target} STATIC ${arg_SOURCES})
   target_include_directories(${target} PUBLIC ${PROJECT_SOURCE_DIR})
@@ -22,7 +21,7 @@ function(shardlab_room target)
   # The files of a room include the same headers, and a compiler spends most of its time on those: four
   # files together take little longer than one. Names in anonymous namespaces are therefore used once in
   # a room.
-  if(SHARDLAB_UNITY AND NOT arg_ALONE)
+  if(SHARDLAB_UNITY)
     set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 4)
   endif()
 endfunction()
