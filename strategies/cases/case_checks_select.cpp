@@ -155,7 +155,7 @@ class SelectCheck final : public Check {
     }
     if (!candidates_.empty()) out += ", candidates as listed";
     if (options_.search) out += ", search " + std::string(to_string(*options_.search));
-    if (!options_.nesting_guard) out += " without nesting guard";
+    if (!options_.nesting_guard.value_or(true)) out += " without nesting guard";
     return out;
   }
 
@@ -185,7 +185,7 @@ class SelectCheck final : public Check {
   void read_search(ObjectReader& reader, bool listed) {
     const std::string search = reader.text_or("search", "");
     const JsonPlace place = reader.place("search");
-    options_.nesting_guard = reader.boolean_or("nesting_guard", true);
+    if (!reader.boolean_or("nesting_guard", true)) options_.nesting_guard = false;
     if (search.empty()) return;
     if (listed) place.fail("listed rows and candidates are not searched; valid: no \"search\"");
     options_.search = from_name<SearchKind>(search);

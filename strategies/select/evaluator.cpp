@@ -538,10 +538,11 @@ Selection StackEvaluator::select(const OpCall& call, const DeviceMesh& mesh,
       options.rule != nullptr ? *options.rule : find_op_rule(call.op, stack_.rules);
   const SearchKind search = options.search.value_or(stack_.search);
   const CandidateOrder order = options.order.value_or(stack_.order);
+  const bool guarded = options.nesting_guard.value_or(stack_.nesting_guard);
   std::string note;
   if (search == SearchKind::kDijkstra && stack_.redistribution.planner == PlannerKind::kGreedy) {
     const SearchOutcome outcome =
-        search_rows(rule, call, mesh, on(mesh).pricer(), {.nesting_guard = options.nesting_guard});
+        search_rows(rule, call, mesh, on(mesh).pricer(), {.nesting_guard = guarded});
     if (outcome.result) return select_by_steps(rule, call, mesh, *outcome.result);
     note = outcome.fallback;
   } else if (search != SearchKind::kFull) {

@@ -60,7 +60,7 @@ struct Selection {
 struct SelectOptions {
   std::optional<SearchKind> search = {};
   std::optional<CandidateOrder> order = {};
-  bool nesting_guard = true;
+  std::optional<bool> nesting_guard = {};
   const OpRule* rule = nullptr;  // used instead of the rule that the stack's rule set has
 };
 

@@ -113,6 +113,7 @@ Stack Stack::from_json(const nlohmann::json& json, const JsonPlace& place,
   }
   stack.policy = find_enum<Policy>(reader, "policy").value_or(Policy::kKeepInput);
   stack.search = find_enum<SearchKind>(reader, "search").value_or(SearchKind::kFull);
+  stack.nesting_guard = reader.boolean_or("nesting_guard", true);
   stack.transition_us = reader.number_or("transition_us", 0.0, {.min = 0.0, .max = 1e9});
   reader.finish();
   return stack;
@@ -134,6 +135,7 @@ nlohmann::json Stack::to_json() const {
           {"order", order.text()},
           {"policy", name_of(policy)},
           {"search", name_of(search)},
+          {"nesting_guard", nesting_guard},
           {"transition_us", transition_us}};
 }
 

@@ -43,6 +43,8 @@ struct Stack {
   CandidateOrder order;
   Policy policy = Policy::kKeepInput;
   SearchKind search = SearchKind::kFull;
+  // Whether the search "dijkstra" leaves out steps that one collective cannot make (search.h).
+  bool nesting_guard = true;
   // Microseconds added to every redistribution of an input that changes its placements.
   double transition_us = 0.0;
 

@@ -215,6 +215,17 @@ TEST(SearchRows, R30ThePublishedUnderPricedPairs) {
   }
 }
 
+TEST(SearchRows, R30AStackWithoutTheGuardTakesThePublishedUnderPricedPair) {
+  const DeviceMesh mesh = DeviceMesh::parse("2x2");
+  const OpCall call = mm_call("S(0)S(0)", "S(0)S(0)", 2);
+  const auto total = [&](const char* changes) {
+    StackEvaluator evaluator(stack_with("dtensor-v3", changes), topology_with(1));
+    return evaluator.select(call, mesh).choice.total_us;
+  };
+  EXPECT_DOUBLE_EQ(total(R"({"search": "dijkstra"})"), 18.89657126041451);
+  EXPECT_EQ(total(R"({"search": "dijkstra", "nesting_guard": false})"), 18.797714173609673);
+}
+
 TEST(SearchRows, R30EachInputCostsAtLeastItsCheapestPlan) {
   const DeviceMesh mesh = DeviceMesh::parse("2x2");
   StackEvaluator evaluator(stack_with("dtensor-v3", kGraph), topology_with(1));

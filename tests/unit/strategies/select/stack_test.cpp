@@ -51,6 +51,7 @@ TEST(Stack, EveryKeyIsRead) {
                 {"order", "shuffled:3"},
                 {"policy", "first-listed"},
                 {"search", "dijkstra"},
+                {"nesting_guard", false},
                 {"transition_us", 1.5}});
   const Stack stack = read(value);
   EXPECT_EQ(stack.rules, kShardlab);
@@ -64,12 +65,13 @@ TEST(Stack, EveryKeyIsRead) {
   EXPECT_EQ(stack.order.seed, 3U);
   EXPECT_EQ(stack.policy, Policy::kFirstListed);
   EXPECT_EQ(stack.search, SearchKind::kDijkstra);
+  EXPECT_FALSE(stack.nesting_guard);
   EXPECT_EQ(stack.transition_us, 1.5);
 }
 
 TEST(Stack, ToJsonFillsEveryDefaultAndReadsBackToTheSame) {
   const json filled = read(kLeast).to_json();
-  EXPECT_EQ(filled.size(), 16U);
+  EXPECT_EQ(filled.size(), 17U);
   EXPECT_EQ(filled["collective_model"]["params"]["base_latency_us"], 6.6);
   EXPECT_EQ(read(filled).to_json(), filled);
 }
