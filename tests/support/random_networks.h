@@ -22,8 +22,7 @@ struct RandomNetworkOptions {
   int most_cost = 20;  // costs are whole numbers, so that ties occur and sums are exact
   int forbidden = 10;  // percent of the costs that are infinite
   int equalities = 5;  // percent of the edges that ask for equal values
-  int tables = 4;      // different tables for each shape; edges of that shape share them
-  bool negative = false;
+  bool negative = false;  // costs may be below zero
   int budget_percent = 0;  // percent of the networks that have a budget
 };
 
