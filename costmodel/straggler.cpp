@@ -174,7 +174,8 @@ std::string_view object_form(StragglerKind kind) {
     case StragglerKind::kFixed:
       return R"({"name": "fixed", "fixed_us": NUMBER})";
     case StragglerKind::kOrderStatistics:
-      return R"({"name": "order_statistics", "sigma": NUMBER}; "delays_us": [NUMBER] may replace "sigma")";
+      return R"({"name": "order_statistics", "sigma": NUMBER}, or "delays_us": [NUMBER] )"
+             R"(in place of "sigma")";
     case StragglerKind::kNone:
       break;
   }

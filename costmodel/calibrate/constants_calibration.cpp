@@ -144,8 +144,7 @@ IdentifiedFit fit_identified(Calibration& calibration, const Constants& constant
     if (!open) break;
     keep(*open,
          "the rows leave it open: other values of it, with other values of the remaining "
-         "parameters, "
-         "fit the rows as well");
+         "parameters, fit the rows as well");
   }
   if (free.empty()) throw InputError("calibrate: these rows tell the value of no parameter");
   return identified;
