@@ -174,7 +174,8 @@ std::string_view object_form(StragglerKind kind) {
     case StragglerKind::kFixed:
       return R"({"name": "fixed", "fixed_us": NUMBER})";
     case StragglerKind::kOrderStatistics:
-      return R"({"name": "order_statistics", "sigma": NUMBER} or "delays_us": [NUMBER])";
+      return R"({"name": "order_statistics", "sigma": NUMBER}, or "delays_us": [NUMBER] )"
+             R"(in place of "sigma")";
     case StragglerKind::kNone:
       break;
   }
@@ -222,11 +223,11 @@ double expected_max_of_draws(std::span<const double> sorted, std::int64_t n) {
 
 StragglerFit fit_straggler(std::span<const double> times_us, std::int64_t members) {
   if (times_us.size() < 2) {
-    throw InputError("a straggler fit needs two times or more; found " +
+    throw InputError("a straggler fit needs at least two measured times; found " +
                      std::to_string(times_us.size()));
   }
   if (members < 1) {
-    throw InputError("a straggler fit of " + std::to_string(members) +
+    throw InputError("a straggler fit: found " + std::to_string(members) +
                      " members; valid: 1 or more");
   }
   double mean = 0.0;
@@ -256,7 +257,8 @@ Straggler Straggler::from_json(const nlohmann::json& json, const JsonPlace& plac
   if (json.is_string()) {
     straggler.kind = read_kind(json.get<std::string>(), place);
     if (straggler.kind != StragglerKind::kNone) {
-      place.fail("valid: " + std::string(object_form(straggler.kind)));
+      place.fail("found " + describe_json(json) +
+                 " alone; valid: " + std::string(object_form(straggler.kind)));
     }
     return straggler;
   }

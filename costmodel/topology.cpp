@@ -74,8 +74,10 @@ Topology Topology::from_json(const nlohmann::json& json, const JsonPlace& place)
   }
   for (std::size_t i = 1; i < topology.links_.size(); ++i) {
     if (topology.links_[i].joins <= topology.links_[i - 1].joins) {
-      reader.place("links").at(i).fail("levels go from inner to outer: " +
-                                       valid_names<LinkScope>());
+      reader.place("links").at(i).fail(
+          "found a level that joins \"" + std::string(name_of(topology.links_[i].joins)) +
+          "\" after one that joins \"" + std::string(name_of(topology.links_[i - 1].joins)) +
+          "\"; valid: each once, from inner to outer: " + valid_names<LinkScope>());
     }
   }
 

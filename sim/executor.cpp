@@ -80,8 +80,8 @@ std::string index_text(std::int64_t index, const Shape& shape) {
 
 std::vector<std::int64_t> ranks_of(const DeviceMesh& mesh) {
   if (mesh.size() > kMaxExecutedRanks) {
-    throw InputError("data for " + std::to_string(mesh.size()) + " ranks of mesh " + mesh.text() +
-                     "; valid: at most " + std::to_string(kMaxExecutedRanks) +
+    throw InputError("found data for " + std::to_string(mesh.size()) + " ranks of mesh " +
+                     mesh.text() + "; valid: at most " + std::to_string(kMaxExecutedRanks) +
                      " ranks (or shapes only: --data off)");
   }
   return mesh.ranks();
@@ -93,13 +93,13 @@ void expect_layout(const TensorMeta& meta, const Layout& layout) {
   for (const Placement& p : layout.placements) {
     if (p.is_shard_like() && p.dim() >= meta.ndim()) {
       throw InputError(layout.text() + " of " + meta.text() + ": " + p.text() +
-                       " names a dim that it lacks");
+                       " names a dim that the tensor lacks");
     }
     const bool norm = p.kind() == Placement::Kind::kNormPartial;
     if ((p.is_partial() && !reduces(p.reduce_op(), meta.dtype)) ||
         (norm && !is_floating_point(meta.dtype))) {
       throw InputError(p.text() + " of " + std::string(to_string(meta.dtype)) +
-                       " does not exist: no reduction of that type");
+                       " does not exist: numbers of this dtype have no such reduction");
     }
   }
 }

@@ -379,16 +379,20 @@ Simulator::Needs Simulator::needs(const Schedule& schedule, bool folds) const {
       saturating_product(32 * std::max<std::int64_t>(kernels, 1), needs.repetitions);
   if (per_run > options_.memory_limit_bytes || results > options_.memory_limit_bytes - per_run) {
     const auto text = [](std::int64_t bytes) { return format_bytes(static_cast<double>(bytes)); };
-    std::string what = text(results) + " for " + std::to_string(needs.repetitions) +
-                       " repetitions of " + std::to_string(kernels) + " kernels";
+    const auto counted = [](std::int64_t count, const char* noun) {
+      return std::to_string(count) + " " + noun + (count == 1 ? "" : "s");
+    };
+    std::string what = "the run needs ";
     if (!folds) {
-      what = "each of the " + std::to_string(mesh_.size()) +
-             " ranks needs clocks of its own under " + options_.slowdown.text() + ": " +
-             text(per_run) + ", and " + what;
+      what += text(per_run) + " for the clocks of " + counted(mesh_.size(), "rank") +
+              ", since each has its own under " + options_.slowdown.text() + ", and ";
     }
-    throw LimitError(what + "; the limit is " + text(options_.memory_limit_bytes) +
-                     "; valid: a higher limit, fewer " +
-                     (folds ? "repetitions" : "ranks or repetitions, or none or percent:P"));
+    what += text(results) + " for " + counted(needs.repetitions, "repetition") + " of " +
+            counted(kernels, "kernel");
+    throw LimitError(
+        what + "; the limit is " + text(options_.memory_limit_bytes) +
+        "; valid: a higher limit, fewer " +
+        (folds ? "repetitions" : "ranks or repetitions, or the straggler model none or percent:P"));
   }
   needs.threads = static_cast<int>(std::clamp<std::int64_t>(
       (options_.memory_limit_bytes - results) / per_run, 1, options_.threads));

@@ -40,7 +40,7 @@ void check_dims(const Layout& layout, const TensorMeta& meta, std::string_view t
     if (p.is_shard_like() && p.dim() >= meta.ndim()) {
       throw TextError("layout", text, position,
                       meta.ndim() == 0
-                          ? "no shard: the tensor has no dims, found " + p.text()
+                          ? "no shard, since the tensor has no dims; found " + p.text()
                           : "shards of tensor dims 0 to " + std::to_string(meta.ndim() - 1) +
                                 ", found " + p.text());
     }

@@ -87,7 +87,7 @@ std::int64_t elements_kept(const PlanStep& step, const Layout& others, const Ten
       if (with_rows > kMostEnumerated) {
         throw LimitError(
             "the bytes of an exchange between strided shards of one tensor dim are "
-            "counted rank by rank: " +
+            "counted rank by rank: found " +
             std::to_string(with_rows) + " ranks with rows; valid: at most " +
             std::to_string(kMostEnumerated));
       }

@@ -20,7 +20,7 @@ Calibration calibrate(const ModelEntry& model, std::span<const Observation> rows
   for (const Observation& row : rows) {
     if (row.time_us > 0.0 && row.query.full_bytes >= 0.0 && row.query.group.ranks > 1) continue;
     throw InputError("calibrate: found " + observation_text(row) +
-                     "; valid: at least 2 ranks, a time above 0");
+                     "; valid: at least 2 ranks and a time above 0");
   }
   if (model.fits_kernels) {
     throw InputError("calibrate: " + std::string(model.name) + " is fitted to kernels alone");
@@ -36,7 +36,7 @@ Calibration calibrate(const ModelEntry& model, std::span<const Observation> rows
                                         [&](const RefusedObservation& r) { return r.row == i; });
     if (!is_refused) kept.push_back(rows[i]);
   }
-  if (kept.empty()) throw InputError("calibrate: no row is left that no other contradicts");
+  if (kept.empty()) throw InputError("calibrate: every row is contradicted by another one");
   Calibration fit = model.fits_curves ? calibrate_curves(model, kept, topology)
                                       : calibrate_constants(model, kept, topology);
   fit.refused = std::move(refused);

@@ -136,16 +136,17 @@ IdentifiedFit fit_identified(Calibration& calibration, const Constants& constant
   };
   while (!free.empty()) {
     if (rows < free.size() + 1) {
-      keep(free.front(), "more rows are needed than parameters");
+      keep(free.front(), "a fit needs more rows than parameters");
       continue;
     }
     identified.fit = constants.fit(free);
     const std::optional<std::size_t> open = least_told(constants, free, identified.fit);
     if (!open) break;
     keep(*open,
-         "the rows leave it open: other values of it, with others of the rest, say the same");
+         "the rows leave it open: other values of it, with other values of the remaining "
+         "parameters, fit the rows as well");
   }
-  if (free.empty()) throw InputError("calibrate: no parameter can be told from these rows");
+  if (free.empty()) throw InputError("calibrate: these rows tell the value of no parameter");
   return identified;
 }
 

@@ -25,7 +25,8 @@ Question question_of(const Observation& row) {
 std::string observation_text(const Observation& row) {
   return std::string(to_string(row.query.kind)) + " of " + format_double(row.query.full_bytes) +
          " B among " + std::to_string(row.query.group.ranks) + " ranks on " +
-         std::to_string(row.query.group.hosts) + " hosts: " + format_double(row.time_us) + " us";
+         std::to_string(row.query.group.hosts) +
+         (row.query.group.hosts == 1 ? " host: " : " hosts: ") + format_double(row.time_us) + " us";
 }
 
 std::vector<RefusedObservation> contradictions(std::span<const Observation> rows) {

@@ -11,7 +11,7 @@
 
 namespace shardlab {
 
-// "all_reduce of 1024 B among 8 ranks on 1 hosts: 12.5 us", for messages.
+// "all_reduce of 1024 B among 8 ranks on 1 host: 12.5 us", for messages.
 [[nodiscard]] std::string observation_text(const Observation& row);
 
 // The rows that are refused because others of their set contradict them. Rows of one set that ask

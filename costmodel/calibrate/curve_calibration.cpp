@@ -136,8 +136,8 @@ void add_not_identified(Calibration& calibration, const MeasuredCurve& measured)
     const bool related = error < CurvePrior::kVagueLogError;
     calibration.not_identified.push_back(
         {name + constant, prior,
-         std::string("no row is ") + size + " enough to tell the " + asymptote + "; the prior is " +
-             (related ? "the other curves'" : "the topology's")});
+         std::string("no row is ") + size + " enough to tell the " + asymptote +
+             "; the prior comes from " + (related ? "the other curves" : "the topology")});
   };
   if (!measured.tells_latency) {
     keep(".latency_us", measured.prior.latency_us, measured.prior.log_latency_error, "small",
@@ -148,8 +148,9 @@ void add_not_identified(Calibration& calibration, const MeasuredCurve& measured)
          measured.prior.log_bandwidth_error, "large", "bandwidth");
   }
   if (measured.rows.size() <= kLeastRows) {
-    calibration.not_identified.push_back({name + ".sharpness", kUsualSharpness,
-                                          "three rows tell the floor, the plateau and one kink"});
+    calibration.not_identified.push_back(
+        {name + ".sharpness", kUsualSharpness,
+         "three rows tell only the floor, the plateau and one kink"});
   }
 }
 

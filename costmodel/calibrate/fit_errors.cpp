@@ -29,7 +29,7 @@ void add_fit_errors(Calibration& fit, std::span<const Observation> rows, const T
     throw InputError("calibrate: " + std::string(fit.model->name) +
                      " misses half of the rows that it was fitted to by more than " +
                      format_double(std::round(fit.median_ape_percent)) +
-                     " %; valid: rows that grow with size as a collective's do");
+                     " %; valid: rows whose times grow with size as a collective's do");
   }
 }
 

@@ -232,7 +232,7 @@ std::map<std::string, Kind> kinds_of(std::span<const MeasuredKernel> rows, const
       continue;
     }
     if (query->bytes <= 0 && query->flops <= 0) {
-      result.refused.push_back({i, "neither bytes nor flops"});
+      result.refused.push_back({i, "the row has neither bytes nor flops"});
       continue;
     }
     const KindNames names = names_of(*query);
@@ -273,7 +273,7 @@ double launch_floor(Calibration& result, const std::vector<double>& launches,
     launch_us = shortest;
     result.params["launch_us"] = launch_us;
     result.not_identified.push_back(
-        {"launch_us", launch_us, "no empty launches; no kernel took less"});
+        {"launch_us", launch_us, "no empty launch was measured; no kernel took less than this"});
   }
   return launch_us;
 }
@@ -315,7 +315,9 @@ void add_not_identified(Calibration& result, const Topology& topology) {
     if (result.params.contains(std::string(spec.name))) continue;
     std::optional<double> prior = spec.default_value;
     if (!prior && spec.name == "launch_us") prior = topology.device().launch.value();
-    if (prior) result.not_identified.push_back({std::string(spec.name), *prior, "no rows tell it"});
+    if (prior)
+      result.not_identified.push_back(
+          {std::string(spec.name), *prior, "no measured row tells its value"});
   }
 }
 

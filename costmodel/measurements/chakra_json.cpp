@@ -106,8 +106,8 @@ std::uint64_t read_integer(const json& value, ChakraType type, const JsonPlace& 
   const std::string text = value.is_string() ? value.get<std::string>() : value.dump();
   const char* const end = text.data() + text.size();
   const auto fail = [&]() {
-    place.fail("found " + describe_json(value) + "; valid: a whole number, " + range_text(type) +
-               ", or its text");
+    place.fail("found " + describe_json(value) + "; valid: a whole number from " +
+               range_text(type) + ", or its text");
   };
   if (!is_known) fail();
   if (is_signed(type)) {

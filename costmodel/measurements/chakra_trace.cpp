@@ -137,8 +137,8 @@ bool ChakraReader::find_group(const ChakraMessage& node, const Place& place, Tra
     group.first = rank_of(integer_of(node, "first_rank").value_or(0), place, "first_rank");
     group.stride = rank_of(integer_of(node, "rank_stride").value_or(1), place, "rank_stride");
     if (group.size < 1 || group.stride < 1) {
-      place.fail("found a group of " + std::to_string(group.size) + " ranks " +
-                 std::to_string(group.stride) + " apart; valid: at least 1");
+      place.fail("found a group of " + std::to_string(group.size) + " ranks, " +
+                 std::to_string(group.stride) + " apart; valid: at least 1 rank, at least 1 apart");
     }
     return true;
   }
@@ -184,7 +184,7 @@ std::optional<TracedCall> ChakraReader::call_of(const ChakraMessage& node, const
   }
   call.duration_us = real_of(node, "duration_us").value_or(static_cast<double>(node.duration_us));
   if (!(call.duration_us > 0.0)) {
-    leave_out("the node has no duration: written for a simulator, not measured");
+    leave_out("the node has no duration: it was written for a simulator, not measured");
     return std::nullopt;
   }
   if (!find_group(node, place, call)) return std::nullopt;

@@ -50,7 +50,7 @@ WireField WireReader::field() {
   const std::uint64_t type = tag & 7U;
   const std::uint64_t number = tag >> 3U;
   if (number == 0 || number > kMaxFieldNumber) {
-    fail("found field " + std::to_string(number) + "; valid: 1 to " +
+    fail("found field number " + std::to_string(number) + "; valid: 1 to " +
          std::to_string(kMaxFieldNumber));
   }
   if (type != 0 && type != 1 && type != 2 && type != 5) {

@@ -192,8 +192,8 @@ struct SetCalls {
   std::int64_t traced = 0;  // the fewest ranks on which a collective was traced
 };
 
-std::string calls_text(int count) {
-  return std::to_string(count) + (count == 1 ? " call" : " calls");
+std::string left_out_text(int count) {
+  return std::to_string(count) + (count == 1 ? " call is" : " calls are") + " left out";
 }
 
 }  // namespace
@@ -237,11 +237,11 @@ std::vector<MeasurementSet> sets_of_traces(std::span<const CollectiveTrace> trac
     const auto [least, most] =
         std::minmax_element(joined.durations.begin(), joined.durations.end());
     if (ranks < 2) {
-      ++left_out["one rank alone: nothing is communicated"];
+      ++left_out["one rank alone communicates nothing"];
     } else if (!(bytes >= 1.0 && bytes <= kMaxBytes)) {
-      ++left_out["found no bytes"];
+      ++left_out["the size is not from 1 to 1e18 bytes"];
     } else if (!(*least >= kMinTimeUs && *most <= kMaxTimeUs)) {
-      ++left_out["found no duration"];
+      ++left_out["the duration is not from 1e-6 to 1e15 us"];
     } else {
       SetCalls& calls = shapes[shape];
       const auto traced = static_cast<std::int64_t>(joined.durations.size());
@@ -258,7 +258,7 @@ std::vector<MeasurementSet> sets_of_traces(std::span<const CollectiveTrace> trac
   if (shapes.empty()) {
     std::string reasons;
     for (const auto& [reason, count] : left_out) {
-      reasons += (reasons.empty() ? ": " : "; ") + calls_text(count) + " left out: " + reason;
+      reasons += (reasons.empty() ? ": " : "; ") + left_out_text(count) + ": " + reason;
     }
     throw ConfigError(first.file, "", "found no collective with a time" + reasons);
   }
@@ -278,16 +278,19 @@ std::vector<MeasurementSet> sets_of_traces(std::span<const CollectiveTrace> trac
       set.rows.push_back(row_of(collective, dtype, bytes, std::move(calls.rows[key])));
     }
     if (calls.traced < set.ranks) {
-      set.warnings.push_back("of " + std::to_string(set.ranks) + " ranks " +
-                             std::to_string(calls.traced) + (calls.traced == 1 ? " is" : " are") +
-                             " traced: times may include waiting for the others");
+      set.warnings.push_back("only " + std::to_string(calls.traced) + " of " +
+                             std::to_string(set.ranks) + " ranks " +
+                             (calls.traced == 1 ? "is" : "are") +
+                             " traced, so times may include waiting for the others");
     }
     if (run.is_assumed) {
-      set.warnings.push_back("the trace names no hosts: taken as one; --gpus-per-host says more");
+      set.warnings.push_back(
+          "the trace names no hosts, so all ranks are taken to be on one; --gpus-per-host says how "
+          "many a host has");
     }
     if (sets.empty()) {
       for (const auto& [reason, count] : left_out) {
-        set.warnings.push_back(calls_text(count) + " left out: " + reason);
+        set.warnings.push_back(left_out_text(count) + ": " + reason);
       }
     }
     sets.push_back(std::move(set));

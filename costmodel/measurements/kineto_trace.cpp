@@ -117,7 +117,7 @@ struct KinetoReader {
   bool find_dtype(const std::string& torch_dtype, TracedCall& call) {
     call.dtype = std::string(dtype_of_torch(torch_dtype));
     if (call.dtype.empty()) {
-      leave_out("unknown element type " + in_quotes(torch_dtype));
+      leave_out("the element type " + in_quotes(torch_dtype) + " is unknown");
       return false;
     }
     return true;
@@ -150,7 +150,7 @@ bool KinetoReader::find_group(const json& args, const JsonPlace& place, TracedCa
   const std::string ranks = text_or_empty(args, "Process Group Ranks", place);
   if (ranks.empty() || ranks == "[]") return true;
   if (read_ranks(ranks, place.at("Process Group Ranks"), group)) return true;
-  leave_out("\"Process Group Ranks\" is shortened, and pg_config does not list them");
+  leave_out("\"Process Group Ranks\" is shortened, and pg_config does not list the group");
   return false;
 }
 
@@ -207,7 +207,9 @@ std::optional<TracedCall> KinetoReader::gloo_call(const std::string& name, const
   const json* dims = json_member(args, "Input Dims");
   const json* types = json_member(args, "Input type");
   if (dims == nullptr || types == nullptr) {
-    leave_out("no \"Input Dims\": the profiler ran without record_shapes=True");
+    leave_out(
+        "the event has no \"Input Dims\" or \"Input type\": the profiler ran without "
+        "record_shapes=True");
     return std::nullopt;
   }
   const JsonPlace types_place = place.at("Input type");
@@ -217,8 +219,13 @@ std::optional<TracedCall> KinetoReader::gloo_call(const std::string& name, const
     return std::nullopt;
   }
   if (!find_dtype(json_text((*types)[0], types_place.at(0)), *call)) return std::nullopt;
-  if (groups.size() > 1 || call->collective == Collective::kSendRecv) {
-    leave_out("gloo's annotations do not say which group of " + std::to_string(groups.size()));
+  if (call->collective == Collective::kSendRecv) {
+    leave_out("gloo's annotations do not say which ranks send and receive");
+    return std::nullopt;
+  }
+  if (groups.size() > 1) {
+    leave_out("gloo's annotations do not say which of the " + std::to_string(groups.size()) +
+              " groups made the call");
     return std::nullopt;
   }
   if (!groups.empty()) call->group = groups.begin()->second;

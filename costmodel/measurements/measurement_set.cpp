@@ -171,7 +171,7 @@ MeasurementSet MeasurementSet::from_json(const json& value, const JsonPlace& pla
   set.ranks = reader.integer("ranks", 1, kMaxRanks);
   set.hosts = reader.integer("hosts", 1, kMaxRanks);
   if (set.hosts > set.ranks) {
-    reader.place("hosts").fail("found " + std::to_string(set.hosts) + " for " +
+    reader.place("hosts").fail("found " + std::to_string(set.hosts) + " hosts for " +
                                std::to_string(set.ranks) +
                                " ranks; valid: at most one host a rank");
   }
@@ -198,7 +198,7 @@ MeasurementSet MeasurementSet::from_json(const json& value, const JsonPlace& pla
     set.verified_plans = read_verified(*verified, reader.place("verified_plans"));
   }
   if (rows.empty() && set.kernels.empty() && !set.verified_plans) {
-    reader.place("rows").fail("found no rows; valid: at least one, or kernels");
+    reader.place("rows").fail("found no rows; valid: at least one row, or kernels");
   }
   set.rows.reserve(rows.size());
   for (std::size_t i = 0; i < rows.size(); ++i) {

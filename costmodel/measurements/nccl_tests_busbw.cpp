@@ -64,15 +64,15 @@ std::string BusBandwidths::check(Collective kind, std::int64_t ranks, PrintedFig
     return "";
   }
   if (counts.contradicted++ == 0) {
-    counts.first = {place, "found busbw " + format_double(busbw.value) + " for algbw " +
-                               format_double(algbw.value) +
-                               " GB/s; valid: " + format_fixed(expected, 2) + ", " +
-                               format_fixed(factor, 3) + " times, of " + among(kind, ranks) +
-                               "; another collective or other ranks ran"};
+    counts.first = {place,
+                    "found a busbw of " + format_double(busbw.value) + " GB/s for an algbw of " +
+                        format_double(algbw.value) + " GB/s; valid: " + format_fixed(expected, 2) +
+                        ", which is " + format_fixed(factor, 3) + " times the algbw, for " +
+                        among(kind, ranks) + "; another collective or another number of ranks ran"};
   }
-  return "columns contradict each other: algbw " + format_double(algbw.value) + " GB/s is busbw " +
-         format_fixed(expected, 2) + " of " + among(kind, ranks) + ", busbw says " +
-         format_double(busbw.value);
+  return "columns contradict each other: an algbw of " + format_double(algbw.value) +
+         " GB/s is a busbw of " + format_fixed(expected, 2) + " for " + among(kind, ranks) +
+         ", but busbw says " + format_double(busbw.value);
 }
 
 std::optional<BusBandwidths::Mistake> BusBandwidths::mistake() const {

@@ -153,7 +153,7 @@ MeasurementSet read_nccl_tests_json(const json& value, const SourceHints& hints,
       if (!time || *time <= 0.0) continue;
       const std::string where = is_first ? "" : "in place: ";
       if (reason.empty() && wrong && *wrong > 0.0) {
-        reason = where + format_double(*wrong) + " wrong elements (nwrong)";
+        reason = where + "found " + format_double(*wrong) + " wrong elements (nwrong)";
       }
       if (reason.empty() && algbw) {
         const std::string odd = contradiction(row.bytes, *time, *algbw);
@@ -175,7 +175,7 @@ MeasurementSet read_nccl_tests_json(const json& value, const SourceHints& hints,
       row.p50_us = optional_number(json_member(*block, "p50_us"), block_place.at("p50_us"));
       row.p95_us = optional_number(json_member(*block, "p95_us"), block_place.at("p95_us"));
     }
-    if (reason.empty() && set.ranks == 1) reason = "one rank alone: nothing is communicated";
+    if (reason.empty() && set.ranks == 1) reason = "one rank alone communicates nothing";
     if (!kind) {
       result_place.fail(
           "found nothing that names the collective; valid: \"args\" with the program's name, such "

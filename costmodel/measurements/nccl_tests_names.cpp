@@ -124,8 +124,8 @@ std::string in_quotes(std::string_view text) {
 bool is_not_available(std::string_view text) { return text == "N/A" || text == "nan"; }
 
 std::string time_reason(const std::optional<double>& time_us) {
-  if (!time_us) return "found no time out of place";
-  if (*time_us <= 0.0) return "found a time of " + format_double(*time_us) + " us out of place";
+  if (!time_us) return "found no out-of-place time";
+  if (*time_us <= 0.0) return "found an out-of-place time of " + format_double(*time_us) + " us";
   return "";
 }
 
@@ -136,7 +136,7 @@ std::string in_place_time_reason(const std::optional<double>& time_us) {
 
 std::string wrong_reason(double value, std::string_view dtype) {
   if (value >= 1.0 && std::floor(value) == value) {
-    return format_double(value) + " wrong elements (#wrong)";
+    return "found " + format_double(value) + " wrong elements (#wrong)";
   }
   const double accepted = dtype == "f64"                      ? 1e-12
                           : dtype == "f32"                    ? 1e-5
@@ -151,7 +151,7 @@ std::string contradiction(double bytes, double time_us, double algbw) {
   const double expected = bytes / time_us / 1e3;
   if (std::abs(algbw - expected) <= 0.006 + 0.01 * expected) return "";
   return "columns contradict each other: " + format_double(bytes) + " B in " +
-         format_double(time_us) + " us is " + format_fixed(expected, 2) + " GB/s, algbw says " +
+         format_double(time_us) + " us is " + format_fixed(expected, 2) + " GB/s, but algbw says " +
          format_double(algbw);
 }
 

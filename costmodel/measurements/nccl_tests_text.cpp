@@ -319,7 +319,7 @@ class TextReader {
       }
       if (into && *into != *number) {
         fail("found " + std::to_string(*number) + " behind \"" + std::string(key) + ":\" after " +
-             std::to_string(*into) + "; valid: one scale a file");
+             std::to_string(*into) + "; valid: the same number throughout the file");
       }
       into = number;
     };
@@ -531,7 +531,9 @@ class TextReader {
     settle(run_, hints_, set_,
            [this](const std::string& message) { throw ConfigError(file_, "", message); });
     if (empty_ > 0) {
-      set_.warnings.push_back(std::to_string(empty_) + " rows of 0 bytes are left out");
+      set_.warnings.push_back(std::to_string(empty_) +
+                              (empty_ == 1 ? " row of 0 bytes is" : " rows of 0 bytes are") +
+                              " left out");
     }
     const std::optional<Collective> in_name = collective_within(set_name_of(file_));
     BusBandwidths bus;
@@ -554,7 +556,7 @@ class TextReader {
                 "all_gather\" above it, or a file name that holds it");
       }
       if (set_.ranks == 1) {
-        set_.refused.push_back({raw.row.line, "one rank alone: nothing is communicated"});
+        set_.refused.push_back({raw.row.line, "one rank alone communicates nothing"});
         continue;
       }
       if (std::string reason = bus_reason(bus, *kind, raw); !reason.empty()) {

@@ -59,7 +59,7 @@ class XmlReader {
   }
   void skip_past(std::string_view end, const std::string& what) {
     const std::size_t found = text_.find(end, position_);
-    if (found == std::string_view::npos) fail(what + " without an end");
+    if (found == std::string_view::npos) fail("found " + what + " without an end");
     advance(found + end.size() - position_);
   }
   // Skips text, comments and the prolog.
@@ -90,7 +90,8 @@ class XmlReader {
   [[nodiscard]] std::string shown() const {
     if (at_end()) return "the end";
     const char c = peek();
-    return c > ' ' && c < 127 ? "\"" + std::string(1, c) + "\"" : "a byte that is no name";
+    return c > ' ' && c < 127 ? "\"" + std::string(1, c) + "\""
+                              : "a byte that is not printable ASCII";
   }
 
   std::string value() {
@@ -98,7 +99,7 @@ class XmlReader {
     if (quote != '"' && quote != '\'') fail("found " + shown() + "; valid: a value in quotes");
     advance(1);
     const std::size_t end = text_.find(quote, position_);
-    if (end == std::string_view::npos) fail("a value without its closing quote");
+    if (end == std::string_view::npos) fail("found a value without its closing quote");
     const std::string_view raw = text_.substr(position_, end - position_);
     if (raw.find('<') != std::string_view::npos) fail("found \"<\" in a value");
     advance(raw.size() + 1);
@@ -138,7 +139,7 @@ class XmlReader {
       return true;
     }
     if (open.size() >= kMaxDepth) {
-      fail("more than " + std::to_string(kMaxDepth) + " elements inside each other");
+      fail("found more than " + std::to_string(kMaxDepth) + " elements inside each other");
     }
     XmlElement element;
     element.line = line_;
@@ -203,7 +204,7 @@ class NcclXml {
     for (const auto& [host, count] : by_host_) {
       if (count != by_host_.begin()->second) {
         fail(root, "found hosts of " + std::to_string(by_host_.begin()->second) + " and of " +
-                       std::to_string(count) + " GPUs; valid: as many on each");
+                       std::to_string(count) + " GPUs; valid: as many GPUs on each host");
       }
     }
   }
@@ -238,13 +239,13 @@ class NcclXml {
                               double max) const {
     const std::string* text = element.attribute(key);
     if (text == nullptr) {
-      fail(element, "<" + element.name + "> without the attribute \"" + key + "\"");
+      fail(element, "found <" + element.name + "> without the attribute \"" + key + "\"");
     }
     double value = 0.0;
     const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), value);
     if (error != std::errc() || end != text->data() + text->size() || !(value >= min) ||
         !(value <= max)) {
-      fail(element, "<" + element.name + " " + key + "=\"" + text->substr(0, 40) +
+      fail(element, "found <" + element.name + " " + key + "=\"" + text->substr(0, 40) +
                         "\">; valid: a number from " + format_double(min) + " to " +
                         format_double(max));
     }

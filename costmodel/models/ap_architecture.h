@@ -33,6 +33,7 @@ enum class ApArchitecture : std::uint8_t { kAmpere, kHopper, kBlackwell };
 }
 
 inline constexpr std::string_view kApArchitectureHelp =
-    "80 Ampere, 90 Hopper, 100 Blackwell; default: by the topology's bf16 peak";
+    "GPU generation: 80 is Ampere, 90 Hopper, 100 Blackwell; default: the one that the topology's "
+    "bf16 peak points to";
 
 }  // namespace shardlab

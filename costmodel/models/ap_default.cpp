@@ -19,9 +19,11 @@ constexpr ParamSpec kParams[] = {
     {"base_latency_us", 6.6, 0.0, 1e6, "start-up time of any collective"},
     {"intra_host_hop_us", 0.6, 0.0, 1e6, "latency of one ring hop inside a host"},
     {"inter_host_hop_us", 2.7, 0.0, 1e6, "latency of one ring hop between hosts"},
-    {"bandwidth_gb_per_s", 87.7, 1e-6, 1e9, "bandwidth inside a host, divided into GiB"},
-    {"inter_host_factor", 0.22, 1e-9, 1e9, "bandwidth between hosts as a factor of that inside"},
-    {"all_to_all_factor", 5.0, 0.0, 1e6, "an all_to_all as a multiple of its ring"},
+    {"bandwidth_gb_per_s", 87.7, 1e-6, 1e9,
+     "bandwidth inside a host, by which sizes in GiB are divided"},
+    {"inter_host_factor", 0.22, 1e-9, 1e9,
+     "bandwidth between hosts over the bandwidth inside a host"},
+    {"all_to_all_factor", 5.0, 0.0, 1e6, "price of an all_to_all over the price of its ring"},
 };
 
 constexpr ContractExemption kExemptions[] = {

@@ -548,7 +548,7 @@ class ApNcclModel final : public CostModel {
  private:
   static constexpr std::string_view kNotModelled =
       "AutoParallel prices all_gather, reduce_scatter, all_reduce and all_to_all only";
-  static constexpr std::string_view kCannotRun = "the algorithm has no bandwidth here";
+  static constexpr std::string_view kCannotRun = "the algorithm has no bandwidth for this group";
 
   static bool is_free(const CollectiveQuery& query) {
     return query.kind == Collective::kLocal || query.group.ranks <= 1;
@@ -677,15 +677,16 @@ constexpr ParamSpec kParams[] = {
     {"gpus_per_node", std::nullopt, 1.0, 1e6,
      "GPUs that NVLink joins; default: the topology's NVLink domain"},
     {"intra_bandwidth_gb_per_s", std::nullopt, 1e-6, 1e9,
-     "bandwidth of one GPU inside a node; default: 87.7 Ampere, 320 Hopper, 640 Blackwell"},
+     "bandwidth of one GPU inside a node; default: 87.7 on Ampere GPUs, "
+     "320 on Hopper, 640 on Blackwell"},
     {"inter_bandwidth_gb_per_s", std::nullopt, 1e-6, 1e9,
-     "bandwidth of one GPU between nodes; default: 25 Ampere, 50 for later ones"},
+     "bandwidth of one GPU between nodes; default: 25 on Ampere GPUs, 50 on later ones"},
     {"channels", std::nullopt, 1.0, 1e4,
-     "number of NCCL's channels; default: 12 Ampere, 16 for later ones"},
+     "number of NCCL's channels; default: 12 on Ampere GPUs, 16 on later ones"},
     {"nvswitch", std::nullopt, 0.0, 1.0,
-     "1: the node has an NVSwitch; default: 0 Ampere, 1 for later ones"},
-    {"collnet", 0.0, 0.0, 1.0, "1: the network reduces (SHARP)"},
-    {"net_latency_us", 0.0, 0.0, 1e6, "added to each network step, twice for SIMPLE"},
+     "1: the nodes have an NVSwitch; default: 0 on Ampere GPUs, 1 on later ones"},
+    {"collnet", 0.0, 0.0, 1.0, "1: the network itself reduces (SHARP)"},
+    {"net_latency_us", 0.0, 0.0, 1e6, "latency added to each step between nodes, twice for SIMPLE"},
 };
 
 constexpr ContractExemption kExemptions[] = {
@@ -694,7 +695,7 @@ constexpr ContractExemption kExemptions[] = {
     {"all_reduce_within_reduce_scatter_and_all_gather",
      "all_reduce across nodes is priced by another formula than its halves"},
     {"reduce_scatter_within_all_reduce",
-     "reduce_scatter has rings alone, all_reduce has trees and NVLS"},
+     "reduce_scatter runs on rings alone, all_reduce on trees and NVLS too"},
 };
 
 }  // namespace
@@ -708,8 +709,8 @@ COST_MODEL(ap_nccl){
     .formula = "least over algorithm and protocol of latency + bytes / bandwidth",
     .source = "meta-pytorch/autoparallel a54c252, cost_models/nccl_cost_model.py",
     .valid_range =
-        "H100 with NVSwitch, 2 to 256 GPUs (fitted there); A100 on several nodes and Blackwell: "
-        "not validated",
+        "2 to 256 H100 GPUs with NVSwitch, where it was fitted; it is not validated for A100 on "
+        "several nodes or for Blackwell",
     .params = ap_nccl::kParams,
     .exemptions = ap_nccl::kExemptions,
     .make_collective = [](const ModelInput& input) -> std::unique_ptr<CostModel> {

@@ -37,7 +37,7 @@ constexpr double kGigabytesPerTiB = kBytesPerGiB * 1024.0 / 1e9;
 
 constexpr ParamSpec kParams[] = {
     {"architecture", std::nullopt, 80.0, 120.0, kApArchitectureHelp},
-    {"launch_us", 7.0, 0.0, 1e6, "floor of a kernel's memory time"},
+    {"launch_us", 7.0, 0.0, 1e6, "least time that a kernel's memory traffic takes"},
     {"memory_efficiency", 0.70, 1e-6, 1.0, "share of the memory bandwidth that a kernel reaches"},
     {"flops_efficiency", 0.70, 1e-6, 1.0, "share of the peak rate that a GEMM reaches"},
 };
@@ -89,7 +89,9 @@ COST_MODEL(ap_roofline){
     .summary = "AutoParallel's kernels: memory time with a floor, or the arithmetic of GEMMs",
     .formula = "max(launch, bytes / (bandwidth * eff), flops / (peak * eff)); 0 for views",
     .source = "meta-pytorch/autoparallel a54c252, cost_models/compute_estimation.py",
-    .valid_range = "what AutoParallel decides: A100, H100 and B200 figures, TB/s taken as TiB/s",
+    .valid_range =
+        "what AutoParallel decides from its figures of A100, H100 and B200, with TB/s taken as "
+        "TiB/s",
     .params = kParams,
     .make_compute = [](const ModelInput& input) -> std::unique_ptr<ComputeModel> {
       return std::make_unique<ApRoofline>(input);

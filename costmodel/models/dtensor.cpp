@@ -21,8 +21,10 @@ constexpr ParamSpec kParams[] = {
     {"base_latency_us", 6.6, 0.0, 1e6, "start-up time of any collective"},
     {"intra_host_hop_us", 0.6, 0.0, 1e6, "latency of one ring hop inside a host"},
     {"inter_host_hop_us", 2.7, 0.0, 1e6, "latency of one ring hop between hosts"},
-    {"bandwidth_gb_per_s", 87.7, 1e-6, 1e9, "bandwidth inside a host, divided into GiB"},
-    {"inter_host_factor", 0.22, 1e-9, 1e9, "bandwidth between hosts as a factor of that inside"},
+    {"bandwidth_gb_per_s", 87.7, 1e-6, 1e9,
+     "bandwidth inside a host, by which sizes in GiB are divided"},
+    {"inter_host_factor", 0.22, 1e-9, 1e9,
+     "bandwidth between hosts over the bandwidth inside a host"},
 };
 
 constexpr ContractExemption kExemptions[] = {
@@ -67,7 +69,8 @@ COST_MODEL(dtensor){
     .summary = "PyTorch DTensor's default model: rings, constants of Ampere and Hopper",
     .formula = "base + hops * hop + (GiB * hops / n) / (GB/s) * 1e6; hops = n-1, all_reduce 2(n-1)",
     .source = "PyTorch 2.13.0, torch/distributed/tensor/_collective_utils.py",
-    .valid_range = "what DTensor decides, not what hardware does; GiB over GB/s kept (7.4 % off)",
+    .valid_range =
+        "what DTensor decides, not what hardware does: it divides GiB by GB/s, which is 7.4 % off",
     .params = kParams,
     .exemptions = kExemptions,
     .make_collective = [](const ModelInput& input) -> std::unique_ptr<CostModel> {

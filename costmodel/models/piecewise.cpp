@@ -45,11 +45,12 @@ Row read_row(const nlohmann::json& json, const JsonPlace& place) {
     const JsonPlace kink_place = reader.place("kinks").at(i);
     const bool pair = kinks[i].is_array() && kinks[i].size() == 2 && kinks[i][0].is_number() &&
                       kinks[i][1].is_number();
-    if (!pair) kink_place.fail("valid: [bytes, factor]");
+    if (!pair) kink_place.fail("found " + describe_json(kinks[i]) + "; valid: [bytes, factor]");
     const Kink kink{kinks[i][0].get<double>(), kinks[i][1].get<double>()};
     const bool rises = curve.kinks.empty() || kink.bytes > curve.kinks.back().bytes;
     if (!(kink.bytes >= 0.0) || !(kink.factor > 0.0) || kink.bytes > 1e18 || !rises) {
-      kink_place.fail("valid: bytes that rise from pair to pair, factors above 0");
+      kink_place.fail("found " + kinks[i].dump() +
+                      "; valid: bytes that rise from pair to pair, and factors above 0");
     }
     curve.kinks.push_back(kink);
   }
@@ -68,7 +69,8 @@ class Piecewise final : public CostModel {
       Row row = read_row(input.rows[i], input.rows_place.at(i));
       for (const Row& other : rows_) {
         if (other.group == row.group) {
-          input.rows_place.at(i).fail("a second row for one collective and group");
+          input.rows_place.at(i).fail(
+              "found a second row of the same collective, ranks and hosts; valid: one");
         }
       }
       rows_.push_back(std::move(row));

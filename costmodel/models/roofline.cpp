@@ -18,7 +18,7 @@ namespace shardlab {
 namespace {
 
 constexpr ParamSpec kParams[] = {
-    {"launch_us", std::nullopt, 0.0, 1e6, "launch floor of a kernel; default: the topology's"},
+    {"launch_us", std::nullopt, 0.0, 1e6, "launch floor of a kernel; default: the topology's own"},
     {"memory_efficiency", 0.70, 1e-6, 1.0, "share of the memory bandwidth that a kernel reaches"},
     {"flops_efficiency", 0.70, 1e-6, 1.0, "share of the peak rate that a GEMM reaches"},
     {"attention_efficiency", std::nullopt, 1e-6, 1.0,
@@ -26,7 +26,8 @@ constexpr ParamSpec kParams[] = {
     {"copy_efficiency", std::nullopt, 1e-6, 1.0,
      "share of the memory bandwidth that copies reach; default: memory_efficiency"},
     {"strided_copy_efficiency", std::nullopt, 1e-6, 1.0,
-     "the same for copies in pieces, as in a reshuffle; default: copy_efficiency"},
+     "share of the memory bandwidth that copies in pieces reach, as in a reshuffle; default: "
+     "copy_efficiency"},
     {"elementwise_efficiency", std::nullopt, 1e-6, 1.0,
      "share of the memory bandwidth that elementwise kernels reach; default: memory_efficiency"},
     {"reduction_efficiency", std::nullopt, 1e-6, 1.0,

@@ -45,7 +45,8 @@ class TableModel final : public CostModel {
                 [](const Point& a, const Point& b) { return a.bytes < b.bytes; });
       for (std::size_t i = 1; i < points.size(); ++i) {
         if (points[i].bytes == points[i - 1].bytes) {
-          input.rows_place.fail("two rows for one collective, group and size");
+          input.rows_place.fail(
+              "found two rows of the same collective, group and size; valid: one");
         }
       }
     }
@@ -102,7 +103,7 @@ class TableModel final : public CostModel {
 
 constexpr ParamSpec kParams[] = {
     {"reach", kAnySize, 1.0, kAnySize,
-     "factor by which a size may lie outside those of its rows and still have a price"},
+     "factor by which a size may lie outside the sizes of its rows and still have a price"},
 };
 
 constexpr ContractExemption kExemptions[] = {

@@ -69,7 +69,7 @@ struct Fields<reports::PartsOfPrice> {
   using Self = reports::PartsOfPrice;
   static constexpr std::string_view kName = "parts";
   static constexpr std::string_view kMeaning =
-      "of the price of redistributions, in microseconds; a kernel is no part of it";
+      "parts of the price of redistributions, in microseconds; a kernel is no part of it";
   static constexpr auto kList =
       std::tuple(field("latency", &Self::latency_us, ""), field("transfer", &Self::transfer_us, ""),
                  field("compute", &Self::compute_us, "local work of redistributing"),
@@ -81,8 +81,8 @@ struct Fields<reports::DetailCandidate> {
   using Self = reports::DetailCandidate;
   static constexpr auto kList = std::tuple(
       field("choice", &Self::choice, ""), field("total_us", &Self::total_us, "null: impossible"),
-      field("parts_us", &Self::parts, "of redistributing the inputs"),
-      field("kernel_us", &Self::kernel_us, "of the op itself"),
+      field("parts_us", &Self::parts, "parts of the price of redistributing the inputs"),
+      field("kernel_us", &Self::kernel_us, "price of the op itself"),
       field("reference_us", &Self::reference_us, "the reference's own price of the same layouts"),
       field("chosen", &Self::is_chosen, ""));
 };
@@ -90,11 +90,11 @@ struct Fields<reports::DetailCandidate> {
 template <>
 struct Fields<reports::DetailStep> {
   using Self = reports::DetailStep;
-  static constexpr auto kList =
-      std::tuple(field("of", &Self::of, "input 0; empty for a redistribution"),
-                 field("what", &Self::what, "all_gather on mesh dim 1, S(0) to R"),
-                 field("full_bytes", &Self::full_bytes, "of the larger of one rank's two buffers"),
-                 field("price_us", &Self::price_us, ""), field("parts_us", &Self::parts, ""));
+  static constexpr auto kList = std::tuple(
+      field("of", &Self::of, "what the step moves: input 0; empty for a redistribution"),
+      field("what", &Self::what, "all_gather on mesh dim 1, S(0) to R"),
+      field("full_bytes", &Self::full_bytes, "bytes of the larger of one rank's two buffers"),
+      field("price_us", &Self::price_us, ""), field("parts_us", &Self::parts, ""));
 };
 
 template <>
@@ -106,7 +106,7 @@ struct Fields<reports::DetailFlip> {
   static constexpr auto kList = std::tuple(
       field("parameter", &Self::parameter, "latency, for instance"),
       field("factor", &Self::factor,
-            "at the parameter's value times this the other choice is as cheap, beyond it cheaper"),
+            "the parameter times this makes the other choice as cheap; beyond that it is cheaper"),
       field("to", &Self::to, "the other choice"));
 };
 
@@ -115,7 +115,7 @@ struct Fields<reports::AnswerDetail> {
   using Self = reports::AnswerDetail;
   static constexpr std::string_view kName = "detail";
   static constexpr std::string_view kMeaning =
-      "of a decision that flips (see reports/records/answer_detail.h)";
+      "details of a decision that flips (see reports/records/answer_detail.h)";
   static constexpr auto kList =
       std::tuple(field("candidates", &Self::candidates, "the cheapest ones, by price"),
                  field("steps", &Self::steps, "what the choice runs"),

@@ -36,7 +36,7 @@ struct Fields<reports::InvariantWitness> {
   static constexpr std::string_view kName = "witness";
   static constexpr auto kList =
       std::tuple(field("witness", &Self::witness, "S(0)R to RS(1) by way of RR on 2x4, f32[64,32]"),
-                 field("amount_us", &Self::amount_us, "how much too dear"),
+                 field("amount_us", &Self::amount_us, "by how much the price is too high"),
                  field("amount_percent", &Self::amount_percent, "null where the fair price is 0"));
 };
 

@@ -58,9 +58,9 @@ struct Fields<reports::PriceBasis> {
       "reports/records/price_basis.h); there is a price";
   static constexpr auto kList =
       std::tuple(field("measured_steps", &Self::measured_steps,
-                       "communication steps of a measured collective, group and size"),
+                       "how many communication steps are of a measured collective, group and size"),
                  field("not_measured", &Self::not_measured,
-                       "what the rows lack of the other communication steps, each text once: "
+                       "what the rows lack for the other communication steps, each text once: "
                        "all_gather of 16 ranks on 2 hosts"));
 };
 

@@ -99,18 +99,21 @@ struct Fields<reports::StackAnswer> {
       field("price_us", &Self::price_us, "the stack's own price of its choice"),
       nullable_text("impossible", &Self::impossible, "why there is no price"),
       field("reference_us", &Self::reference_us, "the reference's price of the same choice"),
-      nullable_text("reference_impossible", &Self::reference_impossible, "why there is none"),
+      nullable_text("reference_impossible", &Self::reference_impossible,
+                    "why there is no reference_us"),
       field("ties", &Self::ties, "candidates at the lowest price: 2 or more are a tie"),
       field("flips_with_order", &Self::flips_with_order,
             "another order of the candidates gives another choice"),
-      field("margin_us", &Self::margin_us, "to the best different price"),
+      field("margin_us", &Self::margin_us, "distance to the best different price"),
       field("kendall_tau", &Self::kendall_tau,
             "tau-b of the prices of its candidates against the reference's"),
-      optional_field("reference_kernel_us", &Self::reference_kernel_us,
-                     "of reference_us, the op's own kernel; older records have none"),
+      optional_field(
+          "reference_kernel_us", &Self::reference_kernel_us,
+          "the part of reference_us that is the op's own kernel; older records have none"),
       optional_field("cannot_run", &Self::cannot_run, "the step that no collective does"),
-      optional_field("rests_on", &Self::basis, "of reference_us"),
-      optional_field("detail", &Self::detail, "of the baseline and of who decides otherwise"));
+      optional_field("rests_on", &Self::basis, "what reference_us rests on"),
+      optional_field("detail", &Self::detail,
+                     "details of the baseline's answer and of answers that differ from it"));
 };
 
 template <>
@@ -123,7 +126,7 @@ struct Fields<reports::RecordQuestion> {
       field("suite", &Self::suite, ""), field("kind", &Self::kind, ""),
       field("op", &Self::op, "aten.mm.default, or redistribute"),
       field("mesh", &Self::mesh, "dp=8,tp=8"), field("mesh_dims", &Self::mesh_dims, ""),
-      field("bytes", &Self::bytes, "of the largest tensor, unsharded"),
+      field("bytes", &Self::bytes, "bytes of the largest tensor, unsharded"),
       field("inputs", &Self::inputs, ""),
       field("count", &Self::count, "how often the suite asks it: its weight", {.min = 1}),
       field("candidates", &Self::candidates, ""),

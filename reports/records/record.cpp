@@ -25,7 +25,7 @@ bool is_bad(const std::optional<double>& number) { return number && !std::isfini
 std::optional<std::string> contradiction_in(const StackAnswer& answer) {
   if (is_bad(answer.price_us) || is_bad(answer.reference_us) || is_bad(answer.margin_us) ||
       is_bad(answer.kendall_tau) || is_bad(answer.reference_kernel_us)) {
-    return "a number that is not finite; write null and a reason";
+    return "found a number that is not finite; write null and a reason";
   }
   if (!answer.price_us && answer.impossible.empty()) {
     return "price_us is null, and impossible does not say why";
@@ -33,7 +33,7 @@ std::optional<std::string> contradiction_in(const StackAnswer& answer) {
   if (answer.price_us && !answer.impossible.empty()) {
     return "impossible has a reason, but there is a price_us";
   }
-  if (answer.price_us && answer.choice.empty()) return "a price_us without a choice";
+  if (answer.price_us && answer.choice.empty()) return "price_us is given, but choice is empty";
   if (!answer.reference_us && answer.reference_impossible.empty()) {
     return "reference_us is null, and reference_impossible does not say why";
   }
@@ -55,11 +55,12 @@ std::optional<Contradiction> contradiction_in(const RecordQuestion& question, st
                                                    std::to_string(question.answers.size())};
   }
   if (!std::isfinite(question.bytes) || question.bytes < 0.0) {
-    return Contradiction{pointer + "/bytes", "expected a finite size, not negative"};
+    return Contradiction{pointer + "/bytes", "expected a finite size that is not negative"};
   }
   if (question.count < 1) return Contradiction{pointer + "/count", "expected at least 1"};
   if (is_bad(question.best.us)) {
-    return Contradiction{pointer + "/best/us", "not a finite number; write null and a reason"};
+    return Contradiction{pointer + "/best/us",
+                         "found a number that is not finite; write null and a reason"};
   }
   if (question.best.us.has_value() != question.best.reason.empty()) {
     return Contradiction{pointer + "/best", "expected either us or a reason for its absence"};
@@ -78,7 +79,7 @@ std::optional<Contradiction> contradiction_in(const RecordQuestion& question, st
 std::optional<Contradiction> contradiction_in(const InvariantResult& invariant,
                                               const std::string& pointer) {
   if (invariant.violated > invariant.checked || invariant.violated < 0) {
-    return Contradiction{pointer + "/violated", "expected between 0 and checked"};
+    return Contradiction{pointer + "/violated", "expected a number from 0 to checked"};
   }
   if (invariant.worst.has_value() != (invariant.violated > 0)) {
     return Contradiction{pointer + "/worst",
@@ -86,7 +87,7 @@ std::optional<Contradiction> contradiction_in(const InvariantResult& invariant,
   }
   if (invariant.worst &&
       (!std::isfinite(invariant.worst->amount_us) || is_bad(invariant.worst->amount_percent))) {
-    return Contradiction{pointer + "/worst", "a number that is not finite"};
+    return Contradiction{pointer + "/worst", "found a number that is not finite"};
   }
   return std::nullopt;
 }
@@ -100,7 +101,7 @@ std::optional<Contradiction> contradiction_in(const PriceCurve& curve, const std
   const bool is_finite = std::all_of(curve.bytes.begin(), curve.bytes.end(),
                                      [](double b) { return std::isfinite(b); }) &&
                          std::none_of(curve.price_us.begin(), curve.price_us.end(), is_bad);
-  if (!is_finite) return Contradiction{pointer, "a number that is not finite; write null"};
+  if (!is_finite) return Contradiction{pointer, "found a number that is not finite; write null"};
   return std::nullopt;
 }
 

@@ -130,7 +130,7 @@ struct Fields<reports::RunConfiguration> {
       field("stacks", &Self::stacks, "shardlab/stack/1, which has a schema of its own",
             {.schema = R"({"type": "array", "items": {"$ref": "#/definitions/named"}})"}),
       field("suites", &Self::suites, ""),
-      optional_field("program", &Self::program, "of a command that solves one"),
+      optional_field("program", &Self::program, "the program, where the command solves one"),
       field("overrides", &Self::overrides, "--set, as typed"));
 };
 

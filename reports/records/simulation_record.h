@@ -56,7 +56,7 @@ struct Fields<reports::SimulatedTimes> {
   using Self = reports::SimulatedTimes;
   static constexpr std::string_view kName = "quantiles";
   static constexpr std::string_view kMeaning =
-      "over repetitions, in microseconds; null: it did not run";
+      "quantiles over repetitions, in microseconds; null: it did not run";
   static constexpr auto kList =
       std::tuple(field("p50", &Self::p50_us, ""), field("p95", &Self::p95_us, ""),
                  field("max", &Self::max_us, ""));
@@ -66,7 +66,7 @@ template <>
 struct Fields<reports::SimulatedStep> {
   using Self = reports::SimulatedStep;
   static constexpr auto kList =
-      std::tuple(field("node", &Self::node, "of a program, or empty"),
+      std::tuple(field("node", &Self::node, "the node of a program, or empty"),
                  field("name", &Self::name, "all_gather, or the op"),
                  field("change", &Self::change, "S(0)->R, or empty"),
                  field("price_us", &Self::price_us, ""), field("end_us", &Self::end, ""),

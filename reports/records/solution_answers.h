@@ -174,12 +174,12 @@ struct Fields<reports::ParameterChange> {
 template <>
 struct Fields<reports::ExplainedNode> {
   using Self = reports::ExplainedNode;
-  static constexpr auto kList =
-      std::tuple(field("node", &Self::node, ""), field("chosen", &Self::chosen, ""),
-                 field("chosen_us", &Self::chosen_us, "its kernel and what moves to and from it"),
-                 field("local_us", &Self::local_us,
-                       "with the asked layout, all else as chosen; null: that cannot be"),
-                 field("global_us", &Self::global_us, "the best total with it"));
+  static constexpr auto kList = std::tuple(
+      field("node", &Self::node, ""), field("chosen", &Self::chosen, ""),
+      field("chosen_us", &Self::chosen_us, "price of its kernel and of what moves to and from it"),
+      field("local_us", &Self::local_us,
+            "the same with the asked layout, all else as chosen; null: impossible"),
+      field("global_us", &Self::global_us, "the best total with the asked layout"));
 };
 
 template <>
@@ -187,7 +187,7 @@ struct Fields<reports::Explained> {
   using Self = reports::Explained;
   static constexpr auto kList =
       std::tuple(field("layout", &Self::layout, ""),
-                 field("nodes", &Self::nodes, "those that can have the layout"));
+                 field("nodes", &Self::nodes, "the nodes that can have the layout"));
 };
 
 template <>
@@ -196,17 +196,17 @@ struct Fields<reports::OtherPlan> {
   static constexpr auto kList =
       std::tuple(field("file", &Self::file, ""),
                  field("objective_us", &Self::objective_us, "null: it breaks a constraint"),
-                 field("gap_us", &Self::gap_us, "above the optimum"),
+                 field("gap_us", &Self::gap_us, "distance above the optimum"),
                  field("gap_percent", &Self::gap_percent, ""), field("nodes", &Self::nodes, ""));
 };
 
 template <>
 struct Fields<reports::FurtherPlan> {
   using Self = reports::FurtherPlan;
-  static constexpr auto kList =
-      std::tuple(field("objective_us", &Self::objective_us, ""),
-                 field("changes", &Self::changes,
-                       "from the best one, \"node value, node value\"; empty for the best itself"));
+  static constexpr auto kList = std::tuple(field("objective_us", &Self::objective_us, ""),
+                                           field("changes", &Self::changes,
+                                                 "what differs from the best plan, \"node value, "
+                                                 "node value\"; empty for the best itself"));
 };
 
 template <>
@@ -216,8 +216,8 @@ struct Fields<reports::FurtherPin> {
       field("pin", &Self::pin, "node=layout"), field("tried", &Self::is_tried, ""),
       field("objective_us", &Self::objective_us, "null: the pin cannot be heeded"),
       field("lower_bound_us", &Self::lower_bound_us, ""), field("optimal", &Self::optimal, ""),
-      field("dearer_us", &Self::dearer_us, "than before this pin"),
-      field("changed", &Self::changed, "nodes"),
+      field("dearer_us", &Self::dearer_us, "by how much the plan costs more than before this pin"),
+      field("changed", &Self::changed, "the nodes that changed"),
       field("conflict", &Self::conflict, "what the pin contradicts"));
 };
 
@@ -245,8 +245,8 @@ template <>
 struct Fields<reports::GreedyPlan> {
   using Self = reports::GreedyPlan;
   static constexpr auto kList = std::tuple(
-      field("objective_us", &Self::objective_us, "null: stuck"),
-      field("gap_us", &Self::gap_us, "above the optimum"),
+      field("objective_us", &Self::objective_us, "null: the walk is stuck"),
+      field("gap_us", &Self::gap_us, "distance above the optimum"),
       field("gap_percent", &Self::gap_percent, ""),
       nullable_text("stuck_at", &Self::stuck_at, "a node for which the constraints leave nothing"),
       field("breakdown_us", &Self::breakdown, ""),
@@ -268,7 +268,7 @@ template <>
 struct Fields<reports::ParameterRange> {
   using Self = reports::ParameterRange;
   static constexpr auto kList =
-      std::tuple(field("parameter", &Self::parameter, "of the stack"),
+      std::tuple(field("parameter", &Self::parameter, "a parameter of the stack"),
                  field("below", &Self::below, "null: no other plan down to a 16th"),
                  field("above", &Self::above, "null: no other plan up to 16 times"));
 };
@@ -281,16 +281,17 @@ struct Fields<reports::BudgetPoint> {
       field("kept_bytes", &Self::kept_bytes, ""), field("objective_us", &Self::objective_us, ""),
       field("found_by", &Self::found_by, "hull or search"),
       field("next_is_known", &Self::is_next_known, "no other optimum lies before the next point"),
-      field("changes", &Self::changes, "from the point before"));
+      field("changes", &Self::changes, "what differs from the point before"));
 };
 
 template <>
 struct Fields<reports::BudgetCurveAnswer> {
   using Self = reports::BudgetCurveAnswer;
   static constexpr std::string_view kName = "budget_curve";
-  static constexpr auto kList = std::tuple(
-      field("parameters", &Self::parameters, ""), field("complete", &Self::complete, ""),
-      field("given_up", &Self::given_up, ""), field("points", &Self::points, "less and less kept"));
+  static constexpr auto kList =
+      std::tuple(field("parameters", &Self::parameters, ""), field("complete", &Self::complete, ""),
+                 field("given_up", &Self::given_up, ""),
+                 field("points", &Self::points, "points that keep less and less"));
 };
 
 template <>

@@ -9,7 +9,9 @@ std::optional<Contradiction> Fields<reports::SolutionRecord>::contradiction(cons
       solution.objective_us.has_value() == solution.breakdown.has_value()) {
     return std::nullopt;
   }
-  return Contradiction{"/objective_us", "expected with breakdown_us, or else infeasible says why"};
+  return Contradiction{
+      "/objective_us",
+      "expected both objective_us and breakdown_us, or neither and a reason in infeasible"};
 }
 
 namespace reports {

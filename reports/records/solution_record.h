@@ -84,7 +84,7 @@ struct Fields<reports::SolvedMove> {
       std::tuple(field("input", &Self::input, ""), field("of", &Self::of, "the node that makes it"),
                  field("tensor", &Self::tensor, "bf16[8192,4096], before it is cut"),
                  field("from", &Self::from, ""), field("to", &Self::to, ""),
-                 field("us", &Self::us, "communication and transition"));
+                 field("us", &Self::us, "price of communication and transition"));
 };
 
 template <>
@@ -95,15 +95,17 @@ struct Fields<reports::SolvedNode> {
       field("node", &Self::node, ""),
       field("kind", &Self::kind, "op, parameter, buffer, input, tangent, output or gradient"),
       field("phase", &Self::phase, "forward or backward"),
-      field("op", &Self::op, "empty unless of kind op"),
-      optional_or_null("layer", &Self::layer, "of the model, from 0; null: outside of all"),
+      field("op", &Self::op, "empty unless the node is of kind op"),
+      optional_or_null("layer", &Self::layer,
+                       "layer of the model, from 0; null: outside of all layers"),
       field("layout_in", &Self::layout_in, ""), field("layout_out", &Self::layout_out, ""),
       field("compute_us", &Self::compute_us, ""),
-      field("communication_us", &Self::communication_us, "of bringing its inputs there"),
-      optional_field("transition_us", &Self::transition_us,
-                     "of layouts that differ; older records have it within communication_us"),
+      field("communication_us", &Self::communication_us, "price of bringing its inputs there"),
+      optional_field(
+          "transition_us", &Self::transition_us,
+          "price of transitions between layouts; older records have it within communication_us"),
       optional_field("moves", &Self::moves,
-                     "of a node's inputs, to where it takes them; older records have none"),
+                     "moves of a node's inputs to where it takes them; older records have none"),
       field("margin_us", &Self::margin_us, ""));
 };
 
@@ -138,10 +140,10 @@ struct Fields<reports::SolutionRecord> {
       field("notes", &Self::notes, ""), field("breakdown_us", &Self::breakdown, ""),
       field("assignment", &Self::assignment, ""),
       optional_or_null("executed_us", &Self::executed_us,
-                       "kernels, and the steps of all moves; null: a move can't run"),
+                       "time of the kernels and of the steps of all moves; null: a move can't run"),
       optional_or_null("unexecutable", &Self::unexecutable,
                        "the first move that can't run, and why"),
-      optional_field("answers", &Self::answers, "to what was asked beside the plan"));
+      optional_field("answers", &Self::answers, "answers to what was asked beside the plan"));
   static std::optional<Contradiction> contradiction(const Self& solution);
 };
 

@@ -57,11 +57,11 @@ struct Fields<reports::TiesItem> {
   static constexpr auto kList =
       std::tuple(field("question", &Self::question, ""), field("op", &Self::op, ""),
                  field("mesh", &Self::mesh, ""),
-                 field("bytes", &Self::bytes, "of the largest tensor, unsharded"),
+                 field("bytes", &Self::bytes, "bytes of the largest tensor, unsharded"),
                  field("inputs", &Self::inputs, ""), field("choice", &Self::choice, ""),
                  field("total_us", &Self::total_us, ""), field("candidates", &Self::candidates, ""),
                  field("exact_ties", &Self::exact_ties, "candidates at the lowest price"),
-                 field("near_ties", &Self::near_ties, "further ones within the percentage"),
+                 field("near_ties", &Self::near_ties, "further candidates within the percentage"),
                  field("margin_us", &Self::margin_us, ""),
                  field("order_dependent", &Self::order_dependent, ""),
                  field("flip", &Self::flip, ""), field("tied", &Self::tied, ""));

@@ -6,7 +6,7 @@ namespace shardlab {
 
 std::optional<Contradiction> Fields<reports::PredictedRow>::contradiction(const Self& row) {
   if (row.predicted_us.has_value() == row.error_percent.has_value()) return std::nullopt;
-  return Contradiction{"/predicted_us", "expected with error_percent, or neither"};
+  return Contradiction{"/predicted_us", "expected both predicted_us and error_percent, or neither"};
 }
 
 std::optional<Contradiction> Fields<reports::ValidationRecord>::contradiction(const Self& record) {

@@ -115,7 +115,7 @@ SectionContent render(const SolutionRecord& record) {
 REPORT_SECTION(assignment){
     .id = "assignment",
     .title = "The plan, node by node",
-    .question = "Which layout has each node, and what does it cost?",
+    .question = "Which layout does each node have, and what does it cost?",
     .order = 23,
     .render = assignment_section::render,
 };

@@ -73,7 +73,7 @@ std::vector<Table> difference_tables(const std::vector<nlohmann::json>& stacks) 
       shown.push_back(i);
     }
     Table table;
-    table.caption = "In what the stacks differ";
+    table.caption = "What the stacks differ in";
     table.columns = {{"setting", ColumnKind::kName}};
     for (const std::size_t stack : shown) {
       table.columns.push_back({stacks[stack]["name"].get<std::string>(), ColumnKind::kCode});

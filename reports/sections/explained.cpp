@@ -72,9 +72,9 @@ SectionContent render(const SolutionRecord& record) {
     return content;
   }
   content.blocks.emplace_back(Paragraph{
-      "The cost there is of the node's kernel and of what moves to and from it, all other nodes as "
-      "chosen; the best total lets all of them follow. A dash: not with these constraints, or not "
-      "with the neighbours as chosen."});
+      "The cost there is that of the node's kernel and of what moves to and from it, with all "
+      "other nodes as chosen; the best total lets all of them follow. A dash means that the "
+      "layout is impossible with these constraints, or with the neighbours as chosen."});
   content.blocks.emplace_back(browser_of(record, explained));
   const auto as_good =
       std::count_if(explained.nodes.begin(), explained.nodes.end(), [&](const ExplainedNode& node) {

@@ -73,8 +73,8 @@ SectionContent render(const SolutionRecord& record) {
     return content;
   }
   content.blocks.emplace_back(Paragraph{
-      "The walk takes at each node what is cheapest there, as DTensor does at run time, from where "
-      "the best plan has parameters and inputs."});
+      "At each node the walk takes what is cheapest there, as DTensor does at run time. It starts "
+      "from the layouts that the best plan gives to parameters and inputs."});
   content.blocks.emplace_back(costs_table(record, greedy));
   if (!greedy.choices.empty()) content.blocks.emplace_back(regret_table(greedy));
   content.answer = "Without looking ahead the program takes " + duration_text(*greedy.objective_us);

@@ -85,9 +85,9 @@ SectionContent render(const SolutionRecord& record) {
   const std::vector<RecipeCost>& recipes = record.answers.recipes;
   if (recipes.empty()) return content;
   content.blocks.emplace_back(Paragraph{
-      "A recipe fixes layouts as an expert writes them; the rest is solved. Kernels, and what is "
-      "moved of parameters, of their gradients and of activations with theirs, add up to the "
-      "objective; bytes kept are parameters, gradients and Adam's state of one device."});
+      "A recipe fixes layouts as an expert writes them; the rest is solved. The objective "
+      "is the time of the kernels and of what moves: parameters, their gradients, and activations "
+      "with theirs. Bytes kept are parameters, gradients and Adam's state of one device."});
   content.blocks.emplace_back(Charts{{chart_of(recipes)}});
   content.blocks.emplace_back(table_of(recipes));
   content.blocks.emplace_back(greedy_table(recipes));

@@ -93,10 +93,9 @@ std::string answer(const Comparison& comparison) {
 SectionContent render(const ComparisonRecord& record, const Comparison& comparison) {
   SectionContent content;
   content.blocks.emplace_back(
-      Paragraph{"An exact tie is a choice whose price another candidate shares. It depends on the "
-                "order when listing the "
-                "candidates otherwise would choose otherwise: then the rule's author decides, not "
-                "the cost model."});
+      Paragraph{"An exact tie is a choice whose price another candidate shares. A choice "
+                "depends on the order when another order of the candidates would change it: then "
+                "the rule's author decides, not the cost model."});
   content.blocks.emplace_back(counts_table(record, comparison));
   if (auto table = order_dependent_table(record)) content.blocks.emplace_back(std::move(*table));
   content.answer = answer(comparison);

@@ -228,10 +228,10 @@ INSTANTIATE_TEST_SUITE_P(
                    "1, found S(2)"},
         BadCommand{"NegativeTensorDim", plan_of("2x4", "f32[8,8]", "S(-1)R", "RR"),
                    "--from: layout \"S(-1)R\": at position 2: expected a tensor dim from 0 to 15"},
-        BadCommand{"ShardOfAScalar", plan_of("2", "f32[]", "S(0)", "R"),
-                   "--from: layout \"S(0)\": at position 0: expected no shard: the tensor has no "
-                   "dims, found "
-                   "S(0)"},
+        BadCommand{
+            "ShardOfAScalar", plan_of("2", "f32[]", "S(0)", "R"),
+            "--from: layout \"S(0)\": at position 0: expected no shard, since the tensor has "
+            "no dims; found S(0)"},
         BadCommand{"LayoutTooShort", plan_of("2x4", "f32[8,8]", "R", "RR"),
                    "--from: layout \"R\": at position 1: expected 2 placements, one per mesh dim"},
         BadCommand{"LayoutTooLong", plan_of("2x4", "f32[8,8]", "RR", "RRR"),
@@ -521,9 +521,10 @@ INSTANTIATE_TEST_SUITE_P(
                    "the data of the virtual ranks needs 4 MiB beside the 0 B in use; the limit is "
                    "1 MiB; valid: a larger limit, a smaller tensor or mesh, or shapes only",
                    3},
-        BadCommand{"TooManyRanksForData", simulate_of("1048576", "f32[8]"),
-                   "data for 1048576 ranks of mesh 1048576; valid: at most 65536 ranks (or shapes "
-                   "only: --data off)"},
+        BadCommand{
+            "TooManyRanksForData", simulate_of("1048576", "f32[8]"),
+            "found data for 1048576 ranks of mesh 1048576; valid: at most 65536 ranks (or shapes "
+            "only: --data off)"},
         BadCommand{"NoDataOfThatType", simulate_of("2", "f8e4m3[8]"),
                    "dtype f8e4m3 holds no data here; valid: f64 f32 f16 bf16 i64 i32 i16 i8 u8 b8, "
                    "or shapes only"},
@@ -537,9 +538,9 @@ INSTANTIATE_TEST_SUITE_P(
             "ClocksBeyondTheMemory",
             simulate_of("1048576", "f32[8]",
                         {"--data", "off", "--straggler", "jitter:0.1", "--memory", "1MiB"}),
-            "each of the 1048576 ranks needs clocks of its own under jitter:0.1: 108 MiB, and "
-            "3.1 KiB for 100 repetitions of 1 kernels; the limit is 1 MiB; valid: a higher "
-            "limit, fewer ranks or repetitions, or none or percent:P",
+            "the run needs 108 MiB for the clocks of 1048576 ranks, since each has its own under "
+            "jitter:0.1, and 3.1 KiB for 100 repetitions of 1 kernel; the limit is 1 MiB; valid: a "
+            "higher limit, fewer ranks or repetitions, or the straggler model none or percent:P",
             3},
         BadCommand{"NoRepetitions", simulate_of("2", "f32[8]", {"--repetitions", "0"}),
                    "simulate: --repetitions: found \"0\"; valid: an integer from 1 to 1000000"},

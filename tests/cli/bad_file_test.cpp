@@ -268,7 +268,8 @@ INSTANTIATE_TEST_SUITE_P(
                 stack_with(R"({"straggler": {"name": "percent"}})"),
                 "bad.json:/straggler: missing key \"percent\""},
         BadFile{"StragglerAsAWord", kStack, stack_with(R"({"straggler": "percent"})"),
-                "bad.json:/straggler: valid: {\"name\": \"percent\", \"percent\": NUMBER}"},
+                "bad.json:/straggler: found \"percent\" alone; valid: {\"name\": \"percent\", "
+                "\"percent\": NUMBER}"},
         BadFile{"UnknownBase", kStack, stack_with(R"({"base": "dtensor-v33"})"),
                 "bad.json:/base: unknown stack \"dtensor-v33\" (did you mean \"dtensor-v3\"?); "
                 "valid: a "
@@ -291,7 +292,9 @@ INSTANTIATE_TEST_SUITE_P(
                     R"({"collective_model": {"name": "table", "rows": [
                     {"collective": "all_gather", "ranks": 2, "bytes": 8, "time_us": 1},
                     {"collective": "all_gather", "ranks": 2, "bytes": 8, "time_us": 2}]}})"),
-                "bad.json:/collective_model/rows: two rows for one collective, group and size"}),
+                "bad.json:/collective_model/rows: found two rows of the same collective, group and "
+                "size; "
+                "valid: one"}),
     name_of);
 
 INSTANTIATE_TEST_SUITE_P(

@@ -84,13 +84,14 @@ TEST(CalibrateCommand, ListsEveryRowThatWasRefused) {
   EXPECT_EQ(out["rows_used"], 11);
   EXPECT_EQ(
       out["rows_refused"],
-      json::array({{{"row", "wrong:8"}, {"reason", "7 wrong elements (#wrong)"}},
-                   {{"row", "negative:8"}, {"reason", "found a time of -40 us out of place"}},
-                   {{"row", "results:/results/1"}, {"reason", "found no time out of place"}}}));
+      json::array({{{"row", "wrong:8"}, {"reason", "found 7 wrong elements (#wrong)"}},
+                   {{"row", "negative:8"}, {"reason", "found an out-of-place time of -40 us"}},
+                   {{"row", "results:/results/1"}, {"reason", "found no out-of-place time"}}}));
   EXPECT_EQ(out["warnings"], json::array());
   const ProcessResult text = run_shardlab({"calibrate", "wrong.txt"}, folder.path());
   EXPECT_EQ(text.err, "");
-  EXPECT_NE(text.out.find("  refused: wrong:8: 7 wrong elements (#wrong)\n"), std::string::npos)
+  EXPECT_NE(text.out.find("  refused: wrong:8: found 7 wrong elements (#wrong)\n"),
+            std::string::npos)
       << text.out;
 }
 

@@ -225,8 +225,8 @@ TEST_F(ThinLlama, FilesThatAreNoPlanOfTheProgramAreBadInput) {
       "one per mesh dim");
   plan = plan_;
   plan["assignment"][0]["layout_out"] = "S(0)S(2)";
-  expect_bad_plan(plan,
-                  ": node primals_1: S(0)S(2) of f64[128,64]: S(2) names a dim that it lacks");
+  expect_bad_plan(
+      plan, ": node primals_1: S(0)S(2) of f64[128,64]: S(2) names a dim that the tensor lacks");
   plan = plan_;
   plan["assignment"][0]["layout_in"] = {"RR"};
   expect_bad_plan(plan,

@@ -151,14 +151,16 @@ TEST(Traces, ValidateReadsWhatPyTorchRecorded) {
   EXPECT_EQ(out["points"], 8);
   EXPECT_EQ(out["by"]["scale"]["1x2"]["points"], 8);
   EXPECT_EQ(out["warnings"],
-            json::array({"gloo_0: 6 calls left out: no cost model prices \"barrier\""}));
+            json::array({"gloo_0: 6 calls are left out: no cost model prices \"barrier\""}));
   // With the trace of one rank alone the times include waiting, and a note says so.
   const json alone = json_of({"validate", kRecorded + "gloo_0.json", "--topology", "h100"}, {});
-  EXPECT_EQ(alone["warnings"],
-            json({"gloo_0 is unhealthy: ragged: 4 KiB take 221.3 times as long as 64 KiB",
-                  "gloo_0: of 2 ranks 1 is traced: times may include waiting for the others",
-                  "gloo_0: the trace names no hosts: taken as one; --gpus-per-host says more",
-                  "gloo_0: 3 calls left out: no cost model prices \"barrier\""}));
+  EXPECT_EQ(
+      alone["warnings"],
+      json({"gloo_0 is unhealthy: ragged: 4 KiB take 221.3 times as long as 64 KiB",
+            "gloo_0: only 1 of 2 ranks is traced, so times may include waiting for the others",
+            "gloo_0: the trace names no hosts, so all ranks are taken to be on one; "
+            "--gpus-per-host says how many a host has",
+            "gloo_0: 3 calls are left out: no cost model prices \"barrier\""}));
 }
 
 TEST(Traces, BrokenOnesSayWhere) {

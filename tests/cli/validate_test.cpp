@@ -117,7 +117,7 @@ TEST(ValidateCommand, TextSaysWhatWasLeftOut) {
   const ProcessResult result = run_shardlab({"validate", "all_reduce.log"}, folder.path());
   EXPECT_EQ(result.exit_code, 0);
   EXPECT_EQ(result.err,
-            "shardlab: all_reduce: row at line 5 is refused: 5 wrong elements (#wrong)\n"
+            "shardlab: all_reduce: row at line 5 is refused: found 5 wrong elements (#wrong)\n"
             "shardlab: all_reduce: line 6: the last row is cut off and left out\n");
   EXPECT_TRUE(
       result.out.starts_with("1 points of 1 measurement sets under dtensor-2.13, errors of "

@@ -209,16 +209,17 @@ TEST(StragglerFit, RecoversWhatTimesWereDrawnFrom) {
 
 TEST(StragglerFit, RefusesWhatHasNoAnswer) {
   EXPECT_THROW_MSG(fit_straggler(std::vector<double>{3.0}), InputError,
-                   "a straggler fit needs two times or more; found 1");
+                   "a straggler fit needs at least two measured times; found 1");
   EXPECT_THROW_MSG(fit_straggler(std::vector<double>{3.0, 0.0}), InputError,
                    "time 1 of a straggler fit: found 0.000000; valid: a positive number of us");
   EXPECT_THROW_MSG(fit_straggler(std::vector<double>{3.0, 4.0}, 0), InputError,
-                   "a straggler fit of 0 members; valid: 1 or more");
+                   "a straggler fit: found 0 members; valid: 1 or more");
 }
 
 TEST(Straggler, ErrorsNameWhatIsValid) {
   EXPECT_THROW_MSG(Straggler::from_json("fixed", kPlace), ConfigError,
-                   "s.json:/straggler: valid: {\"name\": \"fixed\", \"fixed_us\": NUMBER}");
+                   "s.json:/straggler: found \"fixed\" alone; valid: {\"name\": \"fixed\", "
+                   "\"fixed_us\": NUMBER}");
   EXPECT_THROW_MSG(
       Straggler::from_json({{"name", "order_statistics"}, {"delays_us", json::array()}}, kPlace),
       ConfigError, "s.json:/straggler/delays_us: found 0 delays; valid: 1 to 1000000");
@@ -237,7 +238,8 @@ TEST(Straggler, ErrorsNameWhatIsValid) {
                    "s.json:/straggler/name: unknown straggler model \"slow\"; valid: none, "
                    "percent, fixed, order_statistics");
   EXPECT_THROW_MSG(Straggler::from_json("percent", kPlace), ConfigError,
-                   "s.json:/straggler: valid: {\"name\": \"percent\", \"percent\": NUMBER}");
+                   "s.json:/straggler: found \"percent\" alone; valid: {\"name\": \"percent\", "
+                   "\"percent\": NUMBER}");
   EXPECT_THROW_MSG(Straggler::from_json({{"name", "percent"}}, kPlace), ConfigError,
                    "s.json:/straggler: missing key \"percent\"");
   EXPECT_THROW_MSG(Straggler::from_json({{"name", "percent"}, {"percent", -1}}, kPlace),

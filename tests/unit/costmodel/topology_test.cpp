@@ -180,13 +180,14 @@ INSTANTIATE_TEST_SUITE_P(
                       R"({"links": [{"name": "n", "joins": "host", "latency_us": 1,
                                      "bandwidth_gb_per_s": 1}]})",
                       "t.json:/links: the last link level must join \"all\" ranks"},
-        TopologyError{"LevelsOutOfOrder",
-                      R"({"links": [{"name": "a", "joins": "all", "latency_us": 1,
+        TopologyError{
+            "LevelsOutOfOrder",
+            R"({"links": [{"name": "a", "joins": "all", "latency_us": 1,
                                      "bandwidth_gb_per_s": 1},
                                     {"name": "b", "joins": "all", "latency_us": 1,
                                      "bandwidth_gb_per_s": 1}]})",
-                      "t.json:/links/1: levels go from inner to outer: pcie, socket, host, domain, "
-                      "rail, all"},
+            "t.json:/links/1: found a level that joins \"all\" after one that joins \"all\"; "
+            "valid: each once, from inner to outer: pcie, socket, host, domain, rail, all"},
         TopologyError{
             "UnknownScope",
             R"({"links": [{"name": "a", "joins": "rack", "latency_us": 1,

@@ -433,7 +433,8 @@ TEST(RunRecord, ContradictionsAreNamed) {
   result = validation_result();
   result["rows"][0].erase("error_percent");
   EXPECT_EQ(error_of(result),
-            "run.json:/result/rows/0/predicted_us: expected with error_percent, or neither");
+            "run.json:/result/rows/0/predicted_us: expected both predicted_us and "
+            "error_percent, or neither");
 }
 
 }  // namespace run_record_test

@@ -259,7 +259,7 @@ TEST(Sections, CurvesTellWhereTheStacksDifferMost) {
 
 TEST(Sections, ConfigurationShowsOnlyWhatDiffers) {
   const SectionContent content = content_of(rendered(small_record()), "configuration");
-  const Table& table = table_of(content, "In what the stacks differ");
+  const Table& table = table_of(content, "What the stacks differ in");
   ASSERT_EQ(table.rows.size(), 1U) << "`rules` is the same in all of them";
   EXPECT_EQ(std::get<std::string>(table.rows[0][0].value), "model.latency_us");
   EXPECT_EQ(std::get<std::string>(table.rows[0][1].value), "6.6");

@@ -111,9 +111,9 @@ TEST(RunStep, RefusesChangesThatNoCollectiveMakes) {
 TEST(Distribute, RefusesWhatHasNoData) {
   const Executor executor = executor_on("2");
   EXPECT_THROW_MSG((void)distributed(executor, "f32[4]", "P(band)"), InputError,
-                   "P(band) of f32 does not exist: no reduction of that type");
+                   "P(band) of f32 does not exist: numbers of this dtype have no such reduction");
   EXPECT_THROW_MSG((void)distributed(executor, "i32[4]", "NP(2)"), InputError,
-                   "NP(2) of i32 does not exist: no reduction of that type");
+                   "NP(2) of i32 does not exist: numbers of this dtype have no such reduction");
 }
 
 // The p-norm of a whole is the p-th root of the sum of the p-th powers of its parts' norms.

@@ -175,9 +175,9 @@ TEST(Simulator, FoldsAMillionRanksThatAreAlikeAndBoundsTheMemoryOfOthers) {
   });
   EXPECT_EQ(
       message,
-      "each of the 1048576 ranks needs clocks of its own under jitter:0.1: 120 MiB, and 64 B for 1 "
-      "repetitions of 2 kernels; the limit is 1 MiB; valid: a higher limit, fewer ranks or "
-      "repetitions, or none or percent:P");
+      "the run needs 120 MiB for the clocks of 1048576 ranks, since each has its own under "
+      "jitter:0.1, and 64 B for 1 repetition of 2 kernels; the limit is 1 MiB; valid: a higher "
+      "limit, fewer ranks or repetitions, or the straggler model none or percent:P");
 }
 
 TEST(Simulator, RefusesAHostThatTheMeshDoesNotReach) {
@@ -191,8 +191,8 @@ TEST(Simulator, CountsWhatRepetitionsLeaveAsMemory) {
                     {.repetitions = 100000, .memory_limit_bytes = 1 << 20});
   });
   EXPECT_TRUE(
-      message.starts_with("each of the 4 ranks needs clocks of its own under jitter:0.1: "
-                          "432 B, and 3.1 MiB for 100000 repetitions of 1 kernels"))
+      message.starts_with("the run needs 432 B for the clocks of 4 ranks, since each has its own "
+                          "under jitter:0.1, and 3.1 MiB for 100000 repetitions of 1 kernel;"))
       << message;
 }
 

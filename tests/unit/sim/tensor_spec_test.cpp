@@ -105,8 +105,8 @@ TEST(TensorSpec, RefusesAShardOfADimThatTheTensorLacks) {
                    "layout \"_S(3,2)R\": at position 0: expected shards of tensor dims 0 to 1, "
                    "found _S(3,2)");
   EXPECT_THROW_MSG(parse_layout("S(0)", 1, TensorMeta::parse("f32[]")), TextError,
-                   "layout \"S(0)\": at position 0: expected no shard: the tensor has no dims, "
-                   "found S(0)");
+                   "layout \"S(0)\": at position 0: expected no shard, since the tensor has no "
+                   "dims; found S(0)");
   EXPECT_THROW(static_cast<void>(TensorSpec::parse("f32[16] S(1)", 1)), TextError);
 }
 

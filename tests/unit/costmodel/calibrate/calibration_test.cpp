@@ -187,8 +187,8 @@ TEST(Calibrate, RefusesWhatItCannotFit) {
                    "2 rows of 1 groups");
   const std::vector<Observation> none = {{{Collective::kAllReduce, 1024, group_of(8)}, 0.0, 0}};
   EXPECT_THROW_MSG(calibrate(*find_cost_model("alpha_beta"), none, topology), InputError,
-                   "calibrate: found all_reduce of 1024 B among 8 ranks on 1 hosts: 0 us; valid: "
-                   "at least 2 ranks, a time above 0");
+                   "calibrate: found all_reduce of 1024 B among 8 ranks on 1 host: 0 us; valid: "
+                   "at least 2 ranks and a time above 0");
   EXPECT_THROW(static_cast<void>(calibrate(*find_cost_model("dtensor"), two, topology)),
                InputError);
 }
@@ -226,7 +226,7 @@ TEST(Calibrate, AsymptotesThatNoRowTellsComeFromTheOtherCurves) {
   ASSERT_EQ(fit.not_identified.size(), 1U);
   EXPECT_EQ(fit.not_identified[0].name, "all_reduce.8x1.bandwidth_gb_per_s");
   EXPECT_EQ(fit.not_identified[0].reason,
-            "no row is large enough to tell the bandwidth; the prior is the other curves'");
+            "no row is large enough to tell the bandwidth; the prior comes from the other curves");
   const CollectiveQuery large{Collective::kAllReduce, 1e9, group_of(8)};
   const double us = model->price(large).total.value();
   const auto fitted = make_collective_model(fit.choice(), topology);
@@ -235,7 +235,7 @@ TEST(Calibrate, AsymptotesThatNoRowTellsComeFromTheOtherCurves) {
   const std::span<const Observation> small(rows.data() + 12, 6);
   const Calibration alone = calibrate(*find_cost_model("piecewise"), small, topology);
   EXPECT_EQ(alone.not_identified[0].reason,
-            "no row is large enough to tell the bandwidth; the prior is the topology's");
+            "no row is large enough to tell the bandwidth; the prior comes from the topology");
 }
 
 }  // namespace calibration_test

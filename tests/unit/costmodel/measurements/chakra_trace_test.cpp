@@ -109,8 +109,8 @@ TEST(ChakraTrace, ReadsTheNodesOfOthers) {
   EXPECT_EQ(sets[0].rows[1].bytes, 4000.0);
   EXPECT_EQ(sets[0].warnings,
             (std::vector<std::string>{
-                "4 calls left out: no cost model prices BARRIER",
-                "4 calls left out: nothing says which ranks the group \"17\" has"}));
+                "4 calls are left out: no cost model prices BARRIER",
+                "4 calls are left out: nothing says which ranks the group \"17\" has"}));
 }
 
 // A trace that was cut anywhere is refused, unless it was cut between two messages.

@@ -91,8 +91,9 @@ TEST(KinetoTrace, TheLeastOverRanksIsTheTimeAndTheRestIsWaiting) {
   EXPECT_EQ(row.time_us, 10.0);
   EXPECT_EQ(row.p95_us, 20.0);
   EXPECT_EQ(row.wait_us, 0.0);  // the median of 0, 0, 5 and 30 by nearest rank
-  EXPECT_THAT(sets[0].warnings,
-              ElementsAre("of 4 ranks 2 are traced: times may include waiting for the others"));
+  EXPECT_THAT(
+      sets[0].warnings,
+      ElementsAre("only 2 of 4 ranks are traced, so times may include waiting for the others"));
 }
 
 TEST(KinetoTrace, GroupsOfDifferentShapesAreDifferentSets) {
@@ -120,8 +121,8 @@ TEST(KinetoTrace, ShortenedListsAreEvenlyApartOrInPgConfig) {
   EXPECT_EQ(sets_of_traces(std::vector{read(trace)}, {.gpus_per_host = 8})[0].hosts, 16);
   trace["traceEvents"][0]["args"]["Process Group Ranks"] = "[0, 2, 4, ..., 127]";
   EXPECT_EQ(error_of(trace),
-            "t.json: found no collective with a time: 1 call left out: \"Process Group Ranks\" is "
-            "shortened, and pg_config does not list them");
+            "t.json: found no collective with a time: 1 call is left out: \"Process Group Ranks\" "
+            "is shortened, and pg_config does not list the group");
   std::vector<int> ranks(64);
   for (int i = 0; i < 64; ++i) ranks[to_index(i)] = i < 63 ? 2 * i : 127;
   trace["distributedInfo"]["pg_config"] = {{{"pg_name", "0"}, {"ranks", ranks}}};
@@ -143,10 +144,10 @@ TEST(KinetoTrace, ErrorsNameTheEvent) {
   EXPECT_EQ(error_of(with("In msg nelems", nullptr)),
             "t.json:/traceEvents/0/args: missing key \"In msg nelems\"");
   EXPECT_EQ(error_of(with("dtype", "Quint8")),
-            "t.json: found no collective with a time: 1 call left out: unknown element type "
-            "\"Quint8\"");
+            "t.json: found no collective with a time: 1 call is left out: the element type "
+            "\"Quint8\" is unknown");
   EXPECT_EQ(error_of(with("Collective name", "barrier")),
-            "t.json: found no collective with a time: 1 call left out: no cost model prices "
+            "t.json: found no collective with a time: 1 call is left out: no cost model prices "
             "\"barrier\"");
   EXPECT_EQ(error_of({{"traceEvents", 3}}), "t.json:/traceEvents: found 3; valid: an array");
 }

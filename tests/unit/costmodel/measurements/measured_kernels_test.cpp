@@ -52,7 +52,7 @@ TEST(OwnMeasurements, MayHaveKernelsOrPlansWithoutRows) {
   value.erase("kernels");
   EXPECT_EQ(error_of(value), "");
   value.erase("verified_plans");
-  EXPECT_EQ(error_of(value), "own.json:/rows: found no rows; valid: at least one, or kernels");
+  EXPECT_EQ(error_of(value), "own.json:/rows: found no rows; valid: at least one row, or kernels");
 }
 
 TEST(OwnMeasurements, NameWhatIsWrong) {

@@ -122,11 +122,11 @@ TEST(MeasurementSet, ErrorsNameThePlaceAndWhatIsValid) {
   EXPECT_EQ(message_of(R"({"ranks": 0})"),
             "folder/run.json:/ranks: found 0; valid: an integer from 1 to 1099511627776");
   EXPECT_EQ(message_of(R"({"hosts": 17})"),
-            "folder/run.json:/hosts: found 17 for 16 ranks; valid: at most one host a rank");
+            "folder/run.json:/hosts: found 17 hosts for 16 ranks; valid: at most one host a rank");
   EXPECT_EQ(message_of(R"({"health": "fine"})"),
             "folder/run.json:/health: found \"fine\"; valid: healthy, unhealthy, unknown");
   EXPECT_EQ(message_of(R"({"rows": []})"),
-            "folder/run.json:/rows: found no rows; valid: at least one, or kernels");
+            "folder/run.json:/rows: found no rows; valid: at least one row, or kernels");
   EXPECT_EQ(message_of(R"({"rows": [{"collective": "local"}]})"),
             "folder/run.json:/rows/0/collective: found \"local\"; valid: all_gather all_reduce "
             "reduce_scatter all_to_all broadcast scatter send_recv");

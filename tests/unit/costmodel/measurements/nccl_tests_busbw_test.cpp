@@ -45,9 +45,10 @@ std::string reason(Collective kind, std::int64_t ranks, const char* algbw, const
 TEST(BusBandwidths, AgreeWithinWhatIsPrinted) {
   EXPECT_EQ(reason(Collective::kAllReduce, 8, "26.21", "45.88"), "");
   EXPECT_EQ(reason(Collective::kAllReduce, 8, "26.21", "45.8"), "");  // one digit fewer
-  EXPECT_EQ(reason(Collective::kAllReduce, 8, "26.21", "12.88"),
-            "columns contradict each other: algbw 26.21 GB/s is busbw 45.87 of all_reduce among 8 "
-            "ranks, busbw says 12.88");
+  EXPECT_EQ(
+      reason(Collective::kAllReduce, 8, "26.21", "12.88"),
+      "columns contradict each other: an algbw of 26.21 GB/s is a busbw of 45.87 for all_reduce "
+      "among 8 ranks, but busbw says 12.88");
   EXPECT_NE(reason(Collective::kAllReduce, 16, "26.21", "45.88"), "");
   EXPECT_NE(reason(Collective::kAllGather, 8, "26.21", "45.88"), "");
   // Small figures tell little: 0.1 may be 0.05 to 0.15, which fits a ratio of 1.75 and one of
@@ -95,12 +96,16 @@ std::string with(std::string_view from, std::string_view to) {
 
 TEST(BusBandwidths, AHeaderOfOtherRanksOrAnotherCollectiveIsAnError) {
   EXPECT_EQ(read(scale(1, 8, 8, "all_reduce")).rows.size(), 5U);
-  EXPECT_EQ(message_of(scale(2, 8, 16, "all_reduce")),
-            "run.txt:line 6: found busbw 4.59 for algbw 2.62 GB/s; valid: 4.91, 1.875 times, of "
-            "all_reduce among 16 ranks; another collective or other ranks ran");
-  EXPECT_EQ(message_of(scale(1, 8, 8, "all_gather")),
-            "run.txt:line 5: found busbw 0.09 for algbw 0.05 GB/s; valid: 0.04, 0.875 times, of "
-            "all_gather among 8 ranks; another collective or other ranks ran");
+  EXPECT_EQ(
+      message_of(scale(2, 8, 16, "all_reduce")),
+      "run.txt:line 6: found a busbw of 4.59 GB/s for an algbw of 2.62 GB/s; valid: 4.91, which "
+      "is 1.875 times the algbw, for all_reduce among 16 ranks; another collective or another "
+      "number of ranks ran");
+  EXPECT_EQ(
+      message_of(scale(1, 8, 8, "all_gather")),
+      "run.txt:line 5: found a busbw of 0.09 GB/s for an algbw of 0.05 GB/s; valid: 0.04, which "
+      "is 0.875 times the algbw, for all_gather among 8 ranks; another collective or another "
+      "number of ranks ran");
   EXPECT_NE(message_of(scale(1, 8, 8, "broadcast")), "no error");
   // Where one of two tables is wrong, the message names that one.
   EXPECT_EQ(
@@ -115,8 +120,8 @@ TEST(BusBandwidths, ARetypedFigureRefusesItsRowAlone) {
   EXPECT_EQ(set.refused,
             (std::vector<RefusedRow>{
                 {7,
-                 "columns contradict each other: algbw 26.21 GB/s is busbw 45.87 of all_reduce "
-                 "among 8 ranks, busbw says 12.88"}}));
+                 "columns contradict each other: an algbw of 26.21 GB/s is a busbw of 45.87 for "
+                 "all_reduce among 8 ranks, but busbw says 12.88"}}));
   const MeasurementSet in_place = read(scale(1, 8, 8, "all_reduce"), with("45.31", "12.88"));
   ASSERT_EQ(in_place.refused.size(), 1U);
   EXPECT_TRUE(in_place.refused[0].reason.starts_with("in place: columns contradict"));
@@ -157,16 +162,18 @@ TEST(BusBandwidths, JsonIsHeldAgainstItsDevicesToo) {
   EXPECT_EQ(read_document("all_reduce_perf", 12.5).refused,
             (std::vector<RefusedRow>{
                 {0,
-                 "columns contradict each other: algbw 26.2144 GB/s is busbw 45.88 of all_reduce "
-                 "among 8 ranks, busbw says 12.5",
+                 "columns contradict each other: an algbw of 26.2144 GB/s is a busbw of 45.88 for "
+                 "all_reduce among 8 ranks, but busbw says 12.5",
                  "/results/1"}}));
   try {
     static_cast<void>(read_document("all_gather_perf", 45.8752));
     ADD_FAILURE() << "no error";
   } catch (const ConfigError& error) {
-    EXPECT_STREQ(error.what(),
-                 "run.json:/results/0: found busbw 45.8752 for algbw 26.2144 GB/s; valid: 22.94, "
-                 "0.875 times, of all_gather among 8 ranks; another collective or other ranks ran");
+    EXPECT_STREQ(
+        error.what(),
+        "run.json:/results/0: found a busbw of 45.8752 GB/s for an algbw of 26.2144 GB/s; "
+        "valid: 22.94, which is 0.875 times the algbw, for all_gather among 8 ranks; another "
+        "collective or another number of ranks ran");
   }
 }
 

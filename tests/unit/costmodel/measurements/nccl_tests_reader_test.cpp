@@ -226,13 +226,13 @@ TEST(NcclTestsText, WrongResultsAreRefusedWithTheirReason) {
   EXPECT_EQ(
       set.refused,
       (std::vector<RefusedRow>{
-          {2, "3 wrong elements (#wrong)"},
-          {3, "in place: 7 wrong elements (#wrong)"},
+          {2, "found 3 wrong elements (#wrong)"},
+          {3, "in place: found 7 wrong elements (#wrong)"},
           {5, "results are wrong by 0.1 (error), more than 1e-05"},
-          {6, "columns contradict each other: 65536 B in 20 us is 3.28 GB/s, algbw says 9.99"},
-          {7, "found no time out of place"},
-          {8, "found a time of -20 us out of place"},
-          {9, "found a time of 0 us out of place"},
+          {6, "columns contradict each other: 65536 B in 20 us is 3.28 GB/s, but algbw says 9.99"},
+          {7, "found no out-of-place time"},
+          {8, "found an out-of-place time of -20 us"},
+          {9, "found an out-of-place time of 0 us"},
           {10, "in place: found a time of -21 us"}}));
 }
 
@@ -271,7 +271,7 @@ TEST(NcclTestsText, ZeroBytesSayNothing) {
       "0 0 float sum -1 5.00 0.00 0.00 0 5.00 0.00 0.00 0\n"
       "65536 16384 float sum -1 20.00 3.28 6.1 0 21.00 3.12 5.8 0\n");
   EXPECT_EQ(set.rows.size(), 1U);
-  EXPECT_EQ(set.warnings, std::vector<std::string>{"1 rows of 0 bytes are left out"});
+  EXPECT_EQ(set.warnings, std::vector<std::string>{"1 row of 0 bytes is left out"});
 }
 
 TEST(NcclTestsText, SeveralTablesInOneFile) {
@@ -351,7 +351,8 @@ TEST(NcclTestsText, ErrorsNameTheLineAndWhatIsValid) {
             "all_reduce.txt:line 1: found \"many\" behind \"ranks:\"; valid: an integer from 1 to "
             "1099511627776");
   EXPECT_EQ(message_of("# ranks: 8\n# ranks: 16\n"),
-            "all_reduce.txt:line 2: found 16 behind \"ranks:\" after 8; valid: one scale a file");
+            "all_reduce.txt:line 2: found 16 behind \"ranks:\" after 8; valid: the same number "
+            "throughout the file");
   EXPECT_EQ(message_of("# size count type redop root cputime algbw busbw #wrong\n"),
             "all_reduce.txt:line 1: found the column cputime (-C 1), the time to launch; valid: "
             "time");
@@ -360,11 +361,11 @@ TEST(NcclTestsText, ErrorsNameTheLineAndWhatIsValid) {
   EXPECT_EQ(message_of("hello\n").substr(0, 59),
             "all_reduce.txt: found no row of a table; valid: nccl-tests'");
   EXPECT_EQ(message_of("65536 16384 float sum -1 20.00 3.28 6.1 5 21.00 3.12 5.8 0\n"),
-            "all_reduce.txt:line 1: found no usable row: 5 wrong elements (#wrong)");
+            "all_reduce.txt:line 1: found no usable row: found 5 wrong elements (#wrong)");
   EXPECT_EQ(message_of("# ranks: 1\n# nodes: 1\n65536 16384 float sum -1 20.0 3.28 0 0 21.00 3.12 "
                        "0 0\n",
                        {}),
-            "all_reduce.txt:line 3: found no usable row: one rank alone: nothing is communicated");
+            "all_reduce.txt:line 3: found no usable row: one rank alone communicates nothing");
 }
 
 // -- JSON
@@ -425,7 +426,8 @@ TEST(NcclTestsJson, ReadsTheToolsOwnReport) {
   EXPECT_EQ(set.rows[0].iterations, 18);
   EXPECT_EQ(set.rows[0].p50_us, 19.5);
   EXPECT_EQ(set.rows[0].p95_us, 24.0);
-  EXPECT_EQ(set.refused, (std::vector<RefusedRow>{{0, "4 wrong elements (nwrong)", "/results/1"}}));
+  EXPECT_EQ(set.refused,
+            (std::vector<RefusedRow>{{0, "found 4 wrong elements (nwrong)", "/results/1"}}));
   EXPECT_EQ(set.to_json().dump().find("SECRET"), std::string::npos);
 }
 
@@ -456,10 +458,10 @@ TEST(NcclTestsJson, ARowWithoutATimeIsRefusedAlone) {
   const auto row = [](const char* reason) {
     return std::vector<RefusedRow>{{0, reason, "/results/1"}};
   };
-  EXPECT_EQ(refused_with(nullptr), row("found no time out of place"));
-  EXPECT_EQ(refused_with("nan"), row("found no time out of place"));
-  EXPECT_EQ(refused_with(-40), row("found a time of -40 us out of place"));
-  EXPECT_EQ(refused_with(0), row("found a time of 0 us out of place"));
+  EXPECT_EQ(refused_with(nullptr), row("found no out-of-place time"));
+  EXPECT_EQ(refused_with("nan"), row("found no out-of-place time"));
+  EXPECT_EQ(refused_with(-40), row("found an out-of-place time of -40 us"));
+  EXPECT_EQ(refused_with(0), row("found an out-of-place time of 0 us"));
   EXPECT_EQ(refused_with(-3, "in_place"), row("in place: found a time of -3 us"));
   EXPECT_TRUE(refused_with(nullptr, "in_place").empty());
   EXPECT_TRUE(refused_with(30).empty());
@@ -480,7 +482,7 @@ TEST(NcclTestsJson, ErrorsNameThePointer) {
             "run.json:/results/0/out_of_place: missing key \"time\"");
   EXPECT_EQ(json_message_of(R"({"results": [{"size": 8, "type": "float",
                                 "out_of_place": {"time": -8.0}}]})"),
-            "run.json:/results/0: found no usable row: found a time of -8 us out of place");
+            "run.json:/results/0: found no usable row: found an out-of-place time of -8 us");
   EXPECT_EQ(json_message_of(R"({"results": [{"size": 8, "type": "float",
                                 "out_of_place": {"cpu_time": 3}}]})"),
             "run.json:/results/0/out_of_place/cpu_time: found the time to launch (-C 1); valid: "

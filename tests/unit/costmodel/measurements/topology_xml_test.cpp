@@ -127,29 +127,29 @@ INSTANTIATE_TEST_SUITE_P(
         Refusal{"Two", "<system/><system/>", "1: found more after </system>; valid: one element"},
         Refusal{"NoQuotes", "<system version=1/>", "1: found \"1\"; valid: a value in quotes"},
         Refusal{"NoValue", "<system version>", "1: found \">\" after \"version\"; valid: \"=\""},
-        Refusal{"OpenValue", "<system version=\"1>", "1: a value without its closing quote"},
+        Refusal{"OpenValue", "<system version=\"1>", "1: found a value without its closing quote"},
         Refusal{"TagInAValue", "<system version=\"<\">", "1: found \"<\" in a value"},
-        Refusal{"OpenComment", "\n<!-- <system/>", "2: a comment without an end"},
+        Refusal{"OpenComment", "\n<!-- <system/>", "2: found a comment without an end"},
         Refusal{"Markup", "<!DOCTYPE a>", "1: found \"!\"; valid: a name"},
         Refusal{"Graph", "<graphs version=\"1\"/>",
                 "1: found <graphs>; valid: <system>, as NCCL_TOPO_DUMP_FILE writes it"},
         Refusal{"NoGpu", "<system>\n<cpu/></system>",
                 "1: found no <gpu> below a <cpu>; valid: one or more"},
         Refusal{"NoCapability", "<system><cpu>\n<gpu dev=\"0\"/></cpu></system>",
-                "2: <gpu> without the attribute \"sm\""},
+                "2: found <gpu> without the attribute \"sm\""},
         Refusal{"OddCapability", "<system><cpu>\n<gpu sm=\"9x\"/></cpu></system>",
-                "2: <gpu sm=\"9x\">; valid: a number from 10 to 10000"},
+                "2: found <gpu sm=\"9x\">; valid: a number from 10 to 10000"},
         Refusal{"Uneven",
                 "<system><cpu host_hash=\"1\"><gpu sm=\"90\"/><gpu sm=\"90\"/></cpu>"
                 "<cpu host_hash=\"2\"><gpu sm=\"90\"/></cpu></system>",
-                "1: found hosts of 2 and of 1 GPUs; valid: as many on each"}),
+                "1: found hosts of 2 and of 1 GPUs; valid: as many GPUs on each host"}),
     [](const auto& test) { return std::string(test.param.name); });
 
 TEST(XmlRefusal, OfNestingWithoutEnd) {
   std::string text;
   for (int i = 0; i < 1000; ++i) text += "<pci>";
   EXPECT_THROW_MSG(read(text), ConfigError,
-                   "dumps/host.xml:1: more than 64 elements inside each other");
+                   "dumps/host.xml:1: found more than 64 elements inside each other");
 }
 
 TEST(XmlRefusal, OfEveryPrefixOfADump) {

@@ -36,11 +36,13 @@ TEST(Piecewise, ReadsItsRowsStrictly) {
         read_model_choice({{"name", "piecewise"}, {"rows", rows}}, {"f", ""}), topology_with(8));
   };
   EXPECT_THROW_MSG(make(json::array({row(json::parse("[[8, 1.0], [8, 1.1]]"))})), ConfigError,
-                   "f:/rows/0/kinks/1: valid: bytes that rise from pair to pair, factors above 0");
+                   "f:/rows/0/kinks/1: found [8,1.1]; valid: bytes that rise from pair to pair, "
+                   "and factors above 0");
   EXPECT_THROW_MSG(make(json::array({row(json::parse("[8]"))})), ConfigError,
-                   "f:/rows/0/kinks/0: valid: [bytes, factor]");
-  EXPECT_THROW_MSG(make(json::array({row(json::array()), row(json::array())})), ConfigError,
-                   "f:/rows/1: a second row for one collective and group");
+                   "f:/rows/0/kinks/0: found 8; valid: [bytes, factor]");
+  EXPECT_THROW_MSG(
+      make(json::array({row(json::array()), row(json::array())})), ConfigError,
+      "f:/rows/1: found a second row of the same collective, ranks and hosts; valid: one");
   const auto model = make(json::array({row(json::array())}));
   // The group that was measured has the row's curve. The price of another group in a host is
   // carried over from that curve. A group of two hosts, for which there is no row, has the price of

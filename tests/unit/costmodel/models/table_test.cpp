@@ -143,7 +143,8 @@ INSTANTIATE_TEST_SUITE_P(
         TableError{"TwoRowsOfOneSize",
                    R"([{"collective": "all_gather", "ranks": 2, "bytes": 1, "time_us": 1},
                        {"collective": "all_gather", "ranks": 2, "bytes": 1, "time_us": 2}])",
-                   "test.json:/model/rows: two rows for one collective, group and size"}),
+                   "test.json:/model/rows: found two rows of the same collective, group and size; "
+                   "valid: one"}),
     [](const auto& test) { return std::string(test.param.name); });
 
 }  // namespace table_test

@@ -148,7 +148,7 @@ TEST(Record, ContradictionsAreErrors) {
       error_after([](json& value) { value["invariants"][0]["stack"] = "older"; }),
       "run.json:/invariants/0/stack: \"older\" is neither among the stacks nor the reference");
   EXPECT_EQ(error_after([](json& value) { value["invariants"][0]["violated"] = 101; }),
-            "run.json:/invariants/0/violated: expected between 0 and checked");
+            "run.json:/invariants/0/violated: expected a number from 0 to checked");
 }
 
 TEST(Record, TextThatIsNoJsonNamesLineAndColumn) {

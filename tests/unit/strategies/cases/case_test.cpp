@@ -720,7 +720,7 @@ TEST(Case, AnOutputOfTheWrongShapeIsNotRedistributed) {
             "expect": {"verified": false, "result": null,
                        "mismatch": "rank 0: found f32[2,1], expected f32[2,2]"}},
            {"execute": {"op": "aten.neg.default", "placements": "S(3)|R", "inputs": ["f32[2]"]},
-            "error": "S(3) of f32[2]: S(3) names a dim that it lacks"}])j");
+            "error": "S(3) of f32[2]: S(3) names a dim that the tensor lacks"}])j");
   for (const auto& check : report.checks) EXPECT_TRUE(check.ok) << check.what() << check.got;
 }
 

@@ -186,7 +186,8 @@ TEST_F(ProgramOnRanks, APlanThatDoesNotFitTheProgramIsRefused) {
   EXPECT_THROW_MSG(plans(program, "4", {"R", "R", "R<-R", "R<-R", "R<-R", "R<-R"}), InputError,
                    "node mm: found layouts of 1 outputs and 1 inputs; valid: 1 and 2");
   EXPECT_THROW_MSG(plans(program, "4", {"S(2)", "R", "R<-R, R", "R<-R", "R<-R", "R<-R"}),
-                   InputError, "node primals_1: S(2) of f64[8,16]: S(2) names a dim that it lacks");
+                   InputError,
+                   "node primals_1: S(2) of f64[8,16]: S(2) names a dim that the tensor lacks");
   ProgramBuilder b("sort", "");
   const Value x = b.source(NodeKind::kInput, meta_of(DType::kF32, {4}));
   static_cast<void>(b.unary("aten.unheard_of.default", x));
