@@ -84,7 +84,8 @@ Decomposition::Value Decomposition::constant(double value, DType dtype) {
 Decomposition::Value Decomposition::cast(Value value, DType dtype) {
   if (metas_[value].dtype == dtype) return value;
   if (!is_floating_point(dtype) || !is_floating_point(metas_[value].dtype)) {
-    throw InputError(call_.op + ": found " + metas_[value].text() + "; valid: floating point");
+    throw InputError(call_.op + ": found " + metas_[value].text() +
+                     "; valid: a floating point tensor");
   }
   Step& step = steps_.emplace_back();
   step.inputs = {value};

@@ -17,17 +17,24 @@ using nlohmann::json;
 
 void expect_tensors(const Decomposition& d, std::size_t least, std::size_t most) {
   const std::size_t found = d.call().tensors().size();
-  if (found >= least && found <= most && d.call().inputs.size() <= most) return;
+  const std::size_t arguments = d.call().inputs.size();
+  if (arguments > most) {
+    throw InputError(d.call().op + ": takes at most " + std::to_string(most) +
+                     (most == 1 ? " tensor argument" : " tensor arguments") + ", found " +
+                     std::to_string(arguments));
+  }
+  if (found >= least && found <= most) return;
   throw InputError(d.call().op + ": takes " + std::to_string(least) +
-                   (least == most ? "" : " to " + std::to_string(most)) + " tensors, found " +
-                   std::to_string(found));
+                   (least == most ? "" : " to " + std::to_string(most)) +
+                   (most == 1 ? " tensor" : " tensors") + ", found " + std::to_string(found));
 }
 
 void expect_ndim(const Decomposition& d, std::size_t argument, int ndim) {
   const TensorMeta& meta = d.meta(d.input(argument));
   if (meta.ndim() == ndim) return;
   throw InputError(d.call().op + ": tensor argument " + std::to_string(argument) + ": found " +
-                   meta.text() + "; valid: " + std::to_string(ndim) + " dims");
+                   meta.text() + "; valid: a tensor of " + std::to_string(ndim) +
+                   (ndim == 1 ? " dim" : " dims"));
 }
 
 bool is_narrow(DType dtype) { return dtype == DType::kBF16 || dtype == DType::kF16; }
@@ -71,8 +78,8 @@ enum Reduction : std::int64_t { kReduceNone = 0, kReduceMean = 1, kReduceSum = 2
 std::int64_t reduction_arg(const Decomposition& d, std::size_t i) {
   const std::int64_t reduction = d.call().integer_arg(i, kReduceMean);
   if (reduction >= kReduceNone && reduction <= kReduceSum) return reduction;
-  throw InputError(d.call().op + ": reduction " + std::to_string(reduction) +
-                   "; valid: 0 (none), 1 (mean), 2 (sum)");
+  throw InputError(d.call().op + ": found reduction " + std::to_string(reduction) +
+                   "; valid: 0 (none), 1 (mean) or 2 (sum)");
 }
 
 Value reduced(Decomposition& d, Value loss, std::int64_t reduction) {
@@ -102,8 +109,9 @@ void mv(Decomposition& d) {
   expect_ndim(d, 0, 2);
   expect_ndim(d, 1, 1);
   if (d.meta(d.input(0)).shape[1] != d.meta(d.input(1)).shape[0]) {
-    throw InputError(d.call().op + ": " + d.meta(d.input(0)).text() + " times " +
-                     d.meta(d.input(1)).text());
+    throw InputError(d.call().op + ": found a matrix " + d.meta(d.input(0)).text() +
+                     " and a vector " + d.meta(d.input(1)).text() +
+                     "; valid: a vector with one element for each column of the matrix");
   }
   Wide wide(d);
   const Value matrix = wide.input(0);

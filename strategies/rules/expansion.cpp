@@ -371,8 +371,8 @@ Expansion prepare_rows(const Rows& rows, std::size_t outputs, const OpCall& call
     tensor.codes = power(tensor.entries.size(), mesh.ndim());
     if (tensor.codes > kMaxCombinations) {
       throw InputError(call.op + ": " + std::to_string(tensor.entries.size()) +
-                       " placements to the power of " + std::to_string(mesh.ndim()) +
-                       " mesh dims are too many layouts of one tensor");
+                       " placements on each of " + std::to_string(mesh.ndim()) +
+                       " mesh dims make too many layouts of one tensor");
     }
     if (t < outputs) continue;
     tensor.current = expansion.code_for(t, inputs[t - outputs]->layout.placements);
@@ -384,9 +384,9 @@ Expansion expand_rows(const Rows& rows, std::size_t outputs, const OpRule& rule,
                       const DeviceMesh& mesh) {
   const std::uint32_t combinations = power(rows.size(), mesh.ndim());
   if (combinations > kMaxCombinations) {
-    throw InputError(call.op + ": " + std::to_string(rows.size()) + " rows to the power of " +
+    throw InputError(call.op + ": " + std::to_string(rows.size()) + " rows on each of " +
                      std::to_string(mesh.ndim()) +
-                     " mesh dims are too many to enumerate; use --search exact");
+                     " mesh dims make too many candidates to enumerate; use --search exact");
   }
   Expansion expansion = prepare_rows(rows, outputs, call, mesh);
   Expansion::PartialsTable partials;
@@ -409,8 +409,12 @@ Expansion expand_candidates(std::span<const FollowCandidate> candidates, const O
   expansion.tensors_.resize(count);
   for (std::size_t c = 0; c < candidates.size(); ++c) {
     const FollowCandidate& candidate = candidates[c];
-    if (candidate.outputs.size() != expansion.outputs_ ||
-        candidate.inputs.size() != inputs.size()) {
+    if (candidate.outputs.size() != expansion.outputs_) {
+      throw InputError(call.op + ": candidate " + std::to_string(c) + " has " +
+                       std::to_string(candidate.outputs.size()) + " outputs; valid: " +
+                       std::to_string(expansion.outputs_) + ", as many as candidate 0 has");
+    }
+    if (candidate.inputs.size() != inputs.size()) {
       throw InputError(call.op + ": candidate " + std::to_string(c) + " has " +
                        std::to_string(candidate.inputs.size()) +
                        " inputs; valid: " + std::to_string(inputs.size()));
@@ -418,9 +422,9 @@ Expansion expand_candidates(std::span<const FollowCandidate> candidates, const O
     for (std::size_t i = 0; i < inputs.size(); ++i) {
       for (const Placement& p : candidate.inputs[i]) {
         if (!p.is_shard_like() || p.dim() < inputs[i]->meta.ndim()) continue;
-        throw InputError(call.op + ": would shard dim " + std::to_string(p.dim()) + " of input " +
-                         std::to_string(i) + ", which has " +
-                         std::to_string(inputs[i]->meta.ndim()) + " dims");
+        throw InputError(call.op + ": candidate " + std::to_string(c) + " would shard dim " +
+                         std::to_string(p.dim()) + " of input " + std::to_string(i) +
+                         ", which has " + std::to_string(inputs[i]->meta.ndim()) + " dims");
       }
     }
     for (std::size_t t = 0; t < count; ++t) {
@@ -470,8 +474,9 @@ std::size_t foreach_size(const OpCall& call) {
   for (const TensorArg& arg : call.inputs) {
     if (!arg.is_list || arg.tensors.empty()) continue;
     if (size != 0 && arg.tensors.size() != size) {
-      throw InputError(call.op + ": tensor lists of one length, found " + std::to_string(size) +
-                       " and " + std::to_string(arg.tensors.size()));
+      throw InputError(call.op + ": found tensor lists of length " + std::to_string(size) +
+                       " and " + std::to_string(arg.tensors.size()) +
+                       "; valid: lists of one length");
     }
     size = arg.tensors.size();
   }

@@ -112,7 +112,7 @@ constexpr std::array<NormArgs, 11> kNorms = {{
 
 [[noreturn]] void fail(const OpCall& call, std::string_view what, const TensorMeta& found,
                        std::string_view valid) {
-  throw InputError(call.op + ": " + std::string(what) + " " + found.text() +
+  throw InputError(call.op + ": found " + std::string(what) + " " + found.text() +
                    "; valid: " + std::string(valid));
 }
 
@@ -137,8 +137,9 @@ void check_groups(const OpCall& call, const Shape& shape) {
   }
   const std::int64_t groups = call.integer_arg(3, 1);
   if (groups < 1 || shape[1] % groups != 0) {
-    throw InputError(call.op + ": " + std::to_string(groups) + " groups of " +
-                     std::to_string(shape[1]) + " channels; valid: a divisor");
+    throw InputError(call.op + ": found " + std::to_string(groups) + " groups of " +
+                     std::to_string(shape[1]) +
+                     " channels; valid: a number of groups that divides the channels");
   }
 }
 
@@ -148,7 +149,7 @@ const NormArgs& norm_args(std::string_view op) {
   for (const NormArgs& each : kNorms) {
     if (each.op == op) return each;
   }
-  throw InputError(std::string(op) + ": no norm op of that overload");
+  throw InputError(std::string(op) + ": this overload is not a known norm op");
 }
 
 const TensorSpec* norm_tensor(const OpCall& call, int position) {
@@ -172,9 +173,9 @@ std::vector<bool> output_mask(const OpCall& call) {
                     std::all_of(given.begin(), given.end(),
                                 [](const nlohmann::json& value) { return value.is_boolean(); });
   if (!fits) {
-    throw InputError(call.op + ": argument " + std::to_string(position) +
-                     " of --args: the output mask; valid: " + std::to_string(count) +
-                     " truth values");
+    throw InputError(call.op + ": argument " + std::to_string(position) + " of --args: found " +
+                     given.dump() + "; valid: an output mask of " + std::to_string(count) +
+                     " values, each true or false");
   }
   for (std::size_t i = 0; i < count; ++i) mask[i] = given[i].get<bool>();
   return mask;
@@ -198,13 +199,13 @@ int normalized_axis(const OpCall& call) {
 void check_norm(const OpCall& call) {
   const NormArgs& args = norm_args(call.op);
   if (call.inputs.size() > static_cast<std::size_t>(args.tensors)) {
-    throw InputError(call.op + ": takes " + std::to_string(args.tensors) + " tensors, found " +
-                     std::to_string(call.inputs.size()));
+    throw InputError(call.op + ": takes at most " + std::to_string(args.tensors) +
+                     " tensor arguments, found " + std::to_string(call.inputs.size()));
   }
   for (std::size_t i = 0; i < call.inputs.size(); ++i) static_cast<void>(call.tensor(i));
   const TensorMeta& input = call.required_tensor(static_cast<std::size_t>(args.input)).meta;
-  if (!is_floating_point(input.dtype)) fail(call, "input", input, "floating point");
-  expect_shape(call, args.gradient, input.shape, "gradient");
+  if (!is_floating_point(input.dtype)) fail(call, "an input", input, "a floating point tensor");
+  expect_shape(call, args.gradient, input.shape, "a gradient");
   if (args.gradient >= 0) static_cast<void>(call.required_tensor(0));
   if (args.eps >= 0) static_cast<void>(call.number_arg(static_cast<std::size_t>(args.eps), 1e-5));
   static_cast<void>(output_mask(call));
@@ -213,19 +214,23 @@ void check_norm(const OpCall& call) {
     const Shape affine(input.shape.begin() + axis, input.shape.end());
     Shape kept(input.shape.begin(), input.shape.begin() + axis);
     kept.resize(input.shape.size(), 1);
-    expect_shape(call, args.weight, affine, "weight");
-    expect_shape(call, args.bias, affine, "bias");
+    expect_shape(call, args.weight, affine, "a weight");
+    expect_shape(call, args.bias, affine, "a bias");
     for (const int position : {args.mean, args.rstd}) {
       if (position >= 0)
         static_cast<void>(call.required_tensor(static_cast<std::size_t>(position)));
-      expect_shape(call, position, kept, "saved statistic");
+      expect_shape(call, position, kept, "a saved statistic");
     }
     return;
   }
-  if (input.ndim() < 2) fail(call, "input", input, "[N,C,...]");
-  for (const int position :
-       {args.weight, args.bias, args.running_mean, args.running_var, args.mean, args.rstd}) {
-    expect_shape(call, position, {input.shape[1]}, "a tensor of the channels");
+  if (input.ndim() < 2) fail(call, "an input", input, "a tensor [N,C,...]");
+  const Shape channels = {input.shape[1]};
+  expect_shape(call, args.weight, channels, "a weight");
+  expect_shape(call, args.bias, channels, "a bias");
+  expect_shape(call, args.running_mean, channels, "a running mean");
+  expect_shape(call, args.running_var, channels, "a running variance");
+  for (const int position : {args.mean, args.rstd}) {
+    expect_shape(call, position, channels, "a saved statistic");
   }
   if (args.kind == Kind::kGroup) {
     check_groups(call, input.shape);

@@ -150,7 +150,7 @@ TensorMeta pointwise_output(const OpCall& call, ResultType type, std::size_t mos
     out.dtype = written.dtype;
     if (written.shape == out.shape) return;
     throw InputError(call.op + ": " + std::string(what) + " " + written.text() +
-                     " has not the result's shape, " + out.text());
+                     " does not have the result's shape, " + out.text());
   };
   if (writes_to_first(call.op)) expect_shape(tensors[0]->meta, "the first tensor");
   if (out_tensors_of(call.op) > 0) expect_shape(call.tensors().back()->meta, "out");

@@ -238,10 +238,12 @@ std::string_view if_partial(const Row& row, std::string_view reason) {
 }  // namespace
 
 std::string_view where_defined(const OpCall&, const Row& row) {
-  return if_partial(row, "a part may lie where the op is not defined, though the whole does not");
+  return if_partial(
+      row, "a rank's part may lie where the op is not defined, though the whole value does not");
 }
 std::string_view of_finite_values(const OpCall&, const Row& row) {
-  return if_partial(row, "holds for finite values alone, which the op is there to tell apart");
+  return if_partial(
+      row, "the row holds only for finite values, which the op is there to tell from others");
 }
 std::string_view but_for_zero(const OpCall&, const Row& row) {
   return if_partial(row, "the sign of a zero is not kept by a maximum or minimum");
@@ -250,10 +252,10 @@ std::string_view of_what_is_overwritten(const OpCall&, const Row& row) {
   return if_partial(row, "the first tensor is not read, so it need not be partial");
 }
 std::string_view without_drawing(const OpCall&, const Row& row) {
-  return if_partial(row, "holds outside training alone, where nothing is drawn");
+  return if_partial(row, "the row holds only outside training, where no random numbers are drawn");
 }
 std::string_view for_some_values(const OpCall&, const Row& row) {
-  return if_partial(row, "holds for some values or numbers alone");
+  return if_partial(row, "the row holds only for some values of the tensors or numbers");
 }
 std::string_view of_whole_parameters(const OpCall&, const Row& row) {
   return if_partial(row, "optimizers keep parameters and moments whole or in shards");

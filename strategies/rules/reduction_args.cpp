@@ -127,7 +127,8 @@ double norm_order(const OpCall& call, std::size_t position) {
     const std::string name = call.args[position].get<std::string>();
     if (name == "inf") return kInfinity;
     if (name == "-inf") return -kInfinity;
-    throw InputError(call.op + ": order \"" + name + "\"; valid: a number, \"inf\" or \"-inf\"");
+    throw InputError(call.op + ": found the order \"" + name +
+                     "\"; valid: a number, \"inf\" or \"-inf\"");
   }
   return call.number_arg(position, 2.0);
 }

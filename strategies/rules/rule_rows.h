@@ -82,7 +82,7 @@ std::vector<TensorMeta> outputs_with_out(const OpCall& call) {
   std::vector<TensorMeta> outputs = kOutputs(without_out(call));
   const TensorMeta& out = call.inputs.back().tensors[0].meta;
   if (out.shape != outputs[0].shape) {
-    throw InputError(call.op + ": out " + out.text() + " has not the result's shape, " +
+    throw InputError(call.op + ": out " + out.text() + " does not have the result's shape, " +
                      outputs[0].text());
   }
   return outputs;

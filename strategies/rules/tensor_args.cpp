@@ -13,7 +13,8 @@ constexpr std::int64_t kMost = std::int64_t{1} << 53U;
 
 std::int64_t bounded(std::int64_t value, const OpCall& call) {
   if (value >= -kMost && value <= kMost) return value;
-  throw InputError(call.op + ": found " + std::to_string(value) + " in --args; valid: up to 2^53");
+  throw InputError(call.op + ": found " + std::to_string(value) +
+                   " in --args; valid: -2^53 to 2^53");
 }
 
 }  // namespace
@@ -24,6 +25,10 @@ int dim_of(const OpCall& call, std::size_t arg, std::int64_t fallback, int ndim)
 }
 
 std::int64_t index_in(std::int64_t index, std::int64_t extent, std::string_view op) {
+  if (extent == 0) {
+    throw InputError(std::string(op) + ": index " + std::to_string(index) +
+                     " out of range; valid: none, since the dim is empty");
+  }
   if (index < -extent || index >= extent) {
     throw InputError(std::string(op) + ": index " + std::to_string(index) +
                      " out of range; valid: " + std::to_string(-extent) + " to " +
@@ -90,15 +95,17 @@ std::vector<std::int64_t> split_sizes(const OpCall& call, std::int64_t extent) {
       sum += size;
     }
     if (sizes.empty() || std::ssize(sizes) > kMostParts || sum != extent) {
-      throw InputError(call.op + ": sizes " + call.args[0].dump() + " of an extent of " +
-                       std::to_string(extent) + "; valid: sizes that add up to it");
+      throw InputError(call.op + ": found sizes " + call.args[0].dump() + " for an extent of " +
+                       std::to_string(extent) + "; valid: 1 to " + std::to_string(kMostParts) +
+                       " sizes that add up to it");
     }
     return sizes;
   }
   const std::int64_t size = call.integer_arg(0, 0);
   if (size < 1 || extent / size >= kMostParts) {
-    throw InputError(call.op + ": parts of " + std::to_string(size) + " of an extent of " +
-                     std::to_string(extent) + "; valid: 1 or more, at most " +
+    throw InputError(call.op + ": found parts of size " + std::to_string(size) +
+                     " for an extent of " + std::to_string(extent) +
+                     "; valid: a size of 1 or more that makes at most " +
                      std::to_string(kMostParts) + " parts");
   }
   for (std::int64_t rest = extent; rest > 0; rest -= size) sizes.push_back(std::min(size, rest));
@@ -114,7 +121,8 @@ SliceRange SliceRange::of(const OpCall& call, std::size_t first, std::int64_t ex
   SliceRange range;
   range.step = bounded(call.integer_arg(first + 2, 1), call);
   if (range.step < 1) {
-    throw InputError(call.op + ": step " + std::to_string(range.step) + "; valid: 1 or more");
+    throw InputError(call.op + ": found a step of " + std::to_string(range.step) +
+                     "; valid: 1 or more");
   }
   range.start = within(call.integer_arg(first, 0));
   const std::int64_t end = within(std::min(call.integer_arg(first + 1, extent), kMost));
@@ -128,8 +136,8 @@ Diagonal Diagonal::of(const OpCall& call, int ndim, std::int64_t first, std::int
   diagonal.first = dim_of(call, 1, first, ndim);
   diagonal.second = dim_of(call, 2, second, ndim);
   if (diagonal.first == diagonal.second) {
-    throw InputError(call.op + ": a diagonal of dim " + std::to_string(diagonal.first) +
-                     " and itself; valid: two dims");
+    throw InputError(call.op + ": found dim " + std::to_string(diagonal.first) +
+                     " for both dims of the diagonal; valid: two different dims");
   }
   return diagonal;
 }
@@ -176,8 +184,8 @@ Shape diag_shape(const OpCall& call, const Shape& shape) {
   const Diagonal diagonal{.offset = bounded(call.integer_arg(0, 0), call)};
   if (shape.size() == 2) return {diagonal.length(shape[0], shape[1])};
   if (shape.size() == 1) return Shape(2, shape[0] + std::abs(diagonal.offset));
-  throw InputError(call.op + ": takes a vector or a matrix, found " + std::to_string(shape.size()) +
-                   " dims");
+  throw InputError(call.op + ": takes a vector or a matrix, found a tensor of " +
+                   std::to_string(shape.size()) + " dims");
 }
 
 RollShifts roll_shifts(const OpCall& call, const Shape& shape) {
@@ -186,8 +194,10 @@ RollShifts roll_shifts(const OpCall& call, const Shape& shape) {
   RollShifts roll;
   roll.flat = dims.empty();
   if (shifts.size() != (roll.flat ? 1 : dims.size())) {
-    throw InputError(call.op + ": found " + std::to_string(shifts.size()) + " shifts for " +
-                     std::to_string(dims.size()) + " dims; valid: one each, or one without dims");
+    throw InputError(
+        call.op + ": found " + std::to_string(shifts.size()) + " shifts for " +
+        std::to_string(dims.size()) +
+        " dims; valid: one shift for each dim, or a single shift where no dims are given");
   }
   roll.shift = shifts[0];
   for (std::size_t i = 0; i < dims.size(); ++i) {
@@ -202,7 +212,7 @@ std::vector<Padding> paddings_of(const OpCall& call, const Shape& shape) {
   const std::vector<std::int64_t> pad = required_integers(call, 0);
   if (pad.size() % 2 != 0 || pad.size() > 2 * shape.size()) {
     throw InputError(call.op + ": found " + std::to_string(pad.size()) +
-                     " paddings; valid: two for each dim, the last dim first, of at most " +
+                     " paddings; valid: two for each padded dim, the last dim first, for at most " +
                      std::to_string(shape.size()) + " dims");
   }
   std::vector<Padding> paddings(shape.size());
@@ -214,8 +224,8 @@ std::vector<Padding> paddings_of(const OpCall& call, const Shape& shape) {
       continue;
     }
     throw InputError(call.op + ": paddings " + std::to_string(pad[2 * i]) + " and " +
-                     std::to_string(pad[2 * i + 1]) + " cut more than dim " + std::to_string(d) +
-                     " has");
+                     std::to_string(pad[2 * i + 1]) + " cut off more than the " +
+                     std::to_string(shape[d]) + " elements of dim " + std::to_string(d));
   }
   return paddings;
 }
@@ -228,9 +238,10 @@ IndexedDims IndexedDims::of(const OpCall& call, const Shape& self, std::span<con
   const TensorArg& list = call.inputs[1];
   const std::size_t count = list.given.empty() ? list.tensors.size() : list.given.size();
   if (count > self.size() || indices.empty()) {
-    throw InputError(call.op + ": found " + std::to_string(count) + " indices, " +
-                     std::to_string(indices.size()) + " of them given; valid: at least one, for " +
-                     std::to_string(self.size()) + " dims");
+    throw InputError(call.op + ": found " + std::to_string(count) + " indices, of which " +
+                     std::to_string(indices.size()) +
+                     " are tensors; valid: at most one index for each of " +
+                     std::to_string(self.size()) + " dims, and at least one tensor");
   }
   IndexedDims indexed;
   for (int d = 0; d < static_cast<int>(self.size()); ++d) {
@@ -245,14 +256,16 @@ IndexedDims IndexedDims::of(const OpCall& call, const Shape& self, std::span<con
     shown.push_back(&specs[i]);
   }
   if (indexed.dims.size() != indices.size()) {
-    throw InputError(call.op + ": " + std::to_string(indices.size()) + " indices for " +
-                     std::to_string(indexed.dims.size()) + " dims");
+    throw InputError(call.op + ": found " + std::to_string(indices.size()) + " index tensors for " +
+                     std::to_string(indexed.dims.size()) + " indexed dims; valid: one for each");
   }
   indexed.broadcast = broadcast_shape(shown, call.op);
   const bool adjacent = indexed.dims.back() - indexed.dims.front() + 1 == std::ssize(indexed.dims);
   indexed.insert = adjacent ? indexed.dims.front() : 0;
   if (indexed.kept.size() + indexed.broadcast.size() > kMaxTensorDims) {
-    throw InputError(call.op + ": too many dims");
+    throw InputError(call.op + ": the result would have " +
+                     std::to_string(indexed.kept.size() + indexed.broadcast.size()) +
+                     " dims; valid: at most " + std::to_string(kMaxTensorDims));
   }
   for (const int d : indexed.kept) indexed.result.push_back(self[to_index(d)]);
   const auto before = static_cast<std::size_t>(std::count_if(

@@ -288,7 +288,8 @@ class DTensorView {
 
   [[nodiscard]] Placement strided(int out, std::int64_t factor) const {
     if (factor < 1 || factor > std::numeric_limits<std::int32_t>::max()) {
-      fail("PyTorch makes a strided shard of split factor " + std::to_string(factor));
+      fail("PyTorch would make a strided shard with a split factor of " + std::to_string(factor) +
+           "; valid: 1 to 2^31 - 1");
     }
     return Placement::strided_shard(out, static_cast<int>(factor));
   }

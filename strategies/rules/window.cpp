@@ -18,15 +18,15 @@ std::vector<std::int64_t> by_spatial_dim(const OpCall& call, const SpatialArg& s
   if (values.empty()) values = spatial.fallback;
   if (values.size() == 1) values.resize(spatial.dims, values[0]);
   if (values.size() != spatial.dims) {
-    throw InputError(call.op + ": argument " + std::to_string(spatial.arg) + " of --args has " +
+    throw InputError(call.op + ": argument " + std::to_string(spatial.arg) + " of --args: found " +
                      std::to_string(values.size()) + " numbers; valid: one for each of " +
-                     std::to_string(spatial.dims) + " spatial dims");
+                     std::to_string(spatial.dims) + " spatial dims, or one for all");
   }
   for (const std::int64_t value : values) {
     if (value < spatial.least || value > kMostWindow) {
-      throw InputError(call.op + ": argument " + std::to_string(spatial.arg) + " of --args has " +
-                       std::to_string(value) + "; valid: " + std::to_string(spatial.least) +
-                       " to 2^30");
+      throw InputError(call.op + ": argument " + std::to_string(spatial.arg) +
+                       " of --args: found " + std::to_string(value) +
+                       "; valid: " + std::to_string(spatial.least) + " to 2^30");
     }
   }
   return values;
@@ -45,8 +45,9 @@ ConvolutionWindow::ConvolutionWindow(const OpCall& call, const TensorMeta& input
                                      const TensorMeta& weight, std::size_t first) {
   if (input.ndim() < 3 || input.ndim() > 5 || weight.ndim() != input.ndim()) {
     throw InputError(call.op +
-                     ": takes an input [N,C,...] of 1 to 3 spatial dims and a weight of " +
-                     "as many, found " + input.text() + " and " + weight.text());
+                     ": takes an input [N,C,...] of 1 to 3 spatial dims and a weight of the same "
+                     "number of dims, found " +
+                     input.text() + " and " + weight.text());
   }
   const auto dims = static_cast<std::size_t>(input.ndim()) - 2;
   const auto stride = by_spatial_dim(call, {first, dims, {1}, 1});
@@ -61,8 +62,8 @@ ConvolutionWindow::ConvolutionWindow(const OpCall& call, const TensorMeta& input
       weight.shape[0] % groups == 0 &&
       (transposed ? weight.shape[0] == channels : weight.shape[1] == channels / groups);
   if (!fits) {
-    throw InputError(call.op + ": " + weight.text() + " in " + std::to_string(groups) +
-                     " groups does not fit " + input.text());
+    throw InputError(call.op + ": the weight " + weight.text() + " in " + std::to_string(groups) +
+                     " groups does not fit the input " + input.text());
   }
   output = {input.shape[0],
             transposed ? saturating_product(groups, std::max<std::int64_t>(weight.shape[1], 1))
@@ -90,7 +91,7 @@ ConvolutionWindow::ConvolutionWindow(const OpCall& call, const TensorMeta& input
     elements = saturating_product(elements, std::max<std::int64_t>(extent, 1));
   }
   if (elements > std::int64_t{1} << 53U)
-    throw InputError(call.op + ": a result past 2^53 elements");
+    throw InputError(call.op + ": the result would have more than 2^53 elements");
 }
 
 }  // namespace shardlab

@@ -549,7 +549,7 @@ Selection StackEvaluator::select(const OpCall& call, const DeviceMesh& mesh,
     if (rule.rows == nullptr) {
       note = "the op has no rows";
     } else if (order.kind == CandidateOrder::Kind::kShuffled) {
-      note = "a shuffled order is one of all candidates";
+      note = "a shuffled order needs all candidates";
     } else {
       const bool exact = search == SearchKind::kExact;
       return select_by_bounds(rule, call, mesh, order,

@@ -123,9 +123,9 @@ class Checker {
     const double first = r.cost_us(meta, a, b);
     const double second = r.cost_us(meta, b, c);
     judge(check, direct, first + second,
-          a.text() + " to " + c.text() + " costs " + format_fixed(direct, 3) + " us, by way of " +
-              b.text() + " " + format_fixed(first + second, 3) + " us; " + meta.text() + " on " +
-              on.text());
+          a.text() + " to " + c.text() + " costs " + format_fixed(direct, 3) +
+              " us, and by way of " + b.text() + " " + format_fixed(first + second, 3) + " us; " +
+              meta.text() + " on " + on.text());
   }
 
   void monotone(InvariantResult& check) {
@@ -140,7 +140,7 @@ class Checker {
     const double large = r.cost_us(larger, a, b);
     judge(check, small, large,
           a.text() + " to " + b.text() + " on " + on.text() + ": " + meta.text() + " costs " +
-              format_fixed(small, 3) + " us, " + larger.text() + " " + format_fixed(large, 3) +
+              format_fixed(small, 3) + " us, and " + larger.text() + " " + format_fixed(large, 3) +
               " us");
   }
 
@@ -152,17 +152,19 @@ class Checker {
     const double slow = evaluator_.on(on).cost_us(meta, a, b);
     const double fast = faster_.on(on).cost_us(meta, a, b);
     judge(check, fast, slow,
-          a.text() + " to " + b.text() + ", " + meta.text() + " on " + on.text() + ": " +
-              format_fixed(slow, 3) + " us, with twice the bandwidth " + format_fixed(fast, 3) +
-              " us");
+          a.text() + " to " + b.text() + " costs " + format_fixed(slow, 3) +
+              " us, and with twice the bandwidth " + format_fixed(fast, 3) + " us; " + meta.text() +
+              " on " + on.text());
   }
 
   void zero_same_layout(InvariantResult& check) {
     const DeviceMesh on = mesh();
     const TensorMeta meta = tensor();
     const Layout a = layout(on, meta, true);
-    judge(check, evaluator_.on(on).cost_us(meta, a, a), 0.0,
-          a.text() + " to itself, " + meta.text() + " on " + on.text());
+    const double cost = evaluator_.on(on).cost_us(meta, a, a);
+    judge(check, cost, 0.0,
+          a.text() + " to itself costs " + format_fixed(cost, 3) + " us; " + meta.text() + " on " +
+              on.text());
   }
 
   void reduce_scatter_le_all_reduce(InvariantResult& check) {
@@ -179,8 +181,8 @@ class Checker {
     const double reduce = r.cost_us(meta, from, reduced);
     judge(check, scatter, reduce,
           from.text() + " to " + scattered.text() + " costs " + format_fixed(scatter, 3) +
-              " us, to " + reduced.text() + " " + format_fixed(reduce, 3) + " us; " + meta.text() +
-              " on " + on.text());
+              " us, and to " + reduced.text() + " " + format_fixed(reduce, 3) + " us; " +
+              meta.text() + " on " + on.text());
   }
 
   StackEvaluator evaluator_;

@@ -109,7 +109,9 @@ Suite Suite::from_json(const nlohmann::json& json, const JsonPlace& place) {
   const nlohmann::json* generate = reader.find("generate");
   const nlohmann::json* questions = reader.find("questions");
   if ((generate == nullptr) == (questions == nullptr)) {
-    place.fail("valid: either \"questions\" or \"generate\"");
+    place.fail(std::string("found ") + (generate == nullptr ? "neither" : "both") +
+               " \"questions\" " + (generate == nullptr ? "nor" : "and") +
+               " \"generate\"; valid: one of them");
   }
   if (generate != nullptr) {
     suite.questions = generate_questions(*generate, reader.place("generate"));

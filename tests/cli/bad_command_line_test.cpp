@@ -204,8 +204,8 @@ INSTANTIATE_TEST_SUITE_P(
         BadCommand{"NewTensorOf2To82Bytes",
                    {"select", "--op", "aten.new_empty.default", "--mesh", "2", "--inputs",
                     "f32[4,6] R", "--args", "[[1099511627776,1099511627776]]"},
-                   "aten.new_empty.default: the result would have "
-                   "f32[1099511627776,1099511627776]; valid: up to 2^53 bytes"},
+                   "aten.new_empty.default: the result would be f32[1099511627776,1099511627776]; "
+                   "valid: a tensor of at most 2^53 bytes"},
         BadCommand{"TensorWithTooManyDims",
                    plan_of("2", "f32[1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1]", "R", "R"),
                    "--tensor: tensor \"f32[1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1]\": at position 36: "
@@ -387,7 +387,8 @@ INSTANTIATE_TEST_SUITE_P(
             "aten.cat.default: takes one tensor list, such as \"[f32[8,8] R; f32[8,8] S(0)]\""},
         BadCommand{"ListsOfDifferentLengths",
                    select_of("_foreach_add.List", {"[f32[8] R; f32[8] R]", "[f32[8] R]"}),
-                   "aten._foreach_add.List: tensor lists of one length, found 2 and 1"},
+                   "aten._foreach_add.List: found tensor lists of length 2 and 1; valid: lists of "
+                   "one length"},
         BadCommand{"ListOfShapesThatDiffer",
                    select_of("cat", {"[f32[8,8] R; f32[8,7] R]"}, {"--args", "[0]"}),
                    "aten.cat.default: shapes differ outside dim 0: f32[8,8] and f32[8,7]"},
@@ -443,7 +444,7 @@ INSTANTIATE_TEST_SUITE_P(
         BadCommand{"TopkWithoutItsNumber", select_of("topk", {"f32[4] R"}),
                    "aten.topk.default: argument 0 of --args is missing; valid: an integer"},
         BadCommand{"TopkOfTooMany", select_of("topk", {"f32[4] R"}, {"--args", "[9]"}),
-                   "aten.topk.default: k 9 of 4 elements; valid: 0 to 4"},
+                   "aten.topk.default: found a k of 9 for a dim of 4 elements; valid: 0 to 4"},
         BadCommand{"ViewAsNoShape", select_of("view", {"f32[4] R"}, {"--args", R"(["f32"])"}),
                    "aten.view.default: argument 0 of --args: found \"f32\"; valid: an array of "
                    "integers"},
@@ -457,8 +458,8 @@ INSTANTIATE_TEST_SUITE_P(
                    "aten.native_layer_norm.default: argument 0 of --args: found [7]; valid: the "
                    "last dims of f32[4,8], which are normalized"},
         BadCommand{"IndicesThatAreNone", select_of("index.Tensor", {"f32[4,8] R", "[none; none]"}),
-                   "aten.index.Tensor: found 2 indices, 0 of them given; valid: at least one, for "
-                   "2 dims"},
+                   "aten.index.Tensor: found 2 indices, of which 0 are tensors; valid: at most one "
+                   "index for each of 2 dims, and at least one tensor"},
         BadCommand{"OptimizerWithoutItsMoments", select_of("_fused_adam_", {"[f32[4] R]"}),
                    "aten._fused_adam_.default: takes 6 tensor lists (the fifth may be none), found "
                    "1 with 1 tensors"},

@@ -354,9 +354,9 @@ INSTANTIATE_TEST_SUITE_P(
     Suites, BadFileContent,
     testing::Values(
         BadFile{"QuestionsMissing", kSuite, suite_with(R"({"questions": null})"),
-                "bad.json: valid: either \"questions\" or \"generate\""},
+                "bad.json: found neither \"questions\" nor \"generate\"; valid: one of them"},
         BadFile{"QuestionsAndGenerate", kSuite, suite_with(R"({"generate": {}})"),
-                "bad.json: valid: either \"questions\" or \"generate\""},
+                "bad.json: found both \"questions\" and \"generate\"; valid: one of them"},
         BadFile{"SameIdTwice", kSuite, selects_with({R"({})", R"({})"}),
                 "bad.json:/questions/1/id: found \"a\" twice"},
         BadFile{"UnknownKindOfQuestion", kSuite, selects_with({R"({"kind": "choose"})"}),

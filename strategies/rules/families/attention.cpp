@@ -33,7 +33,7 @@ Kind kind_of(const OpCall& call) {
 const TensorMeta& of_four_dims(const OpCall& call, std::size_t i) {
   const TensorMeta& meta = call.required_tensor(i).meta;
   if (meta.ndim() != 4) {
-    fail(call, "found " + meta.text() + "; valid: [batch, heads, rows, depth]");
+    fail(call, "found " + meta.text() + "; valid: a tensor [batch, heads, rows, depth]");
   }
   return meta;
 }
@@ -48,11 +48,12 @@ struct Operands {
     const bool same_heads = query.shape[1] == key.shape[1] && key.shape[1] == value.shape[1];
     const bool fits = query.shape[3] == key.shape[3] && key.shape[2] == value.shape[2];
     if (!same_batch || !same_heads || !fits) {
-      fail(call, "queries, keys and values that do not fit: " + query.text() + ", " + key.text() +
-                     ", " + value.text());
+      fail(call, "the queries, keys and values do not fit together: " + query.text() + ", " +
+                     key.text() + ", " + value.text());
     }
     if (kind_of(call) == Kind::kFlash && value.shape[3] != query.shape[3]) {
-      fail(call, "values of another depth than the queries: " + value.text());
+      fail(call, "found values " + value.text() + "; valid: values of the queries' depth, " +
+                     std::to_string(query.shape[3]));
     }
   }
   const TensorMeta& query;
@@ -121,7 +122,8 @@ std::vector<TensorMeta> forward_outputs(const OpCall& call) {
     const TensorSpec whole{{.dtype = bias.dtype, .shape = scores, .strides = {}}, Layout()};
     const std::array<const TensorSpec*, 2> both = {call.tensor(3), &whole};
     if (broadcast_shape(both, call.op) != scores) {
-      fail(call, "a bias " + bias.text() + " for scores " + whole.meta.text());
+      fail(call,
+           "the bias " + bias.text() + " does not broadcast to the scores, " + whole.meta.text());
     }
   }
   TensorMeta sums{.dtype = DType::kF32, .shape = {query[0], query[1], query[2]}, .strides = {}};
@@ -152,7 +154,7 @@ Rows forward_rows(const OpCall& call, const OpRule&) {
   const Forward forward(call);
   // PyTorch's rows of shards have no entry for the bias, so no layout fits a call with one.
   if (forward.kind == Kind::kCudnn && forward.bias) {
-    fail(call, "PyTorch 2.13.0 refuses a bias here");
+    fail(call, "PyTorch 2.13.0 refuses a bias for this op");
   }
   return {forward.alike(kR), forward.alike(Placement::shard(1)),
           forward.alike(Placement::shard(0))};
@@ -260,21 +262,26 @@ std::vector<TensorMeta> backward_outputs(const OpCall& call) {
   Shape out = operands.query.shape;
   out[3] = operands.value.shape[3];
   for (const std::size_t i : {std::size_t{0}, backward.out_argument}) {
-    if (call.required_tensor(i).meta.shape == out) continue;
-    fail(call, "found " + call.required_tensor(i).meta.text() + "; valid: the output's shape");
+    const TensorMeta& found = call.required_tensor(i).meta;
+    if (found.shape == out) continue;
+    fail(call,
+         std::string("found ") + (i == 0 ? "a gradient " : "an output ") + found.text() +
+             "; valid: " + TensorMeta{.dtype = found.dtype, .shape = out, .strides = {}}.text());
   }
   const Shape& sums = call.required_tensor(backward.out_argument + 1).meta.shape;
   const std::size_t sums_ndim = backward.kind == Kind::kCudnn ? 4 : 3;
   if (sums.size() != sums_ndim || sums[0] != out[0] || sums[1] != out[1] || sums[2] < out[2]) {
-    fail(call, "found logsumexp " + call.required_tensor(backward.out_argument + 1).meta.text() +
-                   "; valid: one a row of the queries");
+    fail(call, "found a logsumexp " + call.required_tensor(backward.out_argument + 1).meta.text() +
+                   "; valid: " + std::to_string(sums_ndim) +
+                   " dims, with one number for each row of the queries");
   }
   std::vector<TensorMeta> outputs = {operands.query, operands.key, operands.value};
   if (backward.kind == Kind::kEfficient && backward.bias) {
     outputs.push_back(call.required_tensor(backward.bias_argument).meta);
   }
   if (backward.bias && call.required_tensor(backward.bias_argument).meta.ndim() != 4) {
-    fail(call, "a bias of 4 dims");
+    fail(call, "found a bias " + call.required_tensor(backward.bias_argument).meta.text() +
+                   "; valid: a bias of 4 dims");
   }
   for (TensorMeta& meta : outputs) meta.strides.clear();
   return outputs;
@@ -285,7 +292,7 @@ Rows backward_rows(const OpCall& call, const OpRule&) {
   const auto expect = [&](std::initializer_list<std::size_t> arguments, bool given) {
     for (const std::size_t i : arguments) {
       if ((call.tensor(i) != nullptr) == given) continue;
-      fail(call, "PyTorch 2.13.0 refuses it " + std::string(given ? "without" : "with") +
+      fail(call, "PyTorch 2.13.0 refuses the op " + std::string(given ? "without" : "with") +
                      " tensor argument " + std::to_string(i));
     }
   };

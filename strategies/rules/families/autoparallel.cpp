@@ -67,8 +67,9 @@ std::vector<TensorMeta> made_outputs(const OpCall& call) {
     const std::int64_t end = required_integer(call, 1);
     const std::int64_t step = call.integer_arg(2, 1);
     if (step < 1 || end < start || end - start > (std::int64_t{1} << 40U)) {
-      throw InputError(call.op + ": found " + call.args.dump() +
-                       "; valid: a start, an end behind it and a step from 1");
+      throw InputError(
+          call.op + ": found " + call.args.dump() +
+          "; valid: a start, an end from there to 2^40 after it, and a step of 1 or more");
     }
     out.dtype = DType::kI64;
     out.shape = {(end - start + step - 1) / step};
@@ -90,7 +91,8 @@ Rows full_rows(const OpCall& call, const OpRule&) {
 std::vector<TensorMeta> complex_outputs(const OpCall& call) {
   TensorMeta out = only_tensor(call).meta;
   if (out.dtype != DType::kF32 || out.shape.empty() || out.shape.back() != 2) {
-    throw InputError(call.op + ": found " + out.text() + "; valid: f32 with a last dim of 2");
+    throw InputError(call.op + ": found " + out.text() +
+                     "; valid: an f32 tensor whose last dim has 2 elements");
   }
   out.dtype = DType::kC64;
   out.shape.pop_back();
@@ -101,7 +103,8 @@ std::vector<TensorMeta> complex_outputs(const OpCall& call) {
 std::vector<TensorMeta> real_outputs(const OpCall& call) {
   TensorMeta out = only_tensor(call).meta;
   if (out.dtype != DType::kC64 || out.ndim() == kMaxTensorDims) {
-    throw InputError(call.op + ": found " + out.text() + "; valid: c64");
+    throw InputError(call.op + ": found " + out.text() + "; valid: a c64 tensor of at most " +
+                     std::to_string(kMaxTensorDims - 1) + " dims");
   }
   out.dtype = DType::kF32;
   out.shape.push_back(2);

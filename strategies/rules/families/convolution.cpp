@@ -23,14 +23,16 @@ using rows::kSum;
 
 ConvolutionWindow forward_window(const OpCall& call) {
   if (call.inputs.size() < 2 || call.inputs.size() > 3) {
-    throw InputError(call.op + ": takes an input, a weight and a bias or none, found " +
-                     std::to_string(call.inputs.size()) + " tensors");
+    throw InputError(call.op +
+                     ": takes 2 or 3 tensors (an input, a weight and perhaps a bias), found " +
+                     std::to_string(call.inputs.size()));
   }
   ConvolutionWindow window(call, call.required_tensor(0).meta, call.required_tensor(1).meta, 0);
   const TensorSpec* bias = call.tensor(2);
   if (bias != nullptr && (bias->meta.ndim() != 1 || bias->meta.shape[0] != window.output[1])) {
-    throw InputError(call.op + ": bias " + bias->meta.text() + "; valid: one number for each of " +
-                     std::to_string(window.output[1]) + " output channels");
+    throw InputError(call.op + ": found a bias " + bias->meta.text() +
+                     "; valid: one number for each of " + std::to_string(window.output[1]) +
+                     " output channels");
   }
   return window;
 }
@@ -142,8 +144,9 @@ struct Gradients {
 
 Gradients gradients_of(const OpCall& call) {
   if (call.inputs.size() != 3) {
-    throw InputError(call.op + ": takes the output's gradient, an input and a weight, found " +
-                     std::to_string(call.inputs.size()) + " tensors");
+    throw InputError(call.op +
+                     ": takes 3 tensors (the output's gradient, an input and a weight), found " +
+                     std::to_string(call.inputs.size()));
   }
   const TensorMeta& gradient = call.required_tensor(0).meta;
   const TensorMeta& input = call.required_tensor(1).meta;
@@ -154,7 +157,7 @@ Gradients gradients_of(const OpCall& call) {
                   .of_bias = true};
   if (gradient.shape != asked.window.output) {
     throw InputError(
-        call.op + ": gradient " + gradient.text() + " of an output " +
+        call.op + ": found a gradient " + gradient.text() + "; valid: " +
         TensorMeta{.dtype = gradient.dtype, .shape = asked.window.output, .strides = {}}.text());
   }
   if (call.args.size() > 7 && !call.args[7].is_null()) {
@@ -163,7 +166,8 @@ Gradients gradients_of(const OpCall& call) {
                        std::all_of(mask.begin(), mask.end(),
                                    [](const nlohmann::json& m) { return m.is_boolean(); });
     if (!three) {
-      throw InputError(call.op + ": output_mask " + mask.dump() + "; valid: three true or false");
+      throw InputError(call.op + ": found output_mask " + mask.dump() +
+                       "; valid: three values, each true or false");
     }
     asked.of_input = mask[0].get<bool>();
     asked.of_weight = mask[1].get<bool>();
@@ -171,7 +175,7 @@ Gradients gradients_of(const OpCall& call) {
   }
   const std::int64_t channels = asked.window.output[1];
   if (!asked.bias.empty() && (asked.bias.size() != 1 || asked.bias[0] != channels)) {
-    throw InputError(call.op + ": bias extents " + call.args[0].dump() + "; valid: [" +
+    throw InputError(call.op + ": found bias extents " + call.args[0].dump() + "; valid: [" +
                      std::to_string(channels) + "] or null");
   }
   if (asked.bias.empty()) asked.of_bias = false;
@@ -252,7 +256,7 @@ std::string_view unread_values(const OpCall& call, const Row& row) {
   const Gradients asked = gradients_of(call);
   const bool input = !asked.of_weight && row[row.size() - 2].placement().is_partial();
   const bool weight = !asked.of_input && row[row.size() - 1].placement().is_partial();
-  return input || weight ? "a tensor whose values no gradient needs" : "";
+  return input || weight ? "no gradient that is asked for needs the values of this tensor" : "";
 }
 
 bool backward_filter(const OpCall& call, std::span<const Placements> inputs,

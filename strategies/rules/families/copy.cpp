@@ -25,7 +25,10 @@ const TensorSpec& copied_tensor(const OpCall& call, std::size_t most = 1) {
   if (found >= 1 && found <= most && !call.inputs[0].tensors.empty()) {
     return *call.tensors()[0];
   }
-  throw InputError(call.op + ": takes 1 tensor, found " + std::to_string(found));
+  if (found >= 1 && found <= most) throw InputError(call.op + ": tensor argument 0 is missing");
+  throw InputError(call.op + ": takes " +
+                   (most == 1 ? "1 tensor" : "1 to " + std::to_string(most) + " tensors") +
+                   ", found " + std::to_string(found));
 }
 
 // -- Copies of one tensor --------------------------------------------------------------------
@@ -58,7 +61,9 @@ std::vector<TensorMeta> retyped_outputs(const OpCall& call) {
   const std::int64_t bytes = out.shape.empty() ? 0 : out.shape.back() * from_size;
   if (out.shape.empty() || bytes % itemsize(to) != 0) {
     throw InputError(call.op + ": " + copied_tensor(call).meta.text() + " can't be read as " +
-                     std::string(to_string(to)) + "; valid: a last dim of whole elements");
+                     std::string(to_string(to)) +
+                     "; valid: a last dim whose bytes are a multiple of " +
+                     std::to_string(itemsize(to)));
   }
   out.shape.back() = bytes / itemsize(to);
   return {out};
@@ -204,8 +209,8 @@ std::vector<TensorMeta> new_outputs(const OpCall& call) {
   out.strides.clear();
   out.dtype = named_dtype(call, kDTypeArg, out.dtype);
   if (out.bytes() > kMaxTensorBytes) {
-    throw InputError(call.op + ": the result would have " + out.text() +
-                     "; valid: up to 2^53 bytes");
+    throw InputError(call.op + ": the result would be " + out.text() +
+                     "; valid: a tensor of at most 2^53 bytes");
   }
   return {out};
 }
@@ -246,16 +251,18 @@ Rows new_rows(const OpCall& call, const OpRule&) {
 // -- Known omissions -------------------------------------------------------------------------
 
 std::string_view excuse_copy(const OpCall& call, const Row&) {
-  if (call.op.find("empty") != std::string::npos) return "what is not written yet is never wrong";
-  if (call.op.find("is_same_size") != std::string::npos) return "shapes are known without the data";
+  if (call.op.find("empty") != std::string::npos)
+    return "no layout is wrong for values that the op leaves unwritten";
+  if (call.op.find("is_same_size") != std::string::npos)
+    return "the op reads only shapes, which are known without the data";
   if (call.op.find("equal") != std::string::npos) {
-    return "tensors that differ do so on some rank in other layouts as well";
+    return "tensors that differ also differ on some rank in other layouts";
   }
   if (call.op.find("view") != std::string::npos) {
-    return "only where the bytes of every rank are whole elements";
+    return "the row holds only where the bytes of every rank make whole elements";
   }
   if (call.op.find("new_") != std::string::npos || call.op.find("_like") != std::string::npos) {
-    return "made of one number, a tensor is right in many layouts";
+    return "a tensor that is made of one number is right in many layouts";
   }
   return {};
 }

@@ -148,7 +148,7 @@ void add_linear(Rows& all, const OpCall& call, std::size_t argument, bool linear
 std::string_view cross_entropy_excuse(const OpCall&, const Row& row) {
   const Placement& out = row[0].placement();
   const bool extreme = out == kMax || out == kMin;
-  return extreme ? "whether it rises with the target depends on the values of self" : "";
+  return extreme ? "whether the loss rises with the target depends on the values of self" : "";
 }
 
 // The tensors are self, target and weight.

@@ -25,8 +25,12 @@ std::vector<TensorMeta> embedding_outputs(const OpCall& call) {
   expect_tensors(call, 2);
   const TensorMeta& weight = call.required_tensor(0).meta;
   const TensorSpec& indices = call.required_tensor(1);
-  if (weight.ndim() != 2 || indices.meta.ndim() == kMaxTensorDims) {
-    throw InputError(call.op + ": found a weight " + weight.text() + "; valid: of two dims");
+  if (weight.ndim() != 2) {
+    throw InputError(call.op + ": found a weight " + weight.text() + "; valid: a weight of 2 dims");
+  }
+  if (indices.meta.ndim() == kMaxTensorDims) {
+    throw InputError(call.op + ": found indices " + indices.meta.text() +
+                     "; valid: indices of at most " + std::to_string(kMaxTensorDims - 1) + " dims");
   }
   expect_indices(call, indices);
   TensorMeta out{.dtype = weight.dtype, .shape = indices.meta.shape, .strides = {}};
@@ -64,10 +68,14 @@ std::vector<TensorMeta> backward_outputs(const OpCall& call) {
   Shape wanted = indices.meta.shape;
   if (grad.ndim() > 0) wanted.push_back(grad.shape.back());
   const std::int64_t rows = call.integer_arg(0, 0);
-  if (grad.ndim() == 0 || wanted != grad.shape || rows < 0 || rows > (std::int64_t{1} << 40U)) {
-    throw InputError(call.op + ": found a gradient " + grad.text() + " of indices " +
-                     indices.meta.text() + " into " + std::to_string(rows) +
-                     " rows; valid: one more dim than the indices, 0 to 2^40 rows");
+  if (grad.ndim() == 0 || wanted != grad.shape) {
+    throw InputError(call.op + ": found a gradient " + grad.text() + " for indices " +
+                     indices.meta.text() +
+                     "; valid: a gradient of the indices' shape and one more dim");
+  }
+  if (rows < 0 || rows > (std::int64_t{1} << 40U)) {
+    throw InputError(call.op + ": argument 0 of --args: found " + std::to_string(rows) +
+                     "; valid: 0 to 2^40 rows");
   }
   static_cast<void>(call.integer_arg(1, -1));
   static_cast<void>(call.boolean_arg(2, false));

@@ -37,7 +37,8 @@ Rows rows_of_inputs(const OpCall& call, const OpRule& rule) {
 
 OpCall without_last_tensor(const OpCall& call) {
   if (call.inputs.size() != 4) {
-    throw InputError(call.op + ": takes 4 tensors, found " + std::to_string(call.inputs.size()));
+    throw InputError(call.op + ": takes 4 tensor arguments, found " +
+                     std::to_string(call.inputs.size()));
   }
   OpCall rest = call;
   rest.inputs.pop_back();
@@ -196,7 +197,9 @@ constexpr PointwiseOps kOps[] = {
 
 void expect_unscale(const OpCall& call) {
   if (call.inputs.size() == 3 && call.tensors().size() >= 3) return;
-  throw InputError(call.op + ": takes 3 tensors, found " + std::to_string(call.tensors().size()));
+  throw InputError(call.op + ": takes 3 tensor arguments, all of them given, found " +
+                   std::to_string(call.inputs.size()) + " with " +
+                   std::to_string(call.tensors().size()) + " tensors");
 }
 
 // The outputs are the element, and whether any of its numbers is not finite. Each rank finds that
@@ -224,9 +227,9 @@ Rows unscale_rows(const OpCall& call, const OpRule&) {
 
 std::string_view of_finite_parts(const OpCall&, const Row& row) {
   const Placement& elements = row[2].placement();
-  if (elements.is_partial()) return "parts that are finite may add up to what is not";
-  if (elements.is_shard_like()) return "what a rank finds in its rows must reach the others";
-  return "what is found is whole where the elements are";
+  if (elements.is_partial()) return "parts that are finite may add up to a value that is not";
+  if (elements.is_shard_like()) return "what a rank finds in its shard must reach the other ranks";
+  return "where the elements are whole, what is found in them is whole too";
 }
 
 // -- Fused optimizers ------------------------------------------------------------------------

@@ -72,7 +72,6 @@ struct ByElement {
                  has_source ? &call.required_tensor(2) : nullptr, 0};
     by.dim = dim_of(call, 0, 0, by.self.meta.ndim());
     expect_index(call, by.index, false);
-    const bool gathers = call.op.starts_with("aten.gather");
     bool fits = by.index.meta.ndim() == by.self.meta.ndim() &&
                 (!has_source || by.source->meta.ndim() == by.self.meta.ndim());
     for (int d = 0; fits && d < by.self.meta.ndim(); ++d) {
@@ -81,10 +80,11 @@ struct ByElement {
     }
     if (!fits) {
       throw InputError(
-          call.op + ": found an index " + by.index.meta.text() + " of " + by.self.meta.text() +
+          call.op + ": found an index " + by.index.meta.text() + " for " + by.self.meta.text() +
           (has_source ? " and a source " + by.source->meta.text() : "") +
-          "; valid: as many dims, and no more than they have outside dim " +
-          std::to_string(by.dim) + (gathers ? "" : ", no more than the source anywhere"));
+          "; valid: " + (has_source ? "an index and a source" : "an index") +
+          " with as many dims, where the index is no longer than the tensor in any dim but dim " +
+          std::to_string(by.dim) + (has_source ? " and no longer than the source in any dim" : ""));
     }
     if (has_source) expect_dtype_of(call, by.self, *by.source);
     return by;
@@ -140,7 +140,7 @@ std::string_view excuse_cut_alike(const OpCall& call, const Row& row) {
   const Placement& p = row.back().placement();
   const ByElement by = ByElement::of(call, call.tensors().size() == 3);
   const bool unequal = p.is_shard_like() && p.dim() != by.dim && !by.aligned(p.dim(), true);
-  return unequal ? "other extents that are cut alike: a matter of the mesh, not of the op" : "";
+  return unequal ? "the extents of this dim differ, and only some meshes cut them alike" : "";
 }
 
 bool has_source(const OpCall& call) { return call.op.find(".value") == std::string::npos; }
@@ -217,7 +217,7 @@ struct ByRow {
     expect_index(call, by.index);
     if (by.index.meta.ndim() > 1) {
       throw InputError(call.op + ": found an index " + by.index.meta.text() +
-                       "; valid: of at most one dim");
+                       "; valid: an index of at most one dim");
     }
     return by;
   }

@@ -91,8 +91,14 @@ std::vector<TensorMeta> outputs(const OpCall& call) {
     for (const TensorSpec* tensor : tensors) {
       found += (found.empty() ? "" : ", ") + tensor->meta.text();
     }
-    throw InputError(call.op + ": found " + found + "; valid: a batch, then " +
-                     std::string(matrices.inputs));
+    std::string valid;
+    for (const std::string& part : inputs) {
+      valid += valid.empty() ? "[..." : ", [...";
+      for (const char letter : letters(part)) valid += std::string(",") + letter;
+      valid += "]";
+    }
+    throw InputError(call.op + ": found " + found +
+                     "; valid: floating point tensors of one batch, " + valid);
   }
   std::vector<TensorMeta> result;
   for (const std::string& part : split(matrices.outputs)) {
@@ -101,8 +107,8 @@ std::vector<TensorMeta> outputs(const OpCall& call) {
     meta.shape = batch;
     for (const char letter : letters(part)) meta.shape.push_back(extents.at(letter));
     if (meta.bytes() > kMaxTensorBytes) {  // such as the square factor of a flat matrix
-      throw InputError(call.op + ": a result would have " + meta.text() +
-                       "; valid: up to 2^53 bytes");
+      throw InputError(call.op + ": a result would be " + meta.text() +
+                       "; valid: tensors of at most 2^53 bytes");
     }
   }
   return result;
@@ -161,7 +167,7 @@ std::vector<TensorMeta> cross_outputs(const OpCall& call) {
   const TensorMeta& other = call.required_tensor(1).meta;
   if (self.shape != other.shape || self.shape[to_index(dim)] != 3) {
     throw InputError(call.op + ": found " + self.text() + " and " + other.text() +
-                     "; valid: equal shapes with 3 in dim " + std::to_string(dim));
+                     "; valid: tensors of one shape with 3 elements in dim " + std::to_string(dim));
   }
   return {TensorMeta{.dtype = self.dtype, .shape = self.shape, .strides = {}}};
 }

@@ -35,8 +35,8 @@ Loss loss_of(const OpCall& call) {
   const std::size_t first = is_backward(call) ? 1 : 0;
   const std::size_t most = is_backward(call) ? 5 : 3;
   if (call.inputs.size() > most) {
-    throw InputError(call.op + ": takes " + std::to_string(most) + " tensors, found " +
-                     std::to_string(call.inputs.size()));
+    throw InputError(call.op + ": takes at most " + std::to_string(most) +
+                     " tensor arguments, found " + std::to_string(call.inputs.size()));
   }
   if (is_backward(call)) {
     loss.gradient = &call.required_tensor(0);
@@ -47,7 +47,7 @@ Loss loss_of(const OpCall& call) {
   loss.weight = call.tensor(first + 2);
   const std::int64_t reduction = call.integer_arg(0, 1);
   if (reduction < 0 || reduction > 2) {
-    throw InputError(call.op + ": reduction " + std::to_string(reduction) +
+    throw InputError(call.op + ": found reduction " + std::to_string(reduction) +
                      "; valid: 0 (none), 1 (mean) or 2 (sum)");
   }
   static_cast<void>(call.integer_arg(1, -100));
@@ -55,25 +55,29 @@ Loss loss_of(const OpCall& call) {
   const Shape& scores = loss.scores->meta.shape;
   const bool is_2d = call.op.find("2d") != std::string::npos;
   if (is_2d ? scores.size() != 4 : scores.empty() || scores.size() > 2) {
-    throw InputError(call.op + ": scores " + loss.scores->meta.text() +
-                     "; valid: " + (is_2d ? "[N,C,H,W]" : "[N,C] or [C]"));
+    throw InputError(call.op + ": found scores " + loss.scores->meta.text() + "; valid: scores " +
+                     (is_2d ? "[N,C,H,W]" : "[N,C] or [C]"));
   }
   loss.channel = scores.size() >= 2 ? 1 : 0;
   Shape target = scores;
   target.erase(target.begin() + loss.channel);
   if (loss.target->meta.shape != target || is_floating_point(loss.target->meta.dtype)) {
-    throw InputError(call.op + ": target " + loss.target->meta.text() +
-                     "; valid: whole numbers in the shape of the scores without the classes");
+    throw InputError(call.op + ": found a target " + loss.target->meta.text() +
+                     "; valid: integers in the shape of the scores without the dim of the classes");
   }
   if (loss.weight != nullptr && loss.weight->meta.shape != Shape{scores[to_index(loss.channel)]}) {
-    throw InputError(call.op + ": weight " + loss.weight->meta.text() + "; valid: one a class");
+    throw InputError(call.op + ": found a weight " + loss.weight->meta.text() +
+                     "; valid: one number for each of " +
+                     std::to_string(scores[to_index(loss.channel)]) + " classes");
   }
   if (loss.gradient != nullptr) {
     const bool none = loss.reduction == LossReduction::kNone;
     if (loss.gradient->meta.shape != (none ? target : Shape{}) ||
         !loss.total_weight->meta.shape.empty()) {
-      throw InputError(call.op +
-                       ": takes a gradient in the shape of the loss and a total weight []");
+      throw InputError(
+          call.op + ": found a gradient " + loss.gradient->meta.text() + " and a total weight " +
+          loss.total_weight->meta.text() +
+          "; valid: a gradient in the shape of the loss, and a total weight without dims");
     }
   }
   return loss;
@@ -234,18 +238,18 @@ std::string_view excuse_forward(const OpCall& call, const Row& row) {
     return "weights and ignored targets may differ between shards";
   }
   if (row[2].placement() == kMax || row[2].placement() == kMin) {
-    return "takes weights that are not negative";
+    return "the row holds only for weights that are not negative";
   }
   return "";
 }
 
 std::string_view excuse_backward(const OpCall& call, const Row& row) {
-  if (row[2].placement().is_partial()) return "the scores are there for their shape alone";
+  if (row[2].placement().is_partial()) return "only the shape of the scores is read";
   if (loss_of(call).reduction != LossReduction::kMean && row.back() != RowEntry(kR)) {
-    return "the total weight matters to a mean alone";
+    return "the total weight matters only to a mean";
   }
   if (row[1].placement() == kMax || row[1].placement() == kMin) {
-    return "takes weights that are not negative";
+    return "the row holds only for weights that are not negative";
   }
   return "";
 }

@@ -37,7 +37,8 @@ bool has_out_tensor(const OpCall& call) { return call.op.ends_with("out"); }
 void expect_operands(const OpCall& call, std::size_t count) {
   expect_tensors(call, count + (has_out_tensor(call) ? 1 : 0));
   if (call.inputs.size() == call.tensors().size()) return;
-  throw InputError(call.op + ": takes one tensor for each of its arguments");
+  throw InputError(call.op +
+                   ": found a tensor list or none; valid: one tensor for each tensor argument");
 }
 
 std::string_view equation_of(std::string_view op) {
@@ -54,8 +55,8 @@ void expect_written(const OpCall& call, const OpRule& named, const TensorMeta& o
                               : named.is_out_variant() ? tensors.back()
                                                        : nullptr;
   if (written == nullptr || written->meta.shape == out.shape) return;
-  throw InputError(call.op + ": " + written->meta.text() + " has not the result's shape, " +
-                   out.text());
+  throw InputError(call.op + ": the tensor that is written to, " + written->meta.text() +
+                   ", does not have the result's shape, " + out.text());
 }
 
 // An `out` tensor has the placements of the output.
@@ -258,8 +259,10 @@ std::vector<TensorMeta> scaled_outputs(const OpCall& call) {
   }
   const std::size_t count = has_out_tensor(call) ? 5 : 4;
   if (call.inputs.size() < 4 || call.tensors().size() != count) {
-    throw InputError(call.op + ": takes two matrices and their scales, found " +
-                     std::to_string(call.tensors().size()) + " tensors");
+    throw InputError(call.op + ": takes " + std::to_string(count) +
+                     " tensors (two matrices, their scales" +
+                     (has_out_tensor(call) ? " and the out tensor" : "") + "), found " +
+                     std::to_string(call.tensors().size()));
   }
   TensorMeta out = call.required_tensor(0).meta;
   out.shape = EinsumEquation::parse(kProduct).output_shape(shapes_from(call, 0, 2), call.op);
@@ -271,13 +274,15 @@ std::vector<TensorMeta> scaled_outputs(const OpCall& call) {
       fits = operand.scale.shape[to_index(d)] <= operand.extent(d);
     }
     if (fits) continue;
-    throw InputError(call.op + ": a scale " + operand.scale.text() + " does not fit " +
-                     operand.data.text() + "; valid: one number, 1 dim, or 2 dims of blocks");
+    throw InputError(call.op + ": found a scale " + operand.scale.text() + " for " +
+                     operand.data.text() +
+                     "; valid: one number, a vector, or a matrix with one number for each block");
   }
   const std::string name = call.text_arg(0, to_string(out.dtype));
   const std::optional<DType> dtype = dtype_from_name(name);
   if (!dtype) {
-    throw InputError(call.op + ": no dtype " + name + "; valid: " + std::string(kDTypeNames));
+    throw InputError(call.op + ": found dtype \"" + name +
+                     "\"; valid: " + std::string(kDTypeNames));
   }
   out.dtype = *dtype;
   expect_written(call, {.op = call.op}, out);
@@ -300,7 +305,8 @@ Rows scaled_rows(const OpCall& call, const OpRule& rule) {
   // them are defaults, and then it fails.
   const bool given = !call.args.empty() && !call.args[0].is_null();
   if (!given && !call.boolean_arg(1, false)) {
-    throw InputError(call.op + ": PyTorch 2.13.0 shards it only with an output dtype or fast " +
+    throw InputError(call.op +
+                     ": PyTorch 2.13.0 shards this op only with an output dtype or fast " +
                      "accumulation in --args, such as [\"bf16\"]");
   }
   Rows all;
@@ -405,38 +411,46 @@ std::vector<TensorMeta> grouped_outputs(const OpCall& call) {
   const TensorMeta& b = call.required_tensor(1).meta;
   for (const TensorMeta* matrix : {&a, &b}) {
     if (matrix->ndim() != 2 && matrix->ndim() != 3) {
-      fail("found " + matrix->text() + "; valid: 2 or 3 dims");
+      fail("found " + matrix->text() + "; valid: a tensor of 2 or 3 dims");
     }
     if (matrix->shape.back() % alignment_of(*matrix) != 0) {
-      fail("found " + matrix->text() + "; valid: rows of whole 16 bytes");
+      fail("found " + matrix->text() + "; valid: rows whose bytes are a multiple of 16");
     }
   }
   const auto last = [](const TensorMeta& meta, std::size_t i) {
     return meta.shape[meta.shape.size() - i];
   };
-  if (last(a, 1) != last(b, 2)) fail(a.text() + " times " + b.text());
+  if (last(a, 1) != last(b, 2)) {
+    fail("found " + a.text() + " and " + b.text() +
+         "; valid: as many columns in the first as rows in the second");
+  }
   const TensorMeta* offsets = offsets_of(call);
   const bool stacks = a.ndim() == 3 && b.ndim() == 3;
   if (stacks != (offsets == nullptr)) {
-    fail(stacks ? "two stacks take no offsets" : "a lone matrix needs offsets");
+    fail(stacks ? "two stacks of matrices take no offsets" : "a single matrix needs offsets");
   }
   if (offsets != nullptr && (offsets->ndim() != 1 || is_floating_point(offsets->dtype))) {
-    fail("offsets " + offsets->text() + "; valid: integers of 1 dim");
+    fail("found offsets " + offsets->text() + "; valid: a vector of integers");
   }
   TensorMeta out = a;
   out.strides.clear();
   std::int64_t groups = -1;
   if (a.ndim() == 3) groups = a.shape[0];
   if (b.ndim() == 3) groups = b.shape[0];
-  if (stacks && a.shape[0] != b.shape[0]) fail(a.text() + " times " + b.text());
+  if (stacks && a.shape[0] != b.shape[0]) {
+    fail("found " + a.text() + " and " + b.text() +
+         "; valid: as many matrices in the first stack as in the second");
+  }
   if (offsets != nullptr && groups >= 0 && offsets->shape[0] != groups) {
-    fail(std::to_string(groups) + " groups, found offsets " + offsets->text());
+    fail("found offsets " + offsets->text() + "; valid: one for each of " + std::to_string(groups) +
+         " groups");
   }
   out.shape = {last(a, 2), last(b, 1)};
   if (groups < 0) groups = offsets->shape[0];
   if (a.ndim() == b.ndim()) out.shape.insert(out.shape.begin(), groups);
   const std::optional<DType> dtype = dtype_from_name(call.text_arg(0, to_string(a.dtype)));
-  if (!dtype) fail("no such dtype; valid: " + std::string(kDTypeNames));
+  if (!dtype)
+    fail("found dtype \"" + call.text_arg(0, "") + "\"; valid: " + std::string(kDTypeNames));
   out.dtype = *dtype;
   return {out};
 }

@@ -252,15 +252,16 @@ std::string_view excuse(const OpCall& call, const Row& row) {
   };
   const bool running = is_moved(args.running_mean) || is_moved(args.running_var);
   if (args.kind == Kind::kBatch && is_training(call) && running) {
-    return "running statistics are not read when it trains";
+    return "running statistics are not read when the op trains";
   }
   if (args.gradient < 0) return "";
   const bool saved = is_moved(args.mean) || is_moved(args.rstd);
   if (args.kind == Kind::kBatch && !is_training(call) && saved) {
-    return "saved statistics are not read when it does not train";
+    return "saved statistics are not read when the op does not train";
   }
-  if (is_moved(args.bias)) return "the bias is there for its shape alone";
-  if (!gradients_of(call)[0]) return "more is linear where the input's gradient is masked off";
+  if (is_moved(args.bias)) return "only the shape of the bias is read";
+  if (!gradients_of(call)[0])
+    return "the op is linear in more tensors where the input's gradient is masked off";
   return "";
 }
 

@@ -89,7 +89,7 @@ Rows frexp_rows(const OpCall& call, const OpRule&) {
 }
 
 std::string_view of_written_outputs(const OpCall&, const Row&) {
-  return "an output stays as the tensor that it is written to";
+  return "an output keeps the layout of the tensor that it is written to";
 }
 
 // Words are in alphabetical order within a class. The overload that a name without one stands for

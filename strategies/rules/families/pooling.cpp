@@ -24,8 +24,8 @@ constexpr std::size_t kSpatial = 2;
 const TensorMeta& image(const OpCall& call, std::size_t tensor, bool may_lack_batch) {
   const TensorMeta& in = call.required_tensor(tensor).meta;
   if (in.ndim() != 4 && (in.ndim() != 3 || !may_lack_batch)) {
-    throw InputError(call.op + ": takes [N,C,H,W]" + (may_lack_batch ? " or [C,H,W]" : "") +
-                     ", found " + in.text());
+    throw InputError(call.op + ": takes a tensor [N,C,H,W]" +
+                     (may_lack_batch ? " or [C,H,W]" : "") + ", found " + in.text());
   }
   return in;
 }
@@ -49,7 +49,7 @@ Shape resized(const OpCall& call, const TensorMeta& in, const std::vector<std::i
     elements = saturating_product(elements, std::max<std::int64_t>(extent, 1));
   }
   if (elements > std::int64_t{1} << 53U)
-    throw InputError(call.op + ": a result past 2^53 elements");
+    throw InputError(call.op + ": the result would have more than 2^53 elements");
   return shape;
 }
 
@@ -81,8 +81,9 @@ Pooled pooled(const OpCall& call, const TensorMeta& in, bool dilates) {
   for (std::size_t i = 0; i < kSpatial; ++i) {
     const Window window{kernel[i], stride[i], padding[i], dilation[i]};
     if (window.padding * 2 > window.kernel) {
-      throw InputError(call.op + ": padding " + std::to_string(window.padding) +
-                       "; valid: at most half of the kernel, " + std::to_string(window.kernel));
+      throw InputError(call.op + ": found a padding of " + std::to_string(window.padding) +
+                       "; valid: at most half of the kernel's extent, " +
+                       std::to_string(window.kernel));
     }
     extents.push_back(window.count(in.shape[in.shape.size() - kSpatial + i], rounds_up));
     if (window.lies_within_stride()) result.blocks[i] = {window.stride, 1};
@@ -209,15 +210,17 @@ bool blocks_are_whole(const OpCall& call, std::span<const Placements> inputs,
 
 std::vector<TensorMeta> backward_outputs(const OpCall& call) {
   if (call.inputs.size() != 3) {
-    throw InputError(call.op + ": takes the output's gradient, an input and indices, found " +
-                     std::to_string(call.inputs.size()) + " tensors");
+    throw InputError(call.op +
+                     ": takes 3 tensors (the output's gradient, an input and indices), found " +
+                     std::to_string(call.inputs.size()));
   }
   const TensorMeta& in = image(call, 1, true);
   const Shape output = pooled(call, in, true).output;
   for (const std::size_t tensor : {std::size_t{0}, std::size_t{2}}) {
     if (call.required_tensor(tensor).meta.shape == output) continue;
-    throw InputError(call.op + ": " + call.required_tensor(tensor).meta.text() +
-                     " has not the output's shape, " +
+    throw InputError(call.op + (tensor == 0 ? ": the gradient " : ": the indices tensor ") +
+                     call.required_tensor(tensor).meta.text() +
+                     " does not have the output's shape, " +
                      TensorMeta{.dtype = in.dtype, .shape = output, .strides = {}}.text());
   }
   return {TensorMeta{.dtype = in.dtype, .shape = in.shape, .strides = {}}};
@@ -234,7 +237,7 @@ Rows backward_rows(const OpCall& call, const OpRule& rule) {
 }
 
 std::string_view unread_input(const OpCall&, const Row& row) {
-  return row[2].placement().is_partial() ? "an input of which only the shape is needed" : "";
+  return row[2].placement().is_partial() ? "only the shape of the input is read" : "";
 }
 
 template <Pool pool>

@@ -30,7 +30,7 @@ std::vector<TensorMeta> drawn_outputs(const OpCall& call) {
     const TensorMeta& written = call.tensors().back()->meta;
     out.dtype = written.dtype;
     if (written.shape != out.shape) {
-      throw InputError(call.op + ": out " + written.text() + " has not the result's shape, " +
+      throw InputError(call.op + ": out " + written.text() + " does not have the result's shape, " +
                        out.text());
     }
   }
@@ -65,9 +65,8 @@ std::vector<TensorMeta> multinomial_outputs(const OpCall& call) {
   TensorMeta out = first_tensor<1, kWritten>(call).meta;
   const std::int64_t samples = call.integer_arg(0, 0);
   if (out.shape.empty() || out.shape.size() > 2 || samples < 1 || samples > (1 << 24)) {
-    throw InputError(call.op +
-                     ": takes weights of 1 or 2 dims and how many samples to draw, found " +
-                     out.text() + " and " + std::to_string(samples));
+    throw InputError(call.op + ": found weights " + out.text() + " and " + std::to_string(samples) +
+                     " samples; valid: weights of 1 or 2 dims and 1 to 2^24 samples");
   }
   out.shape.back() = samples;
   out.strides.clear();
@@ -89,8 +88,9 @@ Rows alike_rows(const OpCall& call, const OpRule&) {
 std::string_view excuse_drawn(const OpCall& call, const Row& row) {
   const bool partial = std::any_of(
       row.begin(), row.end(), [](const RowEntry& entry) { return entry.placement().is_partial(); });
-  if (partial) return "numbers are drawn for whole values";
-  return call.op.ends_with("out") ? "an output stays as the tensor that it is written to" : "";
+  if (partial) return "random numbers are drawn for whole values, not for parts of them";
+  return call.op.ends_with("out") ? "an output keeps the layout of the tensor that it is written to"
+                                  : "";
 }
 
 constexpr OpRule drawn(std::string_view op, OutputsOf outputs, RowsOf rows,

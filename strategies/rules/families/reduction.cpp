@@ -156,7 +156,7 @@ std::vector<TensorMeta> reduction_outputs(const OpCall& call) {
   for (std::size_t i = 1; i < tensors.size(); ++i) {
     if (tensors[i]->meta.shape != out.shape) {
       throw InputError(call.op + ": out " + tensors[i]->meta.text() +
-                       " has not the result's shape, " + out.text());
+                       " does not have the result's shape, " + out.text());
     }
   }
   return std::vector<TensorMeta>(outputs_of(call), out);
@@ -377,7 +377,7 @@ std::string_view excuse(const OpCall& call, const Row& row) {
   }
   const std::size_t outputs = outputs_of(call);
   for (std::size_t i = outputs + 1; i < row.size(); ++i) {
-    if (row[i] != row[i - outputs - 1]) return "an out tensor is where its result is";
+    if (row[i] != row[i - outputs - 1]) return "an out tensor has the layout of its result";
   }
   return "";
 }
@@ -393,9 +393,14 @@ std::vector<TensorMeta> indexed_outputs(const OpCall& call) {
   for (std::size_t d = 0; d < in.shape.size(); ++d) {
     if (!reduction.reduced[d]) continue;
     const std::int64_t k = is_kth ? required_integer(call, 0) : 1;
+    if (in.shape[d] == 0) {
+      throw InputError(call.op + ": dim " + std::to_string(d) + " of " + in.text() +
+                       " is empty; valid: a dim of 1 or more elements");
+    }
     if (k < 1 || k > in.shape[d]) {
-      throw InputError(call.op + ": k " + std::to_string(k) + " of " + std::to_string(in.shape[d]) +
-                       " elements; valid: 1 to " + std::to_string(in.shape[d]));
+      throw InputError(call.op + ": found a k of " + std::to_string(k) + " for a dim of " +
+                       std::to_string(in.shape[d]) + " elements; valid: 1 to " +
+                       std::to_string(in.shape[d]));
     }
   }
   const Shape shape = reduction.output_shape(in.shape);
@@ -425,7 +430,7 @@ std::vector<TensorMeta> histc_outputs(const OpCall& call) {
   const std::int64_t bins = call.integer_arg(0, 100);
   constexpr std::int64_t kMostBins = 1 << 20;
   if (bins < 1 || bins > kMostBins) {
-    throw InputError(call.op + ": " + std::to_string(bins) + " bins; valid: 1 to " +
+    throw InputError(call.op + ": found " + std::to_string(bins) + " bins; valid: 1 to " +
                      std::to_string(kMostBins));
   }
   if (call.number_arg(1, 0.0) > call.number_arg(2, 0.0)) {

@@ -63,8 +63,8 @@ std::vector<TensorMeta> indexed_outputs(const OpCall& call) {
     const std::int64_t k = required_integer(call, 0);
     const std::int64_t extent = values.shape.empty() ? 1 : values.shape[to_index(dim)];
     if (k < 0 || k > extent) {
-      throw InputError(call.op + ": k " + std::to_string(k) + " of " + std::to_string(extent) +
-                       " elements; valid: 0 to " + std::to_string(extent));
+      throw InputError(call.op + ": found a k of " + std::to_string(k) + " for a dim of " +
+                       std::to_string(extent) + " elements; valid: 0 to " + std::to_string(extent));
     }
     if (!values.shape.empty()) values.shape[to_index(dim)] = k;
   }

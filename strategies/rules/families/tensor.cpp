@@ -37,8 +37,8 @@ Joined joined(const OpCall& call, int extra) {
   join.ndim = join.tensors[0]->meta.ndim();
   for (const TensorSpec* tensor : join.tensors) {
     if (tensor->meta.ndim() != join.ndim) {
-      throw InputError(call.op + ": tensors of one rank, found " + join.tensors[0]->meta.text() +
-                       " and " + tensor->meta.text());
+      throw InputError(call.op + ": found " + join.tensors[0]->meta.text() + " and " +
+                       tensor->meta.text() + "; valid: tensors with the same number of dims");
     }
   }
   join.dim = normalize_dim(call.integer_arg(0, 0), join.ndim + extra, call.op);
@@ -50,7 +50,8 @@ void expect_equal_besides(const Joined& join, int dim, const OpCall& call) {
     for (int d = 0; d < join.ndim; ++d) {
       const auto i = static_cast<std::size_t>(d);
       if (d != dim && tensor->meta.shape[i] != join.tensors[0]->meta.shape[i]) {
-        throw InputError(call.op + ": shapes differ outside dim " + std::to_string(dim) + ": " +
+        throw InputError(call.op + ": shapes differ" +
+                         (dim < 0 ? "" : " outside dim " + std::to_string(dim)) + ": " +
                          join.tensors[0]->meta.text() + " and " + tensor->meta.text());
       }
     }
@@ -61,7 +62,7 @@ std::vector<TensorMeta> cat_outputs(const OpCall& call) {
   const Joined join = joined(call, 0);
   expect_equal_besides(join, join.dim, call);
   TensorMeta out = join.tensors[0]->meta;
-  if (join.ndim == 0) throw InputError(call.op + ": tensors of at least one dim");
+  if (join.ndim == 0) throw InputError(call.op + ": takes tensors of at least one dim");
   for (std::size_t i = 1; i < join.tensors.size(); ++i) {
     out.shape[to_index(join.dim)] += join.tensors[i]->meta.shape[to_index(join.dim)];
   }
@@ -101,7 +102,9 @@ Rows cat_rows(const OpCall& call, const OpRule&) {
 std::vector<TensorMeta> stack_outputs(const OpCall& call) {
   const Joined join = joined(call, 1);
   expect_equal_besides(join, -1, call);
-  if (join.ndim == kMaxTensorDims) throw InputError(call.op + ": too many dims");
+  if (join.ndim == kMaxTensorDims)
+    throw InputError(call.op + ": the result would have " + std::to_string(join.ndim + 1) +
+                     " dims; valid: at most " + std::to_string(kMaxTensorDims));
   TensorMeta out = join.tensors[0]->meta;
   out.shape.insert(out.shape.begin() + join.dim, static_cast<std::int64_t>(join.tensors.size()));
   out.strides.clear();
@@ -148,12 +151,13 @@ Rows stack_rows(const OpCall& call, const OpRule&) {
 
 // -- Shared by the ops below -------------------------------------------------------------------
 
-TensorMeta like(const TensorSpec& input, const Shape& shape) {
+TensorMeta like(const OpCall& call, const TensorSpec& input, const Shape& shape) {
   std::int64_t capacity = 1;
   for (const std::int64_t extent : shape) {
     capacity = saturating_product(capacity, std::max<std::int64_t>(extent, 1));
   }
-  if (capacity > (std::int64_t{1} << 50U)) throw InputError("a result of more than 2^50 elements");
+  if (capacity > (std::int64_t{1} << 50U))
+    throw InputError(call.op + ": the result would have more than 2^50 elements");
   return {.dtype = input.meta.dtype, .shape = shape, .strides = {}};
 }
 
@@ -224,7 +228,7 @@ void expect_source(const OpCall& call, const Shape& wanted) {
   if (source.meta.shape == wanted && source.meta.dtype == call.required_tensor(0).meta.dtype)
     return;
   throw InputError(call.op + ": found a source " + source.meta.text() +
-                   "; valid: " + like(call.required_tensor(0), wanted).text());
+                   "; valid: " + like(call, call.required_tensor(0), wanted).text());
 }
 
 // -- split, unbind -----------------------------------------------------------------------------
@@ -239,7 +243,7 @@ std::vector<TensorMeta> split_outputs(const OpCall& call) {
   for (const std::int64_t size : split_sizes(call, extent)) {
     Shape shape = in.meta.shape;
     shape[to_index(dim)] = size;
-    outputs.push_back(like(in, shape));
+    outputs.push_back(like(call, in, shape));
   }
   return outputs;
 }
@@ -268,18 +272,18 @@ std::vector<TensorMeta> unbind_outputs(const OpCall& call) {
   const std::int64_t parts = shape[to_index(dim)];
   shape.erase(shape.begin() + dim);
   if (parts == 0 || parts > kMostParts) {
-    throw InputError(call.op + ": found an extent of " + std::to_string(parts) + "; valid: 1 to " +
-                     std::to_string(kMostParts));
+    throw InputError(call.op + ": found an extent of " + std::to_string(parts) + " in dim " +
+                     std::to_string(dim) + "; valid: 1 to " + std::to_string(kMostParts));
   }
-  return std::vector<TensorMeta>(static_cast<std::size_t>(parts), like(in, shape));
+  return std::vector<TensorMeta>(static_cast<std::size_t>(parts), like(call, in, shape));
 }
 
 std::vector<FollowCandidate> follow_unbind(const OpCall& call, const DeviceMesh&) {
   const int dim = unbind_dim(call);
   const Placements& placements = only_tensor(call).layout.placements;
   if (without_shards_of(placements, dim) != placements) {
-    throw InputError(call.op + ": dim " + std::to_string(dim) + " is sharded, " +
-                     only_tensor(call).text() + "; valid: a dim that is not");
+    throw InputError(call.op + ": dim " + std::to_string(dim) + " of " + only_tensor(call).text() +
+                     " is sharded; valid: a dim that is not");
   }
   return followed(call, placements, unbind_outputs(call).size(), after_removal(placements, dim));
 }
@@ -308,7 +312,7 @@ std::vector<TensorMeta> slice_outputs(const OpCall& call) {
   const int dim = dim_of(call, 0, 0, in.meta.ndim());
   Shape shape = in.meta.shape;
   shape[to_index(dim)] = SliceRange::of(call, 1, extent_of(in, dim)).count;
-  return {like(in, shape)};
+  return {like(call, in, shape)};
 }
 
 // Whether PyTorch sees that a slice is the whole dim. It compares start and end exactly, after
@@ -345,8 +349,7 @@ std::string_view excuse_slice_of(const OpCall& call, const Row& row, std::size_t
   const int ndim = call.required_tensor(0).meta.ndim();
   const bool sliced = p.is_shard_like() && p.dim() == dim_of(call, dim_arg, 0, ndim);
   const bool steps = call.integer_arg(dim_arg + 3, 1) > 1;
-  return sliced && steps ? "steps that divide every chunk: a matter of the mesh, not of the op"
-                         : "";
+  return sliced && steps ? "the row holds only on meshes where the step divides every chunk" : "";
 }
 
 std::string_view excuse_slice(const OpCall& call, const Row& row) {
@@ -373,9 +376,9 @@ std::vector<TensorMeta> slice_backward_outputs(const OpCall& call) {
   }
   if (sliced != in.meta.shape) {
     throw InputError(call.op + ": found a gradient " + in.meta.text() +
-                     "; valid: " + like(in, sliced).text());
+                     "; valid: " + like(call, in, sliced).text());
   }
-  return {like(in, shape)};
+  return {like(call, in, shape)};
 }
 
 // PyTorch compares shards with the dim as it was given, so it never finds one that is counted from
@@ -407,7 +410,7 @@ std::vector<TensorMeta> slice_scatter_outputs(const OpCall& call) {
   Shape sliced = self.meta.shape;
   sliced[to_index(dim)] = SliceRange::of(call, 1, extent_of(self, dim)).count;
   expect_source(call, sliced);
-  return {like(self, self.meta.shape)};
+  return {like(call, self, self.meta.shape)};
 }
 
 // Both tensors follow self. Where self is a partial, or sharded on the slice's dim, it is gathered
@@ -440,7 +443,7 @@ std::vector<TensorMeta> select_outputs(const OpCall& call) {
   static_cast<void>(index_in(call.integer_arg(1, 0), extent_of(in, dim), call.op));
   Shape shape = in.meta.shape;
   shape.erase(shape.begin() + dim);
-  return {like(in, shape)};
+  return {like(call, in, shape)};
 }
 
 std::vector<FollowCandidate> follow_select(const OpCall& call, const DeviceMesh&) {
@@ -470,7 +473,7 @@ struct SelectBackward {
     selected.erase(selected.begin() + backward.dim);
     if (selected != in.meta.shape) {
       throw InputError(call.op + ": found a gradient " + in.meta.text() +
-                       "; valid: " + like(in, selected).text());
+                       "; valid: " + like(call, in, selected).text());
     }
     static_cast<void>(
         index_in(call.integer_arg(2, 0), backward.shape[to_index(backward.dim)], call.op));
@@ -479,7 +482,7 @@ struct SelectBackward {
 };
 
 std::vector<TensorMeta> select_backward_outputs(const OpCall& call) {
-  return {like(only_tensor(call), SelectBackward::of(call).shape)};
+  return {like(call, only_tensor(call), SelectBackward::of(call).shape)};
 }
 
 // PyTorch takes the dim as it was given, so one that is counted from the end comes before every
@@ -507,7 +510,7 @@ std::vector<TensorMeta> select_scatter_outputs(const OpCall& call) {
   Shape selected = self.meta.shape;
   selected.erase(selected.begin() + dim);
   expect_source(call, selected);
-  return {like(self, self.meta.shape)};
+  return {like(call, self, self.meta.shape)};
 }
 
 Rows select_scatter_rows(const OpCall& call, const OpRule& rule) {
@@ -525,7 +528,7 @@ std::vector<TensorMeta> diagonal_scatter_outputs(const OpCall& call) {
   const TensorSpec& self = call.required_tensor(0);
   const Diagonal diagonal = Diagonal::of(call, self.meta.ndim());
   expect_source(call, diagonal_shape(diagonal, self.meta.shape));
-  return {like(self, self.meta.shape)};
+  return {like(call, self, self.meta.shape)};
 }
 
 Rows diagonal_scatter_rows(const OpCall& call, const OpRule& rule) {
@@ -539,7 +542,7 @@ Rows diagonal_scatter_rows(const OpCall& call, const OpRule& rule) {
 
 std::vector<TensorMeta> diagonal_outputs(const OpCall& call) {
   const TensorSpec& in = only_tensor(call);
-  return {like(in, diagonal_shape(Diagonal::of(call, in.meta.ndim()), in.meta.shape))};
+  return {like(call, in, diagonal_shape(Diagonal::of(call, in.meta.ndim()), in.meta.shape))};
 }
 
 Rows diagonal_rows(const OpCall& call, const OpRule&) {
@@ -552,7 +555,7 @@ Rows diagonal_rows(const OpCall& call, const OpRule&) {
 // Arguments: diag_embed(self, offset, dim1, dim2), where both dims are dims of the output.
 std::vector<TensorMeta> diag_embed_outputs(const OpCall& call) {
   const TensorSpec& in = only_tensor(call);
-  return {like(in, embedded_shape(embedded_diagonal(call, in.meta.ndim()), in.meta.shape))};
+  return {like(call, in, embedded_shape(embedded_diagonal(call, in.meta.ndim()), in.meta.shape))};
 }
 
 Rows diag_embed_rows(const OpCall& call, const OpRule&) {
@@ -571,7 +574,7 @@ Rows diag_embed_rows(const OpCall& call, const OpRule&) {
 // diagonal.
 std::vector<TensorMeta> diag_outputs(const OpCall& call) {
   const TensorSpec& in = only_tensor(call);
-  return {like(in, diag_shape(call, in.meta.shape))};
+  return {like(call, in, diag_shape(call, in.meta.shape))};
 }
 
 Rows diag_rows(const OpCall& call, const OpRule&) {
@@ -586,7 +589,7 @@ std::vector<TensorMeta> triangle_outputs(const OpCall& call) {
     throw InputError(call.op + ": takes a tensor of at least two dims, found " + in.meta.text());
   }
   static_cast<void>(call.integer_arg(0, 0));
-  return {like(in, in.meta.shape)};
+  return {like(call, in, in.meta.shape)};
 }
 
 Rows triangle_rows(const OpCall& call, const OpRule&) {
@@ -607,7 +610,7 @@ std::vector<TensorMeta> pad_outputs(const OpCall& call) {
   Shape shape = in.meta.shape;
   const std::vector<Padding> paddings = paddings_of(call, shape);
   for (std::size_t d = 0; d < shape.size(); ++d) shape[d] += paddings[d].before + paddings[d].after;
-  return {like(in, shape)};
+  return {like(call, in, shape)};
 }
 
 Rows pad_rows(const OpCall& call, const OpRule& rule) {
@@ -630,7 +633,7 @@ Rows pad_rows(const OpCall& call, const OpRule& rule) {
 std::vector<TensorMeta> roll_outputs(const OpCall& call) {
   const TensorSpec& in = only_tensor(call);
   static_cast<void>(roll_shifts(call, in.meta.shape));
-  return {like(in, in.meta.shape)};
+  return {like(call, in, in.meta.shape)};
 }
 
 Rows roll_rows(const OpCall& call, const OpRule&) {
@@ -658,7 +661,7 @@ std::vector<bool> flipped_dims(const OpCall& call) {
 
 std::vector<TensorMeta> flip_outputs(const OpCall& call) {
   static_cast<void>(flipped_dims(call));
-  return {like(only_tensor(call), only_tensor(call).meta.shape)};
+  return {like(call, only_tensor(call), only_tensor(call).meta.shape)};
 }
 
 Rows flip_rows(const OpCall& call, const OpRule&) {
@@ -673,10 +676,10 @@ std::vector<TensorMeta> bucketize_outputs(const OpCall& call) {
   expect_tensors(call, 2);
   if (call.required_tensor(1).meta.ndim() != 1) {
     throw InputError(call.op + ": found boundaries " + call.required_tensor(1).meta.text() +
-                     "; valid: of one dim");
+                     "; valid: boundaries of one dim");
   }
   static_cast<void>(call.boolean_arg(1, false));
-  TensorMeta out = like(call.required_tensor(0), call.required_tensor(0).meta.shape);
+  TensorMeta out = like(call, call.required_tensor(0), call.required_tensor(0).meta.shape);
   out.dtype = call.boolean_arg(0, false) ? DType::kI32 : DType::kI64;
   return {out};
 }

@@ -35,8 +35,11 @@ struct Viewed {
 // The list of integers that is the first of --args.
 std::vector<std::int64_t> integers(const OpCall& call, const char* what) {
   const auto found = call.integers_arg(0);
-  if (!found || found->size() > static_cast<std::size_t>(kMaxTensorDims)) {
-    throw InputError(call.op + ": --args must begin with the " + what);
+  if (!found) throw InputError(call.op + ": --args must begin with the " + what);
+  if (found->size() > static_cast<std::size_t>(kMaxTensorDims)) {
+    throw InputError(call.op + ": argument 0 of --args: found " + std::to_string(found->size()) +
+                     " numbers; valid: the " + what + ", at most " +
+                     std::to_string(kMaxTensorDims) + " numbers");
   }
   return *found;
 }
@@ -50,7 +53,8 @@ void expect_capacity(const OpCall& call, const Shape& shape) {
     }
     capacity = saturating_product(capacity, std::max<std::int64_t>(extent, 1));
   }
-  if (capacity > kMostExtent) throw InputError(call.op + ": a result past 2^53 elements");
+  if (capacity > kMostExtent)
+    throw InputError(call.op + ": the result would have more than 2^53 elements");
 }
 
 // -- Reshapes --------------------------------------------------------------------------------
@@ -72,7 +76,7 @@ Shape target_shape(const OpCall& call) {
   const bool fits = open == shape.end() ? others == elements : others > 0 && elements % others == 0;
   if (!fits) {
     throw InputError(call.op + ": " + in.text() + " has " + std::to_string(elements) +
-                     " elements, which --args " + call.args[0].dump() + " can't show");
+                     " elements, which do not fit the shape " + call.args[0].dump() + " of --args");
   }
   if (open != shape.end()) *open = elements / others;
   return shape;
@@ -105,13 +109,13 @@ Viewed permute(const OpCall& call) {
   for (const std::int64_t dim : integers(call, "dims")) {
     const int d = normalize_dim(dim, in.ndim(), call.op);
     if (std::find(dims.begin(), dims.end(), d) != dims.end()) {
-      throw InputError(call.op + ": dim " + std::to_string(d) + " twice");
+      throw InputError(call.op + ": dim " + std::to_string(d) + " occurs twice");
     }
     dims.push_back(d);
   }
   if (static_cast<int>(dims.size()) != in.ndim()) {
     throw InputError(call.op + ": found " + std::to_string(dims.size()) + " dims for " + in.text() +
-                     "; valid: each once");
+                     "; valid: each dim once");
   }
   return picked(in, dims);
 }
@@ -124,21 +128,24 @@ Viewed exchanged(const TensorMeta& in, int a, int b) {
 
 Viewed transpose(const OpCall& call) {
   const TensorMeta& in = only_input(call);
-  if (call.args.size() < 2) throw InputError(call.op + ": --args are the two dims");
+  if (call.args.size() < 2) throw InputError(call.op + ": --args must begin with the two dims");
   return exchanged(in, normalize_dim(call.integer_arg(0, 0), in.ndim(), call.op),
                    normalize_dim(call.integer_arg(1, 0), in.ndim(), call.op));
 }
 
 Viewed t(const OpCall& call) {
   const TensorMeta& in = only_input(call);
-  if (in.ndim() > 2) throw InputError(call.op + ": takes at most 2 dims, found " + in.text());
+  if (in.ndim() > 2)
+    throw InputError(call.op + ": takes a tensor of at most 2 dims, found " + in.text());
   return exchanged(in, 0, in.ndim() - 1);
 }
 
 Viewed unsqueeze(const OpCall& call) {
   const TensorMeta& in = only_input(call);
   if (call.args.empty()) throw InputError(call.op + ": --args must begin with the dim");
-  if (in.ndim() == kMaxTensorDims) throw InputError(call.op + ": too many dims");
+  if (in.ndim() == kMaxTensorDims)
+    throw InputError(call.op + ": the result would have " + std::to_string(in.ndim() + 1) +
+                     " dims; valid: at most " + std::to_string(kMaxTensorDims));
   const int dim = normalize_dim(call.integer_arg(0, 0), in.ndim() + 1, call.op);
   Viewed viewed;
   for (int d = 0; d <= in.ndim(); ++d) {
@@ -172,8 +179,8 @@ Viewed expand(const OpCall& call) {
   const std::vector<std::int64_t> extents = integers(call, "shape");
   const int added = static_cast<int>(extents.size()) - in.ndim();
   if (added < 0) {
-    throw InputError(call.op + ": " + in.text() + " has more dims than --args " +
-                     call.args[0].dump());
+    throw InputError(call.op + ": " + in.text() + " has more dims than the shape " +
+                     call.args[0].dump() + " of --args");
   }
   Viewed viewed;
   for (int out = 0; out < static_cast<int>(extents.size()); ++out) {
@@ -199,8 +206,8 @@ Viewed repeat(const OpCall& call) {
   const std::vector<std::int64_t> repeats = integers(call, "repeats");
   const int added = static_cast<int>(repeats.size()) - in.ndim();
   if (added < 0) {
-    throw InputError(call.op + ": " + in.text() + " has more dims than --args " +
-                     call.args[0].dump());
+    throw InputError(call.op + ": " + in.text() + " has more dims than the repeats " +
+                     call.args[0].dump() + " of --args");
   }
   Viewed viewed;
   for (int out = 0; out < static_cast<int>(repeats.size()); ++out) {

@@ -91,9 +91,9 @@ TEST(Decomposition, RefusesCallsWithTheWrongTensors) {
   EXPECT_EQ(message("aten.mse_loss.default", {"f32[4] R"}, "[]"),
             "aten.mse_loss.default: takes 2 tensors, found 1");
   EXPECT_EQ(message("aten.mse_loss.default", {"f32[4] R", "f32[4] R"}, "[3]"),
-            "aten.mse_loss.default: reduction 3; valid: 0 (none), 1 (mean), 2 (sum)");
+            "aten.mse_loss.default: found reduction 3; valid: 0 (none), 1 (mean) or 2 (sum)");
   EXPECT_EQ(message("aten.mv.default", {"f32[4,8] R", "f32[4,8] R"}, "[]"),
-            "aten.mv.default: tensor argument 1: found f32[4,8]; valid: 1 dims");
+            "aten.mv.default: tensor argument 1: found f32[4,8]; valid: a tensor of 1 dim");
 }
 
 }  // namespace decomposition_test

@@ -256,8 +256,8 @@ TEST(Expansion, TooManyCombinationsAreAnErrorWithAWayOut) {
       expanded("aten.add.Tensor", {"f32[512,512,512] S(0)RRRRRRR", "f32[512,512,512] RRRRRRRR"},
                "2x2x2x2x2x2x2x2"),
       InputError,
-      "aten.add.Tensor: 10 rows to the power of 8 mesh dims are too many to enumerate; "
-      "use --search exact");
+      "aten.add.Tensor: 10 rows on each of 8 mesh dims make too many candidates to enumerate; use "
+      "--search exact");
 }
 
 // -- Follow rules ------------------------------------------------------------------------------
@@ -422,7 +422,8 @@ TEST(Foreach, ChildrenTakeOneElementOfEveryList) {
 
 TEST(Foreach, ListsOfUnequalLengthAreAnError) {
   EXPECT_THROW_MSG(foreach_size(call_of("op", {"[f32[8] R; f32[4] R]", "[f32[8] R]"}, 1)),
-                   InputError, "op: tensor lists of one length, found 2 and 1");
+                   InputError,
+                   "op: found tensor lists of length 2 and 1; valid: lists of one length");
   EXPECT_THROW_MSG(foreach_size(call_of("op", {"f32[8] R"}, 1)), InputError,
                    "op: takes tensor lists, such as \"[f32[8,8] R]\"");
 }

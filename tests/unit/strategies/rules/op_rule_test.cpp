@@ -296,7 +296,7 @@ INSTANTIATE_TEST_SUITE_P(
                   "aten.add.out",
                   {"f32[8] R", "f32[8] R", "f32[4] R"},
                   "[]",
-                  "aten.add.out: out f32[4] has not the result's shape, f32[8]"},
+                  "aten.add.out: out f32[4] does not have the result's shape, f32[8]"},
         CallError{"TwoTensorsForSum",
                   "aten.sum.default",
                   {"f32[8] R", "f32[8] R"},
@@ -322,7 +322,8 @@ INSTANTIATE_TEST_SUITE_P(
                   "aten.cat.default",
                   {"[f32[4,8] R; f32[4] R]"},
                   "[0]",
-                  "aten.cat.default: tensors of one rank, found f32[4,8] and f32[4]"},
+                  "aten.cat.default: found f32[4,8] and f32[4]; valid: tensors with the same "
+                  "number of dims"},
         CallError{"CatOfOtherShapes",
                   "aten.cat.default",
                   {"[f32[4,8] R; f32[4,7] R]"},

@@ -443,8 +443,9 @@ TEST(Evaluator, ALayoutThatIsFollowedShardsNoDimThatAnotherInputLacks) {
   const DeviceMesh mesh = DeviceMesh::parse("2");
   StackEvaluator evaluator(stack_with("dtensor-2.13"), topology_with(8));
   const OpCall call = call_of("aten.equal.default", {"f32[2] P(sum)", "u8[1,3,5] S(2)"}, 1, "[]");
-  EXPECT_THROW_MSG(evaluator.select(call, mesh), InputError,
-                   "aten.equal.default: would shard dim 2 of input 0, which has 1 dims");
+  EXPECT_THROW_MSG(
+      evaluator.select(call, mesh), InputError,
+      "aten.equal.default: candidate 0 would shard dim 2 of input 0, which has 1 dims");
 }
 
 }  // namespace evaluator_test

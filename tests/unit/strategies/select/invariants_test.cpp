@@ -47,7 +47,7 @@ TEST(Invariants, TheGreedyPlannerBreaksTheTriangleAndTheGraphPlannerDoesNot) {
   EXPECT_FALSE(graph.worst.has_value());
 }
 
-// Reads a witness such as "A to C costs x us, by way of B y us; f32[...] on mesh".
+// Reads a witness such as "A to C costs x us, and by way of B y us; f32[...] on mesh".
 TEST(Invariants, TheWitnessOfATriangleIsTheWorstAndCanBeCheckedByHand) {
   const InvariantResult triangle = check(stack_with("dtensor-v3")).at("triangle");
   const std::string& text = triangle.worst.value().witness;

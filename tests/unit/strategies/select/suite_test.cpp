@@ -126,7 +126,8 @@ TEST(Suite, HasQuestionsOrAGeneratorButNotBoth) {
   json suite = suite_of("[]");
   EXPECT_EQ(read(suite).questions.size(), 0U);
   suite["generate"] = json::object();
-  EXPECT_THROW_MSG(read(suite), ConfigError, "s.json: valid: either \"questions\" or \"generate\"");
+  EXPECT_THROW_MSG(read(suite), ConfigError,
+                   "s.json: found both \"questions\" and \"generate\"; valid: one of them");
 }
 
 // -- generating ----------------------------------------------------------------------------------

@@ -243,8 +243,8 @@ INSTANTIATE_TEST_SUITE_P(
                 "aten.index.Tensor",
                 {"f32[4] R", "[i64[1] R; i64[1] R]"},
                 "[]",
-                "aten.index.Tensor: found 2 indices, 2 of them given; valid: at least one, for 1 "
-                "dims"},
+                "aten.index.Tensor: found 2 indices, of which 2 are tensors; valid: at most one "
+                "index for each of 1 dims, and at least one tensor"},
         Mistake{"NoList",
                 "aten.index.Tensor",
                 {"f32[4] R", "i64[1] R"},
@@ -256,18 +256,17 @@ INSTANTIATE_TEST_SUITE_P(
                 {"f32[4] R", "f32[1] R"},
                 "[0]",
                 "aten.index_select.default: found an index f32[1]; valid: an index of i64 or i32"},
-        Mistake{
-            "GatherBeyond",
-            "aten.gather.default",
-            {"f32[4,2] R", "i64[5,2] R"},
-            "[1]",
-            "aten.gather.default: found an index i64[5,2] of f32[4,2]; valid: as many dims, and "
-            "no more than they have outside dim 1"},
+        Mistake{"GatherBeyond",
+                "aten.gather.default",
+                {"f32[4,2] R", "i64[5,2] R"},
+                "[1]",
+                "aten.gather.default: found an index i64[5,2] for f32[4,2]; valid: an index with "
+                "as many dims, where the index is no longer than the tensor in any dim but dim 1"},
         Mistake{"OutOfAnotherShape",
                 "aten.flip.out",
                 {"f32[4] R", "f32[5] R"},
                 "[[0]]",
-                "aten.flip.out: out f32[5] has not the result's shape, f32[4]"},
+                "aten.flip.out: out f32[5] does not have the result's shape, f32[4]"},
         Mistake{"OutMissing",
                 "aten.flip.out",
                 {},

@@ -221,7 +221,7 @@ INSTANTIATE_TEST_SUITE_P(
                 "aten.mean.out",
                 {"f32[8,4] R", "f32[4] R"},
                 "[[1]]",
-                "aten.mean.out: out f32[4] has not the result's shape, f32[8]"},
+                "aten.mean.out: out f32[4] does not have the result's shape, f32[8]"},
         Mistake{"MaxWithoutDim",
                 "aten.max.dim",
                 {"f32[8] R"},
@@ -236,12 +236,12 @@ INSTANTIATE_TEST_SUITE_P(
                 "aten.kthvalue.default",
                 {"f32[8] R"},
                 "[9]",
-                "aten.kthvalue.default: k 9 of 8 elements; valid: 1 to 8"},
+                "aten.kthvalue.default: found a k of 9 for a dim of 8 elements; valid: 1 to 8"},
         Mistake{"OrderOfNoName",
                 "aten.norm.Scalar",
                 {"f32[8] R"},
                 R"(["fro"])",
-                "aten.norm.Scalar: order \"fro\"; valid: a number, \"inf\" or \"-inf\""},
+                "aten.norm.Scalar: found the order \"fro\"; valid: a number, \"inf\" or \"-inf\""},
         Mistake{
             "ShardOfAResultWithoutDims",
             "aten.sum.dim_IntList",
@@ -256,13 +256,12 @@ INSTANTIATE_TEST_SUITE_P(
             "[1, -100]",
             "aten.nll_loss_forward.default: the mean of a target i64[5] in S(0) is biased; valid: "
             "shards of equal size, or reduction 2 (sum)"},
-        Mistake{
-            "TargetOfAnotherShape",
-            "aten.nll_loss_forward.default",
-            {"f32[5,4] R", "i64[4] R"},
-            "[1, -100]",
-            "aten.nll_loss_forward.default: target i64[4]; valid: whole numbers in the shape of "
-            "the scores without the classes"},
+        Mistake{"TargetOfAnotherShape",
+                "aten.nll_loss_forward.default",
+                {"f32[5,4] R", "i64[4] R"},
+                "[1, -100]",
+                "aten.nll_loss_forward.default: found a target i64[4]; valid: integers in the "
+                "shape of the scores without the dim of the classes"},
         Mistake{"NormOfOtherDims",
                 "aten.native_layer_norm.default",
                 {"f32[5,4] R"},
@@ -273,13 +272,14 @@ INSTANTIATE_TEST_SUITE_P(
                 "aten.native_batch_norm_backward.default",
                 {"f32[4,8] R", "f32[4,8] R", "none", "none", "none", "f32[8] R", "f32[8] R"},
                 "[true, 1e-5, [true, true]]",
-                "aten.native_batch_norm_backward.default: argument 2 of --args: the output mask; "
-                "valid: 3 truth values"},
+                "aten.native_batch_norm_backward.default: argument 2 of --args: found [true,true]; "
+                "valid: an output mask of 3 values, each true or false"},
         Mistake{"GroupsThatDoNotDivide",
                 "aten.native_group_norm.default",
                 {"f32[4,8] R"},
                 "[4, 8, 1, 3, 1e-5]",
-                "aten.native_group_norm.default: 3 groups of 8 channels; valid: a divisor"},
+                "aten.native_group_norm.default: found 3 groups of 8 channels; valid: a number of "
+                "groups that divides the channels"},
         Mistake{
             "NoRunningStatistics",
             "aten.native_batch_norm.default",
