@@ -25,7 +25,9 @@ namespace {
 // Exit code and what the command printed to stdout.
 std::pair<int, std::string> run(const std::vector<std::string>& words) {
   if (!words.empty() && words.front() == "measure") {
-    throw EnvironmentError("measure starts processes of its own; valid: `shardlab measure`");
+    throw EnvironmentError(
+        "measure starts processes of its own, which it can't do here; valid: `shardlab measure` in "
+        "a shell");
   }
   const py::gil_scoped_release others_may_run;
   Session session;

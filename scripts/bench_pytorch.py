@@ -181,10 +181,10 @@ def parse_arguments(argv):
                                      epilog="The docstring of this file explains what is timed.")
     option = parser.add_argument
     option("--dims", default="1,2,3,4,5", help="meshes with these many dims (default 1,2,3,4,5)")
-    option("--seconds", type=float, default=0.25, help="for each question (default 0.25)")
-    option("--repetitions", type=int, default=50, help="of each question, at most (default 50)")
+    option("--seconds", type=float, default=0.25, help="seconds for each question (default 0.25)")
+    option("--repetitions", type=int, default=50, help="the most repetitions of each question (default 50)")
     option("--write-questions", action="store_true", help=f"write {QUESTIONS.name} and exit")
-    option("--seed", type=int, default=1, help="with --write-questions (default 1)")
+    option("--seed", type=int, default=1, help="seed of the questions that --write-questions writes (default 1)")
     option("--any-version", action="store_true", help="accept a PyTorch other than 2.13.0")
     return parser.parse_args(argv)
 

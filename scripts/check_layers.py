@@ -163,14 +163,14 @@ def check_include(path: str, included: str, *, angled: bool) -> str | None:
         rooms = ", ".join(room.may_include) or "no other room"
         return f'"{included}": {name} may include {rooms}'
     if included == VERSION_HEADER:
-        return None if path.startswith("runner/") else f'"{included}": known to runner alone'
+        return None if path.startswith("runner/") else f'"{included}": only runner may include it'
     if not angled:
         folder = path.split("/", 1)[0]
         return f'"{included}": quotes are for our files, named from the root: "{folder}/..."'
 
     if GPU_HEADER.fullmatch(included):
         known = path.startswith(GPU_FOLDERS)
-        return None if known else f"<{included}>: CUDA and NCCL are known to {GPU_FOLDERS[0]} alone"
+        return None if known else f"<{included}>: only {GPU_FOLDERS[0]} may include headers of CUDA and NCCL"
     if not slash and not included.endswith(".h"):
         if room.library and included in HEADERS_THAT_PRINT:
             return f"<{included}>: {NEVER_PRINTS}"
@@ -211,7 +211,7 @@ def check_file(path: str, source: str) -> list[str]:
             for match in pattern.finditer(text):
                 add(match.start(1), f"{match[1]}: {reason}")
     if path.endswith(".h") and not re.search(r"^#pragma once$", text, re.MULTILINE):
-        found.append((1, "a header begins with #pragma once"))
+        found.append((1, "the header has no #pragma once"))
     return [f"{path}:{line}: {message}" for line, message in sorted(found)]
 
 

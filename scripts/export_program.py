@@ -102,7 +102,7 @@ def decompositions():
 def meta_json(value):
     """The dtype, shape and stride of a fake tensor."""
     if value.dtype not in DTYPES:
-        raise SystemExit(f"no dtype of shardlab for {value.dtype}")
+        raise SystemExit(f"found {value.dtype}, for which shardlab has no dtype")
     return {
         "dtype": DTYPES[value.dtype],
         "shape": [int(extent) for extent in value.shape],
@@ -161,7 +161,7 @@ class Exporter:
             tensor = "Tensor" in str(argument.type)
             if isinstance(value, torch.fx.Node):
                 if missing:
-                    raise SystemExit(f"{node.name}: a tensor follows one that is not given")
+                    raise SystemExit(f"{node.name}: found a tensor argument after one that was left out")
                 inputs.append(self.reference(value))
             elif is_tensors(value):
                 inputs.append([self.reference(each) for each in value])
@@ -242,7 +242,7 @@ class Exporter:
             elif node.op == "call_function":
                 self.add_op(node, phase)
             else:
-                raise SystemExit(f"{node.name}: a node of kind {node.op}")
+                raise SystemExit(f"{node.name}: found a node of kind {node.op}")
         for value, desc in returned:
             if not isinstance(value, torch.fx.Node):
                 continue
@@ -272,7 +272,7 @@ def export(factory):
 def main():
     """Reads the command line and writes the file."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
-    parser.add_argument("--factory", help="MODULE:FUNCTION; default: a transformer block")
+    parser.add_argument("--factory", help="MODULE:FUNCTION that makes the model; default: a transformer block")
     parser.add_argument("--name", default="transformer-block")
     parser.add_argument("--out", required=True, type=pathlib.Path)
     arguments = parser.parse_args()

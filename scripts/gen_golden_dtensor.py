@@ -85,7 +85,7 @@ def require_torch(any_version=False):
         raise SystemExit(4) from None
     found = torch.__version__.split("+")[0]
     if found != TORCH_VERSION and not any_version:
-        what = f"found PyTorch {found}, need {TORCH_VERSION} (or --any-version)"
+        what = f"found PyTorch {found}; valid: {TORCH_VERSION}, or any with --any-version"
         print(f"error: {what}", file=sys.stderr)
         raise SystemExit(4)
     return torch
@@ -763,13 +763,13 @@ def parse_arguments(argv):
     option = parser.add_argument
     option("--kind", choices=(*KINDS, "all"), default="all", help="which questions (default all)")
     option("--count", type=int, default=200, metavar="N", help="cases of each kind (default 200)")
-    option("--family", choices=golden_ops.families(), help="selections of these ops only")
-    option("--seed", type=int, metavar="S", help="default 1; with --random a fresh one")
+    option("--family", choices=golden_ops.families(), help="write selections of the ops of this family only")
+    option("--seed", type=int, metavar="S", help="seed of the random cases (default 1; with --random a fresh one)")
     option("--random", action="store_true", help="leave out the cases that never change")
-    option("--rank", default="0", help="who asks, modulo the mesh size, or 'any' (default 0)")
-    option("--devices-per-host", default="1", metavar="H[,H...]", help="drawn for each case (1)")
+    option("--rank", default="0", help="the rank that asks, modulo the mesh size, or 'any' (default 0)")
+    option("--devices-per-host", default="1", metavar="H[,H...]", help="devices per host, one of which is drawn for each case (default 1)")
     option("--strided", choices=("order", "opaque"), default="order", help="how to read `_S`")
-    option("--date", default=datetime.date.today().isoformat(), help="to write (default today)")
+    option("--date", default=datetime.date.today().isoformat(), help="date that the file states (default today)")
     option("--out", metavar="FILE|DIR", help="a folder gets KIND.json (default stdout)")
     option("--any-version", action="store_true", help=f"accept a PyTorch other than {TORCH_VERSION}")
     arguments = parser.parse_args(argv)

@@ -91,7 +91,7 @@ below() { python3 -c 'import sys; sys.exit(not float(sys.argv[1]) < float(sys.ar
 
 add_python_libraries
 if ldd "$binary" | grep 'not found'; then
-  say "FAIL  libraries: the lines above; set LD_LIBRARY_PATH"
+  say "FAIL  libraries: those above were not found; set LD_LIBRARY_PATH"
   exit 1
 fi
 say "      $(nvidia-smi --query-gpu=name,driver_version,clocks.max.sm,memory.total --format=csv,noheader 2> /dev/null \

@@ -26,7 +26,7 @@ def main() -> int:
     arguments = parser.parse_args()
     logs = sorted(arguments.folder.glob("*.txt"))
     if not logs:
-        parser.error(f"{arguments.folder}: no *.txt in it")
+        parser.error(f"{arguments.folder}: found no *.txt in it")
     arguments.out.mkdir(parents=True, exist_ok=True)
     failed = 0
     for log in logs:

@@ -423,19 +423,19 @@ def main(argv=None):
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     option = parser.add_argument
     option("program", nargs="?", choices=PROGRAMS, metavar="PROGRAM", help=" or ".join(PROGRAMS))
-    option("--script", metavar="FILE.py[:FUNCTION]", help="instead: a function of yours that takes a DeviceMesh")
-    option("--mesh", metavar="MESH", help="of the script: 8x8, or dp=8,tp=8 (default 8)")
+    option("--script", metavar="FILE.py[:FUNCTION]", help="instead of PROGRAM: a function of yours that takes a DeviceMesh")
+    option("--mesh", metavar="MESH", help="mesh of the script: 8x8, or dp=8,tp=8 (default 8)")
     option("--out", metavar="FILE", help="the suite to write (default stdout)")
     option("--batch", metavar="N[,N...]", help="global batch sizes (default: the program's)")
-    option("--seqlen", metavar="N[,N...]", help=f"default {SEQLEN}")
+    option("--seqlen", metavar="N[,N...]", help=f"sequence lengths (default {SEQLEN})")
     option("--any-version", action="store_true", help=f"accept a PyTorch other than {TORCH_VERSION}")
     arguments = parser.parse_args(argv)
     if (arguments.program is None) == (arguments.script is None):
-        parser.error("valid: either a PROGRAM or --script FILE.py")
+        parser.error("found neither or both of PROGRAM and --script; valid: one of them")
     if arguments.script and (arguments.batch or arguments.seqlen):
-        parser.error("--batch and --seqlen are of a PROGRAM; a script decides itself")
+        parser.error("--batch and --seqlen are for a PROGRAM; a script decides these itself")
     if arguments.program and arguments.mesh:
-        parser.error("--mesh is of a --script; a PROGRAM has its own")
+        parser.error("--mesh is for a --script; a PROGRAM has its own mesh")
     torch = require_torch(arguments.any_version)
     torch.set_num_threads(1)
     name, source, recorder = (record_script if arguments.script else record_program)(arguments, torch)

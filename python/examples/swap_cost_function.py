@@ -74,8 +74,8 @@ def swap(cost: Callable[..., float]) -> dict[tuple[str, str], Callable[..., floa
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--stack", default="calibrated-h100", help="shardlab's stack (default: %(default)s)")
-    parser.add_argument("--topology", default="h100", help="of the virtual GPUs (default: %(default)s)")
-    parser.add_argument("--mesh", default="4x8", help="two mesh dims (default: %(default)s)")
+    parser.add_argument("--topology", default="h100", help="topology of the virtual GPUs (default: %(default)s)")
+    parser.add_argument("--mesh", default="4x8", help="a mesh of two dims (default: %(default)s)")
     arguments = parser.parse_args()
     shape = tuple(int(size) for size in arguments.mesh.split("x"))
     if len(shape) != 2:
@@ -99,7 +99,7 @@ def main() -> int:
     try:
         after = program(mesh)
     except (RuntimeError, AssertionError) as error:
-        print(f"swap_cost_function: PyTorch can't run what {pricer.stack} chooses: {error}", file=sys.stderr)
+        print(f"swap_cost_function: PyTorch can't run the layouts that {pricer.stack} chooses: {error}", file=sys.stderr)
         return 1
 
     changed = 0

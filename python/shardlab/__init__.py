@@ -122,7 +122,7 @@ def plan(src: Layout, dst: Layout, *, mesh: str | None = None, tensor: str | Non
     """The steps that take a tensor from one layout to another, and their price.
 
     mesh, tensor: from the DTensorSpecs where src or dst is one. planner: "greedy" or "graph" instead of the
-    stack's. flatten: axes of flattened meshes, "dp,tp". set: any number of the configuration, e.g.
+    stack's. flatten: axes of flattened meshes, "dp,tp". set: changes to the configuration, e.g.
     {"devices_per_host": 4, "stack.transition_us": 1}.
 
     Keys: path, steps (collective, mesh_dims, from, to, full_bytes, price_us, parts_us), price_us (None:

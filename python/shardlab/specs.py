@@ -70,7 +70,7 @@ def tensor_text(tensor: Any) -> str:
     if isinstance(tensor, str):
         return tensor
     if not hasattr(tensor, "dtype") or not hasattr(tensor, "shape"):
-        raise InputError(f"tensor: found {tensor!r}; valid: a text such as bf16[8192,4096], or what has a shape and a dtype")
+        raise InputError(f"tensor: found {tensor!r}; valid: a text such as bf16[8192,4096], or an object that has a shape and a dtype")
     name = str(tensor.dtype).removeprefix("torch.")
     if name not in _DTYPES:
         raise InputError(f"dtype: found {name}; valid: {', '.join(_DTYPES)}")
@@ -86,5 +86,5 @@ def spec_texts(src: Layout, dst: Layout, mesh: Any, tensor: Any) -> tuple[str, s
             tensor = getattr(spec, "tensor_meta", None)
     if mesh is None or tensor is None:
         missing = "mesh" if mesh is None else "tensor"
-        raise InputError(f"{missing}: not given, and no DTensorSpec tells it")
+        raise InputError(f"{missing}: found None, and neither layout is a DTensorSpec that has it; valid: a {missing}")
     return mesh_text(mesh), tensor_text(tensor), layout_text(src), layout_text(dst)

@@ -93,7 +93,9 @@ void fit_collectives(const CalibrateArguments& arguments, const ModelEntry& mode
                      const Topology& topology, Result& result) {
   const Observations all = observations_of(result.sets, topology);
   if (all.rows.empty()) {
-    throw InputError("calibrate: no rows of collectives; --model roofline is fitted to kernels");
+    throw InputError(
+        "calibrate: found no rows of collectives; valid: files that have some, or --model "
+        "roofline, which is fitted to kernels");
   }
   std::vector<std::string> groups;
   for (const Observation& row : all.rows) {
@@ -131,7 +133,7 @@ void fit_collectives(const CalibrateArguments& arguments, const ModelEntry& mode
   }
   if (rules.empty()) {
     throw InputError("--tuner-csv: " + std::string(model.name) +
-                     " weighs none of NCCL's algorithms; valid: --model nccl");
+                     " does not choose among NCCL's algorithms; valid: --model nccl");
   }
   result.tuner_csv = tuner_csv_text(rules);
 }
@@ -162,9 +164,10 @@ Result calibrate_files(const CalibrateArguments& arguments, const Session& sessi
     for (const MeasurementSet& set : result.sets) {
       const std::int64_t devices = store.topology(arguments.topology).devices_per_host();
       if (set.hosts > 1 && set.gpus_per_host > devices) {
-        result.warnings.push_back(set.name + ": " + std::to_string(set.gpus_per_host) +
-                                  " GPUs a host, the topology " + arguments.topology + " has " +
-                                  std::to_string(devices) + "; the measurement counts");
+        result.warnings.push_back(set.name + ": found " + std::to_string(set.gpus_per_host) +
+                                  " GPUs in a host, but the topology " + arguments.topology +
+                                  " has " + std::to_string(devices) +
+                                  "; the number in the measurement is used");
       }
     }
   }
@@ -172,7 +175,7 @@ Result calibrate_files(const CalibrateArguments& arguments, const Session& sessi
   if (model->fits_kernels) {
     if (!arguments.tuner_csv.empty()) {
       throw InputError("--tuner-csv: " + std::string(model->name) +
-                       " weighs none of NCCL's algorithms; valid: --model nccl");
+                       " does not choose among NCCL's algorithms; valid: --model nccl");
     }
     fit_kernels(arguments, choice.topology, result);
   } else {
@@ -231,13 +234,16 @@ std::string result_text(const Result& result) {
   const Calibration& fit = result.fit;
   std::string text =
       std::string(fit.model->name) + " fitted to " + std::to_string(fit.rows_used) + " rows of " +
-      std::to_string(result.sets.size()) + " sets: errors of these rows " +
+      std::to_string(result.sets.size()) + " sets; the errors on these rows are " +
       format_fixed(fit.median_ape_percent, 1) + " % in the median, " +
       format_fixed(fit.p90_ape_percent, 1) + " % in the 90th percentile" +
-      (fit.model->fits_curves ? " (curves go through their rows: `validate` on others)" : "") +
+      (fit.model->fits_curves
+           ? " (a curve goes through its own rows, so judge it with `validate` on others)"
+           : "") +
       "\n";
   if (result.held_out) {
-    text += "  " + std::to_string(result.held_out->points) + " rows held out: errors " +
+    text += "  " + std::to_string(result.held_out->points) +
+            " rows were held out; the errors on them are " +
             format_fixed(result.held_out->median_ape_percent.value_or(0.0), 1) +
             " % in the median, " + format_fixed(result.held_out->p90_ape_percent.value_or(0.0), 1) +
             " % in the 90th percentile\n";
@@ -257,15 +263,16 @@ std::string result_text(const Result& result) {
   if (fit.more_rows > 0) {
     text += "  " + std::to_string(fit.more_rows) +
             (fit.sizes_of_curves > 0
-                 ? " more rows, one at each size whose prediction is not within 5 % (of the " +
+                 ? " more rows are wanted, one at each size whose prediction is not within 5 % (of "
+                   "the " +
                        std::to_string(fit.sizes_of_curves) +
-                       " looked at, 1 KiB to 1 GiB); these help most:\n"
+                       " sizes looked at, 1 KiB to 1 GiB); these help most:\n"
                  : " more rows would bring every interval within 5 %; these sizes help most:\n");
     for (const NextSize& next : fit.next_sizes) {
       text += "    " + std::string(to_string(next.query.kind)) + " among " +
               std::to_string(next.query.group.ranks) + " ranks, " +
               format_bytes(next.query.full_bytes) + ": " +
-              format_fixed(next.variance_left_percent, 1) + " % of the variance left\n";
+              format_fixed(next.variance_left_percent, 1) + " % of the variance would be left\n";
     }
   }
   return text;
@@ -318,19 +325,20 @@ void add_calibrate_command(const Command& root, Session& session) {
       .required();
   command.option("--model", arguments->model, join(fitted_model_names())).show_default();
   command.option("--topology", arguments->topology,
-                 "shipped name or path; default: by the first set's GPU. Ranks, hosts and "
-                 "devices per host are the measurement's");
+                 "shipped name or path; default: the one that fits the first set's GPU. Ranks, "
+                 "hosts and devices per host come from the measurement");
   command.option("--out", arguments->out, "where the fitted stack goes");
   command.flag("--hold-out", arguments->hold_out,
                "fit half of the rows, and print the errors of the other half");
-  command.option("--tuner-csv", arguments->tuner_csv,
-                 "where the fitted model's algorithms and protocols go, as NCCL's example of "
-                 "a tuner plugin reads them (--model nccl); describe tuner reads it");
-  command.option("--hosts", arguments->hosts, "hosts, where a file does not say")
+  command.option(
+      "--tuner-csv", arguments->tuner_csv,
+      "where the algorithms and protocols that the fitted model chooses go, in the form that "
+      "NCCL's example of a tuner plugin reads (needs --model nccl); describe tuner reads it too");
+  command.option("--hosts", arguments->hosts, "number of hosts, for files that do not say it")
       .check(integer_from(1, 1 << 30));
   command
       .option("--gpus-per-host", arguments->gpus_per_host,
-              "GPUs of a host, where a file does not say")
+              "number of GPUs in a host, for files that do not say it")
       .check(integer_from(1, 1 << 30));
   add_common_options(command, session);
   command.runs([arguments, &session] { run_calibrate(*arguments, session); });

@@ -234,7 +234,7 @@ std::string reference_label(const Stack& reference) {
   // `calibrate` writes constants like this: the measured rows themselves are not in the stack.
   if (reference.source.starts_with("fitted:") && !collectives.entry->fitted.empty() &&
       !collectives.params.empty()) {
-    return "collectives by constants fitted to measured rows, kernels from the datasheet";
+    return "collectives from constants fitted to measured rows, kernels from the datasheet";
   }
   if (model == "dtensor") return "DTensor's own model, not measured";
   if (model == "nccl") return "NCCL's own model, not measured";
@@ -297,7 +297,8 @@ void add_compare_command(const Command& root, Session& session) {
   command.option("--baseline", arguments->baseline, "stack: shipped name or path").required();
   command
       .option("--candidate", arguments->candidates,
-              "stack to compare with it; may be repeated. Without one, --set stack.* makes it")
+              "stack to compare with the baseline; may be repeated. Without one, the candidate is "
+              "the baseline as --set stack.* changes it")
       .repeatable();
   command.option("--suite", arguments->suites, "shipped name or path; may be repeated")
       .required()

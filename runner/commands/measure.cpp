@@ -81,8 +81,9 @@ CollectiveRequest request_of(const MeasureArguments& arguments) {
   request.min_bytes = parse_option("--min-bytes", [&] { return parse_bytes(arguments.min_bytes); });
   request.max_bytes = parse_option("--max-bytes", [&] { return parse_bytes(arguments.max_bytes); });
   if (request.min_bytes < 1 || request.min_bytes > request.max_bytes) {
-    throw InputError("--min-bytes " + arguments.min_bytes + " and --max-bytes " +
-                     arguments.max_bytes + ": valid: 1 <= min <= max");
+    throw InputError("--min-bytes and --max-bytes: found " + arguments.min_bytes + " and " +
+                     arguments.max_bytes +
+                     "; valid: --min-bytes of at least 1 byte, and --max-bytes no smaller");
   }
   request.step_factor = arguments.step_factor;
   request.warmup = arguments.warmup;
@@ -252,7 +253,9 @@ MeasurementSet measure(const MeasureArguments& arguments, const Session& session
     set.notes = text;
     remarks.push_back(text);
   };
-  if (arguments.on_cpu()) caveat("a stand-in on CPUs: times say nothing about GPUs");
+  if (arguments.on_cpu()) {
+    caveat("the backend is a stand-in on CPUs, so the times say nothing about GPUs");
+  }
   if (!arguments.on_cpu() && arguments.one_gpu) caveat(one_gpu_caveat(nccl_version));
 
   if (arguments.verify_plans > 0) {
@@ -275,11 +278,14 @@ MeasurementSet measure(const MeasureArguments& arguments, const Session& session
 }
 
 std::string verified_text(const VerifiedPlans& verified) {
-  std::string text = std::to_string(verified.plans) + " plans against the fake process group: " +
-                     std::to_string(verified.bit_equal) + " equal bit for bit, " +
-                     std::to_string(verified.within_bound) + " within the bound of rounding, " +
-                     std::to_string(verified.failed) + " failed\n";
-  if (!verified.first_failure.empty()) text += "  first: " + verified.first_failure + "\n";
+  std::string text =
+      std::to_string(verified.plans) +
+      " plans were compared with the fake process group: " + std::to_string(verified.bit_equal) +
+      " equal bit for bit, " + std::to_string(verified.within_bound) +
+      " within the bound of rounding, " + std::to_string(verified.failed) + " failed\n";
+  if (!verified.first_failure.empty()) {
+    text += "  the first failure: " + verified.first_failure + "\n";
+  }
   return text;
 }
 
@@ -315,16 +321,17 @@ void run_measure(const MeasureArguments& given, Session& session) {
   const std::optional<LaunchPlace> place =
       find_place([](const char* name) { return read_env(name); });
   if (place && arguments.ranks > 0 && arguments.ranks != place->world) {
-    throw InputError("--ranks " + std::to_string(arguments.ranks) + ": the launcher (" +
-                     place->launcher + ") started " + std::to_string(place->world));
+    throw InputError("--ranks: found " + std::to_string(arguments.ranks) + ", but the launcher (" +
+                     place->launcher + ") started " + std::to_string(place->world) +
+                     " processes; valid: that number, or no --ranks");
   }
   if (arguments.one_process && place && place->world > 1) {
     throw InputError("--one-process: the launcher (" + place->launcher + ") started " +
-                     std::to_string(place->world) + " processes");
+                     std::to_string(place->world) + " processes; valid: one process");
   }
   if (!arguments.nccl_log.empty() && !read_env("NCCL_DEBUG").empty()) {
-    throw InputError("--nccl-log " + arguments.nccl_log + ": NCCL_DEBUG is set to " +
-                     read_env("NCCL_DEBUG") + " already; valid: without it");
+    throw InputError("--nccl-log " + arguments.nccl_log + ": NCCL_DEBUG is already set to " +
+                     read_env("NCCL_DEBUG") + "; valid: NCCL_DEBUG not set");
   }
   if (!arguments.on_cpu()) {
     if (const std::string reason = nccl_absence(); !reason.empty()) {
@@ -355,9 +362,9 @@ void add_run_options(const Command& command, MeasureArguments& arguments) {
   command.option("--ranks", arguments.ranks, "processes to start; default: one per GPU")
       .check(integer_from(1, kMostMeasuredRanks));
   command.flag("--one-gpu", arguments.one_gpu,
-               "all ranks on GPU 0: right results, times without meaning");
+               "run all ranks on GPU 0: the results are right, but the times mean nothing");
   command.flag("--one-process", arguments.one_process,
-               "all ranks in one process, each with a GPU of its own");
+               "run all ranks in one process, each with a GPU of its own");
   command
       .option("--time-limit", arguments.time_limit_s, "seconds after which every process is ended")
       .check(number_from(0.1, 1e6))
@@ -369,11 +376,11 @@ void add_run_options(const Command& command, MeasureArguments& arguments) {
       .show_default();
   command
       .option("--port", arguments.port,
-              "where the processes meet; default: any free one. Under a launcher MASTER_ADDR "
-              "and MASTER_PORT count")
+              "port where the processes meet; default: any free one. Under a launcher, MASTER_ADDR "
+              "and MASTER_PORT decide")
       .check(integer_from(1, 65535));
   // This option is for tests: `cpu` passes bytes between processes on a CPU, and the set says so.
-  command.option("--backend", arguments.backend, "nccl or cpu, a stand-in without GPUs")
+  command.option("--backend", arguments.backend, "nccl, or cpu: a stand-in that needs no GPUs")
       .check(one_of({"nccl", "cpu"}))
       .hidden();
 }
@@ -384,11 +391,12 @@ void add_measure_command(const Command& root, Session& session) {
   auto arguments = std::make_shared<MeasureArguments>();
   const Command command = root.subcommand(
       "measure",
-      "times of NCCL's collectives and of kernels on this host's GPUs, and plans verified on them\n"
+      "time NCCL's collectives and kernels on this host's GPUs, and verify plans on them\n"
       "  shardlab measure --collective all_reduce,all_gather --max-bytes 1GiB --out run.json");
   command
       .option("--collective", arguments->collectives,
-              "comma-separated; default: all_reduce, unless kernels or plans are asked for")
+              "collectives, comma-separated; default: all_reduce, unless kernels or plans are "
+              "asked for")
       .comma_separated()
       .check(one_of(words_of(kMeasuredCollectives)));
   command.option("--min-bytes", arguments->min_bytes, "smallest size of the full array")
@@ -398,7 +406,7 @@ void add_measure_command(const Command& root, Session& session) {
   command.option("--step-factor", arguments->step_factor, "factor from one size to the next")
       .check(number_from(1.01, 1e6))
       .show_default();
-  command.option("--dtype", arguments->dtypes, "comma-separated")
+  command.option("--dtype", arguments->dtypes, "dtypes, comma-separated")
       .comma_separated()
       .check(one_of<DType>())
       .show_default();
@@ -409,7 +417,8 @@ void add_measure_command(const Command& root, Session& session) {
       .check(integer_from(0, 1000000))
       .show_default();
   command
-      .option("--kernels", arguments->kernels, "comma-separated: " + std::string(kMeasuredKernels))
+      .option("--kernels", arguments->kernels,
+              "kernels, comma-separated: " + std::string(kMeasuredKernels))
       .comma_separated()
       .check(one_of(words_of(kMeasuredKernels)));
   command.option("--kernel-bytes", arguments->kernel_bytes, "most bytes that one kernel moves")

@@ -93,8 +93,9 @@ std::string plan_text(const Plan& plan, const PlanBounds& bounds, double transit
   }
   const double executed = plan.executed_price().total.value();
   if (plan.impossible.empty() && std::abs(executed - plan.price.total.value()) > 1e-9 * executed) {
-    out += "  executed " + format_double(executed) +
-           " us: what its steps sum up to; the stack prices the whole otherwise\n";
+    out +=
+        "  executed " + format_double(executed) +
+        " us: the sum of its steps, because the stack prices the plan as a whole in another way\n";
   }
   if (transition_us > 0.0) {
     out += "  select, compare and solve count " + format_double(transition_us) +
@@ -124,9 +125,9 @@ std::string plan_text(const Plan& plan, const PlanBounds& bounds, double transit
   if (plan.optimal_paths > 1) {
     out += "  " + format_double(plan.optimal_paths) + " paths share this price\n";
   }
-  out += "  over the bound: volume " + fixed_or(bounds.volume_ratio, 2, "-") + ", time " +
-         fixed_or(bounds.time_ratio, 2, "-") + ", memory " + fixed_or(bounds.memory_ratio, 2, "-") +
-         "\n";
+  out += "  relative to the lower bound: volume " + fixed_or(bounds.volume_ratio, 2, "-") +
+         ", time " + fixed_or(bounds.time_ratio, 2, "-") + ", memory " +
+         fixed_or(bounds.memory_ratio, 2, "-") + "\n";
   return out;
 }
 

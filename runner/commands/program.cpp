@@ -62,23 +62,26 @@ void add_program_command(const Command& root, Session& session) {
   command.option("name", arguments->name, "which built-in program")
       .required()
       .check(one_of(program_names()));
-  command.option("--layers", arguments->layers, "layers; default: the model's")
+  command.option("--layers", arguments->layers, "number of layers; default: that of the model")
       .check(integer_from(1, 1024));
   command.option("--batch", arguments->batch, "sequences in a batch")
       .check(integer_from(1, 1 << 20))
       .show_default();
-  command.option("--seqlen", arguments->seqlen, "tokens of a sequence; default: the model's")
+  command
+      .option("--seqlen", arguments->seqlen,
+              "tokens in a sequence; default: as many as the model takes")
       .check(integer_from(1, 1 << 24));
   command
       .option("--matmul", arguments->matmul,
-              "products of activations and weights: einsum on [batch, rows, width], or native, "
-              "on matrices as PyTorch traces them")
+              "how activations are multiplied by weights: einsum on [batch, rows, width], or "
+              "native on matrices, as PyTorch traces them")
       .check(one_of<MatmulForm>())
       .show_default();
   ProgramSizes& sizes = arguments->sizes;
   const std::vector<std::tuple<std::string, std::optional<std::int64_t>*, std::string>> widths = {
       {"--width", &sizes.width,
-       "width of the residual stream; this and the following: default the model's"},
+       "width of the residual stream; the default of this option and of those below comes from the "
+       "model"},
       {"--heads", &sizes.heads, "attention heads"},
       {"--kv-heads", &sizes.kv_heads, "heads of keys and values (llama only)"},
       {"--ffn", &sizes.ffn, "width of the feed-forward layer"},

@@ -401,12 +401,12 @@ void add_regress_command(const Command& root, Session& session) {
       root.subcommand("regress",
                       "run the corpus of historical cases; with a case named, tell its story\n"
                       "  shardlab regress R03");
-  command.option("ID", arguments->ids, "cases: R03 names R03 and R03-anything");
+  command.option("ID", arguments->ids, "IDs of cases; R03 stands for R03 and for every R03-SUFFIX");
   command.option("--file", arguments->files, "a file with a case of your own; may be repeated")
       .repeatable();
   command
       .option("--stack", arguments->stack,
-              "shipped name or path: instead of the stack of every check that is not pinned to one")
+              "the stack for every check that is not pinned to one: shipped name or path")
       .check(not_empty());
   add_common_options(command, session);
   command.runs([arguments, &session] { run_regress(*arguments, session); });

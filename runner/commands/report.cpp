@@ -49,7 +49,8 @@ reports::RunRecord read_record(const std::string& file) {
 void run_report(const ReportArguments& arguments, Session& session) {
   session.expect_no_sets("report");
   if (!writes_report(session) && !session.json()) {
-    throw InputError("report: valid: with --out, --summary or --format json");
+    throw InputError(
+        "report: found nothing to write; valid: with --out, --summary or --format json");
   }
   if (session.json() && arguments.records.size() > 1) {
     throw InputError("report: --format json prints one document; valid: one record");
@@ -83,7 +84,7 @@ void add_report_command(const Command& root, Session& session) {
                                           "  shardlab report run/record.json --out report/");
   command
       .option("records", arguments->records,
-              "record.json of compare, ties, validate, solve or simulate")
+              "files record.json that compare, ties, validate, solve or simulate wrote")
       .required();
   add_report_options(command, session);
   add_common_options(command, session);

@@ -54,8 +54,8 @@ std::vector<const OpRule*> rules_of(const RulesArguments& arguments, RuleSet set
     const OpRule& rule = find_op_rule(op, set);
     if (!is_provable(rule)) {
       throw InputError(std::string(rule.op) +
-                       ": no reference kernel or no sample calls, so its rules can't be proved; "
-                       "valid: the ops that `shardlab rules` lists");
+                       ": the op has no reference kernel or no sample calls, so its rules can't be "
+                       "proved; valid: the ops that `shardlab rules` lists");
     }
     if (std::find(rules.begin(), rules.end(), &rule) == rules.end()) rules.push_back(&rule);
   }

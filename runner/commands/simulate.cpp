@@ -36,8 +36,7 @@ struct SimulateArguments {
 // several?
 std::string about_merging(const Plan& plan) {
   std::string out =
-      "replicas differ: groups that reduce one after the other round in orders of their "
-      "own; ";
+      "replicas differ, because groups that reduce one after the other round in different orders; ";
   if (plan.warnings.empty()) return out + "no merge applies to these steps";
   for (std::size_t i = 0; i < plan.warnings.size(); ++i) {
     const MergeWarning& warning = plan.warnings[i];
@@ -209,13 +208,13 @@ void run_simulate(const SimulateArguments& arguments, Session& session) {
             : !runs_op || (!arguments.op.op.empty() && !arguments.op.inputs.empty());
   if (kinds != 1 || !complete) {
     throw InputError(
-        "simulate: valid: a redistribution (--tensor, --from and --to), an op (--op and --inputs), "
-        "or a program; one of them");
+        "simulate: found not exactly one thing to run; valid: a redistribution (--tensor, --from "
+        "and --to), an op (--op and --inputs), or a program");
   }
   const std::string kind = moves ? "a redistribution" : runs_op ? "an op" : "a program";
   for (const auto& [option, belongs] : arguments.options) {
     if (!option.is_given() || kind.ends_with(belongs)) continue;
-    throw InputError(option.name() + ": not for " + kind);
+    throw InputError(option.name() + ": does not apply to " + kind);
   }
   prepare_out(session);
   std::string stack = move.stack;
@@ -244,7 +243,7 @@ void add_simulate_command(const Command& root, Session& session) {
   const Command command = root.subcommand(
       "simulate",
       "run a redistribution, an op or a program on virtual ranks, with real bytes and in virtual\n"
-      "time (a program's bytes only with --data on: for short extents)\n"
+      "time (a program has bytes only with --data on, which is for short extents)\n"
       "  shardlab simulate --mesh 2x4 --tensor \"f32[13,8]\" --from \"S(0)P\" "
       "--to \"RS(1)\" --stack dtensor-v3\n"
       "  shardlab simulate --mesh 4 --op aten.mm.default --inputs \"f32[8,8] S(1)\" \"f32[8,8] "
@@ -253,17 +252,17 @@ void add_simulate_command(const Command& root, Session& session) {
   command.option("program", arguments->program.program,
                  "a program: shipped name or path (shardlab/program/1)");
   command.option("--plan", arguments->program.plan,
-                 "of a program: the layouts of all nodes, as solve --format json or "
-                 "AutoParallel saves them; else the stack chooses op by op");
+                 "for a program: a file with the layouts of all nodes, as solve --format json or "
+                 "AutoParallel saves them; without it the stack chooses op by op");
   arguments->redistribution.add_options(command, false);
   arguments->op.add_options(command, false);
   command
       .option("--pin", arguments->program.pins,
-              "of a program: NAME=LAYOUT of a parameter, buffer, input or tangent, else "
-              "replicated; once per node")
+              "for a program: NAME=LAYOUT, the layout of a parameter, buffer, input or tangent, "
+              "which is replicated otherwise; once per node")
       .repeatable();
   command.option("--pin-inputs", arguments->program.pin_inputs,
-                 "of a program: the layout of its nodes of kind input");
+                 "for a program: the layout of its nodes of kind input");
   arguments->simulation.add_options(command);
   add_topology_option(command, session);
   add_report_options(command, session);

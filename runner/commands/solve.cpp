@@ -30,18 +30,21 @@ void run_solve(const SolveArguments& arguments, Session& session) {
     for (const CommandOption& option : arguments.of_plans) {
       if (!arguments.program.compare_recipes || !option.is_given()) continue;
       throw InputError("solve: " + option.name() +
-                       " is of one plan; --compare-recipes prints none");
+                       " is for one plan, but --compare-recipes prints none; valid: without it");
     }
     solve_program(arguments.program, arguments.asked, session);
     return;
   }
   for (const CommandOption& option : arguments.of_programs) {
     if (!option.is_given()) continue;
-    throw InputError("solve: " + option.name() + " is of programs; --problem has none");
+    throw InputError("solve: " + option.name() +
+                     " is for a PROGRAM, not for --problem; valid: without it");
   }
   session.expect_no_sets("solve --problem");
   if (writes_report(session)) {
-    throw InputError("solve: --out and --summary are of programs; --problem has no layers to show");
+    throw InputError(
+        "solve: --out and --summary are for a PROGRAM, but --problem has no layers to show; valid: "
+        "without them");
   }
   solve_network(
       {.file = arguments.problem, .margins = arguments.asked.margins, .best = arguments.asked.best},
@@ -56,61 +59,60 @@ void add_constraints(const Command& command, SolveProgramArguments& program) {
                  "an expert's layouts, around which the rest is solved: shipped name or path");
   command
       .option("--pin", program.pins,
-              "NAME=LAYOUT of a node, or a parameter's or input's label in place of its name; may "
-              "be repeated")
+              "NAME=LAYOUT: the node NAME gets this layout; a parameter or an input can be named "
+              "by its label; may be repeated")
       .repeatable();
   command.option("--pin-inputs", program.pin_inputs, "layout of all inputs");
   command.option("--pin-outputs", program.pin_outputs, "layout of all outputs");
   command
       .option("--parameter-budget", program.parameter_budget,
-              "kept fractions of parameters sum to at most the sum of max(least possible, this): "
-              "AutoParallel's rule")
+              "bound on the fractions of the parameters that a device keeps: their sum is at most "
+              "the sum of max(least possible fraction, this number), as in AutoParallel")
       .check(number_from(0.0, 1.0));
   command
       .option("--memory-budget", program.memory_budget,
-              "bytes of a device for parameters, gradients and Adam's state: 80GB, 8GiB")
+              "bytes that a device has for parameters, gradients and Adam's state, such as 80GB or "
+              "8GiB")
       .check(not_empty());
-  command.flag("--strided", program.strided, "products and views may keep strided shards");
+  command.flag("--strided", program.strided, "let products and views keep strided shards");
 }
 
 // Options that ask for something beside the plan, or instead of it.
 void add_questions(const Command& command, SolveProgramArguments& program, SolveQuestions& asked) {
+  command.option("--explain", asked.explain,
+                 "say where this layout is available, what it costs there if all else stays as "
+                 "chosen, and the best total with it");
   command.option(
-      "--explain", asked.explain,
-      "say where this layout is available, its price there with all else as chosen, and the "
-      "best total with it");
-  command.option("--diff", asked.diff,
-                 "price another plan, and say where it differs: JSON of solve, or of AutoParallel");
+      "--diff", asked.diff,
+      "price another plan, from the JSON of solve or of AutoParallel, and say where it differs");
   command
       .option("--then", asked.then,
-              "NAME=LAYOUT: then pin this too and solve again, from where it ended; may be "
-              "repeated")
+              "NAME=LAYOUT: then pin this node too, and solve again from where the last solve "
+              "ended; may be repeated")
       .repeatable();
   command.flag(
       "--compare-recipes", program.compare_recipes,
-      "instead of a plan: all shipped recipes beside the optimum, and where their time goes");
+      "instead of a plan, print all shipped recipes beside the optimum, and where their time goes");
   command.flag("--greedy", asked.greedy,
                "also walk node by node without looking ahead, as DTensor does at run time, and say "
-               "which choices that regrets");
+               "which of the choices made so cost most");
   command.flag("--sensitivity", asked.sensitivity,
                "also say how far latency, bandwidth and the launch floor of kernels may move, from "
                "a 16th to 16 "
                "times, before the plan changes");
   command
-      .option(
-          "--budget-curve", asked.budget_curve,
-          "also say what the optimum costs when a device may keep less and less: at most this many "
-          "points, unless the hull has more corners")
+      .option("--budget-curve", asked.budget_curve,
+              "also say what the optimum costs when a device may keep less and less, at no more "
+              "points than this, unless the convex hull has more corners")
       .check(integer_from(2, 1000));
   command.option("--export-problem", program.export_problem,
                  "file to write the network to, as .cfn");
-  command.flag(
-      "--margins", asked.margins,
-      "say for each variable how much dearer the best assignment with another value is; count "
-      "optima");
+  command.flag("--margins", asked.margins,
+               "say for each variable how much dearer the best assignment with another value is; "
+               "also count the optima");
   command.flag("--nodes", asked.all_nodes,
-               "print every node; without it a program of more than 60 nodes is summed up: its "
-               "sources, and what moves");
+               "print every node; without this flag, a program of more than 60 nodes is summed up "
+               "by its sources and by what moves");
   command.option("--best", asked.best, "print this many different assignments, the cheapest first")
       .check(integer_from(1, 100000))
       .show_default();
@@ -122,12 +124,12 @@ void add_solve_command(const Command& root, Session& session) {
   auto arguments = std::make_shared<SolveArguments>();
   const Command command = root.subcommand(
       "solve",
-      "the best layouts of a whole program, with their proof\n"
+      "find the best layouts of a whole program, and prove that they are\n"
       "  shardlab solve llama.json --mesh 8x8 --parameter-budget 0.015625 --pin-inputs \"S(0)R\"");
   command.option("program", arguments->program.program,
                  "shipped name, or path of shardlab/program/1");
   command.option("--problem", arguments->problem,
-                 "instead: a cost-function network, as solve-network takes it");
+                 "instead of a program: a cost-function network, as solve-network takes it");
   add_constraints(command, arguments->program);
   add_questions(command, arguments->program, arguments->asked);
   add_report_options(command, session);

@@ -9,15 +9,14 @@ namespace shardlab {
 
 void add_solve_network_command(const Command& root, Session& session) {
   auto arguments = std::make_shared<SolveNetworkArguments>();
-  const Command command =
-      root.subcommand("solve-network",
-                      "the cheapest assignment of a cost-function network, with its proof\n"
-                      "  shardlab solve-network network.cfn --margins");
+  const Command command = root.subcommand(
+      "solve-network",
+      "find the cheapest assignment of a cost-function network, and prove that it is\n"
+      "  shardlab solve-network network.cfn --margins");
   command.option("file", arguments->file, "a network in toulbar2's JSON format (.cfn)").required();
-  command.flag(
-      "--margins", arguments->margins,
-      "say for each variable how much dearer the best assignment with another value is; count "
-      "optima");
+  command.flag("--margins", arguments->margins,
+               "say for each variable how much dearer the best assignment with another value is; "
+               "also count the optima");
   command
       .option("--best", arguments->best,
               "print this many different assignments, the cheapest first")

@@ -43,7 +43,7 @@ std::string summary_text(const nlohmann::json& summary) {
                row["flips"].dump(), row["ties"].dump(), row["order_dependent"].dump(),
                regret.is_null() ? "-" : format_fixed(regret.get<double>(), 2)});
   }
-  return table.text() + "  flips: choices that are not those of " +
+  return table.text() + "  flips: choices that differ from those of " +
          summary[0]["stack"].get<std::string>() + "\n";
 }
 
@@ -95,7 +95,7 @@ void run_sweep(const SweepArguments& arguments, Session& session) {
   if (part.parts > 1) {
     text += " of part " + std::to_string(part.part + 1) + " of " + std::to_string(part.parts);
   }
-  if (resumed > 0) text += ", " + std::to_string(resumed) + " of them from before";
+  if (resumed > 0) text += ", " + std::to_string(resumed) + " of them from an earlier run";
   text += merged ? ", all in " + sweep.results().string() + "\n" + summary_text(json["summary"])
                  : "; other parts are not complete yet\n";
   session.print(text);

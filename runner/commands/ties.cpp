@@ -134,7 +134,8 @@ std::string audit_text(const Audit& audit, const TiesArguments& arguments) {
   if (audit.not_asked > 0) text += ", " + std::to_string(audit.not_asked) + " not asked";
   text += "\n";
   for (const auto& [parameter, choices] : audit.flips) {
-    text += "  " + std::to_string(choices) + " choices flip first with " + parameter + "\n";
+    text += "  " + std::to_string(choices) + " choices are flipped first by a change of " +
+            parameter + "\n";
   }
   TextTable table(
       {"question", "mesh", "us", "ties", "near", "order decides", "flips at", "choice"});
@@ -153,7 +154,7 @@ std::string audit_text(const Audit& audit, const TiesArguments& arguments) {
   }
   if (shown > 0) text += table.text();
   if (listed > shown)
-    text += "  and " + std::to_string(listed - shown) + " more with --format json\n";
+    text += "  and " + std::to_string(listed - shown) + " more, which --format json lists\n";
   return text;
 }
 
@@ -209,7 +210,9 @@ void add_ties_command(const Command& root, Session& session) {
       .required()
       .repeatable();
   command.option("--stack", arguments->stack, "shipped name or path").show_default();
-  command.option("--within", arguments->within_percent, "near ties: percent above the minimum")
+  command
+      .option("--within", arguments->within_percent,
+              "how many percent above the minimum still make a near tie")
       .check(number_from(0.0, 1e6))
       .show_default();
   command.flag("--all", arguments->all, "list every question, not only ties");

@@ -57,8 +57,8 @@ Validation validate(const ValidateArguments& arguments, const Session& session) 
   Validation out;
   if (arguments.files.empty()) {
     out.sets = healthy_measurements(store);
-    out.warnings.push_back("no FILE: all " + std::to_string(out.sets.size()) +
-                           " shipped measurement sets that are healthy");
+    out.warnings.push_back("no FILE is given; all " + std::to_string(out.sets.size()) +
+                           " healthy measurement sets that are shipped stand in");
   } else {
     out.sets = read_measurements(store, arguments.files, hints_of(arguments));
   }
@@ -249,13 +249,14 @@ void print_scoreboard(const ValidateArguments& arguments, const Session& session
   for (const CommandOption& option : arguments.of_one_stack) {
     if (!option.is_given()) continue;
     throw InputError("--scoreboard: " + option.name() +
-                     " is of one stack, all stand side by side; valid: without it");
+                     " is for one stack, but a scoreboard shows all of them; valid: without it");
   }
   if (session.json()) {
-    throw InputError("--scoreboard: prints Markdown; valid: without --format json");
+    throw InputError("--scoreboard: its result is Markdown; valid: without --format json");
   }
   if (writes_report(session)) {
-    throw InputError("--scoreboard: prints one document; valid: without --out and --summary");
+    throw InputError(
+        "--scoreboard: its result is one document on stdout; valid: without --out and --summary");
   }
   const ConfigStore store = session.store();
   const std::vector<MeasurementSet> sets =
@@ -281,12 +282,13 @@ NcclTable placed_table(NcclTable table, const std::string& file,
   }
   if (table.hosts == 0 || table.ranks == 0) {
     throw InputError(file +
-                     ": the log does not say how many ranks and hosts (NCCL_DEBUG_SUBSYS=INIT "
-                     "does); valid: with --hosts and --gpus-per-host");
+                     ": the log does not say how many ranks and hosts there were (NCCL writes it "
+                     "under NCCL_DEBUG_SUBSYS=INIT); valid: with --hosts and --gpus-per-host");
   }
   if (table.ranks < 2 || table.ranks < table.hosts) {
-    throw InputError(file + ": " + std::to_string(table.ranks) + " ranks on " +
-                     std::to_string(table.hosts) + " hosts; valid: 2 ranks or more, one a host");
+    throw InputError(file + ": found " + std::to_string(table.ranks) + " ranks on " +
+                     std::to_string(table.hosts) +
+                     " hosts; valid: at least 2 ranks, and at least 1 on each host");
   }
   return table;
 }
@@ -294,7 +296,7 @@ NcclTable placed_table(NcclTable table, const std::string& file,
 std::vector<CheckedTable> check_tables(const ValidateArguments& arguments, const Session& session) {
   if (arguments.files.empty()) {
     throw InputError(
-        "--nccl-table: no FILE; valid: NCCL's log of NCCL_DEBUG=INFO with "
+        "--nccl-table: no FILE is given; valid: a log that NCCL wrote under NCCL_DEBUG=INFO and "
         "NCCL_DEBUG_SUBSYS=INIT,TUNING");
   }
   if (arguments.topology.empty()) {
@@ -308,8 +310,8 @@ std::vector<CheckedTable> check_tables(const ValidateArguments& arguments, const
     const std::vector<NcclTable> tables = read_nccl_tables(text);
     if (tables.empty()) {
       throw InputError(file +
-                       ": no table of NCCL; valid: its log of NCCL_DEBUG=INFO with "
-                       "NCCL_DEBUG_SUBSYS=INIT,TUNING");
+                       ": found no table of NCCL's; valid: a log that NCCL wrote under "
+                       "NCCL_DEBUG=INFO and NCCL_DEBUG_SUBSYS=INIT,TUNING");
     }
     for (const NcclTable& table : tables) {
       const NcclTable placed = placed_table(table, file, arguments);
@@ -353,12 +355,12 @@ std::string tables_text(const std::vector<CheckedTable>& tables, const std::stri
   for (const CheckedTable& table : tables) {
     const NcclTableCheck& check = table.check;
     text += printable(table.file) + ": NCCL " +
-            (table.nccl_version.empty() ? "of no known version" : table.nccl_version) + ", " +
+            (table.nccl_version.empty() ? "of an unknown version" : table.nccl_version) + ", " +
             std::to_string(check.ranks) + " ranks on " + std::to_string(check.hosts) +
-            (check.hosts == 1 ? " host" : " hosts") + ": of " + std::to_string(check.compared) +
-            " entries " + stack + " has " + std::to_string(check.same_latencies) +
+            (check.hosts == 1 ? " host" : " hosts") + ": of the " + std::to_string(check.compared) +
+            " entries compared, " + stack + " gives " + std::to_string(check.same_latencies) +
             " latencies and " + std::to_string(check.same_bandwidths) +
-            " bandwidths to the printed digit\n";
+            " bandwidths exactly as NCCL printed them\n";
     TextTable lines({"collective", "algorithm", "protocol", "NCCL us", stack + " us", "NCCL GB/s",
                      stack + " GB/s", ""});
     for (const NcclCellCheck& each : check.cells) {
@@ -381,7 +383,8 @@ void print_tables(const ValidateArguments& arguments, const Session& session) {
   if (writes_report(session) || arguments.scoreboard || arguments.max_median_ape_percent ||
       arguments.rows) {
     throw InputError(
-        "--nccl-table: prints one document; valid: without --out, --summary, --rows, --scoreboard "
+        "--nccl-table: its result is one document on stdout; valid: without --out, --summary, "
+        "--rows, --scoreboard "
         "and --max-median-ape-percent");
   }
   const std::vector<CheckedTable> tables = check_tables(arguments, session);
@@ -457,30 +460,32 @@ void add_validate_command(const Command& root, Session& session) {
       "compare predicted with measured times\n  shardlab validate h100_1x8_all_reduce_dgxc --stack "
       "alpha-beta");
   command.option("files", arguments->files,
-                 "nccl-tests text or JSON, shardlab's JSON, or a shipped set; none: all "
-                 "shipped sets that are healthy");
+                 "nccl-tests text or JSON, shardlab's JSON, or a shipped set; default: all shipped "
+                 "sets that are healthy");
   const auto of_one_stack = [&](const CommandOption& option) {
     arguments->of_one_stack.push_back(option);
     return option;
   };
   of_one_stack(command.option("--stack", arguments->stack, "shipped name or path")).show_default();
   of_one_stack(command.option("--topology", arguments->topology,
-                              "shipped name or path; default: by each set's GPU. Devices a "
-                              "host are the set's"));
-  command.option("--hosts", arguments->hosts, "hosts, where a file does not say")
+                              "shipped name or path; default: the one that fits each set's GPU. "
+                              "The number of devices in a host comes from the set"));
+  command.option("--hosts", arguments->hosts, "number of hosts, for files that do not say it")
       .check(integer_from(1, 1 << 30));
   command
       .option("--gpus-per-host", arguments->gpus_per_host,
-              "GPUs of a host, where a file does not say")
+              "number of GPUs in a host, for files that do not say it")
       .check(integer_from(1, 1 << 30));
   of_one_stack(command.flag("--rows", arguments->rows, "print every row as well"));
   command.flag("--nccl-table", arguments->nccl_table,
-               "FILEs are NCCL's logs (NCCL_DEBUG_SUBSYS=INIT,TUNING): its table of latencies "
-               "and bandwidths against that of --stack nccl");
-  command.flag("--scoreboard", arguments->scoreboard,
-               "all stacks side by side on held-out sizes, logs and scales, as Markdown");
-  of_one_stack(command.option("--max-median-ape-percent", arguments->max_median_ape_percent,
-                              "exit 1 when the median absolute percentage error is above"))
+               "read FILEs as NCCL's logs (NCCL_DEBUG_SUBSYS=INIT,TUNING), and compare the table "
+               "of latencies and bandwidths that NCCL printed with that of --stack nccl");
+  command.flag(
+      "--scoreboard", arguments->scoreboard,
+      "compare all stacks side by side on sizes, logs and scales that were held out, as Markdown");
+  of_one_stack(
+      command.option("--max-median-ape-percent", arguments->max_median_ape_percent,
+                     "exit 1 when the median absolute percentage error is above this number"))
       .check(number_from(0.0, 1e9));
   add_report_options(command, session);
   add_common_options(command, session);

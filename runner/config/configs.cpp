@@ -40,7 +40,7 @@ auto read_changed(const nlohmann::json& json, const nlohmann::json& changed,
 fs::path configs_root() {
   if (const std::string given = read_env("SHARDLAB_CONFIGS"); !given.empty()) {
     if (!is_configs_folder(given)) {
-      throw EnvironmentError("SHARDLAB_CONFIGS=" + given + ": no folder with stacks/ in it");
+      throw EnvironmentError("SHARDLAB_CONFIGS=" + given + ": found no folder with stacks/ in it");
     }
     return given;
   }
@@ -253,7 +253,8 @@ nlohmann::json ConfigStore::read_topology(const fs::path& path) const {
     known.push_back(Topology::from_json(read_json_file(file), {file.string(), ""}));
   }
   if (known.empty()) {
-    throw EnvironmentError(path.string() + ": no shipped topology to take device figures from");
+    throw EnvironmentError(path.string() +
+                           ": found no shipped topology to take device figures from");
   }
   return topology_of_nccl_xml(read_text_file(path), path.string(), known).to_json();
 }

@@ -289,7 +289,7 @@ nlohmann::json parse_json(std::string_view text, const std::string& name) {
   if (probe.fault() == Probe::Fault::kTooDeep) {
     throw ConfigError(
         name, probe.pointer().substr(0, 40) + "...",
-        "nested too deep; valid: at most " + std::to_string(kMaxJsonDepth) + " levels");
+        "is nested too deep; valid: at most " + std::to_string(kMaxJsonDepth) + " levels");
   }
   fail_syntax(text, name, probe);
 }

@@ -105,7 +105,7 @@ MeasurementSet parse_measurement(std::string_view text, const SourceHints& hints
   if (sets.size() > 1) {
     throw ConfigError(file, "",
                       "found a trace of groups of " + std::to_string(sets.size()) +
-                          " shapes; valid: one set of measurements");
+                          " shapes, each a set of measurements; valid: one set");
   }
   return std::move(sets.front());
 }

@@ -56,9 +56,10 @@ NcclTableCheck check_nccl_table(const Stack& stack, const Topology& topology,
     return std::nullopt;
   };
   if (model->alternatives({Collective::kAllReduce, kSmall, group}).empty()) {
-    throw InputError("stack " + stack.name + ": its collectives (" +
-                     std::string(stack.collective_model.entry->name) +
-                     ") know no algorithms of NCCL; valid: a stack whose collectives are nccl");
+    throw InputError(
+        "stack " + stack.name + ": its collectives (" +
+        std::string(stack.collective_model.entry->name) +
+        ") do not choose among NCCL's algorithms; valid: a stack whose collective_model is nccl");
   }
   NcclTableCheck out;
   out.ranks = table.ranks;

@@ -263,16 +263,23 @@ std::string decisions_text(std::span<const SystemScores> systems) {
   std::size_t questions = 0;
   for (const SystemScores& system : systems) questions += system.questions.size();
   std::string text =
-      "\n## Decisions\n\nRegret of the stacks' choices in percent: the measured time of a choice "
-      "over that of the best one, minus 1, over the\nquestions of `ops-full`, `llama3-8b-tp` and "
-      "`llama3-8b-fsdp-tp` that all rows of a family of hardware can price (rules:\n"
-      "`runner/evaluation/scoreboard_decisions.h`). What a family has not measured nobody may "
-      "choose there: "
-      "few collectives, few mistakes.\nAll choose among the candidates of `dtensor-2.13`. "
-      "`calibrated` is `alpha-beta` with a model fitted to six sizes of\neach set. Kernels are the "
-      "roofline's: not measured.\n\n" +
+      "\n"
+      "## Decisions\n"
+      "\n"
+      "The regret of a stack's choice is the measured time of the choice over that of the best "
+      "one, minus 1, in percent. It is\n"
+      "taken over the questions of `ops-full`, `llama3-8b-tp` and `llama3-8b-fsdp-tp` that all "
+      "rows of a family of hardware can\n"
+      "price (`runner/evaluation/scoreboard_decisions.h` has the rules). No stack may choose a "
+      "collective that the family has not\n"
+      "measured, so where few collectives are measured, few mistakes can be made. All stacks "
+      "choose among the candidates of\n"
+      "`dtensor-2.13`. `calibrated` is `alpha-beta` with a model fitted to six sizes of each set. "
+      "Kernels are priced by the\n"
+      "roofline; they are not measured.\n"
+      "\n" +
       std::to_string(questions) + " questions on " + std::to_string(systems.size()) +
-      " families. Dearer: choices more than 1 % above the best.\n";
+      " families. A choice more than 1 % above the best one counts as dearer.\n";
   if (systems.empty()) return text;
   text +=
       "\n| stack | dearer | mean | p99 | max | where |\n| --- | ---: | ---: | ---: | ---: | --- "
@@ -290,8 +297,8 @@ std::string decisions_text(std::span<const SystemScores> systems) {
             format_fixed(sum.max, 1) + " | " + worst_of(systems, s) + " |\n";
   }
   text +=
-      "\nBy family, mean regret and, in brackets, choices more than 1 % above the best; groups are "
-      "ranks x hosts:\n\n| family | groups | measured | questions |";
+      "\nThe same by family: the mean regret and, in brackets, how many choices are dearer. Groups "
+      "are written as ranks x hosts.\n\n| family | groups | measured | questions |";
   for (std::size_t s = 0; s < stacks; ++s) text += " " + systems.front().stacks[s].stack + " |";
   text += "\n| --- | --- | --- | ---: |";
   for (std::size_t s = 0; s < stacks; ++s) text += " ---: |";

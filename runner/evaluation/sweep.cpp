@@ -117,7 +117,8 @@ SweepPart SweepPart::parse(std::string_view text) {
       !number(text.substr(slash + 1), part.parts) || part.part < 1 || part.parts < part.part ||
       part.parts > kMostParts) {
     throw InputError("--part: found \"" + std::string(text) +
-                     "\"; valid: I/N, the I-th of N parts, up to " + std::to_string(kMostParts));
+                     "\"; valid: I/N, the I-th of N parts, with N at most " +
+                     std::to_string(kMostParts));
   }
   --part.part;
   return part;
@@ -243,7 +244,7 @@ std::size_t Sweep::run(int threads, bool resume, const Advance& advance) {
   LockedFile file(path);
   const std::string before = read_text_file(path);
   if (!before.empty() && !resume) {
-    throw InputError(path.string() + ": is there already; valid: --resume, or another --out");
+    throw InputError(path.string() + ": exists already; valid: --resume, or another --out");
   }
   const std::vector<std::string_view> lines = whole_lines(before);
   std::size_t kept_bytes = 0;

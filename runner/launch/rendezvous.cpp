@@ -45,13 +45,14 @@ std::string missing_ranks(const std::vector<Socket>& peers) {
 std::string objection(const Hello& hello, std::int64_t world, const std::vector<Socket>& peers) {
   if (hello.world != world) {
     return "rendezvous: " + rank_name(hello.rank) + " expects " + std::to_string(hello.world) +
-           " ranks, rank 0 " + std::to_string(world);
+           " ranks, but rank 0 expects " + std::to_string(world);
   }
   if (hello.rank < 1 || hello.rank >= world) {
-    return "rendezvous: rank " + std::to_string(hello.rank) + " of " + std::to_string(world);
+    return "rendezvous: found rank " + std::to_string(hello.rank) + " among " +
+           std::to_string(world) + " ranks; valid: 1 to " + std::to_string(world - 1);
   }
   if (peers[to_index(hello.rank)].is_open()) {
-    return "rendezvous: " + rank_name(hello.rank) + " came twice";
+    return "rendezvous: " + rank_name(hello.rank) + " joined twice";
   }
   return "";
 }
@@ -69,7 +70,8 @@ std::string Rendezvous::receive_text(const Socket& socket, std::int64_t from) co
   receive_all(socket, writable_bytes_of(size), deadline_, rank_name(from));
   if (size > kMaxMessage) {
     throw EnvironmentError("rendezvous: " + rank_name(from) + " sends a message of " +
-                           std::to_string(size) + " bytes");
+                           std::to_string(size) + " bytes; valid: at most " +
+                           std::to_string(kMaxMessage));
   }
   std::string text(size, '\0');
   receive_all(socket, std::as_writable_bytes(std::span(text)), deadline_, rank_name(from));

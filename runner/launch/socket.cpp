@@ -138,7 +138,7 @@ Socket listen_on(const std::string& address, int port) {
       throw EnvironmentError("rendezvous: port " + std::to_string(port) +
                              " is in use; choose another (--port, or MASTER_PORT)");
     }
-    fail("rendezvous: listening on " + place_of(address, port), errno);
+    fail("rendezvous: can't listen on " + place_of(address, port), errno);
   }
   return out;
 }

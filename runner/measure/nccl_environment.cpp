@@ -51,11 +51,11 @@ std::string apply_settings(const std::vector<Setting>& settings) {
 std::string one_gpu_caveat(int nccl_version) {
   const std::string way =
       nccl_version >= kMultiRankVersion
-          ? "by NCCL_MULTI_RANK_GPU_ENABLE, an experimental switch"
-          : "by a host id of its own for each rank, so that NCCL sends through loopback sockets";
+          ? "NCCL allows it under NCCL_MULTI_RANK_GPU_ENABLE, an experimental switch"
+          : "each rank has a host id of its own, so that NCCL sends through loopback sockets";
   return "several ranks share one GPU (" + way +
-         "): they take turns, and no link is used; times tell nothing about a fabric, results are "
-         "NCCL's own";
+         "): they take turns and use no link, so the times say nothing about a fabric; the results "
+         "are NCCL's own";
 }
 
 }  // namespace shardlab

@@ -165,7 +165,7 @@ Judged run_plan(const MeasuringRun& run, GroupCache& groups, const Executor& exe
   const bool bound = is_floating_point(plan.meta.dtype) && verification.verified;
   judged.outcome = bound ? Outcome::kWithinBound : Outcome::kFailed;
   judged.why = bound ? "" : verification.mismatch;
-  if (!bound && judged.why.empty()) judged.why = "bits differ";
+  if (!bound && judged.why.empty()) judged.why = "the bits differ";
   return judged;
 }
 

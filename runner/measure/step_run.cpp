@@ -181,7 +181,7 @@ StepRun::Work StepRun::pack(const HostTensor& local, const Place& place) const {
                     padded);
     }
   } else {
-    throw InputError(step_.from.text() + "->" + step_.to.text() + " does not run on a backend");
+    throw InputError(step_.from.text() + "->" + step_.to.text() + " can't be run on a backend");
   }
   const bool gathers = work.call.kind == Collective::kAllGather;
   work.call.count = std::ssize(work.send) / itemsize(mine.dtype()) * (gathers ? members : 1);

@@ -68,7 +68,8 @@ std::vector<Mesh> connect_mesh(Rendezvous& meeting, const RankRange& ranks) {
           if (!socket.is_open()) throw EnvironmentError("the ranks can't connect to each other");
           receive_all(socket, std::as_writable_bytes(std::span(&peer, 1)), deadline, "a rank");
           if (peer <= me || peer >= ranks.world || mesh[to_index(peer)].is_open()) {
-            throw EnvironmentError(rank_name(me) + ": a stranger calls");
+            throw EnvironmentError(rank_name(me) +
+                                   ": a process connected that is not among the other ranks");
           }
           mesh[to_index(peer)] = std::move(socket);
         }
@@ -125,7 +126,7 @@ class Member {
                   {buffers.receive, to_index(bytes)});
         return;
       default:
-        throw EnvironmentError(std::string(to_string(call.kind)) + " is not measured");
+        throw EnvironmentError(std::string(to_string(call.kind)) + " can't be measured");
     }
   }
 

@@ -202,7 +202,7 @@ class NcclGroup final : public Group {
         return;
       }
       default:
-        throw EnvironmentError(std::string(to_string(call.kind)) + " is not measured");
+        throw EnvironmentError(std::string(to_string(call.kind)) + " can't be measured");
     }
   }
 
@@ -242,8 +242,8 @@ class NcclBackend final : public Backend {
       const std::int64_t index = ranks.one_device ? 0 : ranks.first_device + i;
       if (index >= gpus) {
         throw EnvironmentError("measure: rank " + std::to_string(ranks.first + i) + " needs GPU " +
-                               std::to_string(index) + " and this host has " +
-                               std::to_string(gpus) + "; fewer --ranks, or --one-gpu");
+                               std::to_string(index) + ", but this host has " +
+                               std::to_string(gpus) + " GPUs; valid: fewer --ranks, or --one-gpu");
       }
       Device device;
       device.index = static_cast<int>(index);
@@ -254,7 +254,9 @@ class NcclBackend final : public Backend {
     ncclUniqueId id{};
     if (meeting.rank() == 0) check(ncclGetUniqueId(&id), "ncclGetUniqueId");
     const std::string text = meeting.broadcast(std::string(id.internal, sizeof id.internal));
-    if (text.size() != sizeof id.internal) throw EnvironmentError("NCCL's versions differ");
+    if (text.size() != sizeof id.internal) {
+      throw EnvironmentError("the ranks have different versions of NCCL");
+    }
     std::memcpy(id.internal, text.data(), text.size());
     std::vector<ncclComm_t> comms(devices_.size(), nullptr);
     check(ncclGroupStart(), "ncclGroupStart");

@@ -69,7 +69,7 @@ struct Gemm {
 Launch make_gemm(const KernelShape& shape, std::string& why_not) {
   const std::optional<cudaDataType_t> type = type_of(shape.dtype);
   if (!type) {
-    why_not = "cuBLASLt multiplies no " + std::string(to_string(shape.dtype)) + " here";
+    why_not = "cuBLASLt can't multiply " + std::string(to_string(shape.dtype)) + " here";
     return nullptr;
   }
   const bool is_f8 = shape.dtype == DType::kF8E4M3;

@@ -140,7 +140,7 @@ Launch make_memory_kernel(const KernelShape& shape, std::string& why_not) {
     };
   }
   if (shape.dtype != DType::kF32) {
-    why_not = "the kernels of shardlab add f32 only";
+    why_not = "shardlab's own kernels add f32 only";
     return nullptr;
   }
   if (shape.name == "elementwise") {

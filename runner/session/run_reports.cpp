@@ -45,7 +45,7 @@ bool writes_report(const Session& session) { return !session.out.empty() || sess
 
 void prepare_out(const Session& session) {
   if (session.summary && session.json()) {
-    throw InputError("--summary: is Markdown; valid: without --format json");
+    throw InputError("--summary: its result is Markdown; valid: without --format json");
   }
   if (session.out.empty()) return;
   std::error_code error;

@@ -28,8 +28,9 @@ ConfigStore Session::store() const {
   ConfigStore store = experiment_store();
   for (const Override& change : store.overrides()) {
     if (change.target == "experiment") {
-      throw InputError("--set " + change.text +
-                       ": this command reads no experiment; valid: topology, stack");
+      throw InputError(
+          "--set " + change.text +
+          ": this command reads no experiment; valid: a path of the topology or of the stack");
     }
   }
   return store;
@@ -40,7 +41,7 @@ ConfigStore Session::topology_store() const {
   for (const Override& change : store.overrides()) {
     if (change.target != "topology") {
       throw InputError("--set " + change.text + ": this command reads no " + change.target +
-                       "; valid: topology");
+                       "; valid: a path of the topology");
     }
   }
   return store;
@@ -49,7 +50,7 @@ ConfigStore Session::topology_store() const {
 void Session::expect_no_sets(std::string_view command) const {
   if (sets.empty()) return;
   throw InputError("--set " + sets[0] + ": " + std::string(command) +
-                   " reads no configuration; valid: leave it out");
+                   " reads no configuration; valid: without --set");
 }
 
 int Session::threads() const {
@@ -65,7 +66,7 @@ void Session::print(const nlohmann::json& document) const {
 void Session::print(const std::string& text) const { stream_of(*this) << text; }
 
 void add_common_options(const Command& command, Session& session) {
-  command.option("--format", session.format, "text for eyes, or json: exactly one document")
+  command.option("--format", session.format, "text for people, or json: exactly one document")
       .check(one_of({"text", "json"}))
       .show_default();
   command.option("--seed", session.seed, "seed of everything random")
@@ -73,7 +74,7 @@ void add_common_options(const Command& command, Session& session) {
       .show_default();
   command
       .option("--jobs", session.jobs,
-              "threads; 0: one per core. The result is the same for any number")
+              "number of threads; 0 means one per core. The result is the same for any number")
       .check(integer_from(0, 1024))
       .show_default();
   command
@@ -81,7 +82,7 @@ void add_common_options(const Command& command, Session& session) {
           "--set", session.sets,
           "PATH=VALUE, once per change: devices_per_host=1 (topology), stack.planner=graph, ...")
       .repeatable();
-  command.flag("--quiet", session.quiet, "no progress on stderr");
+  command.flag("--quiet", session.quiet, "print no progress on stderr");
   command.flag("--no-timing", session.no_timing, "leave clock readings out of the result");
 }
 

@@ -12,7 +12,9 @@ const std::string& reason_against(const Plan& plan) {
 ChosenOp choose(StackEvaluator& evaluator, const DeviceMesh& mesh, const OpCall& call,
                 const OpRule& rule) {
   if (rule.is_foreach()) {
-    throw InputError(call.op + " is many ops, selected one by one; valid: the op of one element");
+    throw InputError(
+        call.op +
+        " stands for many ops, which are selected one by one; valid: the op of one element");
   }
   ChosenOp op{.call = call,
               .rule = rule,

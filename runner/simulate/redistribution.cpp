@@ -24,7 +24,8 @@ DeviceMesh with_flattened(DeviceMesh mesh, const std::vector<std::string>& flatt
 
 void RedistributionArguments::add_options(const Command& command, bool required) {
   command.option("--mesh", mesh, "8x8, or dp=8,tp=8").required();
-  command.option("--tensor", tensor, "bf16[8192,4096]").required(required);
+  command.option("--tensor", tensor, "dtype and global shape, such as bf16[8192,4096]")
+      .required(required);
   command.option("--from", from, "layout now, e.g. S(0)R").required(required);
   command.option("--to", to, "layout wanted").required(required);
   command.option("--stack", stack, "shipped name or path").show_default();

@@ -219,7 +219,9 @@ void simulate_program(const SimulateProgramArguments& arguments, const ConfigSto
        {std::pair("--pin", !arguments.pins.empty()),
         std::pair("--pin-inputs", !arguments.pin_inputs.empty())}) {
     if (arguments.plan.empty() || !is_given) continue;
-    throw InputError(std::string(option) + ": not with --plan, which has every node's layout");
+    throw InputError(
+        std::string(option) +
+        ": found together with --plan, which has every node's layout; valid: one of them");
   }
   const DeviceMesh mesh = parse_option("--mesh", [&] { return DeviceMesh::parse(arguments.mesh); });
   const Program program = store.program(arguments.program);

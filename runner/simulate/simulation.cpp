@@ -22,13 +22,14 @@ namespace shardlab {
 void SimulationArguments::add_options(const Command& command) {
   command
       .option("--data", data,
-              "off, the default of programs: shapes only; ranks that are alike are simulated "
-              "once, up to 2^40 ranks")
+              "off, the default of programs, simulates shapes only, and ranks that are alike once, "
+              "for up to 2^40 ranks")
       .check(one_of({"on", "off"}))
       .show_default();
   command
       .option("--values", values,
-              "whole numbers, exact in every dtype; or uniform in (-1,1), whose sums round")
+              "what the tensors hold: whole numbers, which are exact in every dtype, or numbers "
+              "uniform in (-1,1), whose sums round")
       .check(one_of({"whole", "uniform"}))
       .show_default();
   command
@@ -36,19 +37,20 @@ void SimulationArguments::add_options(const Command& command) {
       .check(one_of<ReductionOrder>())
       .show_default();
   command.flag("--domains-first", domains_first, "combine the ranks of one NVLink domain first");
-  command.option("--memory", memory, "most bytes of tensor data, or of clocks").show_default();
+  command.option("--memory", memory, "the most bytes that tensor data, or clocks, may take")
+      .show_default();
   command
       .option("--straggler", straggler,
-              "who is slow, on top of the stack's prices: " + std::string(kSlowdownForms))
+              "who is slower than the stack's prices say: " + std::string(kSlowdownForms))
       .show_default();
-  command.option("--repetitions", repetitions, "runs of a random straggler model")
+  command.option("--repetitions", repetitions, "number of runs of a random straggler model")
       .check(integer_from(1, 1000000))
       .show_default();
-  command.option(
-      "--trace", trace,
-      "write a trace of the first repetition: Chrome's, for ui.perfetto.dev; where "
-      "the name ends in .et Chakra's, NAME.RANK.et for each rank, and as JSON in .et.json");
-  command.option("--trace-ranks", trace_ranks, "most ranks that the trace shows")
+  command.option("--trace", trace,
+                 "write a trace of the first repetition, in Chrome's format for ui.perfetto.dev. A "
+                 "name that ends in .et asks for Chakra's format, one file NAME.RANK.et for each "
+                 "rank, and .et.json for the same as JSON");
+  command.option("--trace-ranks", trace_ranks, "the most ranks that the trace shows")
       .check(integer_from(1, 4096))
       .show_default();
 }

@@ -49,8 +49,8 @@ std::string executed_text(const ExecutedPlan& executed, const Breakdown& objecti
   const double priced = objective.compute_us + objective.communication_us;
   if (std::abs(*executed.us - priced) <= 1e-9 * *executed.us) return "";
   return "  executed " + format_double(*executed.us) +
-         " us: what its kernels and the steps of its moves sum up to; the stack prices moves "
-         "otherwise\n";
+         " us: the sum of its kernels and of the steps of its moves, because the stack prices "
+         "moves in another way\n";
 }
 
 }  // namespace shardlab

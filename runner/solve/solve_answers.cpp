@@ -81,7 +81,7 @@ nlohmann::json explain_json(const ProgramSolution& solved, std::span<const Avail
 std::string explain_text(const ProgramSolution& solved, const std::string& layout,
                          std::span<const Available> found) {
   TextTable table({layout + " at", "chosen", "us there", "us with it", "best total us"});
-  const auto text = [](double us) { return us < kForbidden ? format_fixed(us, 3) : "can't be"; };
+  const auto text = [](double us) { return us < kForbidden ? format_fixed(us, 3) : "impossible"; };
   for (const Available& available : found) {
     table.add({solved.program.nodes[available.node].name,
                chosen_layouts(solved, available.node).out, text(available.chosen_us),

@@ -115,13 +115,16 @@ std::string curve_text(const ProgramSolution& solved, const Curve& curve,
                i == 0 ? ""
                       : changes_text(
                             changes_of(solved, points[i - 1].assignment, points[i].assignment))});
-    if (!points[i].is_next_known) table.add({"...", "", "", "", "more may lie here"});
+    if (!points[i].is_next_known) table.add({"...", "", "", "", "more points may lie here"});
   }
   const std::string count = std::to_string(curve.parameters);
-  std::string out = is_memory ? "  cost against bytes that a device keeps of " + count +
-                                    " parameters, their gradients and Adam's state"
-                              : "  cost against kept fractions of parameters, summed over " + count;
-  if (curve.curve.given_up) out += "; searches between corners of the hull take too long";
+  std::string out =
+      is_memory ? "  cost against bytes that a device keeps of " + count +
+                      " parameters, their gradients and Adam's state"
+                : "  cost against the sum of the kept fractions of " + count + " parameters";
+  if (curve.curve.given_up) {
+    out += "; searches between corners of the hull were given up because they take too long";
+  }
   out += ":\n";
   return out + table.text();
 }

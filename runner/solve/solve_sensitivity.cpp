@@ -39,7 +39,9 @@ void add_row(TextTable& table, const ProgramSolution& solved, std::string_view p
   std::vector<std::string> cells = {std::string(parameter), std::string(side)};
   if (!flip) {
     const double last = side == "below" ? 1.0 / kMostPlanFactor : kMostPlanFactor;
-    cells.insert(cells.end(), {"not to x " + format_double(last), "", "", ""});
+    cells.insert(
+        cells.end(),
+        {(side == "below" ? "not down to x " : "not up to x ") + format_double(last), "", "", ""});
     table.add(std::move(cells));
     return;
   }

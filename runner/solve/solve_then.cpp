@@ -108,7 +108,7 @@ SolveAnswer then_answer(const ProgramSolution& solved, const std::vector<ThenPin
          {"changed", nodes},
          {"conflict", conflict}});
     if (!session.no_timing) json.back()["timing"] = {{"solve_ms", step.ms}};
-    table.add({step.pin, feasible ? format_fixed(step.solution.objective, 3) : "can't be",
+    table.add({step.pin, feasible ? format_fixed(step.solution.objective, 3) : "impossible",
                feasible ? format_fixed(step.above_us, 3) : "-", changed_text(solved, step),
                step.solution.optimal ? "optimal" : "-"});
     if (!feasible) text = "  " + printable(step.pin + " contradicts: " + join(conflict)) + "\n";

@@ -324,7 +324,8 @@ INSTANTIATE_TEST_SUITE_P(
             "op, suite, regression, program, recipe, experiment, measurement, models, tuner"},
         BadCommand{"DescribeWithoutName",
                    {"describe", "stack"},
-                   "describe stack: a name is required; valid: those of `shardlab list stacks`"},
+                   "describe stack: a name is required; valid: the names that `shardlab list "
+                   "stacks` prints"},
         BadCommand{"UnknownModel",
                    {"describe", "model", "alpha_bta"},
                    "unknown model \"alpha_bta\" (did you mean \"alpha_beta\"?); valid: {models}"},
@@ -500,9 +501,10 @@ INSTANTIATE_TEST_SUITE_P(
         BadCommand{"TiesOfNoSuite",
                    {"ties", "--all", "--no-flips"},
                    "ties: --suite is required: shipped name or path; may be repeated"},
-        BadCommand{"OpToDescribeMissing",
-                   {"describe", "op"},
-                   "describe op: a name is required; valid: those of `shardlab list ops`"}),
+        BadCommand{
+            "OpToDescribeMissing",
+            {"describe", "op"},
+            "describe op: a name is required; valid: the names that `shardlab list ops` prints"}),
     name_of);
 
 Words simulate_of(const char* mesh, const char* tensor, const Words& more = {}) {
@@ -602,27 +604,29 @@ INSTANTIATE_TEST_SUITE_P(
             "parameter; "
             "valid: base_latency_us, intra_host_hop_us, inter_host_hop_us, bandwidth_gb_per_s, "
             "inter_host_factor"},
-        BadCommand{
-            "SetExperiment", with(kGoodPlan, {"--set", "experiment.seed=1"}),
-            "--set experiment.seed=1: this command reads no experiment; valid: topology, stack"},
+        BadCommand{"SetExperiment", with(kGoodPlan, {"--set", "experiment.seed=1"}),
+                   "--set experiment.seed=1: this command reads no experiment; valid: a path of "
+                   "the topology or of the stack"},
         BadCommand{"SetForRules",
                    {"rules", "mm", "--set", "stack.bogus=1"},
-                   "--set stack.bogus=1: rules reads no configuration; valid: leave it out"},
+                   "--set stack.bogus=1: rules reads no configuration; valid: without --set"},
         BadCommand{"SetForRulesWithoutForm",
                    {"rules", "mm", "--set", "nonsense"},
-                   "--set nonsense: rules reads no configuration; valid: leave it out"},
+                   "--set nonsense: rules reads no configuration; valid: without --set"},
         BadCommand{"SetForANetwork",
                    {"solve", "--problem", "gone.cfn", "--set", "foo=1"},
-                   "--set foo=1: solve --problem reads no configuration; valid: leave it out"},
+                   "--set foo=1: solve --problem reads no configuration; valid: without --set"},
         BadCommand{"TopologyForANetwork",
                    {"solve", "--problem", "gone.cfn", "--topology", "a100"},
-                   "solve: --topology is of programs; --problem has none"},
+                   "solve: --topology is for a PROGRAM, not for --problem; valid: without it"},
         BadCommand{"SetStackForCalibrate",
                    {"calibrate", "h100_1x8_all_reduce_dgxc", "--set", "stack.transition_us=3"},
-                   "--set stack.transition_us=3: this command reads no stack; valid: topology"},
+                   "--set stack.transition_us=3: this command reads no stack; valid: a path of the "
+                   "topology"},
         BadCommand{"SetExperimentForCalibrate",
                    {"calibrate", "h100_1x8_all_reduce_dgxc", "--set", "experiment.seed=1"},
-                   "--set experiment.seed=1: this command reads no experiment; valid: topology"}),
+                   "--set experiment.seed=1: this command reads no experiment; valid: a path of "
+                   "the topology"}),
     name_of);
 
 INSTANTIATE_TEST_SUITE_P(

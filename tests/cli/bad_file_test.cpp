@@ -162,15 +162,17 @@ INSTANTIATE_TEST_SUITE_P(
                 "one of \" \\ / b f n r t, or u and 4 hex digits"},
         BadFile{"KeyTwice", kStack, R"({"collective_model": {"name": "dtensor", "name": "none"}})",
                 "bad.json:/collective_model: key \"name\" stands twice"},
-        BadFile{"TenThousandBrackets", kStack, std::string(10000, '['),
-                "bad.json:/0/0/0/0/0/0/0/0/0/0/0/0/0/0/0/0/0/0/0/0...: nested too deep; valid: at "
-                "most 64 "
-                "levels"},
-        BadFile{"TenThousandLevels", kStack,
-                R"({"rows":)" + std::string(10000, '[') + std::string(10000, ']') + "}",
-                "bad.json:/rows/0/0/0/0/0/0/0/0/0/0/0/0/0/0/0/0/0/...: nested too deep; valid: at "
-                "most 64 "
-                "levels"},
+        BadFile{
+            "TenThousandBrackets", kStack, std::string(10000, '['),
+            "bad.json:/0/0/0/0/0/0/0/0/0/0/0/0/0/0/0/0/0/0/0/0...: is nested too deep; valid: at "
+            "most 64 "
+            "levels"},
+        BadFile{
+            "TenThousandLevels", kStack,
+            R"({"rows":)" + std::string(10000, '[') + std::string(10000, ']') + "}",
+            "bad.json:/rows/0/0/0/0/0/0/0/0/0/0/0/0/0/0/0/0/0/...: is nested too deep; valid: at "
+            "most 64 "
+            "levels"},
         BadFile{"ArrayInsteadOfAnObject", kStack, "[]",
                 "bad.json: found an array; valid: an object"},
         BadFile{"NullInsteadOfAnObject", kTopology, "null",
@@ -543,7 +545,7 @@ TEST(BadEnvironment, AFolderWithoutConfigurationsIsNamed) {
   EXPECT_EQ(result.exit_code, 4);
   EXPECT_EQ(result.out, "");
   EXPECT_EQ(result.err, "shardlab: SHARDLAB_CONFIGS=" + folder.path().string() +
-                            ": no folder with stacks/ in it\n");
+                            ": found no folder with stacks/ in it\n");
 }
 
 TEST(BadEnvironment, AReportThatCanNotBeWrittenIsRefusedBeforeTheWork) {

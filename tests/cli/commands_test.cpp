@@ -432,10 +432,10 @@ TEST(SimulateCommand, SaysWhetherReplicasAreEqual) {
                        "RRR",      "--values", "uniform",     "--domains-first"};
   const json apart = json_of(words);
   EXPECT_EQ(apart["replicas_bitwise_equal"], false);
-  EXPECT_EQ(
-      apart["notes"][0],
-      "replicas differ: groups that reduce one after the other round in orders of their own; 2 "
-      "steps over mesh dims 0,1 are not merged (no_flattened_mesh)");
+  EXPECT_EQ(apart["notes"][0],
+            "replicas differ, because groups that reduce one after the other round in different "
+            "orders; 2 "
+            "steps over mesh dims 0,1 are not merged (no_flattened_mesh)");
   Words merged = words;
   merged.insert(merged.end(), {"--flatten", "a,b"});
   EXPECT_EQ(json_of(merged)["replicas_bitwise_equal"], true);

@@ -58,13 +58,15 @@ TEST(MeasureCommand, WritesASetThatOtherCommandsRead) {
   EXPECT_EQ(set["ranks"], 2);
   EXPECT_EQ(set["gpu"], "none: a stand-in on CPUs");
   EXPECT_EQ(set["health"], "unhealthy");
-  EXPECT_EQ(set["health_reason"], "source: a stand-in on CPUs: times say nothing about GPUs");
+  EXPECT_EQ(set["health_reason"],
+            "source: the backend is a stand-in on CPUs, so the times say nothing about GPUs");
   EXPECT_EQ(set["rows"].size(), 10U);
   EXPECT_EQ(set["verified_plans"]["plans"], 10);
   EXPECT_EQ(set["verified_plans"]["bit_equal"], 10);
   EXPECT_EQ(set["verified_plans"]["seed"], 5);
   EXPECT_EQ(set["kernels"].back()["kernel"], "launch");
-  EXPECT_EQ(measured.err, "note: a stand-in on CPUs: times say nothing about GPUs\n");
+  EXPECT_EQ(measured.err,
+            "note: the backend is a stand-in on CPUs, so the times say nothing about GPUs\n");
   const MeasurementSet read = MeasurementSet::from_json(set, {"run.json", ""});
   EXPECT_EQ(json(read.to_json()), set);
 
@@ -106,7 +108,8 @@ TEST(MeasureCommand, PlansAreEqualAmongProcessesAndThreads) {
     EXPECT_EQ(result.exit_code, 0) << result.err;
     EXPECT_EQ(result.err, "");
     EXPECT_EQ(result.out,
-              "100 plans against the fake process group: 100 equal bit for bit, 0 within the bound "
+              "100 plans were compared with the fake process group: 100 equal bit for bit, 0 "
+              "within the bound "
               "of rounding, 0 failed\n");
   }
 }
@@ -127,7 +130,8 @@ TEST(MeasureCommand, RunsUnderMpirun) {
   const ProcessResult result = run_process(command, {.folder = {}, .environment = environment});
   EXPECT_EQ(result.exit_code, 0) << result.err;
   EXPECT_EQ(result.out,
-            "50 plans against the fake process group: 50 equal bit for bit, 0 within the bound of "
+            "50 plans were compared with the fake process group: 50 equal bit for bit, 0 within "
+            "the bound of "
             "rounding, 0 failed\n")
       << result.err;
 }
@@ -204,13 +208,16 @@ TEST(MeasureLaunch, AWrongRankCountIsNamed) {
 
   const ProcessResult other = run_measure({"--ranks", "2"}, torchrun(0, 3, port));
   EXPECT_EQ(other.exit_code, 2);
-  EXPECT_EQ(other.err, "shardlab: --ranks 2: the launcher (torchrun) started 3\n");
+  EXPECT_EQ(other.err,
+            "shardlab: --ranks: found 2, but the launcher (torchrun) started 3 processes; valid: "
+            "that number, or no --ranks\n");
 
   auto first = std::async(std::launch::async, [&] {
     return run_measure({"--time-limit", "20"}, torchrun(0, 2, port));
   });
   const ProcessResult second = run_measure({"--time-limit", "20"}, torchrun(1, 3, port));
-  const std::string expected = "shardlab: rendezvous: rank 1 expects 3 ranks, rank 0 2\n";
+  const std::string expected =
+      "shardlab: rendezvous: rank 1 expects 3 ranks, but rank 0 expects 2\n";
   EXPECT_EQ(second.exit_code, 4);
   EXPECT_EQ(second.err, expected);
   const ProcessResult of_first = first.get();
@@ -253,7 +260,8 @@ struct BadOption {
 TEST(MeasureCommand, NamesWhatIsValid) {
   const std::vector<BadOption> table = {
       {{"--min-bytes", "1MB", "--max-bytes", "1kB"},
-       "--min-bytes 1MB and --max-bytes 1kB: valid: 1 <= min <= max"},
+       "--min-bytes and --max-bytes: found 1MB and 1kB; valid: --min-bytes of at least 1 byte, and "
+       "--max-bytes no smaller"},
       {{"--collective", "all_reduce,gather"},
        "measure: --collective: found \"gather\"; valid: all_reduce, "
        "all_gather, reduce_scatter, all_to_all, broadcast, send_recv"},

@@ -178,7 +178,7 @@ TEST(MockGpus, FailuresAreNamed) {
        "cudaErrorInsufficientDriver)"},
       {{"--one-process", "--ranks", "3"},
        {{"MOCK_GPUS", "2"}},
-       "measure: rank 2 needs GPU 2 and this host has 2; fewer --ranks, or --one-gpu"},
+       "measure: rank 2 needs GPU 2, but this host has 2 GPUs; valid: fewer --ranks, or --one-gpu"},
       {{"--one-gpu", "--one-process"},
        {{"MOCK_NCCL_VERSION", "22809"}},
        "measure: --one-gpu in --one-process needs NCCL 2.30 or newer"},

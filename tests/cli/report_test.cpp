@@ -154,10 +154,11 @@ TEST_F(ReportCommand, DamageIsNamedByFileAndPointer) {
 }
 
 TEST_F(ReportCommand, UsageIsChecked) {
-  EXPECT_EQ(error_of({"report", "ties/record.json"}, 2),
-            "shardlab: report: valid: with --out, --summary or --format json\n");
+  EXPECT_EQ(
+      error_of({"report", "ties/record.json"}, 2),
+      "shardlab: report: found nothing to write; valid: with --out, --summary or --format json\n");
   EXPECT_EQ(error_of({"report", "ties/record.json", "--summary", "--format", "json"}, 2),
-            "shardlab: --summary: is Markdown; valid: without --format json\n");
+            "shardlab: --summary: its result is Markdown; valid: without --format json\n");
   EXPECT_EQ(error_of({"report", "absent.json", "--out", "out"}, 3),
             "shardlab: absent.json: can't be read: No such file or directory; valid: a file\n");
   EXPECT_EQ(error_of({"report", "ties/record.json", "ties/record.json", "--out", "out"}, 2),
@@ -166,7 +167,8 @@ TEST_F(ReportCommand, UsageIsChecked) {
   EXPECT_EQ(error_of({"report", "ties/record.json", "ties/record.json", "--format", "json"}, 2),
             "shardlab: report: --format json prints one document; valid: one record\n");
   EXPECT_EQ(error_of({"validate", "--scoreboard", "--out", "out"}, 2),
-            "shardlab: --scoreboard: prints one document; valid: without --out and --summary\n");
+            "shardlab: --scoreboard: its result is one document on stdout; valid: without --out "
+            "and --summary\n");
 }
 
 // The options are checked before anything is read or worked out.

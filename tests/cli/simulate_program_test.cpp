@@ -117,8 +117,8 @@ TEST_F(ThinLlama, SolveSaysWhatAPlansStepsSumUpTo) {
                    folder_.path())
           .out;
   EXPECT_NE(text.find("  executed " + format_double(executed) +
-                      " us: what its kernels and the steps of its moves sum up to; the stack "
-                      "prices moves otherwise\n"),
+                      " us: the sum of its kernels and of the steps of its moves, because the "
+                      "stack prices moves in another way\n"),
             std::string::npos)
       << text;
 }
@@ -233,7 +233,9 @@ TEST_F(ThinLlama, FilesThatAreNoPlanOfTheProgramAreBadInput) {
                   ": node primals_1: found layouts of 1 outputs and 1 inputs; valid: 1 and 0");
   const ProcessResult pinned = simulate({"--plan", "plan.json", "--pin-inputs", "RR"});
   EXPECT_EQ(pinned.exit_code, 2);
-  EXPECT_EQ(pinned.err, "shardlab: --pin-inputs: not with --plan, which has every node's layout\n");
+  EXPECT_EQ(pinned.err,
+            "shardlab: --pin-inputs: found together with --plan, which has every node's layout; "
+            "valid: one of them\n");
 }
 
 TEST_F(ThinLlama, TheModelItselfIsTooLargeForData) {

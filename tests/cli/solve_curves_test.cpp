@@ -82,7 +82,7 @@ TEST(BudgetCurveCommand, IsATable) {
   const ProcessResult result =
       solve(folder, {"mlp", "--mesh", "8", "--budget-curve", "20", "--no-timing"});
   EXPECT_EQ(result.out.substr(result.out.find("  cost against")),
-            R"(  cost against kept fractions of parameters, summed over 2:
+            R"(  cost against the sum of the kept fractions of 2 parameters:
   kept fractions  objective us   kept MB  found by  changes
                2       379.954  1174.405  hull
            1.125       531.992   660.603  search    up R -> S(1)
@@ -96,15 +96,15 @@ TEST(BudgetCurveCommand, IsATable) {
   const ProcessResult few =
       solve(folder, {"mlp", "--mesh", "8", "--budget-curve", "2", "--no-timing"});
   EXPECT_EQ(few.out.substr(few.out.find("  cost against")),
-            R"(  cost against kept fractions of parameters, summed over 2:
+            R"(  cost against the sum of the kept fractions of 2 parameters:
   kept fractions  objective us   kept MB  found by  changes
                2       379.954  1174.405  hull
-             ...                                    more may lie here
+             ...                                    more points may lie here
             0.25       582.281   146.801  hull      up R -> S(1), down R -> S(0)
   cost against bytes that a device keeps of 2 parameters, their gradients and Adam's state:
   kept bytes  objective us   kept MB  found by  changes
   1174405120       379.954  1174.405  hull
-         ...                                    more may lie here
+         ...                                    more points may lie here
    146800640       582.281   146.801  hull      up R -> S(1), down R -> S(0)
 )");
 }
@@ -124,8 +124,9 @@ TEST(BudgetCurveCommand, GoesThroughAllBudgets) {
             "--memory-budget; valid: one of them\n");
   EXPECT_EQ(error({"mlp", "--mesh", "8", "--budget-curve", "1"}),
             "shardlab: solve: --budget-curve: found \"1\"; valid: an integer from 2 to 1000\n");
-  EXPECT_EQ(error({"--problem", "x.cfn", "--budget-curve", "9"}),
-            "shardlab: solve: --budget-curve is of programs; --problem has none\n");
+  EXPECT_EQ(
+      error({"--problem", "x.cfn", "--budget-curve", "9"}),
+      "shardlab: solve: --budget-curve is for a PROGRAM, not for --problem; valid: without it\n");
 }
 
 // Without start-up costs the model's latency is exactly its parameter. When it is scaled as
@@ -181,13 +182,13 @@ TEST(SensitivityCommand, IsATable) {
   const TemporaryFolder folder;
   const ProcessResult holds = solve(folder, {"mlp", "--mesh", "8", "--sensitivity", "--no-timing"});
   EXPECT_EQ(holds.out.substr(holds.out.find("  parameter ")),
-            R"(  parameter     side   plan changes     objective us  nodes  which
-  latency       below  not to x 0.0625
-  latency       above  not to x 16
-  bandwidth     below  not to x 0.0625
-  bandwidth     above  not to x 16
-  launch_floor  below  not to x 0.0625
-  launch_floor  above  not to x 16
+            R"(  parameter     side   plan changes          objective us  nodes  which
+  latency       below  not down to x 0.0625
+  latency       above  not up to x 16
+  bandwidth     below  not down to x 0.0625
+  bandwidth     above  not up to x 16
+  launch_floor  below  not down to x 0.0625
+  launch_floor  above  not up to x 16
 )");
   const ProcessResult flips =
       solve(folder, {"transformer-block", "--mesh", "8", "--sensitivity", "--no-timing"});
@@ -201,7 +202,9 @@ TEST(SensitivityCommand, IsATable) {
   launch_floor  above  x 1.6260          1602.076     73  alias_default_6 S(0)<-S(0) to R<-R, mm S(0)<-S(0),R to R<-R,R, ...
 )");
   const ProcessResult error = solve(folder, {"--problem", "x.cfn", "--sensitivity"});
-  EXPECT_EQ(error.err, "shardlab: solve: --sensitivity is of programs; --problem has none\n");
+  EXPECT_EQ(
+      error.err,
+      "shardlab: solve: --sensitivity is for a PROGRAM, not for --problem; valid: without it\n");
 }
 
 }  // namespace solve_curves_test

@@ -92,7 +92,7 @@ TEST(SolveNetworkCommand, ReadsNoConfiguration) {
   const ProcessResult result = run_shardlab({"solve-network", "gone.cfn", "--set", "foo=1"});
   EXPECT_EQ(result.exit_code, 2);
   EXPECT_EQ(result.err,
-            "shardlab: --set foo=1: solve-network reads no configuration; valid: leave it out\n");
+            "shardlab: --set foo=1: solve-network reads no configuration; valid: without --set\n");
 }
 
 TEST(SolveNetworkCommand, AnInfeasibleNetworkIsAnAnswerWithItsConflict) {

@@ -657,7 +657,7 @@ TEST(SolveProgram, SaysWhatIsMissing) {
             "shardlab: solve: found both a PROGRAM and --problem; valid: one of them\n");
   EXPECT_EQ(error({"mlp"}), "shardlab: solve: --mesh is required\n");
   EXPECT_EQ(error({"--problem", "x.cfn", "--mesh", "8"}),
-            "shardlab: solve: --mesh is of programs; --problem has none\n");
+            "shardlab: solve: --mesh is for a PROGRAM, not for --problem; valid: without it\n");
   EXPECT_EQ(error({"mlp", "--mesh", "8", "--pin", "w1"}),
             "shardlab: --pin: found \"w1\"; valid: NAME=LAYOUT\n");
   EXPECT_EQ(error({"mlp", "--mesh", "8", "--pin", "up=S(0)", "--pin", "up=R"}),

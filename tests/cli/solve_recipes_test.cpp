@@ -163,11 +163,13 @@ TEST_F(SolveRecipes, MisfitsAreSaid) {
             "has 16 elements, too few for 8 x 8 shards; valid: RR, RS(0), RS(1), S(0)R, S(0)S(1), "
             "S(1)R, S(1)S(0), S(1)S(1)\n");
   EXPECT_EQ(error({"mlp", "--mesh", "8", "--compare-recipes", "--recipe", "dp"}),
-            "shardlab: solve: --recipe is of one plan; --compare-recipes prints none\n");
+            "shardlab: solve: --recipe is for one plan, but --compare-recipes prints none; valid: "
+            "without it\n");
   EXPECT_EQ(error({"mlp", "--mesh", "8", "--compare-recipes", "--best", "2"}),
-            "shardlab: solve: --best is of one plan; --compare-recipes prints none\n");
+            "shardlab: solve: --best is for one plan, but --compare-recipes prints none; valid: "
+            "without it\n");
   EXPECT_EQ(error({"--problem", "x.cfn", "--greedy"}),
-            "shardlab: solve: --greedy is of programs; --problem has none\n");
+            "shardlab: solve: --greedy is for a PROGRAM, not for --problem; valid: without it\n");
   folder_.write("bad.json", R"({"schema": "shardlab/recipe/1", "name": "bad", "meshes": [["dp"]],
     "rules": [{"nodes": {"kind": "input"}, "place": {"tp": "R"}}]})");
   const ProcessResult result = solve({"mlp", "--mesh", "8", "--recipe", "./bad.json"});

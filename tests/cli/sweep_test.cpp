@@ -185,7 +185,7 @@ TEST_F(Sweeps, WhatCannotGoOnSaysWhy) {
   };
   const std::string part = "whole/part-0001-of-0001.jsonl";
   EXPECT_EQ(error({"--out", "whole"}, 2),
-            "shardlab: " + part + ": is there already; valid: --resume, or another --out\n");
+            "shardlab: " + part + ": exists already; valid: --resume, or another --out\n");
   EXPECT_NE(error({"--out", "whole", "--resume", "--set", "stack.transition_us=2"}, 2)
                 .find(part + ": line 1: found another sweep, {\"schema\":\"shardlab/sweep/1\""),
             std::string::npos);
@@ -198,7 +198,7 @@ TEST_F(Sweeps, WhatCannotGoOnSaysWhy) {
   for (const char* bad : {"0/2", "3/2", "1", "1/", "a/b", "1/99999", "-1/2"}) {
     EXPECT_EQ(error({"--out", "x", "--part", bad}, 2),
               "shardlab: --part: found \"" + std::string(bad) +
-                  "\"; valid: I/N, the I-th of N parts, up to 9999\n");
+                  "\"; valid: I/N, the I-th of N parts, with N at most 9999\n");
   }
   // Another process is writing the part.
   fs::create_directories(folder_.path() / "busy");

@@ -68,7 +68,8 @@ TEST(ValidateCommand, PrintsTheErrorsOfEachRowAndGroup) {
 TEST(ValidateCommand, WithoutFilesAllHealthySetsCount) {
   const json out = json_of({"--stack", "dtensor-v3"});
   EXPECT_EQ(out["sets"], 134);
-  EXPECT_EQ(out["warnings"][0], "no FILE: all 134 shipped measurement sets that are healthy");
+  EXPECT_EQ(out["warnings"][0],
+            "no FILE is given; all 134 healthy measurement sets that are shipped stand in");
   EXPECT_FALSE(out["by"]["file"].contains("h100_2x8_all_reduce_dgx06-07"));
   EXPECT_GT(out["median_ape_percent"].get<double>(), 20.0);
 }
@@ -161,9 +162,8 @@ TEST(ValidateCommand, ComparesNcclsTable) {
   as_text.insert(as_text.begin(), "validate");
   const ProcessResult text = run_shardlab(as_text, folder.path());
   EXPECT_EQ(text.exit_code, 0);
-  EXPECT_TRUE(
-      text.out.starts_with("nccl.log: NCCL 2.27.5, 8 ranks on 1 host: of 2 entries nccl "
-                           "has "))
+  EXPECT_TRUE(text.out.starts_with(
+      "nccl.log: NCCL 2.27.5, 8 ranks on 1 host: of the 2 entries compared, nccl gives "))
       << text.out;
 }
 
@@ -236,8 +236,8 @@ INSTANTIATE_TEST_SUITE_P(
                  {"--nccl-table"},
                  "",
                  2,
-                 "--nccl-table: no FILE; valid: NCCL's log of NCCL_DEBUG=INFO with "
-                 "NCCL_DEBUG_SUBSYS=INIT,TUNING"},
+                 "--nccl-table: no FILE is given; valid: a log that NCCL wrote under "
+                 "NCCL_DEBUG=INFO and NCCL_DEBUG_SUBSYS=INIT,TUNING"},
         BadInput{"NcclTableWithoutTopology",
                  {"bad", "--nccl-table"},
                  kNcclLog,
@@ -247,61 +247,63 @@ INSTANTIATE_TEST_SUITE_P(
                  {"bad", "--nccl-table", "--rows"},
                  kNcclLog,
                  2,
-                 "--nccl-table: prints one document; valid: without --out, --summary, --rows, "
+                 "--nccl-table: its result is one document on stdout; valid: without --out, "
+                 "--summary, --rows, "
                  "--scoreboard and --max-median-ape-percent"},
         BadInput{"NcclTableOfAnotherFile",
                  {"bad", "--nccl-table", "--topology", "h100"},
                  kLog,
                  2,
-                 "bad: no table of NCCL; valid: its log of NCCL_DEBUG=INFO with "
-                 "NCCL_DEBUG_SUBSYS=INIT,TUNING"},
+                 "bad: found no table of NCCL's; valid: a log that NCCL wrote under "
+                 "NCCL_DEBUG=INFO and NCCL_DEBUG_SUBSYS=INIT,TUNING"},
         BadInput{"NcclTableOfUnknownRanks",
                  {"bad", "--nccl-table", "--topology", "h100", "--stack", "nccl"},
                  kNcclLog,
                  2,
-                 "bad: the log does not say how many ranks and hosts (NCCL_DEBUG_SUBSYS=INIT "
-                 "does); valid: with --hosts and --gpus-per-host"},
+                 "bad: the log does not say how many ranks and hosts there were (NCCL writes it "
+                 "under NCCL_DEBUG_SUBSYS=INIT); valid: with --hosts and --gpus-per-host"},
         BadInput{
             "NcclTableOfOneRank",
             {"bad", "--nccl-table", "--topology", "h100", "--hosts", "1", "--gpus-per-host", "1"},
             kNcclLog,
             2,
-            "bad: 1 ranks on 1 hosts; valid: 2 ranks or more, one a host"},
+            "bad: found 1 ranks on 1 hosts; valid: at least 2 ranks, and at least 1 on each host"},
         BadInput{"NcclTableOfAnotherModel",
                  {"bad", "--nccl-table", "--topology", "h100", "--stack", "alpha-beta", "--hosts",
                   "1", "--gpus-per-host", "8"},
                  kNcclLog,
                  2,
-                 "stack alpha-beta: its collectives (alpha_beta) know no algorithms of NCCL; "
-                 "valid: a stack whose collectives are nccl"},
+                 "stack alpha-beta: its collectives (alpha_beta) do not choose among NCCL's "
+                 "algorithms; valid: a stack whose collective_model is nccl"},
         BadInput{"ScoreboardOfOneStack",
                  {"bad", "--scoreboard", "--stack", "nosuch", "--format", "json"},
                  kLog,
                  2,
-                 "--scoreboard: --stack is of one stack, all stand side by side; valid: without "
-                 "it"},
+                 "--scoreboard: --stack is for one stack, but a scoreboard shows all of them; "
+                 "valid: without it"},
         BadInput{"ScoreboardWithTopology",
                  {"bad", "--scoreboard", "--topology", "a100"},
                  kLog,
                  2,
-                 "--scoreboard: --topology is of one stack, all stand side by side; valid: without "
-                 "it"},
+                 "--scoreboard: --topology is for one stack, but a scoreboard shows all of them; "
+                 "valid: without it"},
         BadInput{"ScoreboardWithRows",
                  {"bad", "--scoreboard", "--rows"},
                  kLog,
                  2,
-                 "--scoreboard: --rows is of one stack, all stand side by side; valid: without it"},
+                 "--scoreboard: --rows is for one stack, but a scoreboard shows all of them; "
+                 "valid: without it"},
         BadInput{"ScoreboardWithAGate",
                  {"bad", "--scoreboard", "--max-median-ape-percent", "0"},
                  kLog,
                  2,
-                 "--scoreboard: --max-median-ape-percent is of one stack, all stand side by side; "
-                 "valid: without it"},
+                 "--scoreboard: --max-median-ape-percent is for one stack, but a scoreboard shows "
+                 "all of them; valid: without it"},
         BadInput{"ScoreboardAsJson",
                  {"bad", "--scoreboard", "--format", "json"},
                  kLog,
                  2,
-                 "--scoreboard: prints Markdown; valid: without --format json"},
+                 "--scoreboard: its result is Markdown; valid: without --format json"},
         BadInput{"NoHosts",
                  {"bad", "--hosts", "0"},
                  "",

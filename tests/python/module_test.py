@@ -102,7 +102,7 @@ def test_calibrated_stacks_validate(tmp_path):
 
 @pytest.mark.parametrize("ask, message", [
     (lambda: shardlab.plan("S(0)R", "RS(9)", **QUESTION), "--to: layout"),
-    (lambda: shardlab.plan("S(0)R", "RS(1)", mesh="2x4"), "tensor: not given"),
+    (lambda: shardlab.plan("S(0)R", "RS(1)", mesh="2x4"), "tensor: found None"),
     (lambda: shardlab.plan("S(0)R", "RS(1)", stack="dtensor-v33", **QUESTION), "did you mean"),
     (lambda: shardlab.plan(3, "RS(1)", **QUESTION), "layout: found 3"),
     (lambda: shardlab.Pricer("dtensor-v3").collective("gather", 1, mesh="8"), "valid: all_gather"),

@@ -164,7 +164,7 @@ class Rejects(unittest.TestCase):
             )
 
     def test_gpu_headers_outside_their_folder(self):
-        message = "CUDA and NCCL are known to runner/nccl/ alone"
+        message = "only runner/nccl/ may include headers of CUDA and NCCL"
         for path in ["sim/a.cpp", "runner/commands/measure.cpp"]:
             self.assert_rejected(path, "#include <nccl.h>\n", f"1: <nccl.h>: {message}")
         self.assert_rejected(
@@ -175,7 +175,7 @@ class Rejects(unittest.TestCase):
         self.assert_rejected(
             "reports/a.cpp",
             '#include "shardlab_version.h"\n',
-            '1: "shardlab_version.h": known to runner alone',
+            '1: "shardlab_version.h": only runner may include it',
         )
 
     def test_includes_that_are_not_named_from_the_root(self):
@@ -218,7 +218,7 @@ class Rejects(unittest.TestCase):
                 )
 
     def test_a_header_without_its_guard(self):
-        self.assert_rejected("sim/a.h", "int f();\n", "1: a header begins with #pragma once")
+        self.assert_rejected("sim/a.h", "int f();\n", "1: the header has no #pragma once")
 
 
 class Command(unittest.TestCase):

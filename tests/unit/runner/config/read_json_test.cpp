@@ -82,9 +82,10 @@ TEST(ReadJson, NestingHasAnEnd) {
            std::string(static_cast<std::size_t>(levels), ']');
   };
   EXPECT_NO_THROW(static_cast<void>(parse_json(nested(kMaxJsonDepth), "f.json")));
-  EXPECT_THROW_MSG(parse_json(nested(kMaxJsonDepth + 1), "f.json"), ConfigError,
-                   "f.json:/0/0/0/0/0/0/0/0/0/0/0/0/0/0/0/0/0/0/0/0...: nested too deep; valid: at "
-                   "most 64 levels");
+  EXPECT_THROW_MSG(
+      parse_json(nested(kMaxJsonDepth + 1), "f.json"), ConfigError,
+      "f.json:/0/0/0/0/0/0/0/0/0/0/0/0/0/0/0/0/0/0/0/0...: is nested too deep; valid: at "
+      "most 64 levels");
   EXPECT_THROW(static_cast<void>(parse_json(nested(100000), "f.json")), ConfigError);
 }
 

@@ -96,8 +96,8 @@ TEST(NcclTable, NeedsAModelOfNcclsAlgorithms) {
     ADD_FAILURE() << "alpha-beta has no algorithms";
   } catch (const InputError& error) {
     EXPECT_STREQ(error.what(),
-                 "stack alpha-beta: its collectives (alpha_beta) know no algorithms of NCCL; "
-                 "valid: a stack whose collectives are nccl");
+                 "stack alpha-beta: its collectives (alpha_beta) do not choose among NCCL's "
+                 "algorithms; valid: a stack whose collective_model is nccl");
   }
 }
 

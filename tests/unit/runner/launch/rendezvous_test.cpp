@@ -71,7 +71,7 @@ TEST(Rendezvous, NamesWhoIsMissing) {
 TEST(Rendezvous, TurnsAwayARankThatComesTwice) {
   const auto nothing = [](Rendezvous&) { return std::string("met"); };
   const auto results = run_ranks(3, {0, 1, 1}, nothing, 5.0);
-  for (const std::string& text : results) EXPECT_EQ(text, "rendezvous: rank 1 came twice");
+  for (const std::string& text : results) EXPECT_EQ(text, "rendezvous: rank 1 joined twice");
 }
 
 TEST(Rendezvous, AStrangerIsDropped) {

@@ -36,8 +36,8 @@ TEST(Session, ASetOfAnExperimentIsRefusedWhereThereIsNone) {
   Session session;
   session.sets = {"experiment.seed=3"};
   EXPECT_THROW_MSG(session.store(), InputError,
-                   "--set experiment.seed=3: this command reads no experiment; valid: topology, "
-                   "stack");
+                   "--set experiment.seed=3: this command reads no experiment; valid: a path of "
+                   "the topology or of the stack");
 }
 
 TEST(ParseOption, PutsTheOptionsNameInFront) {
