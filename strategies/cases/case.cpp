@@ -55,7 +55,7 @@ const CheckKind& kind_of(const nlohmann::json& check, const JsonPlace& place) {
     place.at(key).fail("unknown kind of check" + did_you_mean(key, valid) +
                        "; valid: " + join(valid));
   }
-  place.fail("no kind of check; valid: " + join(valid));
+  place.fail("found no kind of check; valid: " + join(valid));
 }
 
 const AnswerKey* answer_key(const CheckKind& kind, std::string_view key) {
@@ -97,7 +97,8 @@ nlohmann::json read_expect(ObjectReader& reader, const CheckKind& kind) {
   for (const std::string_view key : {"error", "warning"}) {
     if (reader.find(key) == nullptr) continue;
     if (answer_key(kind, key) == nullptr) {
-      reader.place(key).fail("a " + std::string(kind.name) + " check has no " + std::string(key));
+      reader.place(key).fail("a " + std::string(kind.name) + " check can't expect " +
+                             (key == "error" ? "an error" : "a warning"));
     }
     expect[std::string(key)] = reader.text(key);
   }
@@ -130,7 +131,9 @@ std::shared_ptr<const PlannedCheck> read_check(const nlohmann::json& json, const
                               .names = names,
                               .scene = planned->scene});
   if (planned->name.empty()) {
-    if (planned->expect.empty()) place.fail("nothing to compare; valid: \"expect\", or a \"name\"");
+    if (planned->expect.empty()) {
+      place.fail("found nothing to compare; valid: an \"expect\", or a \"name\"");
+    }
     return planned;
   }
   if (!kind.has_price) {

@@ -144,12 +144,12 @@ Scene Scene::read(ObjectReader& reader, const Scene& outer) {
 }
 
 const DeviceMesh& mesh_of(const Scene& scene, const JsonPlace& place) {
-  if (!scene.mesh) place.fail("no \"mesh\" here or in the setup");
+  if (!scene.mesh) place.fail("found no \"mesh\" here or in the setup");
   return *scene.mesh;
 }
 
 const TensorMeta& tensor_of(const Scene& scene, const JsonPlace& place) {
-  if (!scene.tensor) place.fail("no \"tensor\" here or in the setup");
+  if (!scene.tensor) place.fail("found no \"tensor\" here or in the setup");
   return *scene.tensor;
 }
 

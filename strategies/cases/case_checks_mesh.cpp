@@ -88,7 +88,8 @@ class MeshCheck final : public PricelessCheck {
     MeshLayout layout;
     for (const int dim : dims_) {
       if (dim >= mesh.ndim()) {
-        throw InputError("mesh dim " + std::to_string(dim) + " of mesh " + mesh.text());
+        throw InputError("found mesh dim " + std::to_string(dim) + "; valid: 0 to " +
+                         std::to_string(mesh.ndim() - 1) + ", the dims of mesh " + mesh.text());
       }
       layout = layout.concatenate(mesh.layout(dim));
     }
@@ -233,7 +234,8 @@ class LocalCheck final : public PricelessCheck {
       seen.answers["extents"].push_back(shape[to_index(dim_)]);
       if (!asked.contains("rows")) continue;
       if (meta_.shape[to_index(dim_)] > kMaxListedRows) {
-        throw InputError("more than " + std::to_string(kMaxListedRows) + " rows to list");
+        throw InputError("found " + std::to_string(meta_.shape[to_index(dim_)]) +
+                         " rows to list; valid: at most " + std::to_string(kMaxListedRows));
       }
       seen.answers["rows"].push_back(local_rows(meta_.shape, dim_, layout_, mesh_, coordinate));
     }

@@ -281,7 +281,7 @@ class RelationCheck final : public Check {
     } else if (sign == "+" || sign == "-") {
       minus_ = sign == "-";
     } else {
-      token_place.fail("found \"" + sign + "\"; valid: + - and, once, one of " +
+      token_place.fail("found \"" + sign + "\"; valid: + or -, and once one of " +
                        join(kComparisons, " "));
     }
   }

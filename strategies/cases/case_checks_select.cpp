@@ -352,7 +352,7 @@ class RulesCheck final : public Check {
   [[nodiscard]] Observation observe(Bench& bench, const std::set<std::string>&) const override {
     const OpRule& rule = find_op_rule(call_.op, bench.evaluator().stack().rules);
     if (rule.rows == nullptr) {
-      throw InputError(call_.op + ": follows its inputs' layouts, it has no rows");
+      throw InputError(call_.op + " follows the layouts of its inputs, so it has no rows");
     }
     const std::vector<TensorMeta> outputs = rule.outputs(call_);
     Observation seen;

@@ -342,7 +342,10 @@ class SolveCheck final : public Check {
       const JsonPlace groups = reader.place("tied");
       for (std::size_t i = 0; i < json_array(*tied, groups).size(); ++i) {
         flaws.tied.push_back(read_texts((*tied)[i], groups.at(i)));
-        if (flaws.tied.back().size() < 2) groups.at(i).fail("found less than two nodes");
+        if (const std::size_t nodes = flaws.tied.back().size(); nodes < 2) {
+          groups.at(i).fail("found " + std::string(nodes == 0 ? "no nodes" : "one node") +
+                            "; valid: at least two nodes, which are tied");
+        }
       }
     }
     flaws.first_argument_only = reader.boolean_or("first_argument_only", false);

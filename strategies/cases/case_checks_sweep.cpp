@@ -361,8 +361,9 @@ class SweepCheck final : public Check {
     const double layouts =
         std::pow(static_cast<double>(texts.size()), static_cast<double>(input_.mesh.ndim()));
     if (texts.empty() || layouts > static_cast<double>(kMaxLayouts)) {
-      place.fail("found " + format_double(layouts) + " layouts; valid: 1 to " +
-                 std::to_string(kMaxLayouts));
+      place.fail("found " + std::to_string(texts.size()) + " placements, which make " +
+                 format_double(layouts) + " layouts of the mesh; valid: 1 to " +
+                 std::to_string(kMaxLayouts) + " layouts");
     }
   }
 

@@ -38,15 +38,16 @@ void expect_divisor(std::string_view option, std::int64_t found, std::string_vie
                     std::int64_t whole) {
   if (whole % found == 0) return;
   throw InputError(std::string(option) + ": found " + std::to_string(found) +
-                   "; valid: a divisor of " + std::string(what) + ", " + std::to_string(whole));
+                   "; valid: a divisor of " + std::to_string(whole) + ", which is " +
+                   std::string(what));
 }
 
 // Refuses an option for a size that the model does not have.
 void expect_none(std::string_view option, const std::optional<std::int64_t>& size,
                  std::string_view model, std::string_view what) {
   if (!size) return;
-  throw InputError(std::string(option) + ": not for " + std::string(model) + ", which has no " +
-                   std::string(what));
+  throw InputError(std::string(option) + ": found " + std::to_string(*size) + ", but " +
+                   std::string(model) + " has no " + std::string(what));
 }
 
 // Says in the program's source which sizes are not the model's own.
@@ -80,7 +81,7 @@ Program llama(const ProgramOptions& options) {
     throw InputError("--width: found " + std::to_string(shape.dim) + "; valid: an even number");
   }
   expect_divisor("--heads", shape.heads, "half the width", shape.dim / 2);
-  expect_divisor("--kv-heads", shape.kv_heads, "the heads", shape.heads);
+  expect_divisor("--kv-heads", shape.kv_heads, "the number of heads", shape.heads);
   return with_sizes(make_llama(shape, options), sizes);
 }
 
@@ -103,7 +104,8 @@ Program gpt(const ProgramOptions& options) {
   expect_divisor("--heads", shape.heads, "the width", shape.dim);
   if (shape.experts_per_token > shape.experts) {
     throw InputError("--experts-per-token: found " + std::to_string(shape.experts_per_token) +
-                     "; valid: at most the experts, " + std::to_string(shape.experts));
+                     "; valid: at most " + std::to_string(shape.experts) +
+                     ", the number of experts");
   }
   return with_sizes(make_gpt(shape, options), sizes);
 }

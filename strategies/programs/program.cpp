@@ -121,8 +121,8 @@ ValueRef read_value(const nlohmann::json& json, const Place& place_of, const Nam
                "; valid: a node that does not leave the program");
   }
   if (value.output >= outputs) {
-    place.fail("found \"" + text + "\"; valid: " + nodes[value.node].name + " has " +
-               std::to_string(outputs) + (outputs == 1 ? " output" : " outputs"));
+    place.fail("found \"" + text + "\"; valid: an output of " + nodes[value.node].name +
+               ", which has " + std::to_string(outputs) + (outputs == 1 ? " output" : " outputs"));
   }
   return value;
 }
@@ -180,7 +180,7 @@ ProgramNode read_node(const nlohmann::json& json, const JsonPlace& place, const 
   }
   if (node.is_source() && node.outputs.size() != 1) {
     reader.place("outputs").fail("found " + std::to_string(node.outputs.size()) +
-                                 "; valid: 1 of a node of kind " +
+                                 " outputs; valid: 1 output of a node of kind " +
                                  std::string(to_string(node.kind)));
   }
   reader.finish();
@@ -207,7 +207,8 @@ Program Program::from_json(const nlohmann::json& json, const JsonPlace& place) {
     for (std::size_t i = 0; i < json_array(*pairs, pairs_place).size(); ++i) {
       const JsonPlace pair_place = pairs_place.at(i);
       if (json_array((*pairs)[i], pair_place).size() != 2) {
-        pair_place.fail("found " + std::to_string((*pairs)[i].size()) + " names; valid: 2");
+        pair_place.fail("found " + std::to_string((*pairs)[i].size()) +
+                        " names; valid: the names of 2 nodes");
       }
       const auto node = [&](std::size_t k) {
         const auto place_of = [&] { return pair_place.at(k); };

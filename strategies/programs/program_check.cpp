@@ -35,7 +35,7 @@ bool is_random_state(const OpRule& rule, const TensorMeta& meta) {
 void check_name(const ProgramNode& node, const OpCall& call) {
   const auto read = call.tensors();
   if (read.size() != 1) {
-    throw InputError("reads " + std::to_string(read.size()) + " tensors; valid: 1 of " +
+    throw InputError("it reads " + std::to_string(read.size()) + " tensors; valid: 1 tensor for " +
                      (node.computes() ? node.op : "kind " + std::string(to_string(node.kind))));
   }
   const TensorMeta& only = read[0]->meta;
@@ -90,7 +90,7 @@ void check_node(const ProgramNode& node, const OpCall& call, const OpRule* rule)
   } else if (rule != nullptr && rule->outputs != nullptr) {
     static_cast<void>(match_outputs(node, *rule, rule->outputs(call)));
   } else if (node.outputs.empty() && call.tensors().empty()) {
-    throw InputError(node.op + ": has no tensor; valid: one that it reads or makes");
+    throw InputError(node.op + " has no tensor; valid: a tensor that it reads or makes");
   }
 }
 

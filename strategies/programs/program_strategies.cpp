@@ -155,12 +155,15 @@ class Enumerator {
     if (rule != nullptr) call.op = std::string(rule->op);
     check_node(own, call, rule);
     if (own.leaves() && own.outputs.empty()) {
-      throw InputError("found no outputs; valid: the tensor that it names, whose layout is solved");
+      throw InputError(
+          "found no outputs; valid: one output, which repeats the tensor that the node "
+          "reads, so that its layout can be solved");
     }
     if (is_alias(n)) return expanded(n, call, *alias_, alias_->rows(call, *alias_));
     if (own.op == kGetItem) return kept(n);
     if (rule == nullptr) {
-      all_.notes.push_back(own.op + ": no sharding rule; replicated (" + own.name + ")");
+      all_.notes.push_back(own.op + " has no sharding rule, so node " + own.name +
+                           " is replicated");
       return expanded(n, call, OpRule{.op = own.op}, {});
     }
     if (rule->rows == nullptr) return followed(n, call, *rule);

@@ -121,7 +121,7 @@ Recipe Recipe::from_json(const nlohmann::json& json, const JsonPlace& place) {
     for (std::size_t other = 0; other < i; ++other) {
       if (recipe.meshes[other].size() != ndim) continue;
       meshes_place.at(i).fail("found a second mesh of " + std::to_string(ndim) +
-                              " dims; valid: one of each");
+                              " dims; valid: one mesh for each number of dims");
     }
   }
   if (recipe.meshes.empty()) meshes_place.fail("found an empty array; valid: at least one mesh");

@@ -30,9 +30,9 @@ std::vector<HostTensor> execute(const Decomposition& program, const LocalCall& l
     }
     LocalResult result = run_op_kernel({.call = call, .memory = local.memory, .inputs = inputs});
     if (result.outputs.size() != step.results) {
-      throw InputError(local.call.op + ": its step " + call.op + " has " +
-                       std::to_string(result.outputs.size()) +
-                       " results; valid: " + std::to_string(step.results));
+      throw InputError(local.call.op + ": found " + std::to_string(result.outputs.size()) +
+                       " results of its step " + call.op +
+                       "; valid: " + std::to_string(step.results));
     }
     for (HostTensor& output : result.outputs) values.push_back(std::move(output));
   }

@@ -117,7 +117,9 @@ DistributedTensor output_of(const OpCall& call, const RankResults& results, std:
     if (masks && result.mask.data() != nullptr) output.masks.push_back(result.mask);
   }
   if (!output.masks.empty() && output.masks.size() != output.locals.size()) {
-    throw InputError(call.op + ": only some ranks have a mask");
+    throw InputError(call.op + ": found a mask on " + std::to_string(output.masks.size()) + " of " +
+                     std::to_string(output.locals.size()) +
+                     " ranks; valid: on every rank, or on none");
   }
   return output;
 }
@@ -130,8 +132,9 @@ OpExecution execute_op(const Executor& executor, const OpCall& call,
   const std::vector<HostTensor> expected =
       run_op_kernel({.call = call, .memory = executor.memory(), .inputs = wholes}).outputs;
   if (expected.size() != outputs.size()) {
-    throw InputError(call.op + " has " + std::to_string(expected.size()) + " outputs, found " +
-                     std::to_string(outputs.size()) + " layouts for them");
+    throw InputError(call.op + ": found " + std::to_string(outputs.size()) +
+                     " layouts of outputs; valid: " + std::to_string(expected.size()) +
+                     ", one for each output of the op");
   }
   std::vector<Shape> shapes;
   for (const HostTensor& whole : expected) shapes.push_back(whole.shape());

@@ -82,9 +82,10 @@ LocalResult run_op_kernel(const LocalCall& call) {
 
 void expect_inputs(const LocalCall& local, std::size_t least, std::size_t most) {
   if (local.inputs.size() >= least && local.inputs.size() <= most) return;
-  throw InputError(local.call.op + ": takes " + std::to_string(least) +
-                   (least == most ? "" : " or " + std::to_string(most)) + " tensors, found " +
-                   std::to_string(local.inputs.size()));
+  std::string count = most == 0 ? "no" : std::to_string(least);
+  if (most > least) count += (most == least + 1 ? " or " : " to ") + std::to_string(most);
+  throw InputError(local.call.op + ": takes " + count + (most == 1 ? " tensor" : " tensors") +
+                   ", found " + std::to_string(local.inputs.size()));
 }
 
 void expect_operands(const LocalCall& local, std::size_t count) {
@@ -93,12 +94,32 @@ void expect_operands(const LocalCall& local, std::size_t count) {
 }
 
 const HostTensor& first_input(const LocalCall& local) {
-  if (local.inputs.empty()) throw InputError(local.call.op + ": takes at least one tensor");
+  if (local.inputs.empty())
+    throw InputError(local.call.op + ": takes at least one tensor, found none");
   return local.inputs[0];
 }
 
 void expect_same_dtype(const LocalCall& local, const HostTensor& a, const HostTensor& b) {
-  if (a.dtype() != b.dtype()) throw InputError(local.call.op + ": takes tensors of one dtype");
+  if (a.dtype() == b.dtype()) return;
+  throw InputError(local.call.op + ": found " + tensor_text(a) + " and " + tensor_text(b) +
+                   "; valid: tensors of one dtype");
+}
+
+std::string tensor_text(DType dtype, const Shape& shape) {
+  return TensorMeta{.dtype = dtype, .shape = shape, .strides = {}}.text();
+}
+
+std::string tensor_text(const HostTensor& tensor) {
+  return tensor_text(tensor.dtype(), tensor.shape());
+}
+
+std::string data_dtype_names() {
+  std::string names;
+  for (const auto& named : EnumNames<DType>::kNames) {
+    if (!holds_data(named.value)) continue;
+    names += (names.empty() ? "" : " ") + std::string(named.name);
+  }
+  return names;
 }
 
 std::vector<double> as_doubles(const HostTensor& tensor) {

@@ -15,6 +15,7 @@
 
 #include <cstdint>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -89,6 +90,11 @@ void expect_same_dtype(const LocalCall& local, const HostTensor& a, const HostTe
 // Rounds the values to the dtype; values of integer dtypes are rounded towards zero.
 [[nodiscard]] HostTensor from_doubles(HostMemory& memory, DType dtype, const Shape& shape,
                                       std::span<const double> values);
+// A tensor as messages show it: "f32[2,3]".
+[[nodiscard]] std::string tensor_text(DType dtype, const Shape& shape);
+[[nodiscard]] std::string tensor_text(const HostTensor& tensor);
+// The names of the dtypes that holds_data() accepts, for messages.
+[[nodiscard]] std::string data_dtype_names();
 // The number of a shape's elements, or the largest std::int64_t where there are more.
 [[nodiscard]] std::int64_t elements_of(const Shape& shape);
 // The strides of a row-major tensor, in elements.

@@ -38,7 +38,7 @@ class SampleReader {
       TensorArg& arg = result.call.inputs.emplace_back();
       arg.is_list = text.starts_with('[');
       if (arg.is_list) {
-        if (!text.ends_with(']')) fail("a list ends with ]");
+        if (!text.ends_with(']')) fail("found a list without its closing ]");
         text = text.substr(1, text.size() - 2);
         while (!text.empty()) {
           arg.given.push_back(add(arg, take_until(text, ';'), result));
@@ -61,20 +61,22 @@ class SampleReader {
   bool add(TensorArg& arg, std::string_view text, SampleCall& result) const {
     if (text == "none") return false;
     const std::size_t end = text.find(']');
-    if (end == std::string_view::npos) fail("a tensor ends with ]");
+    if (end == std::string_view::npos) fail("found a tensor without its closing ]");
     arg.tensors.push_back({TensorMeta::parse(text.substr(0, end + 1)), layout_});
     std::string_view words = trimmed(text.substr(end + 1), " ");
     SampleCall::Values& values = result.values.emplace_back();
     if (words.empty()) return true;
     const std::string_view word = take_until(words, ' ');
     const std::optional<SampleValues> kind = from_name<SampleValues>(word);
-    if (!kind) fail("values are below N, unique N, distinct, few, positive or unit");
+    if (!kind)
+      fail("found the values \"" + std::string(word) +
+           "\"; valid: below N, unique N, distinct, few, positive, unit");
     values.kind = *kind;
     if (values.kind == SampleValues::kBelow || values.kind == SampleValues::kUnique) {
       TextCursor cursor("sample", words);
       values.limit = cursor.integer("a limit", 1, 1 << 20);
     } else if (!words.empty()) {
-      fail("nothing follows " + std::string(word));
+      fail("found \"" + std::string(words) + "\" after " + std::string(word) + "; valid: nothing");
     }
     return true;
   }

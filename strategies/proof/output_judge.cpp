@@ -70,7 +70,7 @@ std::string OutputJudge::reduced_verdict(const Placement& p) const {
     if (shapes_[r] != expected_.meta.shape) return wrong_shape(r, expected_.meta.shape);
   }
   if (p.kind() == Placement::Kind::kMaskPartial && masks_.size() != locals_.size()) {
-    return "no mask";
+    return "found no mask of the lookup; expected one on every rank";
   }
   for (std::size_t i = 0; i < expected_.values.size(); ++i) {
     double magnitude = 0.0;

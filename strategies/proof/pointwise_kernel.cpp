@@ -40,7 +40,7 @@ std::vector<double> numbers_of(const OpCall& call, const OpKernel& kernel, std::
     const bool absent = i >= call.args.size() || call.args[i].is_null();
     const bool optional = tensors + i >= kernel.operands - kernel.optional;
     if (absent ? !optional : !call.args[i].is_number()) {
-      throw InputError(call.op + ": argument " + std::to_string(i + 1) + " of --args: found " +
+      throw InputError(call.op + ": argument " + std::to_string(i) + " of --args: found " +
                        (absent ? "nothing" : describe_json(call.args[i])) + "; valid: a number");
     }
     numbers.push_back(absent ? kAbsent : call.args[i].get<double>());
@@ -75,8 +75,8 @@ DType dtype_of(const OpKernel& kernel, std::span<const HostTensor> tensors, cons
     case Result::kInteger:
       for (const HostTensor& tensor : tensors) {
         if (!is_floating_point(tensor.dtype())) continue;
-        throw InputError(call.op + " of " + std::string(to_string(tensor.dtype())) +
-                         "; valid: integers and b8");
+        throw InputError(call.op + ": found " + tensor_text(tensor) +
+                         "; valid: tensors of integers or b8");
       }
       break;
     case Result::kAsFirst:
@@ -121,8 +121,10 @@ LocalResult run_pointwise(const LocalCall& local, const OpKernel& kernel,
   std::span<const HostTensor> tensors = local.inputs;
   tensors = tensors.first(tensors.size() - std::min(tensors.size(), out_tensors_of(local.call.op)));
   if (tensors.empty() || tensors.size() > kernel.operands) {
-    throw InputError(local.call.op + ": takes at most " + std::to_string(kernel.operands) +
-                     " tensors, found " + std::to_string(tensors.size()));
+    throw InputError(
+        local.call.op + ": takes 1 " +
+        (kernel.operands == 1 ? "tensor" : "to " + std::to_string(kernel.operands) + " tensors") +
+        ", found " + std::to_string(tensors.size()));
   }
   const std::vector<double> numbers = numbers_of(local.call, kernel, tensors.size());
   const Shape shape = common_shape(tensors, local.call.op);

@@ -124,7 +124,10 @@ class RuleProver {
   [[nodiscard]] RuleProof take() {
     RuleProof proof;
     proof.op = rule_.op;
-    if (calls_ == 0) throw InputError(proof.op + ": nothing to prove its rules on: " + refusal_);
+    if (calls_ == 0) {
+      throw InputError(proof.op + " has no sample call on which its rules can be proved" +
+                       (refusal_.empty() ? "" : ": " + refusal_));
+    }
     proof.calls = calls_;
     proof.combinations = combinations_;
     proof.accepted = accepted_.size();
@@ -182,7 +185,7 @@ class RuleProver {
   }
 
   const OpRule& rule_;
-  std::string refusal_ = "no sample calls";
+  std::string refusal_;  // why the last refused call was left out
   std::size_t calls_ = 0;
   std::size_t combinations_ = 0;
   std::set<std::string> accepted_;

@@ -107,7 +107,7 @@ std::vector<std::vector<Placement>> SampleExecution::right_outputs(const Combina
 std::string SampleExecution::fault(const Combination& inputs, const Combination& outputs) {
   const std::size_t expected = data_sets_[0].expected.size();
   if (outputs.size() != expected) {
-    return "the kernel has " + std::to_string(expected) + " outputs, the rule " +
+    return "the kernel makes " + std::to_string(expected) + " outputs, but the rule names " +
            std::to_string(outputs.size());
   }
   for (std::size_t set = 0; set < data_sets_.size(); ++set) {
@@ -175,12 +175,15 @@ const RankResults& SampleExecution::run(std::size_t set, const Combination& inpu
 std::string SampleExecution::verdict(std::size_t set, const Combination& inputs, std::size_t output,
                                      const Placement& p) {
   const WholeOutput& expected = data_sets_[set].expected[output];
-  if (p.is_shard_like() && p.dim() >= expected.meta.ndim()) return "a shard of a missing dim";
+  if (p.is_shard_like() && p.dim() >= expected.meta.ndim()) {
+    return "the output has no dim " + std::to_string(p.dim()) + " to shard";
+  }
   const RankResults& results = run(set, inputs, p);
   if (!results.failure.empty()) return results.failure;
   for (const LocalResult& result : results.by_rank) {
     if (result.outputs.size() != data_sets_[set].expected.size()) {
-      return "another number of outputs";
+      return "a rank made " + std::to_string(result.outputs.size()) + " outputs, expected " +
+             std::to_string(data_sets_[set].expected.size());
     }
   }
   return OutputJudge(mesh_, expected, results.by_rank, output).verdict(p);

@@ -267,7 +267,9 @@ void BoundSearch::run(std::vector<double> messages) {
         costs.bound - last <= 1e-3 * (upper_ < kForbidden ? upper_ - costs.bound : 1.0);
     if (stalls) {
       if (most_work >= kMostWork) {
-        throw LimitError("the network is too entangled: bounds leave more than 1e9 joint costs");
+        throw LimitError(
+            "the network is too entangled to be solved: more than 1e9 joint costs are left "
+            "when its bounds have dropped what they can");
       }
       most_work = std::min(4.0 * most_work, kMostWork);
       refused_ = 0;

@@ -44,7 +44,7 @@ class Reader {
     read_variables();
     const json& functions = reader_.value("functions");
     if (!functions.is_object()) {
-      reader_.place("functions").fail(describe_json(functions) + "; valid: an object");
+      reader_.place("functions").fail("found " + describe_json(functions) + "; valid: an object");
     }
     // Functions that share the costs of another one are read last.
     for (const bool sharing : {false, true}) {
@@ -68,10 +68,11 @@ class Reader {
     const JsonPlace place = problem.place("mustbe");
     const std::string text = json_text(*given, place);
     if (text.starts_with(">")) {
-      place.fail("\"" + text + "\": maximisation is not supported; valid: \"<\" and a cost");
+      place.fail("found \"" + text +
+                 "\", but maximisation is not supported; valid: \"<\" and a cost");
     }
     if (!text.starts_with("<") || !is_number(std::string_view(text).substr(1))) {
-      place.fail("\"" + text + "\"; valid: \"<\" and a cost");
+      place.fail("found \"" + text + "\"; valid: \"<\" and a cost");
     }
     std::from_chars(text.data() + 1, text.data() + text.size(), problem_.below);
   }
@@ -79,7 +80,8 @@ class Reader {
   void read_variables() {
     const json& variables = reader_.value("variables");
     const JsonPlace place = reader_.place("variables");
-    if (!variables.is_object()) place.fail(describe_json(variables) + "; valid: an object");
+    if (!variables.is_object())
+      place.fail("found " + describe_json(variables) + "; valid: an object");
     for (const auto& [name, values] : variables.items()) {
       const JsonPlace at_variable = place.at(name);
       std::vector<std::string> names;
@@ -87,18 +89,20 @@ class Reader {
         for (std::size_t i = 0; i < values.size(); ++i) {
           names.push_back(word(values[i], at_variable.at(i)));
           if (!unique(names)) {
-            at_variable.at(i).fail("the value \"" + names.back() + "\" stands there twice");
+            at_variable.at(i).fail("found \"" + names.back() +
+                                   "\" a second time; valid: a new name");
           }
         }
       } else if (values.is_number()) {
         const auto count = json_integer(values, at_variable, 1, CostNetwork::kMaxValues);
         for (std::int64_t i = 0; i < count; ++i) names.push_back(std::to_string(i));
       } else {
-        at_variable.fail(describe_json(values) +
+        at_variable.fail("found " + describe_json(values) +
                          "; valid: a number of values, or an array of their names");
       }
       if (names.empty() || names.size() > std::size_t{CostNetwork::kMaxValues}) {
-        at_variable.fail(std::to_string(names.size()) + " values; valid: from 1 to 65536");
+        at_variable.fail("found " + std::to_string(names.size()) +
+                         " values; valid: from 1 to 65536");
       }
       numbers_[name] = problem_.network.add_variable(name, domain(names));
     }
@@ -133,16 +137,20 @@ class Reader {
       const JsonPlace at_name = reader.place("scope").at(i);
       const std::string variable = word(scope[i], at_name);
       const auto known = numbers_.find(variable);
-      if (known == numbers_.end()) at_name.fail("no variable \"" + variable + "\"");
+      if (known == numbers_.end())
+        at_name.fail("found \"" + variable + "\"; valid: the name of a variable");
       function.scope.push_back(known->second);
       size *= to_index(problem_.network.values(known->second));
     }
     if (function.scope.size() == 2 && function.scope[0] == function.scope[1]) {
-      reader.place("scope").fail("the same variable twice");
+      reader.place("scope").fail("found the variable \"" +
+                                 problem_.network.name(function.scope[0]) +
+                                 "\" twice; valid: two different variables");
     }
     constexpr std::size_t kMostCosts = 1 << 24;
     if (size > kMostCosts) {
-      reader.place("scope").fail(std::to_string(size) + " joint values; valid: at most 16777216");
+      reader.place("scope").fail("found " + std::to_string(size) +
+                                 " joint values; valid: at most 16777216");
     }
     const json* fallback = reader.find("defaultcost");
     const JsonPlace costs_place = reader.place("costs");
@@ -150,11 +158,12 @@ class Reader {
     if (costs.is_string()) {
       const auto known = shared_.find(costs.get<std::string>());
       if (known == shared_.end()) {
-        costs_place.fail("no function " + describe_json(costs) + " with costs of its own");
+        costs_place.fail("found " + describe_json(costs) +
+                         "; valid: the name of a function with costs of its own");
       }
       function.costs = functions_[known->second].costs;
       if (function.costs.size() != size) {
-        costs_place.fail("function " + describe_json(costs) + " has " +
+        costs_place.fail("found the function " + describe_json(costs) + ", which has " +
                          std::to_string(function.costs.size()) +
                          " costs; valid: " + std::to_string(size));
       }
@@ -163,7 +172,8 @@ class Reader {
       read_tuples(function, json_array(costs, costs_place), costs_place);
     } else {
       if (json_array(costs, costs_place).size() != size) {
-        costs_place.fail(std::to_string(costs.size()) + " costs; valid: " + std::to_string(size));
+        costs_place.fail("found " + std::to_string(costs.size()) +
+                         " costs; valid: " + std::to_string(size));
       }
       for (std::size_t i = 0; i < size; ++i) {
         function.costs.push_back(cost(costs[i], costs_place.at(i)));
@@ -182,7 +192,7 @@ class Reader {
   void read_tuples(Function& function, const json& costs, const JsonPlace& place) {
     const std::size_t step = function.scope.size() + 1;
     if (costs.size() % step != 0) {
-      place.fail(std::to_string(costs.size()) + " items; valid: tuples of " +
+      place.fail("found " + std::to_string(costs.size()) + " items; valid: tuples of " +
                  std::to_string(step - 1) + " values and a cost");
     }
     for (std::size_t i = 0; i < costs.size(); i += step) {

@@ -12,8 +12,8 @@ namespace shardlab {
 
 void CostNetwork::check_cost(double cost, std::string_view where) const {
   if (cost == kForbidden || std::abs(cost) <= kMaxCost) return;
-  throw InputError(std::string(where) + ": the cost " + format_double(cost) +
-                   " is not valid; valid: from -1e15 to 1e15, or infinity");
+  throw InputError(std::string(where) + ": found the cost " + format_double(cost) +
+                   "; valid: from -1e15 to 1e15, or infinity");
 }
 
 void CostNetwork::check_variable(int variable) const {
@@ -23,7 +23,7 @@ void CostNetwork::check_variable(int variable) const {
 
 int CostNetwork::add_domain(std::vector<std::string> values) {
   if (values.empty() || values.size() > static_cast<std::size_t>(kMaxValues)) {
-    throw InputError("a domain of " + std::to_string(values.size()) +
+    throw InputError("found a domain of " + std::to_string(values.size()) +
                      " values; valid: from 1 to 65536");
   }
   domains_.push_back(std::move(values));
@@ -34,8 +34,8 @@ int CostNetwork::add_variable(std::string name, int domain, std::span<const doub
   SHARDLAB_CHECK(domain >= 0 && to_index(domain) < domains_.size(), "domain ", domain);
   const std::size_t count = domains_[to_index(domain)].size();
   if (!costs.empty() && costs.size() != count) {
-    throw InputError("variable \"" + name + "\": " + std::to_string(costs.size()) + " costs for " +
-                     std::to_string(count) + " values");
+    throw InputError("variable \"" + name + "\": found " + std::to_string(costs.size()) +
+                     " costs; valid: " + std::to_string(count) + ", one for each value");
   }
   for (const double cost : costs) check_cost(cost, name);
   names_.push_back(std::move(name));
@@ -59,12 +59,14 @@ void CostNetwork::add_edge(int first, int second, int table) {
   check_variable(second);
   SHARDLAB_CHECK(table >= 0 && to_index(table) < tables_.size(), "table ", table);
   const CostTable& costs = tables_[to_index(table)];
-  if (first == second) throw InputError("variable \"" + name(first) + "\": an edge to itself");
+  if (first == second)
+    throw InputError("variable \"" + name(first) + "\": found an edge from the variable to itself");
   if (costs.rows != values(first) || costs.columns != values(second)) {
-    throw InputError("edge of \"" + name(first) + "\" and \"" + name(second) + "\": a table of " +
-                     std::to_string(costs.rows) + "x" + std::to_string(costs.columns) +
-                     " costs for " + std::to_string(values(first)) + " and " +
-                     std::to_string(values(second)) + " values");
+    throw InputError("edge of \"" + name(first) + "\" and \"" + name(second) +
+                     "\": found a table of " + std::to_string(costs.rows) + " x " +
+                     std::to_string(costs.columns) +
+                     " costs; valid: " + std::to_string(values(first)) + " x " +
+                     std::to_string(values(second)) + ", one for each pair of values");
   }
   edges_.push_back({first, second, table});
 }
@@ -83,23 +85,26 @@ void CostNetwork::add_cost(int variable, int value, double cost) {
 
 void CostNetwork::add_budget(Budget budget) {
   constexpr std::size_t kMostBudgets = 4;
-  if (budgets_.size() == kMostBudgets) throw InputError("more than 4 budgets");
+  if (budgets_.size() == kMostBudgets)
+    throw InputError("found more than 4 budgets; valid: at most 4");
   std::set<int> seen;
   for (const Budget::Weights& weights : budget.weights) {
     check_variable(weights.variable);
     const std::string where =
         "budget \"" + budget.name + "\", variable \"" + name(weights.variable) + "\": ";
-    if (!seen.insert(weights.variable).second) throw InputError(where + "it stands there twice");
+    if (!seen.insert(weights.variable).second)
+      throw InputError(where + "found it twice; valid: each variable once");
     if (weights.of_value.size() != to_index(values(weights.variable))) {
-      throw InputError(where + std::to_string(weights.of_value.size()) + " weights for " +
-                       std::to_string(values(weights.variable)) + " values");
+      throw InputError(where + "found " + std::to_string(weights.of_value.size()) +
+                       " weights; valid: " + std::to_string(values(weights.variable)) +
+                       ", one for each value");
     }
     constexpr std::int64_t kMaxWeight = std::int64_t{1}
                                         << 50;  // sums of thousands of such weights fit
     for (const std::int64_t weight : weights.of_value) {
       if (weight >= 0 && weight <= kMaxWeight) continue;
-      throw InputError(where + "the weight " + std::to_string(weight) +
-                       " is not valid; valid: from 0 to " + std::to_string(kMaxWeight));
+      throw InputError(where + "found the weight " + std::to_string(weight) +
+                       "; valid: from 0 to " + std::to_string(kMaxWeight));
     }
   }
   budgets_.push_back(std::move(budget));

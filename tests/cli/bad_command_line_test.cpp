@@ -119,10 +119,10 @@ INSTANTIATE_TEST_SUITE_P(
                    "program: --experts: found \"65537\"; valid: an integer from 1 to 65536"},
         BadCommand{"ProgramOfUnevenHeads",
                    {"program", "llama3-8b", "--width", "64", "--heads", "5"},
-                   "--heads: found 5; valid: a divisor of half the width, 32"},
+                   "--heads: found 5; valid: a divisor of 32, which is half the width"},
         BadCommand{"ProgramWithoutExperts",
                    {"program", "gpt2-xl", "--experts", "4"},
-                   "--experts: not for gpt2-xl, which has no experts"},
+                   "--experts: found 4, but gpt2-xl has no experts"},
         BadCommand{
             "ProgramTooLarge",
             {"program", "llama3-8b", "--layers", "1", "--batch", "1048576", "--seqlen", "16777216"},

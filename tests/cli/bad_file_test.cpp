@@ -428,8 +428,8 @@ INSTANTIATE_TEST_SUITE_P(
                 "\"llama3-8b\"?); valid: gpt2-xl, llama3-70b, llama3-8b, moe-1.3b-64e"},
         BadFile{"CaseOfAProgramThatDoesNotDivide", kCase,
                 case_with(R"({"solve": {"program": {"built_in": "gpt2-xl", "heads": 7}}})"),
-                "bad.json:/checks/0/solve/program: --heads: found 7; valid: a divisor of the "
-                "width, 1600"},
+                "bad.json:/checks/0/solve/program: --heads: found 7; valid: a divisor of 1600, "
+                "which is the width"},
         BadFile{"CaseWithABadPin", kCase,
                 case_with(R"json({"solve": {"program": {"built_in": "gpt2-xl"},
                                        "pins": {"primals_1": "S(0)S(0)"}}, "expect": {}})json"),
@@ -438,7 +438,8 @@ INSTANTIATE_TEST_SUITE_P(
         BadFile{"CaseWithALonelyTie", kCase,
                 case_with(R"({"solve": {"program": {"built_in": "gpt2-xl"},
                                        "flaws": {"tied": [["mm"]]}}, "expect": {}})"),
-                "bad.json:/checks/0/solve/flaws/tied/0: found less than two nodes"},
+                "bad.json:/checks/0/solve/flaws/tied/0: found one node; valid: at least two nodes, "
+                "which are tied"},
         BadFile{"CaseWithABadLayout", kCase,
                 case_with(
                     R"json({"plan": {"from": "S(1)", "to": "R"}, "expect": {"price_us": 1}})json"),

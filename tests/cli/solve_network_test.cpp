@@ -125,19 +125,21 @@ TEST(SolveNetworkCommand, MessagesNameThePlaceAndWhatIsValid) {
     return error_of(replaced(kProblem, from, to));
   };
   EXPECT_EQ(with("\"<100.50\"", "\">100.50\""),
-            "shardlab: p.cfn:/problem/mustbe: \">100.50\": maximisation is not supported; valid: "
+            "shardlab: p.cfn:/problem/mustbe: found \">100.50\", but maximisation is not "
+            "supported; valid: "
             "\"<\" and a cost\n");
   EXPECT_EQ(with("\"scope\":[x,y]", "\"scope\":[x,z]"),
-            "shardlab: p.cfn:/functions/f/scope/1: no variable \"z\"\n");
+            "shardlab: p.cfn:/functions/f/scope/1: found \"z\"; valid: the name of a variable\n");
   EXPECT_EQ(with("\"scope\":[x,y]", "\"scope\":[x,x]"),
-            "shardlab: p.cfn:/functions/f/scope: the same variable twice\n");
+            "shardlab: p.cfn:/functions/f/scope: found the variable \"x\" twice; valid: two "
+            "different variables\n");
   EXPECT_EQ(with("\"scope\":[x,y]", "\"scope\":[x,y,x]"),
             "shardlab: p.cfn:/functions/f/scope: a function of 3 variables is not supported; "
             "valid: at most 2\n");
   EXPECT_EQ(with("\"b\",2,100.5", "\"c\",2,100.5"),
             "shardlab: p.cfn:/functions/f/costs/3: \"c\" is no value of \"x\"; valid: a, b\n");
   EXPECT_EQ(with("[1.5,2.25]", "[1.5]"),
-            "shardlab: p.cfn:/functions/fx/costs: 1 costs; valid: 2\n");
+            "shardlab: p.cfn:/functions/fx/costs: found 1 costs; valid: 2\n");
   EXPECT_EQ(with("\"scope\":[x,y],", "\"scope\":[x,y],\"type\":\"salldiff\","),
             "shardlab: p.cfn:/functions/f: global functions are not supported; valid: scope, "
             "costs, defaultcost\n");

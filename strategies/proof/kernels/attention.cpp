@@ -13,6 +13,7 @@
 
 #include "costmodel/base/error.h"
 #include "costmodel/base/index.h"
+#include "costmodel/base/text.h"
 #include "sim/tensor_kernels.h"
 #include "strategies/proof/op_kernel.h"
 
@@ -61,7 +62,13 @@ struct Scores {
     const bool four = q.size() == 4 && k.size() == 4 && v.size() == 4;
     if (!four || q[0] != k[0] || k[0] != v[0] || q[1] != k[1] || k[1] != v[1] || k[2] != v[2] ||
         q[3] != k[3] || (kind_of(local.call) == Kind::kFlash && q[3] != v[3])) {
-      throw InputError(local.call.op + ": queries, keys and values that do not fit");
+      throw InputError(local.call.op + ": found queries " +
+                       tensor_text(local.required_tensor(first)) + ", keys " +
+                       tensor_text(local.required_tensor(first + 1)) + " and values " +
+                       tensor_text(local.required_tensor(first + 2)) +
+                       "; valid: tensors of 4 dims that agree in batch and heads, keys as deep as "
+                       "the queries, a value for each key" +
+                       (kind_of(local.call) == Kind::kFlash ? ", values as deep as the keys" : ""));
     }
     // A rank's depth is the whole depth, since no layout may cut it.
     scale = std::isnan(scale_arg) ? 1.0 / std::sqrt(static_cast<double>(q[3])) : scale_arg;
@@ -72,7 +79,11 @@ struct Scores {
       for (std::size_t d = 0; fits && d < 4; ++d) {
         fits = bias.shape[d] == 1 || bias.shape[d] == wanted[d];
       }
-      if (!fits) throw InputError(local.call.op + ": a bias that does not fit the scores");
+      if (!fits) {
+        throw InputError(local.call.op + ": found a bias " + tensor_text(*bias_tensor) +
+                         "; valid: " + tensor_text(bias_tensor->dtype(), {q[0], q[1], q[2], k[2]}) +
+                         ", like the scores, or an extent of 1 in place of any of these");
+      }
     }
     expect_room(local.call.op, elements_of({q[0], q[1], q[2], k[2]}), local.memory);
   }
@@ -107,7 +118,9 @@ struct Scores {
 
 void expect_no_dropout(const LocalCall& local, std::size_t arg) {
   if (local.call.number_arg(arg, 0.0) == 0.0) return;
-  throw InputError(local.call.op + ": has a reference kernel without dropout only");
+  throw InputError(local.call.op + ": found dropout " +
+                   format_double(local.call.number_arg(arg, 0.0)) +
+                   "; valid: 0, because the reference kernel drops no elements");
 }
 
 constexpr double kDefault = std::numeric_limits<double>::quiet_NaN();
@@ -194,14 +207,20 @@ LocalResult run_backward(const LocalCall& local, const OpKernel&) {
       sums.shape.size() != (kind == Kind::kCudnn ? 4U : 3U) ||
       (kind == Kind::kCudnn && sums.shape[3] != 1) ||
       (efficient ? sums.shape[2] != (q[2] + 31) / 32 * 32 : sums.shape[2] != q[2])) {
-    throw InputError(local.call.op + ": gradient, output and logsumexp of the output's shape");
+    throw InputError(local.call.op + ": found a gradient " + tensor_text(local.required_tensor(0)) +
+                     ", an output " + tensor_text(local.required_tensor(out_at)) +
+                     " and a logsumexp " + tensor_text(local.required_tensor(out_at + 1)) +
+                     "; valid: a gradient and an output " +
+                     tensor_text(local.inputs[0].dtype(), wanted) +
+                     ", and a logsumexp with a number for each row of each head");
   }
   // Every rank must hold the states of random numbers, and the offsets, as a whole.
   for (std::size_t i = out_at + 2; i < local.call.inputs.size(); ++i) {
     const HostTensor* state = local.tensor(i);
     if (state == nullptr || state == bias) continue;
     if (state->shape() != local.call.tensor(i)->meta.shape) {
-      throw InputError(local.call.op + ": a part of tensor argument " + std::to_string(i));
+      throw InputError(local.call.op + ": found a part of tensor argument " + std::to_string(i) +
+                       " on a rank; valid: the whole tensor, which every rank needs");
     }
   }
   Block grad_query = Block::zeros(q);

@@ -10,7 +10,8 @@ namespace complex_kernels {
 void expect_pairs(const LocalCall& local) {
   for (const HostTensor& input : local.inputs) {
     if (input.ndim() > 0 && input.shape().back() == 2) continue;
-    throw InputError(local.call.op + ": takes pairs, in a last dim of 2");
+    throw InputError(local.call.op + ": found " + tensor_text(input) +
+                     "; valid: a last dim of extent 2, which holds the parts of complex numbers");
   }
 }
 
@@ -27,7 +28,9 @@ void expect_broadcast(const LocalCall& local, const Shape& operand, const Shape&
   const std::size_t added = result.size() - operand.size();
   for (std::size_t d = 0; d < operand.size(); ++d) {
     if (operand[d] != 1 && operand[d] != result[added + d]) {
-      throw InputError(local.call.op + ": operands that do not broadcast");
+      throw InputError(local.call.op + ": found " + tensor_text(local.inputs[0]) + " and " +
+                       tensor_text(local.inputs[1]) +
+                       "; valid: tensors that can be broadcast to each other");
     }
   }
 }

@@ -23,11 +23,7 @@ std::int64_t product_of(const Shape& shape, std::size_t first = 0) {
 }
 
 void expect_one_dtype(const LocalCall& local) {
-  for (const HostTensor& tensor : local.inputs) {
-    if (tensor.dtype() != local.inputs[0].dtype()) {
-      throw InputError(local.call.op + ": tensors of one dtype");
-    }
-  }
+  for (const HostTensor& tensor : local.inputs) expect_same_dtype(local, local.inputs[0], tensor);
 }
 
 // Calls visit(small, big, weight) with the flat indices of the elements that meet.
@@ -79,8 +75,8 @@ LocalResult run_convolution(const LocalCall& local, const OpKernel&) {
   const ConvolutionWindow window(local.call, meta_of(input), meta_of(weight), 0);
   const Shape& shape = window.output;
   if (bias != nullptr && (bias->ndim() != 1 || bias->extent(0) != shape[1])) {
-    throw InputError(local.call.op + ": a bias of " + std::to_string(bias->elements()) +
-                     " numbers for " + std::to_string(shape[1]) + " output channels");
+    throw InputError(local.call.op + ": found a bias " + tensor_text(*bias) + "; valid: " +
+                     tensor_text(bias->dtype(), {shape[1]}) + ", a number for each output channel");
   }
   expect_room(local.call.op, product_of(shape) + input.elements() + weight.elements(),
               local.memory);
@@ -112,7 +108,9 @@ LocalResult run_backward(const LocalCall& local, const OpKernel&) {
   const HostTensor& weight = local.inputs[2];
   const ConvolutionWindow window(local.call, meta_of(input), meta_of(weight), 1);
   if (gradient.shape() != window.output) {
-    throw InputError(local.call.op + ": the gradient has not the output's shape");
+    throw InputError(local.call.op + ": found a gradient " + tensor_text(gradient) +
+                     "; valid: the output's shape, " +
+                     tensor_text(gradient.dtype(), window.output));
   }
   std::vector<bool> mask = {true, true, true};
   const nlohmann::json& args = local.call.args;

@@ -13,8 +13,7 @@ DType dtype_at(const LocalCall& local, std::size_t i, DType fallback) {
   const std::string name = local.call.text_arg(i, "");
   const std::optional<DType> dtype = name.empty() ? fallback : dtype_from_name(name);
   if (dtype && holds_data(*dtype)) return *dtype;
-  throw InputError(local.call.op + ": found dtype \"" + name +
-                   "\"; valid: " + std::string(kDTypeNames));
+  throw InputError(local.call.op + ": found dtype \"" + name + "\"; valid: " + data_dtype_names());
 }
 
 LocalResult run_same(const LocalCall& local, const OpKernel&) { return {{first_input(local)}, {}}; }
@@ -44,7 +43,7 @@ LocalResult run_new(const LocalCall& local, const OpKernel&) {
   const auto given = local.call.integers_arg(0);
   if (!given || given->size() > kMaxTensorDims ||
       std::any_of(given->begin(), given->end(), [](std::int64_t extent) { return extent < 0; })) {
-    throw InputError(local.call.op + ": --args must begin with the shape");
+    throw InputError(local.call.op + ": --args must begin with the shape, a list of extents");
   }
   Shape shape(given->begin(), given->end());
   if (!local.output_shapes.empty()) shape = local.output_shapes[0];
@@ -62,7 +61,7 @@ LocalResult run_full(const LocalCall& local, const OpKernel&) {
     const auto is_extent = [](std::int64_t extent) { return extent >= 0; };
     if (!given || given->size() > kMaxTensorDims ||
         !std::all_of(given->begin(), given->end(), is_extent)) {
-      throw InputError(local.call.op + ": --args must begin with the shape");
+      throw InputError(local.call.op + ": --args must begin with the shape, a list of extents");
     }
     shape.assign(given->begin(), given->end());
   } else {
@@ -85,7 +84,9 @@ LocalResult run_arange(const LocalCall& local, const OpKernel&) {
   const std::int64_t end = local.call.integer_arg(1, 0);
   const std::int64_t step = local.call.integer_arg(2, 1);
   if (step < 1 || end < start) {
-    throw InputError(local.call.op + ": --args are a start, an end behind it and a step from 1");
+    throw InputError(local.call.op + ": found start " + std::to_string(start) + ", end " +
+                     std::to_string(end) + " and step " + std::to_string(step) +
+                     "; valid: an end that is not below the start, and a step of at least 1");
   }
   const std::int64_t count = (end - start + step - 1) / step;
   expect_room(local.call.op, count, local.memory);
@@ -99,7 +100,10 @@ LocalResult run_fill(const LocalCall& local, const OpKernel&) {
   expect_inputs(local, 1, 2);
   double value = local.call.number_arg(0, 0.0);
   if (local.inputs.size() == 2) {
-    if (local.inputs[1].elements() != 1) throw InputError(local.call.op + ": takes one number");
+    if (local.inputs[1].elements() != 1) {
+      throw InputError(local.call.op + ": found a value " + tensor_text(local.inputs[1]) +
+                       "; valid: one number");
+    }
     value = as_doubles(local.inputs[1])[0];
   }
   return {{constant(local, input.dtype(), input.shape(), value)}, {}};
@@ -131,7 +135,9 @@ LocalResult run_retype(const LocalCall& local, const OpKernel&) {
   if (itemsize(dtype) != itemsize(input.dtype())) {
     const std::int64_t bytes = shape.empty() ? 1 : shape.back() * itemsize(input.dtype());
     if (shape.empty() || bytes % itemsize(dtype) != 0) {
-      throw InputError(local.call.op + ": the last dim holds no whole elements");
+      throw InputError(local.call.op + ": found " + tensor_text(input) +
+                       "; valid: a last dim that holds whole elements of " +
+                       std::string(to_string(dtype)));
     }
     shape.back() = bytes / itemsize(dtype);
   }

@@ -14,7 +14,9 @@ namespace foreach_kernels {
 LocalResult run_unscale(const LocalCall& local, const OpKernel&) {
   expect_inputs(local, 3, 3);
   if (local.inputs[1].elements() != 1 || local.inputs[2].elements() != 1) {
-    throw InputError(local.call.op + ": found_inf and inv_scale have one element");
+    throw InputError(local.call.op + ": found " + tensor_text(local.inputs[1]) +
+                     " as found_inf and " + tensor_text(local.inputs[2]) +
+                     " as inv_scale; valid: tensors of one element");
   }
   const double scale = as_doubles(local.inputs[2])[0];
   std::vector<double> found = as_doubles(local.inputs[1]);
@@ -39,13 +41,18 @@ LocalResult run_adam(const LocalCall& local, const OpKernel&) {
   for (std::size_t i = 0; i < lists.size(); ++i) {
     lists[i] = i == 4 ? local.tensor(i) : &local.required_tensor(i);
     if (lists[i] != nullptr && lists[i]->shape() != lists[0]->shape()) {
-      throw InputError(call.op + ": lists of tensors of one shape");
+      throw InputError(call.op + ": found " + tensor_text(*lists[i]) + " in list " +
+                       std::to_string(i) + " beside the parameter " + tensor_text(*lists[0]) +
+                       "; valid: tensors of one shape");
     }
   }
   const auto number_in = [&](std::size_t i, double fallback) {
     const HostTensor* tensor = local.tensor(i);
     if (tensor == nullptr) return fallback;
-    if (tensor->elements() != 1) throw InputError(call.op + ": steps and scales are numbers");
+    if (tensor->elements() != 1) {
+      throw InputError(call.op + ": tensor argument " + std::to_string(i) + ": found " +
+                       tensor_text(*tensor) + "; valid: one number");
+    }
     return as_doubles(*tensor)[0];
   };
   const double step = number_in(5, 1.0);
@@ -59,7 +66,9 @@ LocalResult run_adam(const LocalCall& local, const OpKernel&) {
   const double eps = call.number_arg(first + 3, 1e-8);
   const bool amsgrad = call.boolean_arg(first + 4, false);
   const double sign = call.boolean_arg(first + 5, false) ? -1.0 : 1.0;
-  if (amsgrad && lists[4] == nullptr) throw InputError(call.op + ": amsgrad needs the fifth list");
+  if (amsgrad && lists[4] == nullptr) {
+    throw InputError(call.op + ": amsgrad needs tensor argument 4, the list of largest averages");
+  }
   std::vector<double> param = as_doubles(*lists[0]);
   std::vector<double> grad = as_doubles(*lists[1]);
   std::vector<double> average = as_doubles(*lists[2]);

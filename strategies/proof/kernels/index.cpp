@@ -18,20 +18,25 @@ namespace index_kernels {
 // The numbers in an index tensor, unchecked.
 std::vector<std::int64_t> indices_in(const LocalCall& local, const HostTensor& index) {
   if (is_floating_point(index.dtype()) || index.dtype() == DType::kB8) {
-    throw InputError(local.call.op + ": indices of " + std::string(to_string(index.dtype())) +
-                     "; valid: integers");
+    throw InputError(local.call.op + ": found indices " + tensor_text(index) +
+                     "; valid: a tensor of integers");
   }
   std::vector<std::int64_t> indices;
   for (const double value : as_doubles(index)) indices.push_back(static_cast<std::int64_t>(value));
   return indices;
 }
 
+[[noreturn]] void refuse_index(std::string_view op, std::int64_t index, std::int64_t extent) {
+  throw InputError(std::string(op) + ": found index " + std::to_string(index) + "; valid: " +
+                   (extent > 0 ? "0 to " + std::to_string(extent - 1)
+                               : std::string("none, because the dim has no rows")));
+}
+
 std::int64_t row_in(const LocalCall& local, std::int64_t index, std::int64_t extent,
                     bool from_end = false) {
   if (index >= 0 && index < extent) return index;
   if (from_end) return index_in(index, extent, local.call.op);
-  throw InputError(local.call.op + ": index " + std::to_string(index) + "; valid: 0 to " +
-                   std::to_string(extent - 1));
+  refuse_index(local.call.op, index, extent);
 }
 
 // Finds the rows of one dim that a rank has of its first tensor, by their global index.
@@ -52,8 +57,7 @@ class RowsHere {
   // has.
   [[nodiscard]] std::int64_t operator[](std::int64_t row) const {
     if (row < 0 || row >= std::ssize(local_index_)) {
-      throw InputError(std::string(op_) + ": index " + std::to_string(row) + "; valid: 0 to " +
-                       std::to_string(std::ssize(local_index_) - 1));
+      refuse_index(op_, row, std::ssize(local_index_));
     }
     return local_index_[to_index(row)];
   }
@@ -71,7 +75,10 @@ LocalResult run_embedding(const LocalCall& local, const OpKernel&) {
   const HostTensor& weight = local.inputs[0];
   const HostTensor& indices = local.inputs[1];
   if (weight.ndim() < 1 || weight.ndim() + indices.ndim() > kMaxTensorDims) {
-    throw InputError(local.call.op + ": takes a weight and indices");
+    throw InputError(local.call.op + ": found a weight " + tensor_text(weight) + " and indices " +
+                     tensor_text(indices) +
+                     "; valid: a weight of at least one dim, and a result of at most " +
+                     std::to_string(kMaxTensorDims) + " dims");
   }
   const RowsHere here(local, 0);
   HostTensor mask = HostTensor::make(local.memory, DType::kB8, indices.shape());
@@ -96,11 +103,16 @@ LocalResult run_embedding_backward(const LocalCall& local, const OpKernel&) {
   expect_operands(local, 2);
   const HostTensor& grad = local.inputs[0];
   Shape leading = grad.shape();
-  if (leading.empty()) throw InputError(local.call.op + ": takes a gradient and indices");
-  leading.pop_back();
+  if (!leading.empty()) leading.pop_back();
+  if (grad.ndim() == 0 || leading != local.inputs[1].shape()) {
+    throw InputError(local.call.op + ": found a gradient " + tensor_text(grad) + " and indices " +
+                     tensor_text(local.inputs[1]) +
+                     "; valid: a gradient that has the dims of the indices and one more");
+  }
   const std::int64_t rows = local.call.integer_arg(0, 0);
-  if (leading != local.inputs[1].shape() || rows < 0) {
-    throw InputError(local.call.op + ": takes a gradient with one more dim than the indices");
+  if (rows < 0) {
+    throw InputError(local.call.op + ": argument 0 of --args: found " + std::to_string(rows) +
+                     "; valid: the number of the weight's rows");
   }
   const std::int64_t padding = local.call.integer_arg(1, -1);
   const std::vector<std::int64_t> indices = indices_in(local, local.inputs[1]);
@@ -131,7 +143,11 @@ LocalResult run_gather(const LocalCall& local, const OpKernel&) {
   for (int d = 0; fits && d < self.ndim(); ++d) {
     fits = d == dim || index.extent(d) <= self.extent(d);
   }
-  if (!fits) throw InputError(local.call.op + ": the index does not lie within the tensor");
+  if (!fits) {
+    throw InputError(
+        local.call.op + ": found an index " + tensor_text(index) + " of " + tensor_text(self) +
+        "; valid: as many dims, and no larger extents outside dim " + std::to_string(dim));
+  }
   const RowsHere here(local, dim);
   const std::vector<std::int64_t> wanted = indices_in(local, index);
   const std::vector<double> values = as_doubles(self);
@@ -161,7 +177,13 @@ LocalResult run_scatter(const LocalCall& local, const OpKernel&) {
     fits = (d == dim || index.extent(d) <= self.extent(d)) &&
            (!has_source || index.extent(d) <= source->extent(d));
   }
-  if (!fits) throw InputError(local.call.op + ": the index does not lie within the tensors");
+  if (!fits) {
+    throw InputError(local.call.op + ": found an index " + tensor_text(index) + " of " +
+                     tensor_text(self) +
+                     (has_source ? " and of a source " + tensor_text(*source) : "") +
+                     "; valid: as many dims, and no larger extents than the tensor's outside dim " +
+                     std::to_string(dim) + (has_source ? " or the source's in any dim" : ""));
+  }
   if (has_source) expect_same_dtype(local, self, *source);
   const std::vector<std::int64_t> wanted = indices_in(local, index);
   std::vector<double> out = as_doubles(self);
@@ -181,7 +203,8 @@ LocalResult run_scatter(const LocalCall& local, const OpKernel&) {
 // The rows of dim `dim` of the first tensor that an index of at most one dim names.
 std::vector<std::int64_t> rows_named(const LocalCall& local, int dim, bool from_end) {
   if (local.inputs[1].ndim() > 1) {
-    throw InputError(local.call.op + ": takes an index of at most one dim");
+    throw InputError(local.call.op + ": found an index " + tensor_text(local.inputs[1]) +
+                     "; valid: an index of at most one dim");
   }
   std::vector<std::int64_t> rows = indices_in(local, local.inputs[1]);
   for (std::int64_t& row : rows) {
@@ -204,7 +227,8 @@ LocalResult run_index_fill(const LocalCall& local, const OpKernel&) {
   const HostTensor& self = local.inputs[0];
   const int dim = dim_of(local.call, 0, 0, self.ndim());
   if (with_tensor && local.inputs[2].ndim() != 0) {
-    throw InputError(local.call.op + ": takes a value without dims");
+    throw InputError(local.call.op + ": found a value " + tensor_text(local.inputs[2]) +
+                     "; valid: a tensor without dims");
   }
   const double value =
       with_tensor ? element_as_double(local.inputs[2], 0) : local.call.number_arg(1, 0.0);
@@ -227,14 +251,19 @@ LocalResult run_index_reduce(const LocalCall& local, const OpKernel&) {
   Shape wanted = self.shape();
   wanted[to_index(dim)] = std::ssize(rows);
   if (source.shape() != wanted) {
-    throw InputError(local.call.op + ": takes a source with a row for each index");
+    throw InputError(local.call.op + ": found a source " + tensor_text(source) + "; valid: " +
+                     tensor_text(source.dtype(), wanted) + ", with a row for each index");
   }
   expect_same_dtype(local, self, source);
   const std::string name = local.call.text_arg(1, "");
   const bool mean = name == "mean";
-  if (!is_floating_point(self.dtype()) ||
-      (!mean && name != "prod" && name != "amax" && name != "amin")) {
-    throw InputError(local.call.op + ": takes floating point tensors and prod, mean, amax or amin");
+  if (!is_floating_point(self.dtype())) {
+    throw InputError(local.call.op + ": found " + tensor_text(self) +
+                     "; valid: a floating point tensor");
+  }
+  if (!mean && name != "prod" && name != "amax" && name != "amin") {
+    throw InputError(local.call.op + ": found the reduction \"" + name +
+                     "\"; valid: prod, mean, amax, amin");
   }
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
   const double none = name == "prod"   ? 1.0
@@ -343,7 +372,11 @@ LocalResult run_index_put(const LocalCall& local, const OpKernel&) {
     const std::int64_t extent = shape[shape.size() - given->shape().size() + d];
     fits = given->shape()[d] == 1 || given->shape()[d] == extent;
   }
-  if (!fits) throw InputError(local.call.op + ": the values do not broadcast to what is indexed");
+  if (!fits) {
+    throw InputError(local.call.op + ": found values " + tensor_text(*given) +
+                     "; valid: a tensor that broadcasts to " + tensor_text(given->dtype(), shape) +
+                     ", the elements that the indices name");
+  }
   const Shape strides = row_major_strides(self.shape());
   const Shape value_strides = broadcast_strides(given->shape(), shape.size());
   const bool adds = local.call.boolean_arg(0, false);

@@ -132,7 +132,10 @@ template <class Work>
 LocalResult by_matrix(const LocalCall& local, std::size_t operands, Work&& work) {
   expect_inputs(local, operands, operands);
   Shape batch = local.inputs[0].shape();
-  if (batch.size() < 2) throw InputError(local.call.op + ": takes matrices");
+  if (batch.size() < 2) {
+    throw InputError(local.call.op + ": found " + tensor_text(local.inputs[0]) +
+                     "; valid: a matrix, or a batch of matrices");
+  }
   batch.resize(batch.size() - 2);
   const std::int64_t count = elements_of(batch);
   expect_room(local.call.op, count, local.memory);
@@ -140,7 +143,10 @@ LocalResult by_matrix(const LocalCall& local, std::size_t operands, Work&& work)
   for (const HostTensor& input : local.inputs) {
     const bool fits = input.shape().size() == batch.size() + 2 &&
                       std::equal(batch.begin(), batch.end(), input.shape().begin());
-    if (!fits) throw InputError(local.call.op + ": takes matrices of one batch");
+    if (!fits) {
+      throw InputError(local.call.op + ": found " + tensor_text(local.inputs[0]) + " and " +
+                       tensor_text(input) + "; valid: matrices of one batch");
+    }
     values.push_back(as_doubles(input));
     // The tensor of an empty batch has no elements, however large its matrices are.
     expect_room_for_matrix(local, input.extent(input.ndim() - 2), input.extent(input.ndim() - 1));
@@ -180,13 +186,18 @@ LocalResult by_matrix(const LocalCall& local, std::size_t operands, Work&& work)
 using Matrices = std::vector<Matrix>;
 
 void expect_square(const LocalCall& local, const Matrix& a) {
-  if (a.rows() != a.cols()) throw InputError(local.call.op + ": takes square matrices");
+  if (a.rows() == a.cols()) return;
+  throw InputError(local.call.op + ": found a matrix of " + std::to_string(a.rows()) + " x " +
+                   std::to_string(a.cols()) + "; valid: square matrices");
 }
-void expect_rows(const LocalCall& local, const Matrix& a, const Matrix& b) {
+// `rows` says what the rows of b are in the tensor that the op takes.
+void expect_rows(const LocalCall& local, const Matrix& a, const Matrix& b,
+                 std::string_view rows = "rows") {
   expect_square(local, a);
-  if (a.rows() != b.rows()) {
-    throw InputError(local.call.op + ": takes as many rows as the matrix has");
-  }
+  if (a.rows() == b.rows()) return;
+  throw InputError(local.call.op + ": found " + std::to_string(b.rows()) + " " + std::string(rows) +
+                   " on the right-hand side; valid: " + std::to_string(a.rows()) +
+                   ", as many as the square matrix has");
 }
 
 LocalResult run_det(const LocalCall& local, const OpKernel&) {
@@ -218,7 +229,7 @@ template <class Solve>
 Matrix solved(const LocalCall& local, const Matrix& a, const Matrix& b, bool left,
               Solve&& solve_left) {
   const Matrix right = left ? b : b.transpose();
-  expect_rows(local, a, right);
+  expect_rows(local, a, right, left ? "rows" : "columns");
   const Matrix x = solve_left(right);
   return left ? x : x.transpose();
 }
@@ -363,7 +374,9 @@ LocalResult run_cross(const LocalCall& local, const OpKernel&) {
   const HostTensor& self = local.inputs[0];
   const int dim = dim_of(local.call, 0, -1, self.ndim());
   if (self.shape() != local.inputs[1].shape() || self.extent(dim) != 3) {
-    throw InputError(local.call.op + ": takes equal shapes with 3 in the dim");
+    throw InputError(
+        local.call.op + ": found " + tensor_text(self) + " and " + tensor_text(local.inputs[1]) +
+        "; valid: tensors of one shape, with an extent of 3 in dim " + std::to_string(dim));
   }
   const std::vector<double> a = as_doubles(self);
   const std::vector<double> b = as_doubles(local.inputs[1]);

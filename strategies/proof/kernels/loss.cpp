@@ -4,6 +4,7 @@
 
 #include "costmodel/base/error.h"
 #include "costmodel/base/index.h"
+#include "costmodel/base/text.h"
 #include "strategies/proof/op_kernel.h"
 
 namespace shardlab {
@@ -19,7 +20,7 @@ struct Targets {
 std::int64_t reduction_of(const LocalCall& local) {
   const std::int64_t reduction = local.call.integer_arg(0, 1);
   if (reduction < 0 || reduction > 2) {
-    throw InputError(local.call.op + ": reduction " + std::to_string(reduction) +
+    throw InputError(local.call.op + ": found reduction " + std::to_string(reduction) +
                      "; valid: 0 (none), 1 (mean) or 2 (sum)");
   }
   return reduction;
@@ -27,17 +28,25 @@ std::int64_t reduction_of(const LocalCall& local) {
 
 Targets targets_of(const LocalCall& local, const HostTensor& scores, const HostTensor& target,
                    const HostTensor* weight) {
-  if (scores.ndim() == 0) throw InputError(local.call.op + ": scores have classes");
+  if (scores.ndim() == 0) {
+    throw InputError(local.call.op + ": found scores without dims; valid: a dim of classes");
+  }
   const int channel = scores.ndim() >= 2 ? 1 : 0;
   Shape without = scores.shape();
   without.erase(without.begin() + channel);
   if (target.shape() != without) {
-    throw InputError(local.call.op + ": takes scores [N,C] and a target [N]");
+    throw InputError(local.call.op + ": found scores " + tensor_text(scores) + " and a target " +
+                     tensor_text(target) + "; valid: a target " +
+                     tensor_text(target.dtype(), without) + ", without the dim of the classes");
   }
   const std::int64_t classes = scores.extent(channel);
-  if (is_floating_point(target.dtype()) ||
-      (weight != nullptr && weight->shape() != Shape{classes})) {
-    throw InputError(local.call.op + ": takes whole numbers as target and a weight [C]");
+  if (is_floating_point(target.dtype())) {
+    throw InputError(local.call.op + ": found a target " + tensor_text(target) +
+                     "; valid: a target of integers");
+  }
+  if (weight != nullptr && weight->shape() != Shape{classes}) {
+    throw InputError(local.call.op + ": found a weight " + tensor_text(*weight) + "; valid: " +
+                     tensor_text(weight->dtype(), {classes}) + ", a number for each class");
   }
   const auto ignored = static_cast<double>(local.call.integer_arg(1, -100));
   const std::vector<double> found = as_doubles(target);
@@ -50,7 +59,10 @@ Targets targets_of(const LocalCall& local, const HostTensor& scores, const HostT
   for (std::size_t i = 0; i < found.size(); ++i) {
     targets.ignored.push_back(found[i] == ignored);
     if (!targets.ignored.back() && !(found[i] >= 0.0 && found[i] < static_cast<double>(classes))) {
-      throw InputError(local.call.op + ": a target out of range");
+      throw InputError(
+          local.call.op + ": found the target " + format_double(found[i]) +
+          "; valid: " + (classes > 0 ? "0 to " + std::to_string(classes - 1) + ", or " : "") +
+          format_double(ignored) + ", which is ignored");
     }
     const std::int64_t c = targets.ignored.back() ? 0 : static_cast<std::int64_t>(found[i]);
     const auto flat = static_cast<std::int64_t>(i);
@@ -90,7 +102,11 @@ LocalResult run_backward(const LocalCall& local, const OpKernel&) {
   const std::int64_t reduction = reduction_of(local);
   const Targets targets = targets_of(local, scores, target, local.tensor(3));
   if (gradient.shape() != (reduction == 0 ? target.shape() : Shape{}) || total.ndim() != 0) {
-    throw InputError(local.call.op + ": takes a gradient in the shape of the loss and a total []");
+    throw InputError(local.call.op + ": found a gradient " + tensor_text(gradient) +
+                     " and a total weight " + tensor_text(total) +
+                     "; valid: a gradient in the shape of the loss, " +
+                     tensor_text(gradient.dtype(), reduction == 0 ? target.shape() : Shape{}) +
+                     ", and a total weight without dims");
   }
   const std::vector<double> g = as_doubles(gradient);
   const double divisor = reduction == 1 ? as_doubles(total)[0] : 1.0;

@@ -5,6 +5,7 @@
 
 #include "costmodel/base/error.h"
 #include "costmodel/base/index.h"
+#include "costmodel/base/text.h"
 #include "sim/tensor_kernels.h"
 #include "strategies/proof/op_kernel.h"
 #include "strategies/rules/einsum.h"
@@ -179,11 +180,14 @@ std::vector<double> scaled_matrix(const LocalCall& local, std::size_t input) {
   const auto refuse = [&](const std::string& what) {
     throw InputError(local.call.op + ": " + what);
   };
-  if (data.ndim() != 2 || scale.ndim() > 2) refuse("takes matrices, and scales of at most 2 dims");
+  if (data.ndim() != 2 || scale.ndim() > 2) {
+    refuse("found " + tensor_text(data) + " with scales " + tensor_text(scale) +
+           "; valid: a matrix, and scales of at most 2 dims");
+  }
   const bool number = std::all_of(whole_scale.begin(), whole_scale.end(),
                                   [](std::int64_t extent) { return extent == 1; });
   if (number) {
-    if (scales.size() != 1) refuse("a scale is missing");
+    if (scales.size() != 1) refuse("a rank lacks the scale of its elements");
     for (double& value : values) value *= scales[0];
     return values;
   }
@@ -193,7 +197,10 @@ std::vector<double> scaled_matrix(const LocalCall& local, std::size_t input) {
     std::array<std::vector<std::int64_t>, 2> scale_rows;
     for (const int dim : {0, 1}) {
       const std::size_t d = to_index(dim);
-      if (whole_scale[d] == 0) refuse("scales without elements");
+      if (whole_scale[d] == 0) {
+        refuse("found scales " + tensor_text(scale.dtype(), whole_scale) +
+               "; valid: at least one element");
+      }
       const std::int64_t block = (whole[d] + whole_scale[d] - 1) / whole_scale[d];
       const std::vector<std::int64_t> own = rows_of_dim(local, input + 2, dim);
       for (const std::int64_t row : rows_of_dim(local, input, dim)) {
@@ -218,7 +225,11 @@ std::vector<double> scaled_matrix(const LocalCall& local, std::size_t input) {
   const std::int64_t depth = (data.extent(contracted) + block - 1) / block;
   const std::int64_t tiles_across = (depth + 3) / 4;
   const std::int64_t tiles_down = (data.extent(1 - contracted) + 127) / 128;
-  if (std::ssize(scales) != tiles_across * tiles_down * 512) refuse("scales in whole tiles");
+  const std::int64_t count = tiles_across * tiles_down * 512;
+  if (std::ssize(scales) != count) {
+    refuse("found " + std::to_string(scales.size()) + " scales for " + tensor_text(data) +
+           "; valid: " + std::to_string(count) + ", in whole tiles of 512 scales");
+  }
   for (std::size_t i = 0; i < values.size(); ++i) {
     const std::int64_t index[] = {static_cast<std::int64_t>(i) / columns,
                                   static_cast<std::int64_t>(i) % columns};
@@ -235,7 +246,8 @@ LocalResult run_scaled_product(const LocalCall& local, const OpKernel&) {
   const std::string name = local.call.text_arg(0, to_string(inputs[0].dtype()));
   const std::optional<DType> dtype = dtype_from_name(name);
   if (!dtype || !holds_data(*dtype)) {
-    throw InputError(local.call.op + ": no output of dtype " + name);
+    throw InputError(local.call.op + ": found the output dtype \"" + name +
+                     "\"; valid: " + data_dtype_names());
   }
   std::vector<HostTensor> scaled;
   for (const std::size_t i : {0U, 1U}) {
@@ -266,21 +278,35 @@ LocalResult run_grouped_product(const LocalCall& local, const OpKernel&) {
   };
   const bool fits = (a.ndim() == 2 || a.ndim() == 3) && (b.ndim() == 2 || b.ndim() == 3) &&
                     a.shape().back() == b.shape()[b.shape().size() - 2];
-  if (!fits) refuse("matrices or stacks of them that can be multiplied");
+  const std::string both = tensor_text(a) + " and " + tensor_text(b);
+  if (!fits) {
+    refuse("found " + both +
+           "; valid: matrices, or stacks of matrices, where the second has as many rows as the "
+           "first has columns");
+  }
   for (const HostTensor* matrix : {&a, &b}) {
     if (matrix->shape().back() * itemsize(matrix->dtype()) % 16 != 0) {
-      refuse("rows of whole 16 bytes");
+      refuse("found rows of " + std::to_string(matrix->shape().back() * itemsize(matrix->dtype())) +
+             " bytes in " + tensor_text(*matrix) +
+             "; valid: rows whose bytes are a multiple of 16");
     }
   }
   const bool lone = a.ndim() == 2 || b.ndim() == 2;
-  if (lone != (local.inputs.size() == 3)) refuse("offsets for a lone matrix, none for two stacks");
+  if (lone != (local.inputs.size() == 3)) {
+    refuse(lone ? "found no offsets for " + both +
+                      "; valid: offsets, which say where the groups of a lone matrix end"
+                : "found offsets for " + both +
+                      "; valid: none, because each matrix of two stacks is a group");
+  }
   std::vector<double> ends;
   if (lone) ends = as_doubles(local.inputs[2]);
   const std::int64_t groups = a.ndim() == 3   ? a.extent(0)
                               : b.ndim() == 3 ? b.extent(0)
                                               : std::ssize(ends);
   if ((lone && std::ssize(ends) != groups) || (b.ndim() == 3 && b.extent(0) != groups)) {
-    refuse("as many offsets and matrices as groups");
+    refuse(lone ? "found " + std::to_string(ends.size()) + " offsets for " + both +
+                      "; valid: " + std::to_string(groups) + ", one for each matrix of the stack"
+                : "found " + both + "; valid: stacks of as many matrices");
   }
   // The dim of a lone matrix that the offsets cut; -1 for a stack of matrices.
   const bool stacked = a.ndim() == b.ndim();
@@ -298,7 +324,10 @@ LocalResult run_grouped_product(const LocalCall& local, const OpKernel&) {
     std::int64_t end = 0;
     if (lone) {
       const double offset = ends[to_index(g)];
-      if (!(offset >= 0.0 && offset <= static_cast<double>(most))) refuse("an offset out of range");
+      if (!(offset >= 0.0 && offset <= static_cast<double>(most))) {
+        refuse("found the offset " + format_double(offset) + "; valid: 0 to " +
+               std::to_string(most));
+      }
       end = std::max(begin, static_cast<std::int64_t>(offset));
     }
     const HostTensor parts[] = {part_of(local, a, cut_a, g, begin, end),

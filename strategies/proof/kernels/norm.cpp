@@ -17,7 +17,8 @@ const HostTensor* optional_tensor(const LocalCall& local, int position) {
 
 void expect_shape(const LocalCall& local, const HostTensor* tensor, const Shape& shape) {
   if (tensor == nullptr || tensor->shape() == shape) return;
-  throw InputError(local.call.op + ": shapes of a rank do not fit one another");
+  throw InputError(local.call.op + ": found " + tensor_text(*tensor) +
+                   "; valid: " + tensor_text(tensor->dtype(), shape) + ", which fits the input");
 }
 
 // Which elements are normalised together.
@@ -41,7 +42,8 @@ Groups groups_of(const LocalCall& local, const NormArgs& args, const HostTensor&
     const Shape& whole =
         local.call.required_tensor(static_cast<std::size_t>(args.input)).meta.shape;
     if (groups.affine != Shape(whole.begin() + axis, whole.end())) {
-      throw InputError(local.call.op + ": a part of the normalized dims");
+      throw InputError(local.call.op + ": found a part of the normalized dims on a rank, " +
+                       tensor_text(input) + "; valid: the whole of them");
     }
     for (const std::int64_t extent : groups.affine) inner *= extent;
   } else {
@@ -55,7 +57,10 @@ Groups groups_of(const LocalCall& local, const NormArgs& args, const HostTensor&
     in_groups = local.call.integer_arg(3, 1);
     if (shape[1] != local.call.integer_arg(1, shape[1]) || in_groups < 1 ||
         shape[1] % in_groups != 0) {
-      throw InputError(local.call.op + ": a part of the channels");
+      throw InputError(local.call.op + ": found " + std::to_string(shape[1]) + " channels in " +
+                       std::to_string(in_groups) +
+                       " groups; valid: " + std::to_string(local.call.integer_arg(1, shape[1])) +
+                       " channels, as --args say, in groups of equal size");
     }
     groups.statistics = {shape[0], in_groups};
   }
@@ -135,8 +140,9 @@ const HostTensor& checked_input(const LocalCall& local, const NormArgs& args) {
   const HostTensor& input = local.required_tensor(static_cast<std::size_t>(args.input));
   const int least = args.kind == Kind::kBatch || args.kind == Kind::kGroup ? 2 : 1;
   if (input.ndim() < least || !is_floating_point(input.dtype())) {
-    throw InputError(local.call.op + ": takes a floating point input of at least " +
-                     std::to_string(least) + " dims");
+    throw InputError(local.call.op + ": found an input " + tensor_text(input) +
+                     "; valid: a floating point input of at least " +
+                     (least == 1 ? "1 dim" : std::to_string(least) + " dims"));
   }
   return input;
 }

@@ -43,7 +43,9 @@ HostTensor written(const LocalCall& local, std::vector<double> base, const Shape
 
 void expect_shape(const LocalCall& local, const HostTensor& tensor, const Shape& shape) {
   if (tensor.shape() == shape) return;
-  throw InputError(local.call.op + ": a source or gradient has not the shape of what it is for");
+  throw InputError(local.call.op + ": found a source or gradient " + tensor_text(tensor) +
+                   "; valid: " + tensor_text(tensor.dtype(), shape) +
+                   ", the shape of the part that it belongs to");
 }
 
 // The shape that an op's arguments give its output or, on a rank, the shape that the layout makes
@@ -83,7 +85,10 @@ HostTensor selected(const LocalCall& local, const HostTensor& input, int dim, st
 LocalResult run_unbind(const LocalCall& local, const OpKernel&) {
   const HostTensor& input = only_input(local);
   const int dim = dim_of(local.call, 0, 0, input.ndim());
-  if (input.extent(dim) > kMostParts) throw InputError(local.call.op + ": too many parts");
+  if (input.extent(dim) > kMostParts) {
+    throw InputError(local.call.op + ": found an extent of " + std::to_string(input.extent(dim)) +
+                     "; valid: at most " + std::to_string(kMostParts));
+  }
   LocalResult result;
   for (std::int64_t row = 0; row < input.extent(dim); ++row) {
     result.outputs.push_back(selected(local, input, dim, row));
@@ -233,7 +238,10 @@ LocalResult run_diag(const LocalCall& local, const OpKernel&) {
 template <bool kUpper>
 LocalResult run_triangle(const LocalCall& local, const OpKernel&) {
   const HostTensor& input = only_input(local);
-  if (input.ndim() < 2) throw InputError(local.call.op + ": takes a tensor of at least two dims");
+  if (input.ndim() < 2) {
+    throw InputError(local.call.op + ": found " + tensor_text(input) +
+                     "; valid: a tensor of at least two dims");
+  }
   const std::int64_t offset = local.call.integer_arg(0, 0);
   const Shape strides = row_major_strides(input.shape());
   return {{moved(local, input, input.shape(),
@@ -309,7 +317,8 @@ LocalResult run_bucketize(const LocalCall& local, const OpKernel&) {
   expect_operands(local, 2);
   const HostTensor& input = local.inputs[0];
   if (local.inputs[1].ndim() != 1) {
-    throw InputError(local.call.op + ": takes boundaries of one dim");
+    throw InputError(local.call.op + ": found boundaries " + tensor_text(local.inputs[1]) +
+                     "; valid: boundaries of one dim");
   }
   const std::vector<double> values = as_doubles(input);
   const std::vector<double> boundaries = as_doubles(local.inputs[1]);

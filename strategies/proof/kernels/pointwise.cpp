@@ -11,6 +11,7 @@
 #include <string_view>
 
 #include "costmodel/base/error.h"
+#include "costmodel/base/text.h"
 #include "costmodel/base/units.h"
 #include "strategies/proof/pointwise_kernel.h"
 
@@ -38,7 +39,10 @@ double smaller(double a, double b) {
 }
 
 std::int64_t whole(double x) {
-  if (!(std::abs(x) <= 0x1p53)) throw InputError("whole numbers up to 2^53");
+  if (!(std::abs(x) <= 0x1p53)) {
+    throw InputError("found the operand " + format_double(x) +
+                     "; valid: whole numbers from -2^53 to 2^53");
+  }
   return static_cast<std::int64_t>(x);
 }
 // The integer x * 2 ** n, rounded down where n is negative.
@@ -70,7 +74,8 @@ LocalResult run_divide(const LocalCall& local, const OpKernel& kernel) {
   if (mode == "trunc") {
     return run_pointwise(call, kernel, [](Operands x) { return std::trunc(x[0] / x[1]); });
   }
-  throw InputError(local.call.op + ": rounding mode \"" + mode + "\"; valid: floor, trunc, none");
+  throw InputError(local.call.op + ": found the rounding mode \"" + mode +
+                   "\"; valid: floor, trunc, none");
 }
 
 double gelu(double x) { return x * normal_cdf(x); }
@@ -100,7 +105,8 @@ LocalResult run_nextafter(const LocalCall& local, const OpKernel& kernel) {
             std::nextafter(static_cast<float>(x[0]), static_cast<float>(x[1])));
       });
     default:
-      throw InputError(local.call.op + ": valid: f32 and f64");
+      throw InputError(local.call.op + ": found " + tensor_text(local.inputs[0]) +
+                       "; valid: tensors of f32 or f64");
   }
 }
 

@@ -5,6 +5,8 @@
 
 #include "costmodel/base/error.h"
 #include "costmodel/base/index.h"
+#include "costmodel/base/json_reader.h"
+#include "costmodel/base/text.h"
 #include "strategies/proof/op_kernel.h"
 #include "strategies/rules/window.h"
 
@@ -22,7 +24,8 @@ struct Planes {
 
 Planes planes_of(const LocalCall& local, const HostTensor& image) {
   if (image.ndim() < 3 || image.ndim() > 4) {
-    throw InputError(local.call.op + ": takes [N,C,H,W] or [C,H,W]");
+    throw InputError(local.call.op + ": found " + tensor_text(image) +
+                     "; valid: an image [N,C,H,W] or [C,H,W]");
   }
   const int d = image.ndim() - 2;
   const std::int64_t channels = image.extent(d - 1);
@@ -57,16 +60,16 @@ PoolWindows windows_of(const LocalCall& local, const Planes& in, bool dilates) {
                       0};
   for (const Window& window : {windows.rows, windows.columns}) {
     if (window.padding * 2 > window.kernel || window.kernel > std::int64_t{1} << 12U) {
-      throw InputError(call.op + ": a kernel of " + std::to_string(window.kernel) +
+      throw InputError(call.op + ": found a kernel of " + std::to_string(window.kernel) +
                        " with padding " + std::to_string(window.padding) +
-                       "; valid: at most 4096, padding at most half of it");
+                       "; valid: a kernel of at most 4096, and padding of at most half the kernel");
     }
   }
   windows.out_rows = windows.rows.count(in.rows, rounds_up);
   windows.out_columns = windows.columns.count(in.columns, rounds_up);
   if (windows.out_rows < 1 || windows.out_columns < 1) {
-    throw InputError(call.op + ": the window does not fit into " + std::to_string(in.rows) + " x " +
-                     std::to_string(in.columns));
+    throw InputError(call.op + ": the window does not fit into an image of " +
+                     std::to_string(in.rows) + " x " + std::to_string(in.columns));
   }
   return windows;
 }
@@ -107,7 +110,11 @@ LocalResult run_max_pool(const LocalCall& local, const OpKernel&) {
           best_index = i;
         }
       });
-      if (best_index < 0) throw InputError(local.call.op + ": a window that holds no element");
+      if (best_index < 0) {
+        throw InputError(local.call.op +
+                         ": found a window that lies on padding alone; valid: windows that hold "
+                         "at least one element");
+      }
       values.push_back(best);
       indices.push_back(static_cast<double>(best_index));
     }
@@ -152,13 +159,25 @@ LocalResult run_avg_pool(const LocalCall& local, const OpKernel&) {
           {}};
 }
 
+// Refuses scale factors, which stand in --args from `first` on.
+void expect_no_scales(const LocalCall& local, std::size_t first) {
+  for (std::size_t i = first; i < local.call.args.size(); ++i) {
+    if (local.call.args[i].is_null()) continue;
+    throw InputError(local.call.op + ": argument " + std::to_string(i) + " of --args: found " +
+                     describe_json(local.call.args[i]) +
+                     "; valid: null, because the reference kernel takes no scale factors");
+  }
+}
+
 // The spatial extents that --args begin with or, on a rank, that the output's layout asks for.
 std::vector<std::int64_t> extents_of(const LocalCall& local, const HostTensor& image) {
   std::vector<std::int64_t> extents = by_spatial_dim(local.call, {0, kSpatial, {}, 1});
   if (!local.output_shapes.empty()) {
     const Shape& shape = local.output_shapes[0];
     if (static_cast<int>(shape.size()) != image.ndim()) {
-      throw InputError(local.call.op + ": an output of another number of dims");
+      throw InputError(local.call.op + ": found an output of " + std::to_string(shape.size()) +
+                       " dims; valid: " + std::to_string(image.ndim()) +
+                       ", as many as the image has");
     }
     extents.assign(shape.end() - 2, shape.end());
   }
@@ -174,7 +193,8 @@ LocalResult averaged(const LocalCall& local, Span&& span) {
   const Planes in = planes_of(local, image);
   const std::vector<std::int64_t> extents = extents_of(local, image);
   if (in.rows * in.columns == 0 && extents[0] * extents[1] > 0) {
-    throw InputError(local.call.op + ": an image without elements");
+    throw InputError(local.call.op + ": found an image " + tensor_text(image) +
+                     "; valid: at least one pixel");
   }
   expect_room(local.call.op, elements_of({in.count, extents[0], extents[1]}), local.memory);
   const std::vector<double> from = as_doubles(image);
@@ -208,9 +228,7 @@ LocalResult run_adaptive(const LocalCall& local, const OpKernel&) {
 }
 
 LocalResult run_nearest(const LocalCall& local, const OpKernel&) {
-  for (std::size_t i = 1; i < local.call.args.size(); ++i) {
-    if (!local.call.args[i].is_null()) throw InputError(local.call.op + ": no kernel with scales");
-  }
+  expect_no_scales(local, 1);
   return averaged(local, [](std::int64_t i, std::int64_t count, std::int64_t extent) {
     const std::int64_t nearest = i * extent / count;
     return Range(nearest, nearest + 1);
@@ -220,15 +238,16 @@ LocalResult run_nearest(const LocalCall& local, const OpKernel&) {
 // Mixes the two nearest rows, and the two nearest columns, by their distance.
 LocalResult run_bilinear(const LocalCall& local, const OpKernel&) {
   expect_inputs(local, 1, 1);
-  for (std::size_t i = 2; i < local.call.args.size(); ++i) {
-    if (!local.call.args[i].is_null()) throw InputError(local.call.op + ": no kernel with scales");
-  }
+  expect_no_scales(local, 2);
   const HostTensor& image = local.inputs[0];
   const Planes in = planes_of(local, image);
   const auto extents = by_spatial_dim(local.call, {0, kSpatial, {}, 1});
   const bool align_corners = local.call.boolean_arg(1, false);
   const std::int64_t pixels = saturating_product(extents[0], extents[1]);
-  if (in.rows * in.columns == 0) throw InputError(local.call.op + ": an image without pixels");
+  if (in.rows * in.columns == 0) {
+    throw InputError(local.call.op + ": found an image " + tensor_text(image) +
+                     "; valid: at least one pixel");
+  }
   expect_room(local.call.op, in.count == 0 ? 0 : saturating_product(in.count, pixels),
               local.memory);
   struct Mix {
@@ -277,7 +296,9 @@ LocalResult run_max_pool_backward(const LocalCall& local, const OpKernel&) {
   const PoolWindows w = windows_of(local, in, true);
   if (gradient.shape() != resized(image, w.out_rows, w.out_columns) ||
       indices.shape() != gradient.shape()) {
-    throw InputError(local.call.op + ": gradient and indices have not the output's shape");
+    throw InputError(local.call.op + ": found a gradient " + tensor_text(gradient) +
+                     " and indices " + tensor_text(indices) + "; valid: the output's shape, " +
+                     tensor_text(gradient.dtype(), resized(image, w.out_rows, w.out_columns)));
   }
   const std::vector<double> from = as_doubles(gradient);
   const std::vector<double> places = as_doubles(indices);
@@ -285,8 +306,8 @@ LocalResult run_max_pool_backward(const LocalCall& local, const OpKernel&) {
   std::vector<double> values(static_cast<std::size_t>(image.elements()));
   for (std::size_t i = 0; i < from.size(); ++i) {
     if (!(places[i] >= 0 && places[i] < static_cast<double>(plane))) {
-      throw InputError(local.call.op + ": an index out of range; valid: 0 to " +
-                       std::to_string(plane - 1));
+      throw InputError(local.call.op + ": found index " + format_double(places[i]) +
+                       "; valid: 0 to " + std::to_string(plane - 1));
     }
     const std::int64_t p = static_cast<std::int64_t>(i) / (w.out_rows * w.out_columns);
     values[to_index(p * plane + static_cast<std::int64_t>(places[i]))] += from[i];

@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "costmodel/base/error.h"
+#include "costmodel/base/text.h"
 #include "sim/counter_hash.h"
 #include "strategies/proof/op_kernel.h"
 #include "strategies/rules/pointwise.h"
@@ -76,7 +77,10 @@ double draw_integer(const LocalCall& local, std::uint64_t index, double) {
   const bool has_low = local.call.op.find(".low") != std::string::npos;
   const double low = has_low ? number(local, 0, 0.0) : 0.0;
   const double high = number(local, has_low ? 1 : 0, 1.0);
-  if (!(high > low)) throw InputError(local.call.op + ": an empty range of integers");
+  if (!(high > low)) {
+    throw InputError(local.call.op + ": found the range from " + format_double(low) + " to " +
+                     format_double(high) + "; valid: an end above the start");
+  }
   return low + std::floor((high - low) * uniform(index, 1));
 }
 
@@ -84,7 +88,10 @@ double draw_integer(const LocalCall& local, std::uint64_t index, double) {
 LocalResult run_dropout(const LocalCall& local, const OpKernel&) {
   const HostTensor& input = drawn_input(local);
   const double chance = number(local, 0, 0.5);
-  if (!(chance >= 0.0 && chance < 1.0)) throw InputError(local.call.op + ": p from 0 to 1");
+  if (!(chance >= 0.0 && chance < 1.0)) {
+    throw InputError(local.call.op + ": found the probability " + format_double(chance) +
+                     "; valid: from 0 to below 1");
+  }
   const bool trains = local.call.boolean_arg(1, true);
   std::vector<double> values = as_doubles(input);
   std::vector<double> mask(values.size(), 1.0);
@@ -102,16 +109,28 @@ LocalResult run_dropout(const LocalCall& local, const OpKernel&) {
 LocalResult run_multinomial(const LocalCall& local, const OpKernel&) {
   const HostTensor& input = drawn_input(local);
   const std::int64_t samples = local.call.integer_arg(0, 0);
-  if (input.ndim() < 1 || input.ndim() > 2 || samples < 1 || samples > (1 << 20) ||
-      !local.call.boolean_arg(1, false)) {
-    throw InputError(local.call.op + ": weights of 1 or 2 dims, samples with replacement");
+  if (input.ndim() < 1 || input.ndim() > 2) {
+    throw InputError(local.call.op + ": found weights " + tensor_text(input) +
+                     "; valid: weights of 1 or 2 dims");
+  }
+  if (samples < 1 || samples > (1 << 20)) {
+    throw InputError(local.call.op + ": found " + std::to_string(samples) +
+                     " samples; valid: 1 to 1048576");
+  }
+  if (!local.call.boolean_arg(1, false)) {
+    throw InputError(local.call.op +
+                     ": found samples without replacement; valid: samples with replacement, "
+                     "because the reference kernel draws no others");
   }
   std::vector<double> weights = as_doubles(input);
   for (double& weight : weights) weight = weight > 0.0 ? weight : 0.0;
   const std::vector<std::uint64_t> indices = global_indices(local, 0);
   const auto categories = static_cast<std::size_t>(input.extent(input.ndim() - 1));
   const auto count = static_cast<std::size_t>(samples);
-  if (categories == 0) throw InputError(local.call.op + ": rows without weights");
+  if (categories == 0) {
+    throw InputError(local.call.op + ": found weights " + tensor_text(input) +
+                     "; valid: at least one weight in each row");
+  }
   std::vector<double> drawn;
   for (std::size_t begin = 0; begin < weights.size(); begin += categories) {
     const auto row = std::span(weights).subspan(begin, categories);
@@ -133,7 +152,8 @@ LocalResult run_noisy(const LocalCall& local, const OpKernel&) {
   const HostTensor& input = drawn_input(local);
   expect_inputs(local, 2, 2);
   if (local.inputs[1].shape() != input.shape()) {
-    throw InputError(local.call.op + ": noise has the shape of the input");
+    throw InputError(local.call.op + ": found noise " + tensor_text(local.inputs[1]) +
+                     "; valid: the shape of the input, " + tensor_text(input));
   }
   const double lower = number(local, 0, 0.125);
   const double upper = number(local, 1, 1.0 / 3);

@@ -6,6 +6,7 @@
 
 #include "costmodel/base/error.h"
 #include "costmodel/base/index.h"
+#include "costmodel/base/text.h"
 #include "costmodel/base/units.h"
 #include "strategies/proof/op_kernel.h"
 #include "strategies/rules/reduction_args.h"
@@ -14,10 +15,9 @@ namespace shardlab {
 namespace reduction_kernels {
 
 void expect_floating(const LocalCall& local) {
-  const DType dtype = local.inputs[0].dtype();
-  if (is_floating_point(dtype)) return;
-  throw InputError(local.call.op + " of " + std::string(to_string(dtype)) +
-                   " would be floating point; valid: floating point tensors");
+  if (is_floating_point(local.inputs[0].dtype())) return;
+  throw InputError(local.call.op + ": found " + tensor_text(local.inputs[0]) +
+                   "; valid: a floating point tensor, because the result is floating point");
 }
 
 constexpr double kNothing = std::numeric_limits<double>::quiet_NaN();
@@ -216,8 +216,8 @@ std::ptrdiff_t index_of_mode(Elements x, const LocalCall&) {
 std::ptrdiff_t index_of_kth(Elements x, const LocalCall& local) {
   const std::int64_t k = local.call.integer_arg(0, 0);
   if (k < 1 || k > std::ssize(x)) {
-    throw InputError(local.call.op + ": k " + std::to_string(k) + " of " +
-                     std::to_string(x.size()) + " elements");
+    throw InputError(local.call.op + ": found k " + std::to_string(k) + "; valid: 1 to " +
+                     std::to_string(x.size()));
   }
   return indices_by_value(x)[to_index(k - 1)];
 }
@@ -263,7 +263,10 @@ LocalResult run_histc(const LocalCall& local, const OpKernel&) {
   expect_inputs(local, 1, 1);
   expect_floating(local);
   const std::int64_t bins = local.call.integer_arg(0, 100);
-  if (bins < 1 || bins > 1 << 20) throw InputError(local.call.op + ": no such number of bins");
+  if (bins < 1 || bins > 1 << 20) {
+    throw InputError(local.call.op + ": found " + std::to_string(bins) +
+                     " bins; valid: 1 to 1048576");
+  }
   double min = local.call.number_arg(1, 0.0);
   double max = local.call.number_arg(2, 0.0);
   const std::vector<double> values = as_doubles(local.inputs[0]);
@@ -276,7 +279,8 @@ LocalResult run_histc(const LocalCall& local, const OpKernel&) {
     max += 1.0;
   }
   if (!std::isfinite(min) || !std::isfinite(max) || min > max) {
-    throw InputError(local.call.op + ": bounds are finite and ascending");
+    throw InputError(local.call.op + ": found the bounds " + format_double(min) + " and " +
+                     format_double(max) + "; valid: finite numbers in ascending order");
   }
   std::vector<double> counts(static_cast<std::size_t>(bins), 0.0);
   for (const double v : values) {

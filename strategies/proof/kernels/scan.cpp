@@ -71,8 +71,8 @@ LocalResult sorted(const LocalCall& local, int dim, bool descending, std::int64_
   const HostTensor& input = local.inputs[0];
   const Lanes lanes(input.shape(), dim);
   if (count < 0 || count > lanes.extent) {
-    throw InputError(local.call.op + ": " + std::to_string(count) + " of " +
-                     std::to_string(lanes.extent) + " elements");
+    throw InputError(local.call.op + ": found k " + std::to_string(count) + "; valid: 0 to " +
+                     std::to_string(lanes.extent));
   }
   Shape shape = input.shape();
   if (!shape.empty()) shape[to_index(dim)] = count;

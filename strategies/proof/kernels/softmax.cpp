@@ -14,8 +14,8 @@ namespace softmax_kernels {
 void expect_floating(const LocalCall& local) {
   for (const HostTensor& input : local.inputs) {
     if (is_floating_point(input.dtype())) continue;
-    throw InputError(local.call.op + " of " + std::string(to_string(input.dtype())) +
-                     " would be floating point; valid: floating point tensors");
+    throw InputError(local.call.op + ": found " + tensor_text(input) +
+                     "; valid: a floating point tensor, because the result is floating point");
   }
 }
 
@@ -58,7 +58,8 @@ LocalResult run_backward(const LocalCall& local, const OpKernel&) {
   expect_floating(local);
   const HostTensor& gradient = local.inputs[0];
   if (gradient.shape() != local.inputs[1].shape()) {
-    throw InputError(local.call.op + ": tensors of one shape");
+    throw InputError(local.call.op + ": found " + tensor_text(gradient) + " and " +
+                     tensor_text(local.inputs[1]) + "; valid: tensors of one shape");
   }
   const Lanes lanes(gradient.shape(), dim_arg(local.call, 0, gradient.ndim(), -1));
   const std::vector<double> g = as_doubles(gradient);

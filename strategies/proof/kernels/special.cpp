@@ -51,7 +51,7 @@ double zeta(double s, double q) {
   if (q < 0.0 && s != std::floor(s)) return kNan;
   constexpr std::array<double, 6> kBernoulli = {1.0 / 6,   -1.0 / 30, 1.0 / 42,
                                                 -1.0 / 30, 5.0 / 66,  -691.0 / 2730};
-  if (q < -1e6) throw InputError("zeta takes numbers from -1000000, found " + format_double(q));
+  if (q < -1e6) throw InputError("zeta: found " + format_double(q) + "; valid: at least -1000000");
   double sum = 0.0;
   for (; q < 12.0; q += 1.0) sum += std::pow(q, -s);
   sum += std::pow(q, 1.0 - s) / (s - 1.0) + 0.5 * std::pow(q, -s);

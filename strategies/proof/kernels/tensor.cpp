@@ -21,7 +21,9 @@ HostTensor joined(const LocalCall& local, int dim, const std::vector<HostTensor>
       fits = d == dim || part.extent(d) == parts[0].extent(d);
     }
     if (!fits) {
-      throw InputError(local.call.op + ": tensors of one dtype whose shapes differ in dim " +
+      throw InputError(local.call.op + ": found " + tensor_text(parts[0]) + " and " +
+                       tensor_text(part) +
+                       "; valid: tensors of one dtype whose shapes differ in dim " +
                        std::to_string(dim) + " only");
     }
     rows += part.extent(dim);
@@ -38,18 +40,22 @@ HostTensor joined(const LocalCall& local, int dim, const std::vector<HostTensor>
 LocalResult run_cat(const LocalCall& local, const OpKernel&) {
   const HostTensor& first = first_input(local);
   const int dim = normalize_dim(local.call.integer_arg(0, 0), first.ndim(), local.call.op);
-  if (first.ndim() == 0) throw InputError(local.call.op + ": tensors of at least one dim");
+  if (first.ndim() == 0) throw InputError(local.call.op + ": takes tensors of at least one dim");
   return {{joined(local, dim, {local.inputs.begin(), local.inputs.end()})}, {}};
 }
 
 LocalResult run_stack(const LocalCall& local, const OpKernel&) {
   const HostTensor& first = first_input(local);
   const int dim = normalize_dim(local.call.integer_arg(0, 0), first.ndim() + 1, local.call.op);
-  if (first.ndim() == kMaxTensorDims) throw InputError(local.call.op + ": too many dims");
+  if (first.ndim() == kMaxTensorDims) {
+    throw InputError(local.call.op + ": found " + tensor_text(first) + "; valid: fewer than " +
+                     std::to_string(kMaxTensorDims) + " dims, because the result has one more");
+  }
   std::vector<HostTensor> parts;
   for (const HostTensor& input : local.inputs) {
     if (input.shape() != first.shape()) {
-      throw InputError(local.call.op + ": tensors of one shape");
+      throw InputError(local.call.op + ": found " + tensor_text(first) + " and " +
+                       tensor_text(input) + "; valid: tensors of one shape");
     }
     Shape shape = input.shape();
     shape.insert(shape.begin() + dim, 1);
@@ -80,7 +86,7 @@ LocalResult run_to_copy(const LocalCall& local, const OpKernel&) {
   const std::optional<DType> dtype = dtype_from_name(name);
   if (!dtype || !holds_data(*dtype)) {
     throw InputError(local.call.op +
-                     ": --args must begin with a dtype: " + std::string(kDTypeNames));
+                     ": --args must begin with a dtype; valid: " + data_dtype_names());
   }
   return {{from_doubles(local.memory, *dtype, input.shape(), as_doubles(input))}, {}};
 }

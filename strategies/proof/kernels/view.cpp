@@ -21,9 +21,9 @@ const Shape& global_shape(const LocalCall& local) {
 
 void expect_global_rank(const LocalCall& local) {
   if (only_input(local).ndim() != static_cast<int>(global_shape(local).size())) {
-    throw InputError(local.call.op + ": a local tensor of " +
-                     std::to_string(local.inputs[0].ndim()) + " dims, found " +
-                     std::to_string(global_shape(local).size()) + " of the whole");
+    throw InputError(local.call.op + ": found a local tensor " + tensor_text(local.inputs[0]) +
+                     "; valid: " + std::to_string(global_shape(local).size()) +
+                     " dims, as many as the whole tensor has");
   }
 }
 
@@ -38,7 +38,9 @@ std::int64_t checked_elements(const LocalCall& local, const Shape& shape) {
     }
     elements *= extent;
     capacity = saturating_product(capacity, std::max<std::int64_t>(extent, 1));
-    if (capacity > kMostExtent) throw InputError(local.call.op + ": extents past 2^53 elements");
+    if (capacity > kMostExtent) {
+      throw InputError(local.call.op + ": the result would have more than 2^53 elements");
+    }
   }
   return elements;
 }
@@ -56,7 +58,8 @@ LocalResult shown_as(const LocalCall& local, const Shape& shape) {
 std::vector<std::int64_t> integers(const LocalCall& local) {
   const auto found = local.call.integers_arg(0);
   if (!found || found->size() > static_cast<std::size_t>(kMaxTensorDims)) {
-    throw InputError(local.call.op + ": --args must begin with a list of integers");
+    throw InputError(local.call.op + ": --args must begin with a list of at most " +
+                     std::to_string(kMaxTensorDims) + " integers");
   }
   return *found;
 }
@@ -135,22 +138,33 @@ LocalResult exchanged(const LocalCall& local, int a, int b) {
 LocalResult run_transpose(const LocalCall& local, const OpKernel&) {
   expect_global_rank(local);
   const int ndim = local.inputs[0].ndim();
-  if (local.call.args.size() < 2) throw InputError(local.call.op + ": --args are the two dims");
+  if (local.call.args.size() < 2) {
+    throw InputError(local.call.op + ": --args must begin with the two dims");
+  }
   return exchanged(local, normalize_dim(local.call.integer_arg(0, 0), ndim, local.call.op),
                    normalize_dim(local.call.integer_arg(1, 0), ndim, local.call.op));
 }
 
 LocalResult run_t(const LocalCall& local, const OpKernel&) {
   expect_global_rank(local);
-  if (local.inputs[0].ndim() > 2) throw InputError(local.call.op + ": takes at most 2 dims");
+  if (local.inputs[0].ndim() > 2) {
+    throw InputError(local.call.op + ": found " + tensor_text(local.inputs[0]) +
+                     "; valid: a tensor of at most 2 dims");
+  }
   return exchanged(local, 0, local.inputs[0].ndim() - 1);
 }
 
 LocalResult run_unsqueeze(const LocalCall& local, const OpKernel&) {
   expect_global_rank(local);
   Shape shape = local.inputs[0].shape();
-  if (local.call.args.empty()) throw InputError(local.call.op + ": --args begin with the dim");
-  if (shape.size() == kMaxTensorDims) throw InputError(local.call.op + ": too many dims");
+  if (local.call.args.empty()) {
+    throw InputError(local.call.op + ": --args must begin with the dim");
+  }
+  if (shape.size() == kMaxTensorDims) {
+    throw InputError(local.call.op + ": found " + tensor_text(local.inputs[0]) +
+                     "; valid: fewer than " + std::to_string(kMaxTensorDims) +
+                     " dims, because the result has one more");
+  }
   const int dim =
       normalize_dim(local.call.integer_arg(0, 0), local.inputs[0].ndim() + 1, local.call.op);
   shape.insert(shape.begin() + dim, 1);
@@ -182,10 +196,12 @@ LocalResult run_expand(const LocalCall& local, const OpKernel&) {
   const HostTensor& input = local.inputs[0];
   const std::vector<std::int64_t> extents = integers(local);
   const int added = static_cast<int>(extents.size()) - input.ndim();
-  if (added < 0) throw InputError(local.call.op + ": the tensor has more dims than --args");
+  if (added < 0) throw InputError(local.call.op + ": the tensor has more dims than --args list");
   const bool is_local = !local.output_shapes.empty();
   if (is_local && local.output_shapes[0].size() != extents.size()) {
-    throw InputError(local.call.op + ": another number of dims than --args");
+    throw InputError(
+        local.call.op + ": found an output of " + std::to_string(local.output_shapes[0].size()) +
+        " dims; valid: " + std::to_string(extents.size()) + ", as many as --args list");
   }
   Shape shape;
   for (int out = 0; out < static_cast<int>(extents.size()); ++out) {
@@ -212,13 +228,14 @@ LocalResult run_repeat(const LocalCall& local, const OpKernel&) {
   const HostTensor& input = local.inputs[0];
   const std::vector<std::int64_t> repeats = integers(local);
   const int added = static_cast<int>(repeats.size()) - input.ndim();
-  if (added < 0) throw InputError(local.call.op + ": the tensor has more dims than --args");
+  if (added < 0) throw InputError(local.call.op + ": the tensor has more dims than --args list");
   Shape shape;
   for (int out = 0; out < static_cast<int>(repeats.size()); ++out) {
     const std::int64_t times = repeats[to_index(out)];
     const std::int64_t have = out < added ? 1 : input.extent(out - added);
     if (times < 0 || times > kMostExtent) {
-      throw InputError(local.call.op + ": found a repeat of " + std::to_string(times));
+      throw InputError(local.call.op + ": found a repeat of " + std::to_string(times) +
+                       "; valid: 0 to 2^53");
     }
     shape.push_back(have == 0 || times == 0 ? 0 : saturating_product(have, times));
   }

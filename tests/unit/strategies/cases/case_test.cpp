@@ -139,7 +139,7 @@ INSTANTIATE_TEST_SUITE_P(
                  "select, policy, rules, relation, sweep, mesh, layout, local, chunks, simulate, "
                  "execute, solve"},
         BadCheck{"NoKind", R"j([{"expect": {}}])j",
-                 "/0: no kind of check; valid: plan, steps, select, policy, rules, relation, "
+                 "/0: found no kind of check; valid: plan, steps, select, policy, rules, relation, "
                  "sweep, mesh, layout, local, chunks, simulate, execute, solve"},
         BadCheck{"TwoKinds", R"j([{"plan": {}, "mesh": {}}])j",
                  R"j(/0: found "plan" and "mesh"; valid: one kind of check)j"},
@@ -183,11 +183,11 @@ INSTANTIATE_TEST_SUITE_P(
         BadCheck{"Digits", R"j([{"plan": {"from": "R", "to": "R"}, "expect": {}, "digits": 18}])j",
                  "/0/digits: found 18; valid: an integer from 0 to 17"},
         BadCheck{"Nothing", R"j([{"plan": {"from": "R", "to": "R"}}])j",
-                 R"j(/0: nothing to compare; valid: "expect", or a "name")j"},
+                 R"j(/0: found nothing to compare; valid: an "expect", or a "name")j"},
         BadCheck{"NoWarning",
                  R"j([{"chunks": {"extent": 1, "chunks": 1},
                      "warning": "no_flattened_mesh"}])j",
-                 "/0/warning: a chunks check has no warning"},
+                 "/0/warning: a chunks check can't expect a warning"},
         BadCheck{"From", R"j([{"plan": {"from": "S(2)", "to": "R"}, "expect": {"path": ""}}])j",
                  "/0/plan/from: layout \"S(2)\": at position 0: expected shards of tensor dims 0 "
                  "to 1, found S(2)"},
@@ -255,7 +255,8 @@ INSTANTIATE_TEST_SUITE_P(
                  R"j([{"sweep": {"law": "triangle", "mesh": "2x2x2x2",
                      "placements": ["R", "P", "S(0)", "S(1)", "P(max)"]},
                      "expect": {"violated": 0}}])j",
-                 "/0/sweep/placements: found 625 layouts; valid: 1 to 512"},
+                 "/0/sweep/placements: found 5 placements, which make 625 layouts of the mesh; "
+                 "valid: 1 to 512 layouts"},
         BadCheck{"Variant",
                  R"j([{"chunks": {"extent": 5, "chunks": 2, "variant": "round"},
                      "expect": {"sizes": []}}])j",
@@ -266,7 +267,7 @@ INSTANTIATE_TEST_SUITE_P(
                  "\"gather\"?); valid: gather"},
         BadCheck{"RelationSign", R"j([{"name": "gather", "plan": {"from": "S(0)", "to": "R"}},
                      {"relation": ["gather", "=", 1]}])j",
-                 "/1/relation/1: found \"=\"; valid: + - and, once, one of < <= == != >= >"},
+                 "/1/relation/1: found \"=\"; valid: + or -, and once one of < <= == != >= >"},
         BadCheck{"RelationShape", R"j([{"name": "gather", "plan": {"from": "S(0)", "to": "R"}},
                      {"relation": ["gather", "+", 1]}])j",
                  "/1/relation: found [\"gather\",\"+\",1]; valid: names of checks and numbers "
@@ -287,10 +288,10 @@ TEST(Case, NeedsATensorAndAMeshSomewhere) {
   json document = case_json(R"j([{"plan": {"from": "R", "to": "R"}, "expect": {"to": "R"}}])j");
   document["setup"].erase("tensor");
   EXPECT_THROW_MSG(parse_case(document), ConfigError,
-                   "R99.json:/checks/0/plan: no \"tensor\" here or in the setup");
+                   "R99.json:/checks/0/plan: found no \"tensor\" here or in the setup");
   document["setup"].erase("mesh");
   EXPECT_THROW_MSG(parse_case(document), ConfigError,
-                   "R99.json:/checks/0/plan: no \"mesh\" here or in the setup");
+                   "R99.json:/checks/0/plan: found no \"mesh\" here or in the setup");
 }
 
 TEST(Case, AnUnknownStackNamesItsPlace) {
@@ -472,7 +473,7 @@ INSTANTIATE_TEST_SUITE_P(
                  R"j({"count": 5})j"},
         KindCase{"RulesOfAFollower",
                  R"j({"rules": {"op": "aten.sum.default", "inputs": ["f32[4,8] R"]},
-                     "error": "aten.sum.default: follows its inputs' layouts, it has no rows"})j",
+                     "error": "aten.sum.default follows the layouts of its inputs, so it has no rows"})j",
                  ""},
         KindCase{"SweepTriangle",
                  R"j({"sweep": {"law": "triangle", "mesh": "2x2", "placements": ["S(0)",

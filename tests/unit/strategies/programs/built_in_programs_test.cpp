@@ -170,21 +170,21 @@ TEST(ProgramSizesErrors, AreSaid) {
     return find_built_in_program(name)->make({.sizes = sizes});
   };
   EXPECT_THROW_MSG(made("llama3-8b", {.heads = 24}), InputError,
-                   "--heads: found 24; valid: a divisor of half the width, 2048");
+                   "--heads: found 24; valid: a divisor of 2048, which is half the width");
   EXPECT_THROW_MSG(made("llama3-8b", {.heads = 4}), InputError,
-                   "--kv-heads: found 8; valid: a divisor of the heads, 4");
+                   "--kv-heads: found 8; valid: a divisor of 4, which is the number of heads");
   EXPECT_THROW_MSG(made("llama3-8b", {.width = 33}), InputError,
                    "--width: found 33; valid: an even number");
   EXPECT_THROW_MSG(made("llama3-8b", {.experts = 4}), InputError,
-                   "--experts: not for llama3-8b, which has no experts");
+                   "--experts: found 4, but llama3-8b has no experts");
   EXPECT_THROW_MSG(made("gpt2-xl", {.experts_per_token = 4}), InputError,
-                   "--experts-per-token: not for gpt2-xl, which has no experts");
+                   "--experts-per-token: found 4, but gpt2-xl has no experts");
   EXPECT_THROW_MSG(made("gpt2-xl", {.kv_heads = 4}), InputError,
-                   "--kv-heads: not for gpt2-xl, which has no heads that share keys");
+                   "--kv-heads: found 4, but gpt2-xl has no heads that share keys");
   EXPECT_THROW_MSG(made("gpt2-xl", {.heads = 24}), InputError,
-                   "--heads: found 24; valid: a divisor of the width, 1600");
+                   "--heads: found 24; valid: a divisor of 1600, which is the width");
   EXPECT_THROW_MSG(made("moe-1.3b-64e", {.experts = 1}), InputError,
-                   "--experts-per-token: found 2; valid: at most the experts, 1");
+                   "--experts-per-token: found 2; valid: at most 1, the number of experts");
 }
 
 // This file was written by scripts/export_program.py; nothing here was adapted to it.

@@ -90,7 +90,7 @@ INSTANTIATE_TEST_SUITE_P(
                 "its outputs are said to be f32[4]; valid: f32[64,32]"},
         BadNode{"OutputOfTwo", R"("kind": "output", "inputs": ["x", "w"],
                                   "outputs": [{"dtype": "f32", "shape": [64, 32]}])",
-                "reads 2 tensors; valid: 1 of kind output"},
+                "it reads 2 tensors; valid: 1 tensor for kind output"},
         BadNode{"PartOfNothing", R"("op": "_operator.getitem", "inputs": [],
                                     "outputs": [{"dtype": "f32", "shape": [64, 32]}])",
                 "reads 0 tensors; valid: 1 of _operator.getitem"},
@@ -98,7 +98,7 @@ INSTANTIATE_TEST_SUITE_P(
                            "outputs": [{"dtype": "bf16", "shape": [64, 32]}])",
                 "its outputs are said to be bf16[64,32]; valid: f32[64,32]"},
         BadNode{"Nothing", R"("op": "mylib.secret.default", "inputs": [], "outputs": [])",
-                "mylib.secret.default: has no tensor; valid: one that it reads or makes"}),
+                "mylib.secret.default has no tensor; valid: a tensor that it reads or makes"}),
     [](const auto& test) { return std::string(test.param.name); });
 
 TEST(ProgramCheck, StridesAndOpsWithoutARuleAreNotJudged) {
@@ -160,7 +160,8 @@ TEST(ProgramCheck, ANodeThatLeavesNeedNotShowItsTensorAgain) {
   EXPECT_NO_THROW(check_program(program, kAutoParallel));
   EXPECT_EQ(message_of<NodeError>(
                 [&] { static_cast<void>(enumerate_strategies(program, DeviceMesh::parse("2"))); }),
-            "node h: found no outputs; valid: the tensor that it names, whose layout is solved");
+            "node h: found no outputs; valid: one output, which repeats the tensor that the node "
+            "reads, so that its layout can be solved");
 }
 
 TEST(ProgramCheck, OnlyTheShapeIsCheckedOfWhatIsMadeFromNoTensor) {

@@ -110,7 +110,8 @@ TEST(ProgramStrategies, AnOpWithoutARuleReplicatesAndIsNoted) {
   const ProgramStrategies all = enumerate_strategies(program, DeviceMesh::parse("2x2"));
   EXPECT_EQ(all.of(1).rows, 1U);
   EXPECT_EQ(all.row_text(all.of(1), 0), "RR<-RR");
-  EXPECT_EQ(all.notes, (Texts{"mylib.secret.default: no sharding rule; replicated (secret)"}));
+  EXPECT_EQ(all.notes,
+            (Texts{"mylib.secret.default has no sharding rule, so node secret is replicated"}));
 }
 
 TEST(ProgramStrategies, OtherRuleSetsListTheirRows) {

@@ -107,7 +107,7 @@ INSTANTIATE_TEST_SUITE_P(
         BadProgram{"OutputPastTheLast",
                    node("x", R"("kind": "input")") + "," +
                        node("y", R"("op": "aten.abs", "inputs": ["x:1"])"),
-                   "/1/inputs/0: found \"x:1\"; valid: x has 1 output"},
+                   "/1/inputs/0: found \"x:1\"; valid: an output of x, which has 1 output"},
         BadProgram{"Twice", node("x", R"("kind": "input")") + "," + node("x", R"("kind": "input")"),
                    "/1/name: found \"x\" a second time; valid: a new name"},
         BadProgram{"Kind", node("x", R"("kind": "inputs")"),
@@ -125,7 +125,7 @@ INSTANTIATE_TEST_SUITE_P(
             "/2/inputs/0: found \"o\", of kind output; valid: a node that does not leave the "
             "program"},
         BadProgram{"InputOfTwoTensors", R"({"name": "x", "kind": "input", "outputs": []})",
-                   "/0/outputs: found 0; valid: 1 of a node of kind input"},
+                   "/0/outputs: found 0 outputs; valid: 1 output of a node of kind input"},
         BadProgram{"NoOp", node("y", R"("op": "")"), "/0/op: found \"\"; valid: an op"},
         BadProgram{"DType", R"({"name": "x", "kind": "input",
                                 "outputs": [{"dtype": "f31", "shape": []}]})",

@@ -58,7 +58,8 @@ INSTANTIATE_TEST_SUITE_P(
         Refused{"MeshWithoutDims", R"({"meshes": [[]]})",
                 "r.json:/meshes/0: found an empty array; valid: at least one text"},
         Refused{"TwoMeshesOfOneDim", R"({"meshes": [["dp"], ["tp"]]})",
-                "r.json:/meshes/1: found a second mesh of 1 dims; valid: one of each"},
+                "r.json:/meshes/1: found a second mesh of 1 dims; valid: one mesh for each number "
+                "of dims"},
         Refused{"NoRules", R"({"rules": []})",
                 "r.json:/rules: found an empty array; valid: at least one rule"},
         Refused{"RuleForNothing", R"({"rules": [{"nodes": {}, "place": {"dp": "R"}}]})",

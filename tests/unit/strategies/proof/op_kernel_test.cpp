@@ -127,20 +127,21 @@ TEST(OpKernel, RefusesWhatItWouldGetWrong) {
     return message_of<InputError>([&] { (void)kernel_values(op, inputs, args); });
   };
   EXPECT_EQ(error("aten.add.Tensor", {{"f32[1]", {1}}}),
-            "aten.add.Tensor: argument 1 of --args: found nothing; valid: a number");
+            "aten.add.Tensor: argument 0 of --args: found nothing; valid: a number");
   EXPECT_EQ(error("aten.add.Tensor", {{"f32[1]", {1}}, {"f32[1]", {1}}}, "[2, 3]"),
             "aten.add.Tensor: found 2 arguments in --args; valid: at most 1");
   EXPECT_EQ(error("aten.cat.default", {{"f32[1]", {1}}, {"f64[1]", {1}}}, "[0]"),
-            "aten.cat.default: tensors of one dtype whose shapes differ in dim 0 only");
+            "aten.cat.default: found f32[1] and f64[1]; valid: tensors of one dtype whose shapes "
+            "differ in dim 0 only");
   EXPECT_EQ(error("aten.stack.default", {{"f32[1]", {1}}, {"f32[2]", {1, 2}}}, "[0]"),
-            "aten.stack.default: tensors of one shape");
+            "aten.stack.default: found f32[1] and f32[2]; valid: tensors of one shape");
   EXPECT_EQ(
       error("aten.addmm.default", {{"f32[3]", {1, 2, 3}}, {"f32[1,1]", {1}}, {"f32[1,2]", {1, 2}}}),
       "aten.addmm.default: the bias does not broadcast to the product");
   EXPECT_EQ(error("aten.embedding.default", {{"f32[2]", {1, 2}}, {"i64[1]", {2}}}),
-            "aten.embedding.default: index 2; valid: 0 to 1");
+            "aten.embedding.default: found index 2; valid: 0 to 1");
   EXPECT_EQ(error("aten.bitwise_and.Tensor", {{"f32[1]", {1}}, {"f32[1]", {1}}}),
-            "aten.bitwise_and.Tensor of f32; valid: integers and b8");
+            "aten.bitwise_and.Tensor: found f32[1]; valid: tensors of integers or b8");
   EXPECT_EQ(error("aten.mul.Scalar", {{"i64[1]", {0x1p52}}}, "[4]"),
             "a result of 18014398509481984 does not fit i64");
   EXPECT_EQ(error("aten.lu.default", {{"f32[1]", {1}}}),

@@ -139,19 +139,21 @@ TEST(CostNetwork, RefusesWhatDoesNotFit) {
     return "nothing thrown";
   };
   EXPECT_EQ(message([&] { network.add_edge(x, y, table); }),
-            "edge of \"x\" and \"y\": a table of 2x2 costs for 2 and 3 values");
-  EXPECT_EQ(message([&] { network.add_edge(x, x, table); }), "variable \"x\": an edge to itself");
+            "edge of \"x\" and \"y\": found a table of 2 x 2 costs; valid: 2 x 3, one for each "
+            "pair of values");
+  EXPECT_EQ(message([&] { network.add_edge(x, x, table); }),
+            "variable \"x\": found an edge from the variable to itself");
   EXPECT_EQ(message([&] { network.add_variable("z", domain, std::vector<double>{1}); }),
-            "variable \"z\": 1 costs for 2 values");
+            "variable \"z\": found 1 costs; valid: 2, one for each value");
   EXPECT_EQ(message([&] { network.add_cost(x, 0, -kForbidden); }),
-            "x: the cost -inf is not valid; valid: from -1e15 to 1e15, or infinity");
+            "x: found the cost -inf; valid: from -1e15 to 1e15, or infinity");
   EXPECT_EQ(message([&] { network.add_domain({}); }),
-            "a domain of 0 values; valid: from 1 to 65536");
+            "found a domain of 0 values; valid: from 1 to 65536");
   EXPECT_EQ(message([&] {
               network.add_budget(
                   {.name = "b", .limit = 1, .weights = {{.variable = x, .of_value = {1}}}});
             }),
-            "budget \"b\", variable \"x\": 1 weights for 2 values");
+            "budget \"b\", variable \"x\": found 1 weights; valid: 2, one for each value");
 }
 
 }  // namespace exact_test

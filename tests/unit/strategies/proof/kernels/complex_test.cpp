@@ -38,19 +38,20 @@ INSTANTIATE_TEST_SUITE_P(All, PairKernel,
 class PairKernelErrors : public testing::TestWithParam<KernelCall> {};
 TEST_P(PairKernelErrors, SayWhatTheOpTakes) { expect_refused(GetParam()); }
 
-INSTANTIATE_TEST_SUITE_P(All, PairKernelErrors,
-                         testing::Values(KernelCall{"NoPairs",
-                                                    "shardlab.complex_conjugate",
-                                                    {{"f64[2,3]", {1, 2, 3, 4, 5, 6}}},
-                                                    "[]",
-                                                    "takes pairs, in a last dim of 2"},
-                                         KernelCall{"OtherExtents",
-                                                    "shardlab.complex_product",
-                                                    {{"f64[2,2]", {1, 2, 3, 4}},
-                                                     {"f64[3,2]", {1, 2, 3, 4, 5, 6}}},
-                                                    "[]",
-                                                    "operands that do not broadcast"}),
-                         [](const auto& test) { return test.param.name; });
+INSTANTIATE_TEST_SUITE_P(
+    All, PairKernelErrors,
+    testing::Values(KernelCall{"NoPairs",
+                               "shardlab.complex_conjugate",
+                               {{"f64[2,3]", {1, 2, 3, 4, 5, 6}}},
+                               "[]",
+                               "found f64[2,3]; valid: a last dim of extent 2"},
+                    KernelCall{"OtherExtents",
+                               "shardlab.complex_product",
+                               {{"f64[2,2]", {1, 2, 3, 4}}, {"f64[3,2]", {1, 2, 3, 4, 5, 6}}},
+                               "[]",
+                               "found f64[2,2] and f64[3,2]; valid: tensors that "
+                               "can be broadcast to each other"}),
+    [](const auto& test) { return test.param.name; });
 
 }  // namespace complex_test
 }  // namespace shardlab

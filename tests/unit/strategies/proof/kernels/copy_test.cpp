@@ -24,7 +24,11 @@ INSTANTIATE_TEST_SUITE_P(
 TEST(FactoryKernelErrors, SayWhatTheOpTakes) {
   expect_refused(
       {"Shape", "aten.full.default", {}, "[[-1], 3]", "--args must begin with the shape"});
-  expect_refused({"Step", "aten.arange.start_step", {}, "[0, 4, 0]", "a step from 1"});
+  expect_refused({"Step",
+                  "aten.arange.start_step",
+                  {},
+                  "[0, 4, 0]",
+                  "found start 0, end 4 and step 0; valid: "});
 }
 
 }  // namespace copy_test

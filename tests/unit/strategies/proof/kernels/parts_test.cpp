@@ -187,11 +187,12 @@ INSTANTIATE_TEST_SUITE_P(All, PartsKernelRefusal,
                                                     {{"f32[1,1]", {1}}},
                                                     "[0, 1, -1]",
                                                     "found dim 1 for both dims of the diagonal"},
-                                         KernelCall{"SourceOfAnotherShape",
-                                                    "aten.slice_scatter.default",
-                                                    {{"f32[2]", {1, 2}}, {"f32[2]", {1, 2}}},
-                                                    "[0, 1]",
-                                                    "has not the shape of what it is for"}),
+                                         KernelCall{
+                                             "SourceOfAnotherShape",
+                                             "aten.slice_scatter.default",
+                                             {{"f32[2]", {1, 2}}, {"f32[2]", {1, 2}}},
+                                             "[0, 1]",
+                                             "found a source or gradient f32[2]; valid: f32[1]"}),
                          [](const auto& test) { return std::string(test.param.name); });
 
 }  // namespace parts_test

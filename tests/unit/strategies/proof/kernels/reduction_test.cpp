@@ -292,14 +292,15 @@ TEST(ReductionKernels, RefuseWhatHasNoResult) {
   EXPECT_EQ(error("aten.linalg_vector_norm.default", {{"f32[0]", {}}}, R"(["inf"])"),
             "aten.linalg_vector_norm.default of an empty tensor has no result");
   EXPECT_EQ(error("aten.kthvalue.default", {{"f32[2]", {1, 2}}}, "[3]"),
-            "aten.kthvalue.default: k 3 of 2 elements");
+            "aten.kthvalue.default: found k 3; valid: 1 to 2");
   EXPECT_EQ(error("aten.topk.default", {{"f32[2]", {1, 2}}}, "[3]"),
-            "aten.topk.default: 3 of 2 elements");
+            "aten.topk.default: found k 3; valid: 0 to 2");
   EXPECT_EQ(error("aten.native_layer_norm.default", {{"f32[2]", {1, 2}}}, "[[3]]"),
             "aten.native_layer_norm.default: argument 0 of --args: found [3]; valid: the "
             "last dims of f32[2], which are normalized");
   EXPECT_EQ(error("aten.nll_loss_forward.default", {{"f32[1,2]", {1, 2}}, {"i64[1]", {2}}}),
-            "aten.nll_loss_forward.default: a target out of range");
+            "aten.nll_loss_forward.default: found the target 2; valid: 0 to 1, or -100, which is "
+            "ignored");
 }
 
 }  // namespace reduction_test
