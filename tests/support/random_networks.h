@@ -19,10 +19,10 @@ struct RandomNetworkOptions {
   int variables = 6;
   int most_values = 4;
   int edges = 8;
-  int most_cost = 20;  // costs are whole numbers, so that ties occur and sums are exact
-  int forbidden = 10;  // percent of the costs that are infinite
-  int equalities = 5;  // percent of the edges that ask for equal values
-  bool negative = false;  // costs may be below zero
+  int most_cost = 20;      // costs are whole numbers, so that ties occur and sums are exact
+  int forbidden = 10;      // percent of the costs that are infinite
+  int equalities = 5;      // percent of the edges that ask for equal values
+  bool negative = false;   // costs may be below zero
   int budget_percent = 0;  // percent of the networks that have a budget
 };
 
