@@ -16,7 +16,7 @@ void OpArguments::add_options(const Command& command, bool required) {
                  "JSON array of the positional arguments that are not tensors, e.g. [1,false]");
 }
 
-OpCall OpArguments::read(const DeviceMesh& mesh, RuleSet rules) const {
+OpCall OpArguments::read(const DeviceMesh& mesh, const Rules& rules) const {
   OpCall call;
   call.op = std::string(find_op_rule(op, rules).op);
   for (std::size_t i = 0; i < inputs.size(); ++i) {

@@ -6,7 +6,7 @@
 
 #include "runner/session/session.h"
 #include "strategies/rules/op_call.h"
-#include "strategies/rules/op_rule.h"
+#include "strategies/rules/rule_source.h"
 
 namespace shardlab {
 
@@ -19,7 +19,7 @@ struct OpArguments {
   // --op, --inputs, --args. Keeps references.
   void add_options(const Command& command, bool required);
   // Throws InputError, which names the option, what was found and what is valid.
-  [[nodiscard]] OpCall read(const DeviceMesh& mesh, RuleSet rules) const;
+  [[nodiscard]] OpCall read(const DeviceMesh& mesh, const Rules& rules) const;
 };
 
 }  // namespace shardlab

@@ -113,7 +113,7 @@ ProgramRunPlan choose_all(const SimulateProgramArguments& arguments, const Progr
       }
     }
     try {
-      const OpRule& rule = rule_of(call.op, evaluator.stack().rules);
+      const OpRule& rule = rule_of(call.op, evaluator.stack().rules.set());
       call.op = std::string(rule.op);
       const ChosenOp op = choose(evaluator, mesh, call, rule);
       if (!op.refused.empty()) {
@@ -176,7 +176,7 @@ ProgramRunPlan read_plan(const SimulateProgramArguments& arguments, const Progra
   for (std::size_t n = 0; n < program.nodes.size(); ++n) {
     const ProgramNode& node = program.nodes[n];
     const OpRule* rule =
-        only_names(node) ? nullptr : find_program_rule(node.op, evaluator.stack().rules);
+        only_names(node) ? nullptr : find_program_rule(node.op, evaluator.stack().rules.set());
     plan.compute_us.push_back(
         only_names(node)
             ? 0.0
@@ -226,7 +226,7 @@ void simulate_program(const SimulateProgramArguments& arguments, const ConfigSto
   const DeviceMesh mesh = parse_option("--mesh", [&] { return DeviceMesh::parse(arguments.mesh); });
   const Program program = store.program(arguments.program);
   const ProgramRunPlan plan = in_program(arguments.program, [&] {
-    check_program(program, evaluator.stack().rules);
+    check_program(program, evaluator.stack().rules.set());
     return arguments.plan.empty() ? choose_all(arguments, program, mesh, evaluator)
                                   : read_plan(arguments, program, mesh, evaluator);
   });

@@ -10,43 +10,6 @@ namespace shardlab::case_checks {
 namespace {
 
 // Splits at separators outside of parentheses: the comma of _S(0,2) does not separate anything.
-std::vector<std::string_view> split(std::string_view text, char separator) {
-  std::vector<std::string_view> parts;
-  std::size_t start = 0;
-  int depth = 0;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    depth += text[i] == '(' ? 1 : text[i] == ')' ? -1 : 0;
-    if (text[i] != separator || depth != 0) continue;
-    parts.push_back(text.substr(start, i - start));
-    start = i + 1;
-  }
-  parts.push_back(text.substr(start));
-  return parts;
-}
-
-std::string_view trim(std::string_view text) {
-  const std::size_t first = text.find_first_not_of(" \t");
-  if (first == std::string_view::npos) return {};
-  return text.substr(first, text.find_last_not_of(" \t") - first + 1);
-}
-
-RowEntry parse_entry(std::string_view text) {
-  text = trim(text);
-  if (text.empty() || text.front() != '?') return Placement::parse(text);
-  TextCursor cursor("row entry", text.substr(1));
-  const auto dim = static_cast<int>(cursor.integer("a tensor dim", 0, kMaxTensorDims - 1));
-  if (!cursor.at_end()) cursor.fail("the end of the row entry");
-  return RowEntry::any_shard(dim);
-}
-
-std::string joined_layouts(const std::vector<Placements>& layouts) {
-  std::string out;
-  for (const Placements& placements : layouts) {
-    out += (out.empty() ? "" : ",") + Layout(placements).text();
-  }
-  return out;
-}
-
 // A short form of a value: "graph", "true", or a model's name and numbers, as in
 // "v3-rp(replicate_to_partial_us=0.01)".
 std::string short_text(const nlohmann::json& value) {
@@ -163,47 +126,6 @@ StackEvaluator& Bench::evaluator(const StackChoice& stack, const Scene& scene) {
                                          sources_.topology(scene.topology, scene.devices_per_host));
   }
   return *slot;
-}
-
-std::pair<std::vector<std::string_view>, std::vector<std::string_view>> split_sides(
-    std::string_view kind, std::string_view text) {
-  const std::vector<std::string_view> sides = split(text, '|');
-  if (sides.size() != 2) throw TextError(kind, text, 0, "outputs, \"|\" and inputs");
-  return {split(sides[0], ','), split(sides[1], ',')};
-}
-
-std::string candidate_text(const std::vector<Placements>& outputs,
-                           const std::vector<Placements>& inputs) {
-  return joined_layouts(outputs) + "|" + joined_layouts(inputs);
-}
-
-FollowCandidate parse_candidate(std::string_view text, int mesh_ndim) {
-  const auto [outputs, inputs] = split_sides("candidate", text);
-  FollowCandidate candidate;
-  for (const std::string_view part : outputs) {
-    candidate.outputs.push_back(Layout::parse(part, mesh_ndim).placements);
-  }
-  for (const std::string_view part : inputs) {
-    candidate.inputs.push_back(Layout::parse(part, mesh_ndim).placements);
-  }
-  return candidate;
-}
-
-RowText parse_row(std::string_view text) {
-  const auto [outputs, inputs] = split_sides("row", text);
-  RowText row{.row = {}, .outputs = outputs.size()};
-  for (const std::string_view part : outputs) row.row.push_back(parse_entry(part));
-  for (const std::string_view part : inputs) row.row.push_back(parse_entry(part));
-  return row;
-}
-
-std::string row_text(const Row& row, std::size_t outputs) {
-  std::string out;
-  for (std::size_t i = 0; i < row.size(); ++i) {
-    if (i > 0) out += i == outputs ? "|" : ",";
-    out += row[i].is_any_shard() ? "?" + std::to_string(row[i].dim()) : row[i].placement().text();
-  }
-  return out;
 }
 
 }  // namespace shardlab::case_checks

@@ -162,21 +162,4 @@ struct PlannedCheck {
 [[nodiscard]] bool matches(Match match, const nlohmann::json& expected, const nlohmann::json& got,
                            int digits);
 
-// -- Texts of candidates and rows --------------------------------------------------------
-
-// The layouts of outputs and inputs: "S(0)R|S(0)R,RR".
-[[nodiscard]] std::string candidate_text(const std::vector<Placements>& outputs,
-                                         const std::vector<Placements>& inputs);
-[[nodiscard]] FollowCandidate parse_candidate(std::string_view text, int mesh_ndim);
-// The texts of the outputs, and those of the inputs. Throws TextError.
-[[nodiscard]] std::pair<std::vector<std::string_view>, std::vector<std::string_view>> split_sides(
-    std::string_view kind, std::string_view text);
-struct RowText {
-  Row row;
-  std::size_t outputs = 1;
-};
-// Reads a row, "P(sum)|R,P(sum)" or, with placeholders, "?0|?0,R". Throws TextError.
-[[nodiscard]] RowText parse_row(std::string_view text);
-[[nodiscard]] std::string row_text(const Row& row, std::size_t outputs);
-
 }  // namespace shardlab::case_checks

@@ -10,6 +10,7 @@
 #include "sim/tensor_kernels.h"
 #include "strategies/cases/case_checks.h"
 #include "strategies/proof/op_execution.h"
+#include "strategies/rules/rule_text.h"
 
 namespace shardlab::case_checks {
 namespace {

@@ -7,6 +7,7 @@
 #include "costmodel/base/text.h"
 #include "costmodel/base/units.h"
 #include "strategies/cases/case_checks.h"
+#include "strategies/rules/rule_text.h"
 
 namespace shardlab::case_checks {
 namespace {

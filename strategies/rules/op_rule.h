@@ -16,6 +16,7 @@
 
 #include <array>
 #include <boost/container/small_vector.hpp>
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string_view>
@@ -27,6 +28,9 @@
 #include "strategies/rules/rule_set.h"
 
 namespace shardlab {
+
+struct OpRule;
+class RuleSource;
 
 class RowEntry {
  public:
@@ -68,15 +72,46 @@ struct PartialRow {
   RuleSets sets = kEveryRuleSet;
 };
 
+// A function of a rule: one of our own, or a question to the source that the rule comes from
+// (rule_source.h). Null where the rule has no such function.
+template <class Signature>
+class RuleFunction;
+template <class Result, class... Args>
+class RuleFunction<Result(Args...)> {
+ public:
+  using Own = Result (*)(Args...);
+  using Question = Result (*)(RuleSource&, Args...);
+
+  constexpr RuleFunction() = default;
+  constexpr RuleFunction(std::nullptr_t) {}       // NOLINT: .rows = nullptr
+  constexpr RuleFunction(Own own) : own_(own) {}  // NOLINT: .rows = flip_rows
+  // The source must outlive the function.
+  constexpr RuleFunction(RuleSource& source, Question question)
+      : source_(&source), question_(question) {}
+
+  Result operator()(Args... args) const {
+    return source_ == nullptr ? own_(args...) : question_(*source_, args...);
+  }
+  friend constexpr bool operator==(const RuleFunction& function, std::nullptr_t) {
+    return function.own_ == nullptr && function.source_ == nullptr;
+  }
+  friend constexpr bool operator==(const RuleFunction&, const RuleFunction&) = default;
+
+ private:
+  Own own_ = nullptr;
+  RuleSource* source_ = nullptr;
+  Question question_ = nullptr;
+};
+
 struct OpRule {
   std::string_view op;
   RuleSets sets = kDTensor | kShardlab;
   RuleSet resolved_for = {};  // the set that was asked for; a RuleTable sets it in its copies
   // The shapes and dtypes of the outputs. Throws InputError when the op can't take the inputs.
-  std::vector<TensorMeta> (*outputs)(const OpCall&) = nullptr;
+  RuleFunction<std::vector<TensorMeta>(const OpCall&)> outputs = nullptr;
   // A rule has one of these two functions.
-  Rows (*rows)(const OpCall&, const OpRule&) = nullptr;
-  std::vector<FollowCandidate> (*follow)(const OpCall&, const DeviceMesh&) = nullptr;
+  RuleFunction<Rows(const OpCall&, const OpRule&)> rows = nullptr;
+  RuleFunction<std::vector<FollowCandidate>(const OpCall&, const DeviceMesh&)> follow = nullptr;
   // Whether the op can run on inputs in these layouts, those of one candidate. It drops candidates
   // that `rows`, which sees one mesh dim at a time, can't rule out.
   bool (*filter)(const OpCall&, std::span<const Placements> inputs, const DeviceMesh&) = nullptr;

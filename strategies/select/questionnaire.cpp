@@ -239,18 +239,18 @@ std::optional<reports::PriceBasis> Questionnaire::basis_of_best(const Candidate&
 void Questionnaire::ask_select(const OpCall& call, const DeviceMesh& mesh, QuestionResult& result) {
   // Stacks that have the same rule set share their candidates.
   struct Expanded {
-    RuleSet set;
+    Rules rules;
     const OpRule* rule;
     Expansion expansion;
     Pricing reference;
   };
   std::vector<std::unique_ptr<Expanded>> shared;
-  const auto expanded = [&](RuleSet set) -> Expanded& {
+  const auto expanded = [&](const Rules& rules) -> Expanded& {
     for (const auto& known : shared) {
-      if (known->set == set) return *known;
+      if (known->rules == rules) return *known;
     }
-    const OpRule& rule = find_op_rule(call.op, set);
-    auto made = std::make_unique<Expanded>(Expanded{set, &rule, expand(rule, call, mesh), {}});
+    const OpRule& rule = find_op_rule(call.op, rules);
+    auto made = std::make_unique<Expanded>(Expanded{rules, &rule, expand(rule, call, mesh), {}});
     if (!made->expansion.in_place_error().empty()) {
       throw InputError(made->expansion.in_place_error());
     }

@@ -16,7 +16,7 @@
 #include "costmodel/registry.h"
 #include "costmodel/straggler.h"
 #include "sim/redistribute.h"
-#include "strategies/rules/op_rule.h"
+#include "strategies/rules/rule_source.h"
 #include "strategies/select/selection.h"
 
 namespace shardlab {
@@ -35,7 +35,7 @@ struct Stack {
   std::string name;
   std::string title;
   std::string source;
-  RuleSet rules = Release::k2_13;
+  Rules rules = RuleSet(Release::k2_13);
   RedistributionOptions redistribution;
   ModelChoice collective_model;
   ModelChoice compute_model;

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "strategies/rules/rule_text.h"
 #include "strategies/select/stack.h"
 #include "tests/support/reference_topology.h"
 
@@ -44,15 +45,7 @@ inline std::string layouts_text(const std::vector<Placements>& outputs,
   return text;
 }
 
-// The text of a row, such as "P(sum)|S(1),S(0)"; placeholders are ?0, ?1, ...
-inline std::string row_text(const Row& row, std::size_t outputs = 1) {
-  std::string text;
-  for (std::size_t i = 0; i < row.size(); ++i) {
-    text += i == 0 ? "" : (i == outputs ? "|" : ",");
-    text += row[i].is_any_shard() ? "?" + std::to_string(row[i].dim()) : row[i].placement().text();
-  }
-  return text;
-}
+using shardlab::row_text;
 
 inline std::vector<std::string> row_texts(const Rows& rows, std::size_t outputs = 1) {
   std::vector<std::string> texts;
