@@ -1,0 +1,84 @@
+"""The protocol: a line in, one line or several out."""
+
+import json
+import os
+
+from .errors import RequestError, described
+from .session import Session
+
+# What is asked: the key of its items, the room that answers, and the room's method.
+BATCHES = {
+    "rows": ("calls", "rows", "Rows", "answer"),
+    "decisions": ("questions", "decisions", "Decisions", "answer"),
+    "candidates": ("questions", "decisions", "Decisions", "candidates"),
+    "prices": ("transitions", "costs", "Prices", "answer"),
+    "plans": ("questions", "plans", "Plans", "answer"),
+}
+
+
+class Service:
+    """Answers requests, one line each, on the descriptor of the parent's pipe."""
+
+    def __init__(self, descriptor):
+        self.descriptor, self.session, self.rooms = descriptor, Session(), {}
+
+    def say(self, answer):
+        """Writes one line. A parent that no longer listens ends the worker."""
+        try:
+            data = json.dumps(answer, separators=(",", ":"), allow_nan=False).encode() + b"\n"
+            while data:
+                data = data[os.write(self.descriptor, data):]
+        except BrokenPipeError:
+            os._exit(0)
+
+    def answer(self, line):
+        """Answers one line. False means that the parent wants the worker to stop."""
+        head = {"id": None}
+        try:
+            try:
+                request = json.loads(line)
+            except ValueError as error:
+                raise RequestError(f"The line is not JSON: {error}.") from None
+            if not isinstance(request, dict):
+                raise RequestError("A request is an object with the keys `id` and `do`.")
+            head = {"id": request.get("id")}
+            do = request.get("do")
+            if do == "stop":
+                self.say({**head, "ok": {}})
+                return False
+            if do == "start":
+                self.say({**head, "ok": self.session.start(request)})
+            elif isinstance(do, str) and do in BATCHES:
+                self.batch(do, head, request)
+            else:
+                raise RequestError(f"There is no request {do!r}. The requests are start, {', '.join(BATCHES)}, stop.")
+        except BaseException as error:  # noqa: BLE001: user code may raise SystemExit or KeyboardInterrupt
+            self.say({**head, "error": described(error, self.session.user_files)})
+        return True
+
+    def batch(self, do, head, request):
+        """Answers item by item, each on a line of its own."""
+        key, module, room, method = BATCHES[do]
+        items = request.get(key)
+        if not isinstance(items, list):
+            raise RequestError(f"The request {do} has a list under the key `{key}`.")
+        if not getattr(self.session, "ready", False):
+            raise RequestError("The worker has not started, or its start failed. Send a request `start` first.")
+        answer = getattr(self.room(module, room), method)
+        for index, item in enumerate(items):
+            place = {**head, "index": index}
+            try:
+                line = {**place, "ok": answer(item, request)}
+            except BaseException as error:  # noqa: BLE001: as above
+                line = {**place, "error": described(error, self.session.user_files)}
+            self.say(line)
+            self.session.tidy()
+
+    def room(self, module, name):
+        """The room that answers; it is made once."""
+        if name not in self.rooms:
+            import importlib
+
+            found = importlib.import_module(f"{__package__}.{module}")
+            self.rooms[name] = getattr(found, name)(self.session)
+        return self.rooms[name]

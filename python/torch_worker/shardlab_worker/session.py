@@ -1,0 +1,197 @@
+"""PyTorch as the worker holds it: imported once, on a fake process group, with what the user brought applied."""
+
+import math
+import sys
+import time
+
+from . import overlay
+from .calls import Operators
+from .errors import CostError, ReleaseError, RequestError, UserFiles
+
+FIRST_RELEASE = (2, 13)
+NAMES = "torch.distributed.tensor"
+FAKE_MODE_USES = 5000  # calls after which a new mode forgets what the old one remembers
+TIDY_EVERY = 2000  # answers after which all caches are emptied
+
+
+class Session:
+    """Everything that a request needs. Fields of user's making: `cost` (a costs.Cost or None) and `user_files`."""
+
+    def __init__(self):
+        self.user_files = UserFiles()
+        self.started = False
+        self.world, self.devices_per_host = None, 1
+        self.answers = self.mode_uses = 0
+        self.mode = None
+
+    def start(self, request):
+        """Imports torch and applies what the user brought, in the order overlay, patches, rules, cost function."""
+        if self.started:
+            raise RequestError("The worker has started already; each stack has a worker of its own.")
+        begin = time.perf_counter()
+        self.started = True
+        self.ready = False
+        self.overlay_folder = None
+        if request.get("overlay"):
+            self.overlay_folder = overlay.lay_over(request["overlay"], self.user_files)
+        self._import_torch()
+        self.patches = [overlay.execute(path, f"shardlab_patch_{i}", self.user_files)
+                        for i, path in enumerate(request.get("patches") or [])]
+        for i, path in enumerate(request.get("rules") or []):
+            self._register_rules(path, f"shardlab_rules_{i}")
+        self.cost = self._cost_function(request.get("cost"))
+        from . import costs, fingerprints, hooks
+
+        if self.cost is not None:
+            costs.replace_everywhere(self)
+        answer = {"python": sys.version.split()[0], "torch": self.torch.__version__.split("+")[0],
+                  "build": self.torch.__version__, "executable": sys.executable,
+                  "fingerprints": fingerprints.of_machinery(self),
+                  "cost_parameters": self.cost and self.cost.parameters,
+                  "ops": fingerprints.of_operators(self)}
+        self.hooks = hooks.Hooks(self)
+        self.find_caches()
+        self.ready = True
+        answer["seconds"] = round(time.perf_counter() - begin, 3)
+        return answer
+
+    def _import_torch(self):
+        import torch
+
+        release = torch.__version__.split("+")[0]
+        numbers = tuple(int(part) for part in release.split(".")[:2])
+        if numbers < FIRST_RELEASE:
+            raise ReleaseError(f"PyTorch {release} is too old: the first release that can be asked is "
+                               f"{'.'.join(map(str, FIRST_RELEASE))}.0.")
+        torch.set_num_threads(1)
+        import torch.distributed
+        import torch.distributed.tensor
+
+        if not torch.distributed.is_available():
+            raise ReleaseError(f"PyTorch {release} was built without torch.distributed.")
+        from torch.distributed.device_mesh import _mesh_resources
+        from torch.distributed.tensor import DTensor, _collective_utils, _dtensor_spec, _op_schema, placement_types
+        from torch.distributed.tensor import _redistribute, _sharding_prop
+        from torch.distributed.tensor._ops import single_dim_strategy
+
+        _mesh_resources.num_devices_per_host = lambda device_type: self.devices_per_host
+        self.torch, self.operators = torch, Operators(torch)
+        self.propagator = DTensor._op_dispatcher.sharding_propagator
+        self.collectives, self.redistribute, self.sharding = _collective_utils, _redistribute, _sharding_prop
+        self.specs, self.schemas, self.types = _dtensor_spec, _op_schema, placement_types
+        self.single_dim = single_dim_strategy
+        self.own_transition = _collective_utils._compute_placement_transition_cost
+
+    # ---- What the user brought ---------------------------------------------------------------------------------
+
+    def tables(self):
+        """The propagator's tables of strategies, in the order in which it looks into them."""
+        propagator = self.propagator
+        return [propagator.op_single_dim_strategy_funcs, propagator.op_strategy_funcs, propagator.op_to_rules]
+
+    def _register_rules(self, path, name):
+        """Executes a file of rules. What it registers for an operator replaces what any of the tables had for it."""
+        before = [dict(table) for table in self.tables()]
+        propagator = self.propagator
+        infos = [propagator.op_to_schema_info_for_single_dim_strategy, propagator.op_to_schema_info]
+        infos_before = [dict(info) for info in infos]
+        overlay.execute(path, name, self.user_files)
+        replaced = set()
+        for table, old in zip(self.tables(), before):
+            for op in [op for op, rule in table.items() if op not in old or old[op] is not rule]:
+                if op in replaced:
+                    continue
+                replaced.add(op)
+                for other in self.tables():
+                    if other is not table:
+                        other.pop(op, None)
+                for info, old_info in zip(infos, infos_before):
+                    if op in old_info and info.get(op) is old_info[op] and any(
+                            one.get(op) is not old_one.get(op) for one, old_one in zip(infos, infos_before)):
+                        del info[op]
+
+    def _cost_function(self, text):
+        """The user's cost function from FILE.py:FUNCTION, or None."""
+        if not text:
+            return None
+        from . import costs
+
+        path, colon, name = text.rpartition(":")
+        if not colon or not name.isidentifier():
+            raise CostError(f"A cost function is written as FILE.py:FUNCTION, not {text!r}.")
+        module = overlay.execute(path, "shardlab_cost", self.user_files)
+        if not callable(getattr(module, name, None)):
+            raise CostError(f"{path} has no function {name}.")
+        return costs.Cost(getattr(module, name), name)
+
+    def user_modules(self):
+        """The modules that the user brought, and those of torch.distributed.tensor."""
+        return [module for name, module in list(sys.modules.items())
+                if module is not None and (name == NAMES or name.startswith((NAMES + ".", "shardlab_patch_",
+                                                                             "shardlab_rules_")))]
+
+    # ---- The world ---------------------------------------------------------------------------------------------
+
+    def enter(self, shape, devices_per_host, names=None, rank=0):
+        """Makes `mesh` the mesh of a shape over a fake world of exactly its size, seen from `rank`."""
+        import torch.distributed as dist
+        from torch.distributed.device_mesh import init_device_mesh
+        from torch.testing._internal.distributed.fake_pg import FakeStore
+
+        if not isinstance(devices_per_host, int) or isinstance(devices_per_host, bool) or devices_per_host < 1:
+            raise RequestError(f"`devices_per_host` is a positive number, not {devices_per_host!r}.")
+        world = (tuple(shape), names, rank)
+        if world == self.world and devices_per_host == self.devices_per_host:
+            return
+        self.devices_per_host = devices_per_host
+        self.forget()
+        if world == self.world:
+            return
+        if not 0 <= rank < math.prod(shape):
+            raise RequestError(f"The rank {rank} is not on a mesh of {math.prod(shape)} ranks.")
+        self.world = None
+        if dist.is_initialized():
+            dist.destroy_process_group()
+        dist.init_process_group("fake", rank=rank, world_size=math.prod(shape), store=FakeStore())
+        self.mesh = init_device_mesh("cpu", tuple(shape), mesh_dim_names=names)
+        self.world = world
+
+    # ---- Caches ------------------------------------------------------------------------------------------------
+
+    def find_caches(self):
+        """Finds every cache in torch.distributed.tensor, so that a branch's own caches are emptied too."""
+        found = {}
+        for module in self.user_modules():
+            for owner in [module, *(value for value in vars(module).values() if isinstance(value, type))]:
+                for value in list(vars(owner).values()):
+                    value = getattr(value, "__func__", value)
+                    if callable(getattr(value, "cache_clear", None)) and not isinstance(value, type):
+                        found[id(value)] = value
+        self.caches = list(found.values())
+
+    def forget(self):
+        """Empties what PyTorch remembers of earlier questions, so that no answer depends on them."""
+        for cache in self.caches:
+            cache.cache_clear()
+        for name in ("clear_redistribute_planner_cache",):
+            getattr(self.redistribute, name, lambda: None)()
+        getattr(self.redistribute, "_warned_flatten_issues", set()).clear()
+        cache = getattr(self.propagator, "propagate_op_sharding", None)
+        if hasattr(cache, "cache_clear"):
+            cache.cache_clear()
+
+    def fake_mode(self):
+        """The mode in which the shapes of outputs are found. A new one costs more than a call, so it is kept."""
+        from torch._subclasses.fake_tensor import FakeTensorMode
+
+        self.mode_uses += 1
+        if self.mode is None or self.mode_uses > FAKE_MODE_USES:
+            FakeTensorMode.cache_clear()
+            self.mode, self.mode_uses = FakeTensorMode(), 1
+        return self.mode
+
+    def tidy(self):
+        """Called after each answer: memory stays bounded however many distinct sizes are asked about."""
+        self.answers += 1
+        if self.answers % TIDY_EVERY == 0 and self.ready:
+            self.forget()
