@@ -5,6 +5,7 @@
 
 #include "runner/base/version.h"
 #include "runner/commands/commands.h"
+#include "runner/torch/live_stack.h"
 #include "runner/usage.h"
 
 namespace shardlab {
@@ -54,6 +55,8 @@ int run_command_line(const std::vector<std::string>& words, Session& session) {
   app.set_version_flag("--version", std::string("shardlab ") + std::string(version()));
   app.require_subcommand(1);
   session.command_line = words;
+  LiveStacks live_stacks;
+  session.stack_source = &live_stacks;
   for (const CommandRow& row : all_commands()) row.add(Command(&app), session);
   try {
     std::vector<std::string> typed = with_whole_lists(words);

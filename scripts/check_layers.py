@@ -70,6 +70,7 @@ ROOMS = {
     "runner/launch": _runner("base", "session"),
     "runner/nccl": _runner("launch"),
     "runner/measure": _runner("base", "launch", "nccl"),
+    "runner/torch": _runner("base", "config", "launch"),
     "runner/evaluation": _runner("base", "config", "session"),
     "runner/simulate": _runner("base", "config", "session"),
     "runner/solve": _runner("base", "config", "session", "simulate"),
@@ -77,7 +78,7 @@ ROOMS = {
         *("base", "config", "session", "launch", "nccl"),
         *("measure", "evaluation", "simulate", "solve"),
     ),
-    "runner": _runner("base", "session", "commands")._replace(third_party=("CLI",)),
+    "runner": _runner("base", "session", "commands", "torch")._replace(third_party=("CLI",)),
 }
 RUNNER = tuple(room for room in ROOMS if room.startswith("runner"))
 ROOMS["python"] = Room(RUNNER + LIBRARIES, ("nlohmann", "pybind11"), library=False)

@@ -129,6 +129,8 @@ std::vector<const Question*> ask_all(const Comparison& comparison, const Session
   for (const Suite& suite : comparison.suites) total += suite.questions.size();
   Progress progress("questions", total, session.quiet);
   for (const Suite& suite : comparison.suites) {
+    prepare_rules(comparison.stacks, suite.questions);
+    prepare_rules({&comparison.reference, 1}, suite.questions);
     std::vector<std::optional<reports::RecordQuestion>> asked(suite.questions.size());
     parallel_for(
         suite.questions.size(), session.threads(),

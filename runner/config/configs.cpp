@@ -226,6 +226,9 @@ nlohmann::json ConfigStore::stack_json(const std::string& name) const {
 }
 
 Stack ConfigStore::stack(const std::string& name) const {
+  if (stack_source_ != nullptr) {
+    if (std::optional<Stack> found = stack_source_->stack(name, *this)) return *std::move(found);
+  }
   const fs::path path = find(ConfigKind::kStack, name);
   const nlohmann::json json = read_stack(path, {});
   return read_changed(json, with_overrides(json, "stack"), overrides_of("stack"),

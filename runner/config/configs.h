@@ -73,10 +73,27 @@ struct EnumNames<ConfigKind> {
 };
 [[nodiscard]] std::string_view folder_of(ConfigKind kind);
 
+class ConfigStore;
+
+// Stacks that are in no file, such as those of a live PyTorch (runner/torch/live_stack.h).
+class StackSource {
+ public:
+  StackSource() = default;
+  StackSource(const StackSource&) = delete;
+  StackSource& operator=(const StackSource&) = delete;
+  virtual ~StackSource() = default;
+  // Nothing for a name that is not of the source's form.
+  [[nodiscard]] virtual std::optional<Stack> stack(const std::string& name,
+                                                   const ConfigStore& store) = 0;
+};
+
 class ConfigStore {
  public:
   explicit ConfigStore(std::filesystem::path root, std::vector<Override> overrides = {})
       : root_(std::move(root)), overrides_(std::move(overrides)) {}
+
+  // Where stacks are looked for before the files. The source must outlive the store.
+  void set_stack_source(StackSource* source) { stack_source_ = source; }
 
   // Names of the shipped files of a kind, sorted.
   [[nodiscard]] std::vector<std::string> names(ConfigKind kind) const;
@@ -118,6 +135,7 @@ class ConfigStore {
 
   std::filesystem::path root_;
   std::vector<Override> overrides_;
+  StackSource* stack_source_ = nullptr;
 };
 
 // Questions are told apart by their suite's name and their id. Throws InputError when the last

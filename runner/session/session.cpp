@@ -21,7 +21,9 @@ std::ostream& stream_of(const Session& session) {
 ConfigStore Session::experiment_store() const {
   std::vector<Override> overrides;
   for (const std::string& text : sets) overrides.push_back(Override::parse(text));
-  return ConfigStore(configs_root(), std::move(overrides));
+  ConfigStore store(configs_root(), std::move(overrides));
+  store.set_stack_source(stack_source);
+  return store;
 }
 
 ConfigStore Session::store() const {

@@ -19,6 +19,7 @@ namespace shardlab {
 class Command;
 class CommandOption;
 class ConfigStore;
+class StackSource;
 
 enum ExitCode : int {
   kDone = 0,
@@ -40,6 +41,8 @@ struct Session {
   bool no_timing = false;
   std::vector<std::string> sets;
   std::string topology = "h100";
+
+  StackSource* stack_source = nullptr;  // stacks that are in no file; null means there are none
 
   int exit_code = kDone;
   std::ostream* results = nullptr;        // null means stdout

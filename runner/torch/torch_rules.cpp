@@ -31,9 +31,12 @@ nlohmann::json rows_question(const OpCall& call, bool foreach) {
   return {{"op", call.op}, {"inputs", std::move(inputs)}, {"args", call.args}};
 }
 
-nlohmann::json candidates_question(const OpCall& call, const DeviceMesh& mesh) {
+nlohmann::json candidates_question(const OpCall& call, const DeviceMesh& mesh, bool foreach) {
   nlohmann::json inputs = nlohmann::json::array();
-  for (const TensorArg& arg : call.inputs) inputs.push_back(arg.text());
+  for (const TensorArg& arg : call.inputs) {
+    const bool wraps = foreach && !arg.is_list && !arg.is_absent();
+    inputs.push_back(wraps ? "[" + arg.text() + "]" : arg.text());
+  }
   return {{"op", call.op},
           {"inputs", std::move(inputs)},
           {"args", call.args},
@@ -65,6 +68,21 @@ std::string without_absent(std::string_view text) {
   out += "|";
   add(inputs);
   return out;
+}
+
+// Reads "S(0);R|S(0)", which lists the layouts of the inputs before those of the outputs.
+FollowCandidate read_candidate(std::string_view text, int mesh_ndim) {
+  const std::size_t bar = std::min(text.find('|'), text.size() - 1);
+  const auto layouts = [&](std::string_view side) {
+    std::vector<Placements> out;
+    while (!side.empty()) {
+      const std::size_t end = std::min(side.find(';'), side.size());
+      out.push_back(Layout::parse(side.substr(0, end), mesh_ndim).placements);
+      side.remove_prefix(std::min(end + 1, side.size()));
+    }
+    return out;
+  };
+  return {.outputs = layouts(text.substr(bar + 1)), .inputs = layouts(text.substr(0, bar))};
 }
 
 }  // namespace
@@ -186,7 +204,7 @@ std::vector<TensorMeta> TorchRules::outputs_of(const OpCall& call) {
 }
 
 std::vector<FollowCandidate> TorchRules::candidates_of(const OpCall& call, const DeviceMesh& mesh) {
-  nlohmann::json question = candidates_question(call, mesh);
+  nlohmann::json question = candidates_question(call, mesh, rule(call.op).is_foreach());
   const std::string key = question.dump();
   nlohmann::json answer;
   {
@@ -204,9 +222,14 @@ std::vector<FollowCandidate> TorchRules::candidates_of(const OpCall& call, const
   if (answer.contains("error")) {
     throw InputError(call.op + ": " + describe_python_error(answer["error"]));
   }
+  const nlohmann::json& ok = answer.at("ok");
+  if (ok.contains("error")) {
+    throw InputError(call.op + ": PyTorch says " + ok["error"].get<std::string>());
+  }
+  const nlohmann::json& own = ok.contains("children") ? ok.at("children").at(0) : ok;
   std::vector<FollowCandidate> candidates;
-  for (const nlohmann::json& text : answer.at("ok").at("candidates")) {
-    candidates.push_back(parse_candidate(text.get<std::string>(), mesh.ndim()));
+  for (const nlohmann::json& text : own.at("list")) {
+    candidates.push_back(read_candidate(text.get<std::string>(), mesh.ndim()));
   }
   return candidates;
 }

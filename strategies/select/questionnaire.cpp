@@ -80,6 +80,28 @@ std::int64_t collectives_of(const Plan& plan) {
 
 }  // namespace
 
+void prepare_rules(std::span<const Stack> stacks, std::span<const Question> questions) {
+  std::vector<OpCall> elements;  // of foreach ops
+  std::vector<const OpCall*> calls;
+  for (const Question& question : questions) {
+    if (question.kind == Question::Kind::kPlan) continue;
+    if (question.call.op.find("_foreach_") == std::string::npos) {
+      calls.push_back(&question.call);
+      continue;
+    }
+    try {
+      for (std::size_t i = 0; i < foreach_size(question.call); ++i) {
+        elements.push_back(foreach_child(question.call, i));
+      }
+    } catch (const InputError&) {  // reported when the question is asked
+    }
+  }
+  for (const OpCall& element : elements) calls.push_back(&element);
+  for (const Stack& stack : stacks) {
+    if (stack.rules.source() != nullptr) stack.rules.source()->prepare(calls);
+  }
+}
+
 std::string choice_text(const std::vector<Placements>& inputs,
                         const std::vector<Placements>& outputs) {
   return joined(inputs) + " -> " + joined(outputs);

@@ -14,6 +14,7 @@
 
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -63,6 +64,10 @@ class Questionnaire {
   std::unique_ptr<StackEvaluator> reference_;
   MeasuredRanges measured_;  // what the reference's collective model knows from measured rows
 };
+
+// Tells the sources of the stacks' rules (strategies/rules/rule_source.h) which calls the questions
+// are about. A live PyTorch answers many calls together much faster than one by one.
+void prepare_rules(std::span<const Stack> stacks, std::span<const Question> questions);
 
 // A choice as text, inputs and then outputs: "S(0)R, R -> S(0)R".
 [[nodiscard]] std::string choice_text(const std::vector<Placements>& inputs,

@@ -1,0 +1,89 @@
+#include "runner/torch/live_stack.h"
+
+#include <filesystem>
+
+#include "costmodel/base/error.h"
+#include "runner/base/env.h"
+#include "runner/torch/stack_name.h"
+
+namespace shardlab {
+namespace {
+
+namespace fs = std::filesystem;
+
+// The worker's script lies beside the configurations: in the source tree below python/, and in an
+// installed package beside the folder configs.
+std::string worker_script() {
+  const fs::path above = configs_root().parent_path();
+  for (const fs::path& path :
+       {above / "python" / "torch_worker" / "worker.py", above / "torch_worker" / "worker.py"}) {
+    std::error_code error;
+    if (fs::exists(path, error)) return path.string();
+  }
+  throw EnvironmentError("torch_worker/worker.py was not found beside " + configs_root().string() +
+                         "; stacks of a live PyTorch need it");
+}
+
+// The interpreter that a name means: a file, or the one in the folder of a virtual environment.
+std::string interpreter(const TorchStackName& name) {
+  if (name.python.empty()) {
+    const std::string given = read_env("SHARDLAB_TORCH_PYTHON");
+    return given.empty() ? "python3" : given;
+  }
+  std::error_code error;
+  const fs::path path(name.python);
+  if (fs::is_directory(path, error)) {
+    if (fs::exists(path / "bin" / "python", error)) return (path / "bin" / "python").string();
+    throw EnvironmentError("stack \"" + name.text + "\": found no bin/python in the folder " +
+                           name.python + "; valid: an interpreter, or a virtual environment");
+  }
+  if (name.python.find('/') != std::string::npos && !fs::exists(path, error)) {
+    throw EnvironmentError("stack \"" + name.text + "\": found no file " + name.python +
+                           "; valid: an interpreter, or the folder of a virtual environment");
+  }
+  return name.python;
+}
+
+// The worker runs where we do, but an absolute path reads the same from everywhere.
+nlohmann::json absolute(const std::optional<std::string>& path) {
+  return path ? nlohmann::json(fs::absolute(*path).string()) : nlohmann::json(nullptr);
+}
+
+nlohmann::json absolute(const std::vector<std::string>& paths) {
+  nlohmann::json list = nlohmann::json::array();
+  for (const std::string& path : paths) list.push_back(fs::absolute(path).string());
+  return list;
+}
+
+}  // namespace
+
+std::optional<Stack> LiveStacks::stack(const std::string& name, const ConfigStore& store) {
+  const std::optional<TorchStackName> parsed = TorchStackName::parse(name);
+  if (!parsed) return std::nullopt;
+  if (parsed->cost) {
+    throw InputError("stack \"" + name +
+                     "\": +cost= is not supported yet; valid: +overlay=, +patch=, +rules=");
+  }
+  Stack stack = store.stack("dtensor-2.13");
+  const std::lock_guard lock(lock_);
+  std::shared_ptr<TorchRules>& rules = rules_[name];
+  if (!rules) {
+    TorchLaunch launch;
+    launch.python = interpreter(*parsed);
+    launch.script = worker_script();
+    launch.name = name;
+    launch.start = {{"overlay", absolute(parsed->overlay)},
+                    {"patches", absolute(parsed->patches)},
+                    {"cost", nullptr},
+                    {"rules", absolute(parsed->rules)}};
+    rules = std::make_shared<TorchRules>(std::make_shared<TorchWorker>(std::move(launch)),
+                                         RuleSet(kNewestRelease));
+  }
+  stack.name = name;
+  stack.title = "the rules of PyTorch " + rules->worker().hello().value("torch", "") + ", live";
+  stack.source = "PyTorch " + rules->worker().hello().value("torch", "");
+  stack.rules = Rules(rules, RuleSet(kNewestRelease));
+  return stack;
+}
+
+}  // namespace shardlab

@@ -1,0 +1,71 @@
+#include "runner/torch/stack_name.h"
+
+#include <array>
+
+#include "costmodel/base/error.h"
+
+namespace shardlab {
+namespace {
+
+constexpr std::string_view kTorch = "torch";
+constexpr std::string_view kValidParts =
+    "+overlay=DIR, +patch=FILE.py, +cost=FILE.py:FUNCTION, +rules=FILE.py";
+constexpr std::array<std::string_view, 4> kParts = {"+overlay=", "+patch=", "+cost=", "+rules="};
+
+// Where the next part begins; paths may contain a plus sign, so only these words begin one.
+std::size_t next_part(std::string_view text, std::size_t from) {
+  std::size_t first = std::string_view::npos;
+  for (const std::string_view part : kParts) first = std::min(first, text.find(part, from));
+  return first;
+}
+
+void set_once(std::optional<std::string>& field, std::string_view part, std::string value,
+              std::string_view text) {
+  if (field) {
+    throw InputError("stack \"" + std::string(text) + "\": found " + std::string(part) +
+                     " twice; valid: once");
+  }
+  field = std::move(value);
+}
+
+}  // namespace
+
+std::optional<TorchStackName> TorchStackName::parse(std::string_view text) {
+  if (!text.starts_with(kTorch)) return std::nullopt;
+  const std::string_view after = text.substr(kTorch.size());
+  if (!after.empty() && after.front() != ':' && after.front() != '+') return std::nullopt;
+  TorchStackName name;
+  name.text = text;
+  std::size_t at = std::min(next_part(text, kTorch.size()), text.size());
+  const std::string_view head = text.substr(kTorch.size(), at - kTorch.size());
+  if (head.starts_with(':')) {
+    name.python = head.substr(1);
+    if (name.python.empty()) {
+      throw InputError("stack \"" + std::string(text) +
+                       "\": found nothing after torch:; valid: an interpreter, or the folder of a "
+                       "virtual environment");
+    }
+  } else if (!head.empty()) {
+    throw InputError("stack \"" + std::string(text) + "\": found \"" + std::string(head) +
+                     "\"; valid: " + std::string(kValidParts));
+  }
+  while (at < text.size()) {
+    const std::size_t end = std::min(next_part(text, at + 1), text.size());
+    const std::string_view part = text.substr(at, end - at);
+    const std::size_t equals = part.find('=');
+    const std::string_view word = part.substr(0, equals);
+    std::string value(part.substr(equals + 1));
+    if (value.empty()) {
+      throw InputError("stack \"" + std::string(text) + "\": found nothing after " +
+                       std::string(part) + "; valid: " + std::string(kValidParts));
+    }
+    if (word == "+overlay") set_once(name.overlay, word, std::move(value), text);
+    if (word == "+cost") set_once(name.cost, word, std::move(value), text);
+    if (word == "+patch") name.patches.push_back(std::move(value));
+    if (word == "+rules") name.rules.push_back(std::move(value));
+    at = end;
+  }
+  return name;
+}
+
+}  // namespace shardlab
