@@ -93,7 +93,7 @@ INSTANTIATE_TEST_SUITE_P(
                 "it reads 2 tensors; valid: 1 tensor for kind output"},
         BadNode{"PartOfNothing", R"("op": "_operator.getitem", "inputs": [],
                                     "outputs": [{"dtype": "f32", "shape": [64, 32]}])",
-                "reads 0 tensors; valid: 1 of _operator.getitem"},
+                "it reads 0 tensors; valid: 1 tensor for _operator.getitem"},
         BadNode{"Part", R"("op": "_operator.getitem", "inputs": ["x"],
                            "outputs": [{"dtype": "bf16", "shape": [64, 32]}])",
                 "its outputs are said to be bf16[64,32]; valid: f32[64,32]"},
