@@ -59,10 +59,10 @@ class Operators:
         parameters, inputs, args = self.parameters_of(overload), list(inputs), list(args)
         positional, keywords = [], {}
         for parameter in parameters:
-            given = True
+            given = parameter.is_tensor and bool(inputs)  # `none` may stand for any tensor, as a backward's mask has it
             if parameter.is_tensor and inputs:
                 value = inputs.pop(0)
-                if isinstance(value, (list, tuple)) and type(value) is list and not parameter.is_list:
+                if type(value) is list and not parameter.is_list:
                     raise RequestError(f"{overload} takes one tensor as `{parameter.name}`, not a list of them.")
                 if parameter.is_list and value is not None and type(value) is not list:
                     raise RequestError(f"{overload} takes a list of tensors as `{parameter.name}`: [f32[8]; f32[8]].")
@@ -73,10 +73,9 @@ class Operators:
             elif parameter.has_default:
                 value = parameter.default
             else:
-                value, given = None, False
-            if value is None and not parameter.may_be_none and not parameter.has_default:
-                what = "is not given" if not given else "cannot be none"
-                raise RequestError(f"The argument `{parameter.name}` of {overload} {what}. Its schema is "
+                value = None
+            if value is None and not (given or parameter.may_be_none or parameter.has_default):
+                raise RequestError(f"The argument `{parameter.name}` of {overload} is not given. Its schema is "
                                    f"{overload._schema}.")
             if not parameter.keyword_only:
                 positional.append(value)

@@ -131,24 +131,28 @@ class Decisions:
         hooks.begin(question.schema)
         try:
             return self.session.propagator.propagate_op_sharding_non_cached(question.schema)
-        except Exception:
+        except Exception as error:
             seen = hooks.choice is not None or hooks.children and all(chosen for _, chosen in hooks.children)
-            if not seen:
+            if not seen or self.is_the_users_failure(error):
                 raise
+            hooks.refusal = hooks.refusal or error_text(error)
             return None
 
     def whole(self, question, everything):
         hooks, outcome = self.session.hooks, self.propagate(question)
+        refused = {"refused": hooks.refusal} if hooks.refusal else {}
         if hooks.single is not None:
-            return self.describe(hooks.single, hooks.choice, question, question.own, everything)
+            return {**self.describe(hooks.single, hooks.choice, question, question.specs, everything), **refused}
         if hooks.children:
-            lists = [value for value in question.inputs if value]
-            answers = []
-            for index, (strategy, chosen) in enumerate(hooks.children):
-                own = [layout_text(value[index] if isinstance(value, list) else value) for value in lists]
-                answers.append(self.describe(strategy, chosen, question, own, everything, child=True))
-            return {"children": answers}
+            return {"children": [self.describe(strategy, chosen, question, self.element(question, index), everything,
+                                               child=True)
+                                 for index, (strategy, chosen) in enumerate(hooks.children)], **refused}
         return self.outcome_alone(question, outcome)
+
+    @staticmethod
+    def element(question, index):
+        """The specs of one element of the lists; a tensor that is no list belongs to each element."""
+        return [value[index] if isinstance(value, list) else value for value in question.inputs if value]
 
     def outcome_alone(self, question, outcome):
         """The answer of a decision that did not pass by PyTorch's selection among candidates."""
@@ -161,11 +165,11 @@ class Decisions:
                            "outputs": [layout_text(spec) for spec in outputs if spec is not None]},
                 "total_us": finite(sum(cost(a, b) for a, b in zip(question.specs, wanted)))}
 
-    def describe(self, strategy, chosen, question, own, everything, child=False):
+    def describe(self, strategy, chosen, question, sources, everything, child=False):
         """The candidates of one OpStrategy and the one that PyTorch takes."""
-        rows = []
+        rows, own = [], list(map(layout_text, sources))
         for candidate in strategy.strategies:
-            costs = self.costs_of(candidate, question.specs)
+            costs = self.costs_of(candidate, sources)
             layouts = self.layouts_of(candidate, question, own, child)
             rows.append((layouts, f"{layouts} {';'.join(map(repr, costs))}", sum(costs)))
         answer = {"candidates": len(rows)}
@@ -184,7 +188,7 @@ class Decisions:
         positional = 1 if child else len(question.schema.args_spec)
         layouts = {"inputs": self.inputs_of(chosen, own, positional),
                    "outputs": self.outputs_of(chosen, 1 if child else question.outputs, question)}
-        return {**answer, "chosen": layouts, "total_us": finite(sum(self.costs_of(chosen, question.specs)))}
+        return {**answer, "chosen": layouts, "total_us": finite(sum(self.costs_of(chosen, sources)))}
 
     def layouts_of(self, candidate, question, own, child):
         positional = 1 if child else len(question.schema.args_spec)
@@ -251,10 +255,9 @@ class Decisions:
                      for candidate in hooks.single.strategies]
             return {"candidates": len(lines), "list": lines}
         if hooks.children:
-            lists = [value for value in question.inputs if value]
             children = []
             for index, (strategy, _) in enumerate(hooks.children):
-                own = [layout_text(value[index] if isinstance(value, list) else value) for value in lists]
+                own = list(map(layout_text, self.element(question, index)))
                 lines = [self.layouts_of(candidate, question, own, True) for candidate in strategy.strategies]
                 children.append({"candidates": len(lines), "list": lines})
             return {"children": children}

@@ -16,13 +16,14 @@ class Hooks:
         self.begin(None)
         self._listen_to_choices()
         self._listen_to_shapes()
+        self._listen_to_refusals()
         self._order_the_planners_sets()
         self._price_by_request()
 
     def begin(self, schema):
         """Forgets what was seen, and listens to what concerns this schema."""
         self.schema, self.single, self.children, self.choice, self.meta = schema, None, [], None, None
-        self.meta_known = False
+        self.refusal = None
 
     def _replace(self, name, old, new, *more):
         """Puts `new` in the place of `old` in every module that holds it under its name."""
@@ -66,10 +67,29 @@ class Hooks:
                 return old(op_schema, *others, **named)
             with self.session.fake_mode():
                 self.meta = old(op_schema, *others, **named)
-            self.meta_known = True
             return self.meta
 
         setattr(propagator, name, listening)
+
+    def _listen_to_refusals(self):
+        """PyTorch counts an operator's outputs before it lists candidates, and refuses some operators by that. The
+        refusal is told beside the decision that there would have been."""
+        session, name = self.session, "_validate_tensor_meta_count"
+        old = getattr(session.sharding, name, None)
+        if old is None:
+            return
+
+        def listening(op_schema, *others, **named):
+            try:
+                return old(op_schema, *others, **named)
+            except AssertionError as error:
+                if op_schema is not self.schema:
+                    raise
+                self.refusal = f"AssertionError: {error}"[:400]
+                return None
+
+        propagate = type(session.propagator).propagate_op_sharding_non_cached
+        self._replace(name, old, listening, getattr(propagate, "__globals__", {}))
 
     def _order_the_planners_sets(self):
         """A new planner for every request, with sets whose order is ours (see `settled`)."""

@@ -1,5 +1,6 @@
 """PyTorch as the worker holds it: imported once, on a fake process group, with what the user brought applied."""
 
+import logging
 import math
 import sys
 import time
@@ -15,7 +16,7 @@ TIDY_EVERY = 2000  # answers after which all caches are emptied
 
 
 class Session:
-    """Everything that a request needs. Fields of user's making: `cost` (a costs.Cost or None) and `user_files`."""
+    """Everything that a request needs. `cost` is the user's cost function or None, `user_files` the files of the user's."""
 
     def __init__(self):
         self.user_files = UserFiles()
@@ -64,6 +65,9 @@ class Session:
             raise ReleaseError(f"PyTorch {release} is too old: the first release that can be asked is "
                                f"{'.'.join(map(str, FIRST_RELEASE))}.0.")
         torch.set_num_threads(1)
+        # What PyTorch refuses is told in the answer; its log would repeat it on stderr.
+        logging.getLogger("torch._subclasses.fake_tensor").setLevel(logging.CRITICAL)
+        logging.getLogger("torch.distributed.tensor").setLevel(logging.CRITICAL)
         import torch.distributed
         import torch.distributed.tensor
 
@@ -186,8 +190,8 @@ class Session:
 
         self.mode_uses += 1
         if self.mode is None or self.mode_uses > FAKE_MODE_USES:
-            FakeTensorMode.cache_clear()
             self.mode, self.mode_uses = FakeTensorMode(), 1
+            self.mode.cache_enabled = False  # Nearly all calls are new ones; keeping them costs time and memory.
         return self.mode
 
     def tidy(self):

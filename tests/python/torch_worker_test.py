@@ -1,0 +1,557 @@
+"""The worker behind `torch:` stacks answers from a live PyTorch, and ends as it should. Skipped without PyTorch."""
+
+import json
+import os
+import pathlib
+import queue
+import random
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+WORKER = ROOT / "python" / "torch_worker" / "worker.py"
+GOLDEN = ROOT / "tests" / "differential" / "golden"
+PATIENCE = 240  # seconds: importing torch alone takes several, more on a busy machine
+
+
+def oracle_python():
+    given = os.environ.get("SHARDLAB_ORACLE_PYTHON")
+    installed = ROOT / "build" / "oracle" / "bin" / "python"
+    return given or (str(installed) if installed.exists() else "")
+
+
+pytestmark = pytest.mark.skipif(not oracle_python(), reason="no PyTorch: run scripts/setup --with-oracle")
+
+
+class Worker:
+    """A running worker. `ask` returns the answers to one request."""
+
+    def __init__(self, **start):
+        self.process = subprocess.Popen([oracle_python(), "-u", WORKER], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                        stderr=subprocess.PIPE)
+        self.lines, self.stderr, self.asked = queue.Queue(), [], 0
+        threading.Thread(target=self._read, daemon=True).start()
+        threading.Thread(target=lambda: self.stderr.extend(self.process.stderr), daemon=True).start()
+        start = {"overlay": None, "patches": [], "cost": None, "rules": [], **start}
+        self.started = self.ask("start", **start)[0]
+        self.info = self.started.get("ok")
+
+    def _read(self):
+        for line in self.process.stdout:
+            self.lines.put(json.loads(line))
+        self.lines.put(None)
+
+    def send(self, text):
+        self.process.stdin.write(text.encode() + b"\n")
+        self.process.stdin.flush()
+
+    def answer(self):
+        line = self.lines.get(timeout=PATIENCE)
+        assert line is not None, b"".join(self.stderr).decode()
+        return line
+
+    def ask(self, do, **fields):
+        self.asked += 1
+        self.send(json.dumps({"id": self.asked, "do": do, **fields}))
+        expected = next((len(value) for key, value in fields.items() if key in ("calls", "questions", "transitions")), 1)
+        answers = []
+        while len(answers) < expected:
+            answers.append(self.answer())
+            assert answers[-1]["id"] == self.asked
+            if "index" not in answers[-1]:
+                break
+        return answers
+
+    def oks(self, do, **fields):
+        answers = self.ask(do, **fields)
+        assert all("ok" in answer for answer in answers), answers
+        return [answer["ok"] for answer in answers]
+
+    def error(self, do, **fields):
+        return self.ask(do, **fields)[0]["error"]
+
+    def close(self):
+        self.process.stdin.close()
+        return self.process.wait(timeout=30)
+
+
+@pytest.fixture
+def starting():
+    """Starts workers and ends them."""
+    workers = []
+
+    def start(**fields):
+        workers.append(Worker(**fields))
+        return workers[-1]
+
+    yield start
+    for worker in workers:
+        worker.process.kill()
+        worker.process.wait()
+
+
+@pytest.fixture(scope="module")
+def plain():
+    """A worker to which the user brought nothing."""
+    worker = Worker()
+    assert worker.info, worker.started
+    yield worker
+    assert worker.close() == 0
+
+
+def release(worker):
+    return tuple(int(part) for part in worker.info["torch"].split(".")[:2])
+
+
+def rows(worker, op, *inputs, args=()):
+    return worker.oks("rows", calls=[{"op": op, "inputs": list(inputs), "args": list(args)}])[0]
+
+
+def transition(source="S(0)", target="R", gib=0.001, mesh="2x4", mesh_dim=1, devices_per_host=8):
+    return {"from": source, "to": target, "mesh": mesh, "devices_per_host": devices_per_host, "mesh_dim": mesh_dim,
+            "gib": gib}
+
+
+MM = {"op": "aten.mm.default", "mesh": "2x4", "devices_per_host": 8, "inputs": ["f32[16,32] S(0)R", "f32[32,64] S(0)S(1)"],
+      "args": []}
+
+
+# ---- What PyTorch says ---------------------------------------------------------------------------------------------
+
+
+def test_the_start_says_who_answers(plain):
+    assert release(plain) >= (2, 13)
+    assert plain.info["cost_parameters"] is None
+    ops = plain.info["ops"]
+    assert ops["aten.mm.default"] == {"kind": "rows", "uneven": False, "filter": False, "different_mesh": False,
+                                      "fingerprint": ops["aten.mm.default"]["fingerprint"]}
+    assert ops["aten.view.default"]["kind"] == "mesh"
+    assert ops["aten._fused_adam_.default"]["different_mesh"]
+    assert ops["aten.mean.dim"]["filter"] == (release(plain) >= (2, 14))
+    assert all(re.fullmatch("[0-9a-f]{16}", op["fingerprint"]) for op in ops.values() if op["kind"] != "decomposed")
+    fingerprints = plain.info["fingerprints"]
+    assert "unknown" not in fingerprints.values()
+    for name in ("_collective_utils.redistribute_cost", "_sharding_prop._select_min_cost_strategy",
+                 "_redistribute.DTensorRedistributePlanner.find_min_cost_path",
+                 "_ops.utils.expand_to_full_mesh_op_strategy", "_dispatch.OpDispatcher.redistribute_local_args"):
+        assert name in fingerprints
+
+
+def test_the_rows_of_a_product(plain):
+    answer = rows(plain, "aten.mm.default", "f32[16,32]", "f32[32,64]")
+    assert answer["outputs"] == ["f32[16,64]"]
+    assert answer["rows"][:3] == ["P(sum)|?1,?0", "?0|?0,R", "?1|R,?1"]
+
+
+def test_rows_of_lists_are_those_of_their_elements(plain):
+    answer = rows(plain, "aten._foreach_add.List", "[f32[8]; f32[8,2]]", "[f32[8]; f32[8,2]]")
+    single = rows(plain, "aten.add.Tensor", "f32[8,2]", "f32[8,2]")
+    assert [child["outputs"] for child in answer["children"]] == [["f32[8]"], ["f32[8,2]"]]
+    assert answer["children"][1] == single
+
+
+def test_masks_norms_and_absent_outputs_have_texts(plain):
+    masked = rows(plain, "aten.embedding.default", "f32[1000,64]", "i64[8]")
+    assert "MP(0,1000)|?0,MP(0,1000)" in masked["rows"] or any("MP(0,1000)" in row for row in masked["rows"])
+    backward = rows(plain, "aten.convolution_backward.default", "f32[4,8,8]", "f32[4,4,8]", "f32[8,4,1]",
+                    args=[[8], [1], [0], [1], False, [0], 1, [True, True, False]]) if release(plain) >= (2, 14) else None
+    assert backward is None or backward["outputs"] == ["f32[4,4,8]", "f32[8,4,1]", "none"]
+
+
+def test_a_function_of_the_whole_mesh_has_no_rows(plain):
+    error = plain.error("rows", calls=[{"op": "aten.view.default", "inputs": ["f32[8,8]"], "args": [[64]]}])
+    assert error["type"] == "NotRows"
+    softmax = plain.ask("rows", calls=[{"op": "aten._softmax.default", "inputs": ["f32[8,8]"], "args": [1, False]}])[0]
+    assert ("error" in softmax) == (plain.info["ops"]["aten._softmax.default"]["kind"] == "mesh")
+
+
+def test_decisions_equal_the_recorded_ones(plain):
+    if release(plain) != (2, 13):
+        pytest.skip("the recorded decisions are those of 2.13.0")
+    rng = random.Random(11)
+    for family in ("matmul", "pointwise", "softmax", "reduction", "norm", "tensor"):
+        cases = json.loads((GOLDEN / f"selections_{family}.json").read_text())["cases"]
+        cases = rng.sample([case for case in cases if case["mesh"].count("x") < 2], 8)
+        for case, answer in zip(cases, plain.oks("decisions", questions=cases)):
+            expected = {key: value for key, value in case.items()
+                        if key not in ("op", "mesh", "devices_per_host", "inputs", "args")}
+            assert {key: answer.get(key) for key in expected} == expected, case
+
+
+def test_candidates_are_those_of_the_decision_without_prices(plain):
+    questions = [MM, {"op": "aten.view.default", "mesh": "2x2", "inputs": ["f32[8,8] S(0)S(1)"], "args": [[64]]},
+                 {"op": "aten.mean.dim", "mesh": "2x4", "inputs": ["f32[8,12] S(0)P(sum)"], "args": [[0], False]},
+                 {"op": "aten._foreach_sin.default", "mesh": "4", "inputs": ["[f32[8] S(0); f32[4,4] R]"], "args": []}]
+    decided = plain.oks("decisions", questions=questions, list=True)
+    listed = plain.oks("candidates", questions=questions)
+    for decision, candidates in zip(decided, listed):
+        pairs = zip(decision.get("children", [decision]), candidates.get("children", [candidates]))
+        assert all([line.split(" ")[0] for line in whole["list"]] == light["list"] for whole, light in pairs)
+    assert decided[0]["candidates"] == len(decided[0]["list"]) == listed[0]["candidates"]
+
+
+def test_a_refusal_of_pytorch_is_an_answer(plain):
+    question = {"op": "aten.sin_.default", "mesh": "2", "inputs": ["f32[8] P(sum)"], "args": []}
+    answer = plain.oks("decisions", questions=[question, MM])
+    assert "in-place" in answer[0]["error"]
+    assert answer[1]["chosen"]["outputs"] == ["S(0)S(1)"]
+
+
+def test_shard_orders_and_strided_shards_are_read(plain):
+    def ordered(layout):
+        return {"op": "aten.neg.default", "mesh": "2x2", "inputs": [f"f32[8,8] {layout}"], "args": []}
+
+    answers = plain.oks("decisions", questions=[ordered("S(0)[1]S(0)[0]"), ordered("_S(0,2)S(0)"), ordered("_S(1,2)S(1)")])
+    assert answers[1]["chosen"]["inputs"][0].startswith("_S(0,2)")
+    assert answers[1]["order"] == "unspecified"
+    assert "error" not in answers[0] and "error" not in answers[2]
+
+
+def test_prices_of_transitions(plain):
+    answers = plain.oks("prices", transitions=[
+        transition(), transition("S(0)", "P(sum)"), transition("R", "S(1)"), transition(mesh_dim=0, devices_per_host=4)])
+    gathered = 0.004 * 3 / 4 / 87.7 * 1e6 + 6.6 + 3 * 0.6
+    assert answers[0] == {"us": pytest.approx(gathered, rel=1e-12), "gib": 0.004}
+    assert answers[1]["us"] is None
+    assert answers[2] == {"us": 0.0, "gib": 0.00025}
+    assert answers[3]["us"] == pytest.approx(0.002 / 2 / (87.7 * 0.22) * 1e6 + 6.6 + 2.7, rel=1e-12)
+
+
+def test_plans_have_steps(plain):
+    asked = {"mesh": "2x4", "devices_per_host": 8, "tensor": "f32[16,32]", "from": "S(0)S(0)", "to": "RS(0)"}
+    greedy, graph = plain.oks("plans", questions=[asked, {**asked, "planner": "graph"}])
+    assert greedy["steps"] == [[1, "S(0)", "R", [8, 32]], [0, "S(0)", "R", [16, 32]], [1, "R", "S(0)", [8, 32]]]
+    assert greedy["us"] == graph["us"] > 0
+
+
+def test_equal_sources_have_equal_fingerprints_in_every_python(plain):
+    """The fingerprint of a function does not see comments, docstrings, layout and annotations; it sees the rest."""
+    code = (f"import sys; sys.path.insert(0, {str(WORKER.parent)!r})\n"
+            "from shardlab_worker.fingerprints import Sources\n"
+            "import json, fingerprinted as f\n"
+            "print(json.dumps([Sources().own_hash(vars(f)[name]) for name in 'abcd']))\n")
+    source = ("def a(x: int, y=2.5) -> float:\n    '''Says something.'''\n    z: float = x * y  # a product\n    return z\n"
+              "def b(x, y=2.5):\n\n    z = (x\n         * y)\n    return z\n"
+              "def c(x, y=2.50001):\n    z = x * y\n    return z\n"
+              "def d(x, y=2.5):\n    return f'{x!r:>{y}} and {{}}' if x else [i for i in (x, y, None, -1)]\n")
+    seen = set()
+    for python in {oracle_python(), sys.executable, "/usr/bin/python3"}:
+        if not pathlib.Path(python).exists():
+            continue
+        folder = pathlib.Path(os.environ.get("TMPDIR", "/tmp")) / f"fingerprinted-{os.getpid()}"
+        folder.mkdir(exist_ok=True)
+        try:
+            (folder / "fingerprinted.py").write_text(source)
+            ran = subprocess.run([python, "-B", "-c", code], cwd=folder, env={**os.environ, "PYTHONPATH": str(folder)},
+                                 capture_output=True, text=True, check=True)
+        finally:
+            shutil.rmtree(folder)
+        seen.add(ran.stdout)
+    assert len(seen) == 1
+    a, b, c, d = json.loads(seen.pop())
+    assert a == b and len({a, c, d}) == 3
+
+
+# ---- What is wrong is said, and the worker goes on -----------------------------------------------------------------
+
+
+def test_wrong_requests_are_answered(plain):
+    plain.send("this is no JSON")
+    assert plain.answer()["error"]["type"] == "RequestError"
+    plain.send("[1, 2]")
+    assert plain.answer()["error"]["type"] == "RequestError"
+    assert "There is no request 'fly'" in plain.error("fly")["message"]
+    assert "`calls`" in plain.error("rows")["message"]
+    assert "started already" in plain.error("start")["message"]
+    wrong = [{"op": "aten.mmm.default", "inputs": []}, {"op": "mm"}, {"inputs": []}, 7,
+             {"op": "aten.mm.default", "inputs": ["f32[2,2]"]},
+             {"op": "aten.mm.default", "inputs": ["f32[2,2]"] * 3},
+             {"op": "aten.mm.default", "inputs": ["f32[2,2]", "f33[2,2]"]},
+             {"op": "aten.mm.default", "inputs": ["f32[2,2]", "f32[2,two]"]},
+             {"op": "aten.mm.default", "inputs": ["f32[2,2]", "[f32[2,2]]"]}]
+    for answer in plain.ask("rows", calls=wrong):
+        assert answer["error"]["type"] == "RequestError" and answer["error"]["message"][-1] in ".)]", answer
+    for change in ({"mesh": "2by4"}, {"mesh": "0x2"}, {"inputs": ["f32[16,32] S(0)", "f32[32,64] RR"]},
+                   {"inputs": ["f32[16,32] S(5)R", "f32[32,64] RR"]}, {"inputs": ["f32[16,32] Q(0)R", "f32[32,64] RR"]},
+                   {"inputs": ["f32[16,32] S(0)[1]S(0)[1]", "f32[32,64] RR"]}, {"devices_per_host": 0}):
+        assert plain.error("decisions", questions=[{**MM, **change}])["type"] == "RequestError", change
+    for change in ({"from": "S"}, {"mesh_dim": 2}, {"gib": "much"}, {"mesh": "2"}):
+        assert plain.error("prices", transitions=[{**transition(), **change}])["type"] == "RequestError", change
+    shapes = plain.error("rows", calls=[{"op": "aten.mm.default", "inputs": ["f32[2,3]", "f32[5,7]"]}])
+    assert shapes["type"] == "RuntimeError"
+    assert rows(plain, "aten.mm.default", "f32[2,2]", "f32[2,2]")["outputs"] == ["f32[2,2]"]
+
+
+# ---- What the user brings ------------------------------------------------------------------------------------------
+
+
+def installed_package():
+    code = "import importlib.util as u; print(u.find_spec('torch').submodule_search_locations[0])"
+    ran = subprocess.run([oracle_python(), "-c", code], capture_output=True, text=True, check=True)
+    return pathlib.Path(ran.stdout.strip()) / "distributed" / "tensor"
+
+
+def checkout(folder, name="_collective_utils.py", change=lambda text: text):
+    """A copy of the installed torch/distributed/tensor as a checkout, with one file changed."""
+    package = folder / "checkout" / "torch" / "distributed" / "tensor"
+    shutil.copytree(installed_package(), package, ignore=shutil.ignore_patterns("__pycache__"))
+    (package / name).write_text(change((package / name).read_text()))
+    return folder / "checkout"
+
+
+def test_an_overlay_makes_all_reduce_dearer(plain, starting, tmp_path):
+    def dearer(text):
+        before, after = text.split("def allreduce_cost", 1)
+        return before + "def allreduce_cost" + after.replace("latency = 6.6", "latency = 16.6", 1)
+
+    folder = checkout(tmp_path, change=dearer)
+    worker = starting(overlay=str(folder))
+    asked = [transition("P(sum)", "R"), transition("S(0)", "R")]
+    ours, theirs = (one.oks("prices", transitions=asked) for one in (worker, plain))
+    assert ours[0]["us"] == pytest.approx(theirs[0]["us"] + 10, rel=1e-12)
+    assert ours[1] == theirs[1]
+    changed = {name for name, mark in worker.info["fingerprints"].items() if plain.info["fingerprints"][name] != mark}
+    assert changed == {"_collective_utils.allreduce_cost"}
+    assert worker.info["ops"] == plain.info["ops"]
+    partial = {"op": "aten.neg.default", "mesh": "4", "inputs": ["f32[8] P(max)"], "args": []}
+    dear, cheap = (one.oks("decisions", questions=[partial])[0]["list"][0] for one in (worker, plain))
+    assert float(dear.split(" ")[1]) == pytest.approx(float(cheap.split(" ")[1]) + 10, rel=1e-12)
+    assert not list(folder.rglob("__pycache__")), "the user's checkout is left as it was"
+
+
+def test_a_patch_replaces_a_function_and_may_print(plain, starting, tmp_path):
+    patch = tmp_path / "patch.py"
+    patch.write_text("""
+import os
+import torch.distributed.tensor._collective_utils as costs
+import torch.distributed.tensor._sharding_prop as choice
+
+print('{"id": 1, "ok": "garbage"}')
+os.write(1, b"more garbage\\n")
+own = costs._compute_placement_transition_cost
+
+
+def by_size(current_placement, target_placement, mesh_topo, mesh_dim, comm_bytes_gb):
+    print("called")
+    if current_placement.is_shard() and target_placement.is_shard() and current_placement != target_placement:
+        return 5.0 + 1e6 * comm_bytes_gb, comm_bytes_gb
+    return own(current_placement, target_placement, mesh_topo, mesh_dim, comm_bytes_gb)
+
+
+costs._compute_placement_transition_cost = by_size
+selection = choice._select_min_cost_strategy
+
+
+def last(strategy, op_schema=None):
+    return strategy.strategies[-1]
+
+
+choice._select_min_cost_strategy = last
+""")
+    worker = starting(patches=[str(patch)])
+    assert worker.oks("prices", transitions=[transition("S(0)", "S(1)")]) == [{"us": 1005.0, "gib": 0.001}]
+    fingerprints = worker.info["fingerprints"]
+    changed = {name for name, mark in fingerprints.items() if plain.info["fingerprints"].get(name) != mark}
+    assert changed == {"_collective_utils._compute_placement_transition_cost", "_sharding_prop._select_min_cost_strategy"}
+    assert "unknown" not in fingerprints.values()
+    decision = worker.oks("decisions", questions=[MM], list=True)[0]
+    layouts = decision["list"][-1].split(" ")[0].split("|")
+    assert decision["chosen"] == {"inputs": layouts[0].split(";"), "outputs": layouts[1].split(";")}
+    assert worker.close() == 0
+    assert b"garbage" in b"".join(worker.stderr)
+
+
+def test_a_file_of_rules_replaces_what_was_registered(plain, starting, tmp_path):
+    file = tmp_path / "rules.py"
+    file.write_text("""
+import torch
+from torch.distributed.tensor._op_schema import OpSpec, OpStrategy
+from torch.distributed.tensor._ops.single_dim_strategy import _ShardingPlaceholder, register_single_dim_strategy
+from torch.distributed.tensor._ops.utils import register_op_strategy
+from torch.distributed.tensor.placement_types import Partial, Replicate
+
+aten = torch.ops.aten
+
+
+@register_single_dim_strategy(aten.mm.default)
+def wrong(op, args_schema, kwargs_schema):
+    return [[_ShardingPlaceholder(0), _ShardingPlaceholder(0), _ShardingPlaceholder(0)],
+            [Partial(), _ShardingPlaceholder(1), _ShardingPlaceholder(0)]]
+
+
+@register_single_dim_strategy(aten.view.default)
+def never(op, args_schema, kwargs_schema):
+    return [[Partial("max"), Partial("max")]]
+
+
+@register_op_strategy(aten.neg.default)
+def whole(op_schema):
+    spec = op_schema.args_schema[0].strategies[0].output_spec
+    return OpStrategy([OpSpec(spec, [spec], [[0.0]])])
+""")
+    worker = starting(rules=[str(file)])
+    kinds = {op: worker.info["ops"][op]["kind"] for op in ("aten.mm.default", "aten.view.default", "aten.neg.default")}
+    assert kinds == {"aten.mm.default": "rows", "aten.view.default": "rows", "aten.neg.default": "mesh"}
+    different = {op for op, about in worker.info["ops"].items() if about != plain.info["ops"].get(op)}
+    assert different == set(kinds)
+    assert rows(worker, "aten.mm.default", "f32[4,4]", "f32[4,4]")["rows"] == ["?0|?0,?0", "P(sum)|?1,?0"]
+    assert rows(worker, "aten.view.default", "f32[8,8]", args=[[64]])["rows"] == ["P(max)|P(max)"]
+    product = {"op": "aten.mm.default", "mesh": "2", "inputs": ["f32[4,4] S(0)", "f32[4,4] S(0)"], "args": []}
+    negative = {"op": "aten.neg.default", "mesh": "2", "inputs": ["f32[4,4] P(avg)"], "args": []}
+    answers = worker.oks("decisions", questions=[product, negative])
+    assert answers[0]["chosen"] == {"inputs": ["S(0)", "S(0)"], "outputs": ["S(0)"]}
+    assert answers[1]["list"] == ["P(avg)|P(avg) 0.0"]
+
+
+COST_OF_FIVE = """
+import math, sys, time
+calls = []
+
+
+def fn(current_placement, target_placement, mesh_topo, mesh_dim, comm_bytes_gb):
+    calls.append(comm_bytes_gb)
+    print("priced")
+    if current_placement == target_placement:
+        return 0.0, comm_bytes_gb
+    if current_placement.is_shard() and target_placement.is_partial():
+        return math.inf, comm_bytes_gb
+    if comm_bytes_gb == 1.0:
+        raise ValueError("too large")
+    if comm_bytes_gb == 7.0:
+        sys.exit(3)
+    if comm_bytes_gb == 8.0:
+        while True:
+            time.sleep(0.01)
+    answers = {2.0: (math.nan, 1.0), 3.0: (math.inf, 1.0), 4.0: (-1.0, 1.0), 5.0: 12.0, 6.0: ("12", 1.0)}
+    return answers.get(comm_bytes_gb, (100.0 + mesh_topo.mesh_dim_devices[mesh_dim], comm_bytes_gb))
+"""
+
+
+def test_a_cost_function_of_five_parameters(starting, tmp_path):
+    file = tmp_path / "mine.py"
+    file.write_text(COST_OF_FIVE)
+    worker = starting(cost=f"{file}:fn")
+    assert worker.info["cost_parameters"] == 5
+    assert worker.oks("prices", transitions=[transition(), transition("S(0)", "P(sum)")]) == [
+        {"us": 104.0, "gib": 0.001}, {"us": None, "gib": 0.001}]
+    wrong = worker.ask("prices", transitions=[transition(gib=float(gib)) for gib in range(1, 8)])
+    errors = [answer["error"] for answer in wrong]
+    assert [error["type"] for error in errors] == ["ValueError", *["PriceError"] * 5, "SystemExit"]
+    assert all("fn(S(0), R, mesh 2x4, mesh_dim=1, " in error["message"] for error in errors[:-1]), errors
+    line = 1 + COST_OF_FIVE.split("\n").index('        raise ValueError("too large")')
+    assert (errors[0]["file"], errors[0]["line"]) == (str(file), line)
+    assert "NaN" in errors[1]["message"] and "negative" in errors[3]["message"]
+    decision = worker.oks("decisions", questions=[{**MM, "inputs": ["f32[16,32] S(0)S(0)", "f32[32,64] RR"]}], list=True)[0]
+    prices = {float(cost) for line in decision["list"] for cost in line.split(" ")[1].split(";")}
+    assert {104.0, 206.0} <= prices <= {102.0 * outer + 104.0 * inner for outer in range(3) for inner in range(3)} | {
+        float("inf")}
+    # A function that never returns does not outlive the parent's pipe.
+    worker.send(json.dumps({"id": 99, "do": "prices", "transitions": [transition(gib=8.0)]}))
+    time.sleep(0.5)
+    assert worker.close() == 0
+
+
+def test_a_failing_cost_function_fails_the_decision(starting, tmp_path):
+    file = tmp_path / "mine.py"
+    file.write_text("def fn(current, target, topo, dim, gib):\n    return float('nan'), gib\n")
+    worker = starting(cost=f"{file}:fn")
+    error = worker.error("decisions", questions=[MM])
+    assert error["type"] == "PriceError" and "gave NaN" in error["message"]
+    assert worker.error("plans", questions=[{"mesh": "2", "tensor": "f32[8]", "from": "S(0)", "to": "R"}])["type"] == (
+        "PriceError")
+
+
+def test_a_cost_function_of_three_parameters(starting, tmp_path):
+    file = tmp_path / "mine.py"
+    file.write_text("def fn(collective: str, bytes: float, group) -> float:\n"
+                    "    if collective == 'broadcast':\n        return float('inf')\n"
+                    "    return group.ranks * 1000 + group.hosts * 100 + group.ranks_per_host * 10 + group.mesh_dim\n")
+    worker = starting(cost=f"{file}:fn")
+    assert worker.info["cost_parameters"] == 3
+    asked = {"collective": "all_reduce", "bytes": 4096, "ranks": 8, "hosts": 2, "mesh_dim": 1}
+    assert worker.oks("prices", transitions=[asked]) == [{"us": 8241.0}]
+    error = worker.error("prices", transitions=[{**asked, "collective": "broadcast"}])
+    assert error["type"] == "PriceError" and "fn('broadcast', 4096.0, Group(ranks=8, hosts=2" in error["message"]
+    assert worker.oks("prices", transitions=[transition(mesh_dim=0, devices_per_host=4)]) == [{"us": 2210.0, "gib": 0.002}]
+
+
+@pytest.mark.parametrize(("start", "kind", "words"), [
+    ({"overlay": "/nowhere/at/all"}, "OverlayError", "not a folder"),
+    ({"overlay": str(ROOT / "tests")}, "OverlayError", "neither a PyTorch checkout"),
+    ({"patches": ["/nowhere/patch.py"]}, "FileNotFoundError", "/nowhere/patch.py"),
+    ({"cost": "mine.py"}, "CostError", "FILE.py:FUNCTION")])
+def test_what_is_not_there_is_named(starting, start, kind, words):
+    worker = starting(**start)
+    assert worker.started["error"]["type"] == kind and words in worker.started["error"]["message"]
+    assert "has not started" in worker.error("rows", calls=[{}])["message"]
+    assert worker.close() == 0
+
+
+def test_mistakes_in_the_users_files_are_placed(starting, tmp_path):
+    def broken(text):
+        return text.replace("def allreduce_cost", "def def allreduce_cost", 1)
+
+    folder = checkout(tmp_path, change=broken)
+    error = starting(overlay=str(folder)).started["error"]
+    file = folder / "torch" / "distributed" / "tensor" / "_collective_utils.py"
+    line = file.read_text()[:file.read_text().index("def def")].count("\n") + 1
+    assert (error["type"], error["file"], error["line"]) == ("SyntaxError", str(file), line)
+    patch = tmp_path / "patch.py"
+    patch.write_text("import torch\n\n\ndef apply():\n    torch.no_such_thing()\n\n\napply()\n")
+    error = starting(patches=[str(patch)]).started["error"]
+    assert (error["type"], error["file"], error["line"]) == ("AttributeError", str(patch), 5)
+    assert "no_such_thing" in error["traceback"][-1]
+    cost = tmp_path / "cost.py"
+    cost.write_text("def fn(one):\n    return 1.0\n")
+    assert "takes 1 parameters" in starting(cost=f"{cost}:fn").started["error"]["message"]
+
+
+# ---- Ends ----------------------------------------------------------------------------------------------------------
+
+
+def test_stop_ends_the_worker(starting):
+    worker = starting(overlay="/nowhere")
+    assert worker.ask("stop") == [{"id": 2, "ok": {}}]
+    assert worker.process.wait(timeout=30) == 0
+
+
+def is_alive(process):
+    try:
+        with open(f"/proc/{process}/stat") as stat:
+            return stat.read().rsplit(")", 1)[1].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="/proc is Linux's")
+def test_no_worker_outlives_a_killed_parent(tmp_path):
+    file = tmp_path / "mine.py"
+    file.write_text("while True:\n    pass\n")
+    parent = tmp_path / "parent.py"
+    # The worker inherits the write end of its own stdin as well, so that only the parent's death can end it.
+    parent.write_text(f"""
+import json, os, subprocess, time
+worker = subprocess.Popen([{oracle_python()!r}, "-u", {str(WORKER)!r}], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+request = {{"id": 0, "do": "start", "overlay": None, "patches": [{str(file)!r}], "cost": None, "rules": []}}
+worker.stdin.write(json.dumps(request).encode() + b"\\n")
+worker.stdin.flush()
+print(worker.pid, flush=True)
+time.sleep(600)
+""")
+    with subprocess.Popen([sys.executable, parent], stdout=subprocess.PIPE) as running:
+        worker = int(running.stdout.readline())
+        time.sleep(2)
+        assert is_alive(worker)
+        running.send_signal(signal.SIGKILL)
+        running.wait()
+        deadline = time.monotonic() + 30
+        while is_alive(worker) and time.monotonic() < deadline:
+            time.sleep(0.05)
+        assert not is_alive(worker)
