@@ -53,7 +53,8 @@ Comparison load(const CompareArguments& arguments, const Session& session) {
     changes_stack = changes_stack || change.target == "stack";
     if (change.target != "stack") others.push_back(change);
   }
-  const ConfigStore shipped(configs_root(), others);
+  ConfigStore shipped(configs_root(), others);
+  shipped.set_stack_source(session.stack_source);
   Comparison comparison{.topology = shipped.topology(session.topology),
                         .stacks = {shipped.stack(arguments.baseline)},
                         .reference = shipped.stack(arguments.reference),

@@ -10,9 +10,9 @@
 
 namespace shardlab {
 
-using OutputsOf = decltype(OpRule::outputs);
-using RowsOf = decltype(OpRule::rows);
-using FollowOf = decltype(OpRule::follow);
+using OutputsOf = decltype(OpRule::outputs)::Own;
+using RowsOf = decltype(OpRule::rows)::Own;
+using FollowOf = decltype(OpRule::follow)::Own;
 using ExcuseOf = decltype(OpRule::excuse);
 
 }  // namespace shardlab
