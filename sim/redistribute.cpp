@@ -286,15 +286,15 @@ Plan Redistributor::plan(const TensorMeta& meta, const Layout& from, const Layou
   SHARDLAB_CHECK(from.ndim() == mesh_.ndim() && to.ndim() == mesh_.ndim(), "layouts ", from.text(),
                  " and ", to.text(), " on mesh ", mesh_.text());
   Plan plan(meta, from, to);
-  if (!(from == to)) {
-    const std::optional<Ends> ends =
-        graph_ends(from, to, plan_options.planner.value_or(options_.planner));
-    if (ends) {
-      plan.start = ends->from;
-      add_graph_steps(plan, ends->to, plan_options.rank, plan_options.count_optimal_paths);
-    } else {
-      add_greedy_steps(plan, plan_options.rank);
-    }
+  const std::optional<Ends> ends =
+      graph_ends(from, to, plan_options.planner.value_or(options_.planner));
+  if (ends) plan.start = ends->from;
+  if (from == to) {
+    // No step is needed.
+  } else if (ends) {
+    add_graph_steps(plan, ends->to, plan_options.rank, plan_options.count_optimal_paths);
+  } else {
+    add_greedy_steps(plan, plan_options.rank);
   }
   price_and_merge(plan);
   const std::optional<KnownPrice> known = known_price(from, to);

@@ -602,7 +602,7 @@ TEST(SolveProgram, NamesArePrintedSafely) {
     EXPECT_NE(result.out.find("p\\x1b[0m"), std::string::npos) << result.out;
     if (words.empty()) {
       EXPECT_NE(result.out.find("\n  a\\x0ab\\x1b[31m "), std::string::npos) << result.out;
-      EXPECT_NE(result.out.find("  note: mylib.\\x1b[2J.default: no sharding rule"),
+      EXPECT_NE(result.out.find("  note: mylib.\\x1b[2J.default has no sharding rule"),
                 std::string::npos)
           << result.out;
     }

@@ -227,6 +227,12 @@ TEST(Redistribute, AStridedShardThatEncodesAnOrderIsPlannedAsThatOrder) {
   EXPECT_EQ(plan.price.total.value(), bench.cost("f32[16]", "S(0)[1]S(0)[0]", "RR"));
 }
 
+TEST(Redistribute, APathWithoutStepsShowsTheOrderThatAStridedShardEncodes) {
+  Bench bench({.mesh = "2x2"});
+  EXPECT_EQ(bench.plan("f32[64]", "_S(0,2)S(0)", "_S(0,2)S(0)").path(), "S(0)[1]S(0)[0]");
+  EXPECT_EQ(bench.plan("f32[64]", "S(0)S(0)", "S(0)S(0)").path(), "S(0)[0]S(0)[1]");
+}
+
 TEST(Redistribute, AnotherShardOrderIsPlannedByTheGraphPlannerWhateverTheStack) {
   Bench greedy({.mesh = "2x2"});
   PlanOptions options;
