@@ -23,7 +23,8 @@ bool is_fractional(const OpCall& call) {
   });
 }
 
-// Norm partials of the input pass where the factor is not negative, since 2 * |x|_p = |2 * x|_p.
+// Norm partials of the input pass through if the factor is not negative, since 2 * |x|_p = |2 *
+// x|_p.
 void add_norm_partials(Rows& rows, const OpCall& call) {
   Placements seen;
   for (const Placement& p : call.tensors()[0]->layout.placements) {
@@ -197,7 +198,7 @@ Rows negated_rows(const OpCall& call, const OpRule&) {
   return monotone(call, false, is_truth(call));
 }
 
-// Every rank fills in the same value, so a sum stays right only where that value is 0.
+// Every rank fills in the same value, so a sum stays right only if that value is 0.
 Rows masked_fill_rows(const OpCall& call, const OpRule&) {
   constexpr PartialRow kZero[] = {
       {{kSum, kSum, kR}, 3}, {{kAvg, kAvg, kR}, 3}, {{kMax, kMax, kR}, 3}, {{kMin, kMin, kR}, 3}};
