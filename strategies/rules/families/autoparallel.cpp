@@ -56,7 +56,7 @@ Rows clone_rows(const OpCall& call, const OpRule& rule) {
   return all;
 }
 
-// Tensors that are made from numbers. Each rank writes its own shard of aten.full; ranges and
+// Ops that make tensors from numbers. Each rank writes its own shard of aten.full; ranges and
 // single numbers are replicated.
 std::vector<TensorMeta> made_outputs(const OpCall& call) {
   if (!call.tensors().empty()) throw InputError(call.op + ": takes no tensors");

@@ -114,7 +114,8 @@ std::vector<TensorMeta> outputs(const OpCall& call) {
   return result;
 }
 
-// Whether A X = B is solved, not X A = B. Then the columns of B are independent of each other.
+// Whether the op solves A X = B, where the columns of B are independent of each other, and not X A
+// = B.
 bool is_left(const OpCall& call) {
   if (call.op == "aten.linalg_solve_triangular.default") return call.boolean_arg(1, true);
   if (call.op == "aten._linalg_solve_ex.default") return call.boolean_arg(0, true);

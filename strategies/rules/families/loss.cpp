@@ -1,8 +1,8 @@
 // Negative log likelihood, which with _log_softmax makes up cross entropy. The dim of the classes
 // is not sharded; the other dims of the scores are sharded together with those of the target. In
-// PyTorch 2.13.0 all tensors follow the scores' layout. It averages local means, which is wrong
-// where weights or ignored targets differ between shards, so the rule set shardlab does not shard
-// a loss that is a mean. Source: PyTorch 2.13.0, _ops/_math_ops.py
+// PyTorch 2.13.0 all tensors follow the scores' layout. PyTorch averages local means, which is
+// wrong if weights or ignored targets differ between shards, so the rule set shardlab does not
+// shard a loss that is a mean. Source: PyTorch 2.13.0, _ops/_math_ops.py
 // (nll_loss_forward_strategy, nll_loss_backward_strategy).
 #include "costmodel/base/error.h"
 #include "costmodel/base/index.h"
@@ -165,7 +165,7 @@ std::vector<FollowCandidate> follow_backward(const OpCall& call, const DeviceMes
 
 // -- The rule set shardlab: rows ------------------------------------------------------------------
 
-// The entries of both tensors where a dim that they share is sharded.
+// The entries of both tensors in a row that shards a dim of both.
 struct SharedDim {
   RowEntry target;
   RowEntry scores;

@@ -32,7 +32,7 @@ struct NormRow {
 };
 
 // Which gradients a backward returns: of the input, the weight and the bias. Layer and rms norms
-// have none for a weight or bias that is not given.
+// return none for a weight or bias that is not given.
 std::array<bool, 3> gradients_of(const OpCall& call) {
   const NormArgs& args = norm_args(call.op);
   const std::vector<bool> mask = output_mask(call);
@@ -214,8 +214,8 @@ void add_applied_rows(Rows& rows, const OpCall& call) {
     add(kAvg, false, true, bias);
   }
   if (norm_tensor(call, args.weight) != nullptr) return;
-  // Without a weight, whose sign is not known, the output rises with the input and falls with the
-  // running mean.
+  // If there is no weight, which could have either sign, the output rises with the input and falls
+  // with the running mean.
   add(kMax, true, false, false);
   add(kMin, true, false, false);
   for (const auto& [out, mean] : {std::pair(kMax, kMin), std::pair(kMin, kMax)}) {
