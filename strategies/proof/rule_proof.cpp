@@ -181,7 +181,7 @@ class RuleProver {
     if (rule_.excuse != nullptr) reason = rule_.excuse(call, as_row(outputs, inputs));
     const bool product = std::any_of(inputs.begin(), inputs.end(), is_product) ||
                          std::any_of(outputs.begin(), outputs.end(), is_product);
-    return reason.empty() && product ? "P(product) comes from prod alone" : reason;
+    return reason.empty() && product ? "only prod produces P(product)" : reason;
   }
 
   const OpRule& rule_;

@@ -202,8 +202,8 @@ Rows fill_rows(const Rows& rows, std::size_t outputs, const OpCall& call) {
     if (row.size() != length) {
       throw InputError(call.op + ": a row has " + std::to_string(row.size()) +
                        " placements; valid: " + std::to_string(length) + " (" +
-                       std::to_string(outputs) + " of outputs, " + std::to_string(tensors.size()) +
-                       " of inputs)");
+                       std::to_string(outputs) + " for outputs, " + std::to_string(tensors.size()) +
+                       " for inputs)");
     }
     const auto fill = [&](auto&& shard) {
       Row one;

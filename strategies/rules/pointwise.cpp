@@ -106,7 +106,9 @@ boost::container::small_vector<const TensorSpec*, 4> pointwise_operands(const Op
   if (tensors.empty()) throw InputError(call.op + ": takes at least one tensor, found none");
   if (out_tensors_of(call.op) > 0) {
     if (tensors.size() < 2) {
-      throw InputError(call.op + ": takes its operands and the out tensor last, found one tensor");
+      throw InputError(
+          call.op +
+          ": takes its operands and, as the last argument, the out tensor; found one tensor");
     }
     tensors.pop_back();
   }

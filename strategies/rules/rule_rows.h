@@ -68,7 +68,7 @@ inline void add_alike(Rows& rows, std::size_t tensors, std::span<const Placement
 [[nodiscard]] inline OpCall without_out(const OpCall& call) {
   OpCall base = call;
   if (call.inputs.empty() || call.inputs.back().is_list || call.inputs.back().is_absent()) {
-    throw InputError(call.op + ": takes its operands and the out tensor last");
+    throw InputError(call.op + ": takes its operands and, as the last argument, the out tensor");
   }
   base.inputs.pop_back();
   base.op.resize(call.op.size() - 3);  // "out"

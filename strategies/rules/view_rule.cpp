@@ -142,7 +142,7 @@ class DTensorView {
     throw InputError(std::string(op_) + ": " + why);
   }
   [[nodiscard]] std::string uneven(std::int64_t extent, std::size_t m) const {
-    return " of extent " + std::to_string(extent) + " does not divide by the " +
+    return " of extent " + std::to_string(extent) + " is not divisible by the " +
            std::to_string(mesh_size(m)) + " ranks of mesh dim " + std::to_string(m) +
            "; redistribute the tensor before this operation";
   }
@@ -304,7 +304,8 @@ class DTensorView {
       };
       const auto found = std::find_if(dims.begin(), dims.end(), is_first_part);
       if (found == dims.end()) {
-        fail("PyTorch finds no first part for a shard of dim " + std::to_string(in));
+        fail("PyTorch finds no output dim that is the first part of dim " + std::to_string(in) +
+             ", which is sharded");
       }
       out = *found;
     }

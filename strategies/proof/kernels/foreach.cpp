@@ -42,7 +42,7 @@ LocalResult run_adam(const LocalCall& local, const OpKernel&) {
     lists[i] = i == 4 ? local.tensor(i) : &local.required_tensor(i);
     if (lists[i] != nullptr && lists[i]->shape() != lists[0]->shape()) {
       throw InputError(call.op + ": found " + tensor_text(*lists[i]) + " in list " +
-                       std::to_string(i) + " beside the parameter " + tensor_text(*lists[0]) +
+                       std::to_string(i) + " for the parameter " + tensor_text(*lists[0]) +
                        "; valid: tensors of one shape");
     }
   }
@@ -67,7 +67,7 @@ LocalResult run_adam(const LocalCall& local, const OpKernel&) {
   const bool amsgrad = call.boolean_arg(first + 4, false);
   const double sign = call.boolean_arg(first + 5, false) ? -1.0 : 1.0;
   if (amsgrad && lists[4] == nullptr) {
-    throw InputError(call.op + ": amsgrad needs tensor argument 4, the list of largest averages");
+    throw InputError(call.op + ": amsgrad needs tensor argument 4, the list max_exp_avg_sqs");
   }
   std::vector<double> param = as_doubles(*lists[0]);
   std::vector<double> grad = as_doubles(*lists[1]);

@@ -210,7 +210,7 @@ std::vector<double> scaled_matrix(const LocalCall& local, std::size_t input) {
       }
       std::vector<std::int64_t> used = scale_rows[d];
       used.erase(std::unique(used.begin(), used.end()), used.end());
-      if (used.size() != own.size()) refuse("a rank has scales of elements that it lacks");
+      if (used.size() != own.size()) refuse("a rank has scales for elements that it does not have");
     }
     for (std::size_t i = 0; i < values.size(); ++i) {
       const auto row = static_cast<std::size_t>(static_cast<std::int64_t>(i) / columns);

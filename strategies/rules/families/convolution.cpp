@@ -180,7 +180,7 @@ Gradients gradients_of(const OpCall& call) {
   }
   if (asked.bias.empty()) asked.of_bias = false;
   if (!asked.of_input && !asked.of_weight && !asked.of_bias) {
-    throw InputError(call.op + ": output_mask asks for no gradient");
+    throw InputError(call.op + ": output_mask asks for no gradient; valid: at least one true");
   }
   return asked;
 }
@@ -257,7 +257,8 @@ std::string_view unread_values(const OpCall& call, const Row& row) {
   const Gradients asked = gradients_of(call);
   const bool input = !asked.of_weight && row[row.size() - 2].placement().is_partial();
   const bool weight = !asked.of_input && row[row.size() - 1].placement().is_partial();
-  return input || weight ? "no gradient that is asked for needs the values of this tensor" : "";
+  return input || weight ? "none of the requested gradients depends on the values of this tensor"
+                         : "";
 }
 
 bool backward_filter(const OpCall& call, std::span<const Placements> inputs,

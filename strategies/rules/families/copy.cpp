@@ -252,17 +252,17 @@ Rows new_rows(const OpCall& call, const OpRule&) {
 
 std::string_view excuse_copy(const OpCall& call, const Row&) {
   if (call.op.find("empty") != std::string::npos)
-    return "no layout is wrong for values that the op leaves unwritten";
+    return "the op leaves its result uninitialized, so no layout of it is wrong";
   if (call.op.find("is_same_size") != std::string::npos)
     return "the op reads only shapes, which are known without the data";
   if (call.op.find("equal") != std::string::npos) {
-    return "tensors that differ also differ on some rank in other layouts";
+    return "in other layouts, too, tensors that differ do so on at least one rank";
   }
   if (call.op.find("view") != std::string::npos) {
-    return "the row holds only where the bytes of every rank make whole elements";
+    return "the row holds only if the bytes of every rank make up whole elements";
   }
   if (call.op.find("new_") != std::string::npos || call.op.find("_like") != std::string::npos) {
-    return "a tensor that is made of one number is right in many layouts";
+    return "a tensor that is filled with one number is right in many layouts";
   }
   return {};
 }

@@ -228,8 +228,11 @@ Rows unscale_rows(const OpCall& call, const OpRule&) {
 std::string_view of_finite_parts(const OpCall&, const Row& row) {
   const Placement& elements = row[2].placement();
   if (elements.is_partial()) return "parts that are finite may add up to a value that is not";
-  if (elements.is_shard_like()) return "what a rank finds in its shard must reach the other ranks";
-  return "where the elements are whole, what is found in them is whole too";
+  if (elements.is_shard_like())
+    return "a rank that finds a value in its shard that is not finite must let the other ranks "
+           "know";
+  return "if the elements are replicated, every rank finds the same, so found_inf is replicated "
+         "too";
 }
 
 // -- Fused optimizers ------------------------------------------------------------------------

@@ -141,7 +141,9 @@ std::string_view excuse_cut_alike(const OpCall& call, const Row& row) {
   const Placement& p = row.back().placement();
   const ByElement by = ByElement::of(call, call.tensors().size() == 3);
   const bool unequal = p.is_shard_like() && p.dim() != by.dim && !by.aligned(p.dim(), true);
-  return unequal ? "the extents of this dim differ, and only some meshes cut them alike" : "";
+  return unequal
+             ? "the tensors have different extents in this dim, and only some meshes cut them alike"
+             : "";
 }
 
 bool has_source(const OpCall& call) { return call.op.find(".value") == std::string::npos; }

@@ -136,9 +136,9 @@ std::vector<FollowCandidate> follow_forward(const OpCall& call, const DeviceMesh
     const Shape& shape = loss.target->meta.shape;
     for (int d = 0; d < static_cast<int>(shape.size()); ++d) {
       if (!is_evenly_shardable_on_dim(shape, followed.target, mesh, d)) {
-        throw InputError(call.op + ": the mean of a target " + loss.target->meta.text() + " in " +
-                         Layout(followed.target).text() +
-                         " is biased; valid: shards of equal size, or reduction 2 (sum)");
+        throw InputError(call.op + ": the mean over the target " + loss.target->meta.text() +
+                         " in " + Layout(followed.target).text() +
+                         " would be biased; valid: shards of equal size, or reduction 2 (sum)");
       }
     }
   }
@@ -246,7 +246,7 @@ std::string_view excuse_forward(const OpCall& call, const Row& row) {
 std::string_view excuse_backward(const OpCall& call, const Row& row) {
   if (row[2].placement().is_partial()) return "only the shape of the scores is read";
   if (loss_of(call).reduction != LossReduction::kMean && row.back() != RowEntry(kR)) {
-    return "the total weight matters only to a mean";
+    return "the op uses the total weight only if the reduction is a mean";
   }
   if (row[1].placement() == kMax || row[1].placement() == kMin) {
     return "the row holds only for weights that are not negative";

@@ -108,7 +108,8 @@ std::vector<TensorMeta> backward_outputs(const OpCall& call, const TensorMeta& i
     const DType own = bias != nullptr ? bias->meta.dtype : dtype;
     outputs.push_back({.dtype = own, .shape = affine, .strides = {}});
   }
-  if (outputs.empty()) throw InputError(call.op + ": the output mask leaves no output");
+  if (outputs.empty())
+    throw InputError(call.op + ": the output mask asks for no gradient that the op can return");
   return outputs;
 }
 
@@ -261,7 +262,7 @@ std::string_view excuse(const OpCall& call, const Row& row) {
   }
   if (is_moved(args.bias)) return "only the shape of the bias is read";
   if (!gradients_of(call)[0])
-    return "the op is linear in more tensors where the input's gradient is masked off";
+    return "if the mask leaves out the input's gradient, the op is linear in more tensors";
   return "";
 }
 

@@ -85,7 +85,7 @@ Joins joins_of(std::string_view op) {
   for (const Reduction& each : kReductions) {
     if (each.op == op) return each.joins;
   }
-  SHARDLAB_CHECK(false, "no reduction ", op);
+  SHARDLAB_CHECK(false, "no reduction is listed for ", op);
 }
 
 bool has_two_results(std::string_view op) { return op.find("var_mean") != std::string_view::npos; }
@@ -246,8 +246,9 @@ std::vector<FollowCandidate> follow_reduction(const OpCall& call, const DeviceMe
     } else {
       output.push_back(p.with_dim(reduction.output_dim(p.dim())));
       if (output.back().dim() >= out_ndim) {
-        throw InputError(call.op + ": with no dims listed PyTorch 2.13.0 keeps " + p.text() +
-                         " on a result that lacks the dim; valid: null for all dims");
+        throw InputError(call.op + ": if the list of dims is empty, PyTorch 2.13.0 keeps " +
+                         p.text() +
+                         " on a result that lacks this dim; valid: null, which means all dims");
       }
     }
   }
@@ -374,7 +375,7 @@ bool shards_are_joinable(const OpCall& call, std::span<const Placements> inputs,
 
 std::string_view excuse(const OpCall& call, const Row& row) {
   if (joins_of(call.op) == Joins::kNanSum && row[1].placement().is_partial()) {
-    return "a NaN in one part would be skipped there alone";
+    return "a NaN in one rank's contribution would be skipped, but not the other contributions";
   }
   const std::size_t outputs = outputs_of(call);
   for (std::size_t i = outputs + 1; i < row.size(); ++i) {

@@ -283,7 +283,7 @@ std::vector<FollowCandidate> follow_unbind(const OpCall& call, const DeviceMesh&
   const Placements& placements = only_tensor(call).layout.placements;
   if (without_shards_of(placements, dim) != placements) {
     throw InputError(call.op + ": dim " + std::to_string(dim) + " of " + only_tensor(call).text() +
-                     " is sharded; valid: a dim that is not");
+                     " is sharded; valid: a dim that is not sharded");
   }
   return followed(call, placements, unbind_outputs(call).size(), after_removal(placements, dim));
 }
@@ -349,7 +349,9 @@ std::string_view excuse_slice_of(const OpCall& call, const Row& row, std::size_t
   const int ndim = call.required_tensor(0).meta.ndim();
   const bool sliced = p.is_shard_like() && p.dim() == dim_of(call, dim_arg, 0, ndim);
   const bool steps = call.integer_arg(dim_arg + 3, 1) > 1;
-  return sliced && steps ? "the row holds only on meshes where the step divides every chunk" : "";
+  return sliced && steps
+             ? "the row holds only on meshes that cut the dim into chunks divisible by the step"
+             : "";
 }
 
 std::string_view excuse_slice(const OpCall& call, const Row& row) {
