@@ -2,8 +2,9 @@
 //
 //   for (const SampleCall& sample : sample_calls_of("aten.mm.default", 1)) { ... sample.call ... }
 //
-// To add samples, add rows to samples/<family>.cpp: small extents (2 to 6), at least one sample whose
-// extents divide by 2 and by 3, one that is uneven (5), and every argument that changes the rule's rows.
+// To add samples, add rows to samples/<family>.cpp: small extents (2 to 6), at least one sample
+// whose extents are divisible by 2 and by 3, one that is uneven (5), and every argument that
+// changes the rule's rows.
 #pragma once
 
 #include <array>

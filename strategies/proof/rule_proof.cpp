@@ -95,7 +95,7 @@ bool is_product(const Placement& p) {
   return p.kind() == Placement::Kind::kPartial && p.reduce_op() == ReduceOp::kProduct;
 }
 
-// Collects what the sample calls of an op show of its rule.
+// Collects what the sample calls of an op show about its rule.
 class RuleProver {
  public:
   explicit RuleProver(const OpRule& rule) : rule_(rule) {}
@@ -174,7 +174,7 @@ class RuleProver {
     }
   }
 
-  // Why the rule need not list a combination that is right; empty where there is no reason.
+  // Why the rule need not list a combination that is right; empty if there is no reason.
   [[nodiscard]] std::string reason_to_omit(const OpCall& call, const Combination& outputs,
                                            const Combination& inputs) const {
     std::string reason;

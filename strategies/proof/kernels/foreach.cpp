@@ -1,5 +1,5 @@
-// Kernels of the fused optimizers, and of the check that comes before them. Each runs on one
-// element of the op's lists.
+// Kernels of the fused optimizers, and of the check for gradients that are not finite, which runs
+// before them. Each runs on one element of the op's lists.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -10,7 +10,7 @@
 namespace shardlab {
 namespace foreach_kernels {
 
-// A tensor times a number, and whether one of its elements is not finite.
+// Returns a tensor times a number, and whether one of its elements is not finite.
 LocalResult run_unscale(const LocalCall& local, const OpKernel&) {
   expect_inputs(local, 3, 3);
   if (local.inputs[1].elements() != 1 || local.inputs[2].elements() != 1) {

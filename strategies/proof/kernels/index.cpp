@@ -1,6 +1,6 @@
 // Kernels that look up and write by index: gather, scatter, index, embedding. Where a rank has only
-// some of the rows that indices name, a lookup finds those and masks the rest. Where several writes
-// meet in one element, the last counts. Semantics: PyTorch 2.13.0, torch.<op>.
+// some of the rows that indices name, a lookup finds those and masks the rest. If several writes go
+// to one element, the last one counts. Semantics: PyTorch 2.13.0, torch.<op>.
 #include "costmodel/base/index.h"
 
 #include <algorithm>
