@@ -28,8 +28,8 @@ struct RankResults {
   std::vector<LocalResult> by_rank;  // by index into the mesh
   std::string failure;               // why a rank's kernel failed; the ranks after it were not run
 };
-// `output_shapes` are those of the whole outputs. Ranks that hold the same rows of all inputs share one
-// run of the kernel. Throws LimitError.
+// `output_shapes` are those of the whole outputs. Ranks that hold the same rows of all inputs share
+// one run of the kernel. Throws LimitError.
 [[nodiscard]] RankResults run_on_ranks(const Executor& executor, const OpCall& call,
                                        std::span<const DistributedTensor> inputs,
                                        std::span<const Shape> output_shapes,

@@ -25,8 +25,8 @@ using Doubles = std::vector<double>;
 [[nodiscard]] Doubles draw_values(const TensorMeta& meta, const SampleCall::Values& values,
                                   std::uint64_t seed);
 
-// Whether proofs make up contributions of this reduction to tensors of the dtype. Truth values have only
-// maxima and minima, since a sum of them is their disjunction.
+// Whether proofs make up contributions of this reduction to tensors of the dtype. Truth values have
+// only maxima and minima, since a sum of them is their disjunction.
 [[nodiscard]] bool has_contributions(ReduceOp op, DType dtype);
 
 struct DistributedValues {

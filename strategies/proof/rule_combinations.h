@@ -4,8 +4,8 @@
 //   RuleCombinations rule_of_call(rule, execution);
 //   rule_of_call.for_each([&](const Combination& inputs) { rule_of_call.listed(inputs); });
 //
-// What the rule lists is what expand() keeps for inputs that already have these placements, so filters
-// and follow rules count too.
+// What the rule lists is what expand() keeps for inputs that already have these placements, so
+// filters and follow rules count too.
 #pragma once
 
 #include <functional>

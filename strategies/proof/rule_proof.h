@@ -6,18 +6,18 @@
 //   proof.missing     // combinations that compute the op but are not listed
 //
 // Every sample call of the op (op_sample.h) is run on a mesh of one dim, with its inputs in every
-// combination of R, S(d) and P(sum, avg, max, min, product), and judged for every placement that the
-// outputs could have (sample_execution.h). What is right is compared with what the rules list
-// (rule_combinations.h). PyTorch 2.13.0 checks its rules both ways as well: _ops/strategy_validation.py,
-// pull requests #174798 to #174800.
+// combination of R, S(d) and P(sum, avg, max, min, product), and judged for every placement that
+// the outputs could have (sample_execution.h). What is right is compared with what the rules list
+// (rule_combinations.h). PyTorch 2.13.0 checks its rules both ways as well:
+// _ops/strategy_validation.py, pull requests #174798 to #174800.
 //
 // A combination that is right but not listed is not counted as missing
-//   - where an output is P(avg), P(max) or P(min) and R is right as well, or an input is R and the rules
-//     list P(avg), P(max) or P(min): a replicated tensor is already each of these;
+//   - where an output is P(avg), P(max) or P(min) and R is right as well, or an input is R and the
+//     rules list P(avg), P(max) or P(min): a replicated tensor is already each of these;
 //   - where a sharded dim has fewer rows than ranks: rules propose such shards only for inputs that
 //     have them already;
-//   - where the op excuses it (OpRule::excuse), or where it has a P(product), which only prod makes:
-//     both are listed as known omissions, with the reason.
+//   - where the op excuses it (OpRule::excuse), or where it has a P(product), which only prod
+//     makes: both are listed as known omissions, with the reason.
 //
 // Some calls have so many tensors that there are more than kMaxRuleCombinations combinations. Then
 // partials of the inputs are left out until the combinations are few enough: first those of

@@ -4,9 +4,9 @@
 //   execution.fault({inputs}, {outputs})               // "" if the op is right in these placements
 //   execution.right_outputs({inputs})                  // by output: all placements that are right
 //
-// Every data set has made-up shards and contributions (proof_data.h), on which the reference kernel is
-// run rank by rank; what it returns is judged (output_judge.h) by the kernel's result on the whole
-// tensors. Placements are right when they are right for all data sets.
+// Every data set has made-up shards and contributions (proof_data.h), on which the reference kernel
+// is run rank by rank; what it returns is judged (output_judge.h) by the kernel's result on the
+// whole tensors. Placements are right when they are right for all data sets.
 #pragma once
 
 #include <cstdint>

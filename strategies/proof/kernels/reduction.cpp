@@ -145,7 +145,7 @@ double logsumexp(Elements x, const LocalCall& local) {
   for (const double v : x) total += std::exp(v - most);
   return most + std::log(total);
 }
-// The second of --args (1 where it is absent) is subtracted from the number of elements.
+// The second of --args (1 if it is absent) is subtracted from the number of elements.
 double variance(Elements x, const LocalCall& local) {
   const double middle = mean(x, local);
   double total = 0.0;

@@ -64,8 +64,8 @@ std::vector<std::int64_t> integers(const LocalCall& local) {
   return *found;
 }
 
-// The elements in row-major order, in the shape that --args begin with or, on a rank, that the output's
-// layout asks for.
+// The elements in row-major order, in the shape that --args begin with or, on a rank, that the
+// output's layout asks for.
 LocalResult run_view(const LocalCall& local, const OpKernel&) {
   const HostTensor& input = only_input(local);
   if (!local.output_shapes.empty()) return shown_as(local, local.output_shapes[0]);
