@@ -246,7 +246,7 @@ TEST_F(ThinLlama, TheModelItselfIsTooLargeForData) {
   EXPECT_EQ(result.exit_code, 3);
   EXPECT_EQ(result.err,
             "shardlab: node primals_1: its kernel would need 525336576 doubles; valid: smaller "
-            "tensors, or a limit of more than 1 GiB\n");
+            "tensors, or a memory limit above 1 GiB\n");
 }
 
 constexpr const char* kProgram = R"({"schema": "shardlab/program/1", "name": "mlp", "nodes": [
