@@ -118,7 +118,8 @@ JsonPlace ObjectReader::place(std::string_view key) const {
 const json& ObjectReader::value(std::string_view key) {
   const json* found = find(key);
   if (found == nullptr) {
-    // The object may have the key with a typo, which changes its length by one at most.
+    // The object may hold the key with a typo, which is assumed to change the length by at most
+    // one.
     std::vector<std::string_view> present;
     for (const auto& [name, unused] : json_.items()) {
       if (name.size() <= key.size() + 1 && key.size() <= name.size() + 1) present.push_back(name);

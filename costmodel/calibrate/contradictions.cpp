@@ -11,7 +11,8 @@
 namespace shardlab {
 namespace {
 
-constexpr double kContradiction = 1.5;  // longest over shortest time of one question
+constexpr double kContradiction =
+    1.5;  // how many times the shortest time of one question the longest may be
 
 using Question = std::tuple<int, Collective, std::int64_t, std::int64_t, double>;
 
