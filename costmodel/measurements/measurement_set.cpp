@@ -12,7 +12,7 @@ namespace {
 
 using nlohmann::json;
 
-// The value of an optional key; null counts as absent.
+// The value of an optional key, whose null means absent.
 const json* find_value(ObjectReader& reader, std::string_view key) {
   const json* found = reader.find(key);
   return found == nullptr || found->is_null() ? nullptr : found;

@@ -253,8 +253,8 @@ class NcclXml {
   }
 
   // The GB/s of a PCIe device in one direction: transfers per second times width, times the share
-  // of the line code that carries data (8 of 10 bits up to 5 GT/s, 128 of 130 above). 0 where the
-  // XML does not say.
+  // of the line code that carries data (8 of 10 bits up to 5 GT/s, 128 of 130 above). 0 if the XML
+  // does not say.
   static double pcie_gbps(const XmlElement& pci) {
     const std::string* speed = pci.attribute("link_speed");
     const std::string* width = pci.attribute("link_width");
@@ -292,7 +292,7 @@ class NcclXml {
     gpus_.push_back(std::move(gpu));
   }
 
-  // Where there are faster interfaces beside slower ones, the slower ones carry no collectives.
+  // Of interfaces of several speeds, only the fastest ones are assumed to carry collectives.
   void add_net(const XmlElement& element) {
     const double mbps = number(element, "speed", -1e9, 1e9);
     if (mbps <= 0 || mbps < best_net_mbps_) return;
@@ -312,7 +312,7 @@ class NcclXml {
     });
   }
 
-  // The GB/s between sockets, as NCCL's topo.h has them.
+  // The GB/s between sockets, from NCCL's topo.h.
   [[nodiscard]] double socket_gbps() const {
     if (cpu_arch_ == "arm64") return 6.0;
     if (cpu_arch_ == "ppc64") return 32.0;
@@ -365,7 +365,7 @@ class NcclXml {
     return levels;
   }
 
-  // The number of GPUs on each CPU that has GPUs; 0 where these numbers differ.
+  // The number of GPUs on each CPU that has GPUs; 0 if these numbers differ.
   [[nodiscard]] std::int64_t devices_of_each_cpu() const {
     std::map<std::size_t, std::int64_t> counts;
     for (const Gpu& gpu : gpus_) ++counts[gpu.cpu];
