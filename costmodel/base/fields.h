@@ -101,8 +101,8 @@ template <class Record, class Value>
 struct ConstantField {
   std::string_view key;
   std::string_view value;
-  KeyPresence presence =
-      KeyPresence::kRequired;  // whether a reader requires the key; a writer always writes it
+  // Whether a reader requires the key. A writer always writes it.
+  KeyPresence presence = KeyPresence::kRequired;
 };
 
 // A required key whose value, of type `Value` in the schema, is not read.

@@ -71,8 +71,8 @@ struct Calibration {
   // either way. Curves need one row for each size of sizes_of_curves whose prediction is not yet
   // within 5 % either way.
   std::int64_t more_rows = 0;
-  std::int64_t sizes_of_curves =
-      0;  // sizes from 1 KiB to 1 GiB, of all curves together; 0 for constants
+  // Sizes from 1 KiB to 1 GiB, of all curves together; 0 for constants.
+  std::int64_t sizes_of_curves = 0;
   std::vector<NextSize> next_sizes;  // the three whose rows would help most
 
   [[nodiscard]] ModelChoice choice() const;

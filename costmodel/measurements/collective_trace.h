@@ -49,8 +49,8 @@ struct TracedCall {
   double duration_us = 0.0;
   TracedGroup group;
   std::optional<std::int64_t> sequence = {};
-  std::optional<std::int64_t> rank =
-      {};  // set where one trace holds several ranks: the rank that made the call
+  // The rank that made the call; set only if the trace holds several ranks.
+  std::optional<std::int64_t> rank = {};
 };
 
 struct CollectiveTrace {

@@ -4,12 +4,12 @@
 //   t = max(launch, startup + max(bytes / (bandwidth * efficiency), flops / (peak * efficiency)))
 //   t, launch and startup in us; bytes read plus written; bandwidth, and the peak rate of the
 //   dtype, from the topology; efficiencies from 0 to 1
-// Kinds of kernels may have start-ups and efficiencies of their own. A start-up is there because
+// Kinds of kernels may have start-ups and efficiencies of their own. Start-ups exist because
 // filling and draining a device takes time that no traffic hides (Hockney's n_1/2, the size at
-// which a kernel reaches half its rate). A view counts as a copy.
-// Source: Williams, Waterman, Patterson 2009, "Roofline"; the efficiency 0.70 is AutoParallel's
-// figure. Valid: for kernels that are bound by one of the three. Not: for small GEMMs with odd
-// shapes or fused kernels. Status: derived; figures assumed until calibrated.
+// which a kernel reaches half its rate). A view counts as a copy. Source: Williams, Waterman,
+// Patterson 2009, "Roofline"; the efficiency 0.70 is AutoParallel's figure. Valid: for kernels that
+// are bound by one of the three. Not: for small GEMMs with odd shapes or fused kernels. Status:
+// derived; figures assumed until calibrated.
 #include <algorithm>
 
 #include "costmodel/registry.h"

@@ -91,7 +91,8 @@ class TableModel final : public CostModel {
     const auto lower = upper - 1;
     double slope = (upper->time_us - lower->time_us) / (upper->bytes - lower->bytes);
     if (beyond) {
-      slope = std::max(slope, 0.0);  // falling rows are noise, and must not lead below zero
+      slope =
+          std::max(slope, 0.0);  // falling times are noise; extrapolation must not go below zero
       return upper->time_us + slope * (bytes - upper->bytes);
     }
     return lower->time_us + slope * (bytes - lower->bytes);
