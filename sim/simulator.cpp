@@ -232,7 +232,7 @@ class Repetition {
   std::vector<Meeting> meetings_;  // by kernel
   std::vector<Picoseconds> ends_;
   std::vector<double> waits_;  // by kernel: picoseconds, all ranks together
-  std::vector<int> slot_;  // by rank: index into `traced` or -1; empty where nothing is recorded
+  std::vector<int> slot_;      // by rank: index into `traced` or -1; empty if nothing is recorded
   std::vector<std::vector<Picoseconds>> arrivals_;  // by slot and kernel
   std::vector<std::vector<Picoseconds>> starts_;
   std::vector<TimelineSpan> spans_;
@@ -280,7 +280,7 @@ Script script_of(const Schedule& schedule, const Slowdown& slowdown, const Devic
   return script;
 }
 
-// What one repetition finds out.
+// The results of one repetition.
 struct Outcome {
   std::vector<Picoseconds> ends;  // by kernel
   std::vector<double> waits;      // by kernel: picoseconds, all ranks together
