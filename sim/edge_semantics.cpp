@@ -12,7 +12,7 @@ namespace {
 constexpr std::string_view kUnknownOrder =
     "the shard order behind a strided shard is unknown to the cost function (infinite cost)";
 constexpr std::string_view kPartialOfReplicate =
-    "AutoParallel makes no partial of a replicated tensor";
+    "AutoParallel cannot turn a replicated tensor into a partial";
 
 // The default price of R->P in v3-rp. The value is assumed: the thread of pytorch/pytorch#172282
 // never fixed one, and any value above zero breaks the ties.
@@ -241,7 +241,8 @@ class AutoParallelEdge final : public EdgeSemantics {
       if (to.dim() != 0) result.price += copy(bytes);
       result.bytes_after = bytes / n;
     } else if (!from.is_partial() && to.is_partial()) {
-      result.price = Price::make_impossible("AutoParallel makes no partial of another placement");
+      result.price =
+          Price::make_impossible("AutoParallel cannot turn another placement into a partial");
     }
     return result;
   }

@@ -177,7 +177,8 @@ DistributedTensor Executor::distribute(const TensorMeta& meta, const Layout& lay
   for (const Placement& p : layout.placements) {
     if (p.kind() != Placement::Kind::kMaskPartial) continue;
     throw InputError(
-        "a mask partial comes from an embedding: data for it can't be made up; valid: R, S, _S, "
+        "data for a mask partial can't be made up, because it comes from an embedding; valid: R, "
+        "S, _S, "
         "P and NP");
   }
   expect_layout(meta, layout);
@@ -343,7 +344,7 @@ Executor::GroupResult Executor::run_group(const PlanStep& step, const Layout& be
     }
     if (std::ssize(results) == group.size()) return {std::move(results), 0};
   }
-  throw InputError(from.text() + "->" + to.text() + " is no change that a collective makes");
+  throw InputError("no collective changes " + from.text() + " to " + to.text());
 }
 
 std::vector<HostTensor> Executor::masked(const DistributedTensor& tensor) const {
@@ -501,7 +502,7 @@ ExecutionResult Executor::run(const Plan& plan, DistributedTensor& tensor) const
        {std::pair(&plan.from, &plan.start), std::pair(&plan.to, &std::as_const(tensor.layout))}) {
     if (*name == *held || same_rows(tensor.meta, *name, *held)) continue;
     result.notes.push_back(name->text() + " stands for " + held->text() +
-                           ", which holds other rows of this uneven shape");
+                           ", although the two hold different rows of this uneven shape");
   }
   const Verification end = result.steps.empty() ? verify(tensor) : result.steps.back().verification;
   result.executed = true;

@@ -44,7 +44,7 @@ std::string why_unexecutable(const PlanStep& step) {
     if (op == ReduceOp::kProduct || op == ReduceOp::kBand || op == ReduceOp::kBor ||
         op == ReduceOp::kBxor) {
       return "R->" + step.to.text() +
-             " can't be built: only sum, avg, max and min partition a value";
+             " can't be built: a value can be partitioned only for sum, avg, max and min";
     }
   }
   if (step.from.is_strided() && step.to.is_partial()) {

@@ -167,7 +167,8 @@ class Repetition {
     }
     const Picoseconds time = time_of(kernel, first);
     if (time > std::numeric_limits<Picoseconds>::max() - now) {
-      throw LimitError("the simulated time passes 106 days, the most that its clocks can show");
+      throw LimitError(
+          "the simulated time exceeds 106 days, the longest that its clocks can represent");
     }
     queue_.push(now + time, {kernel, first});
     if (slot_.empty()) return;

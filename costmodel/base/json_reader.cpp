@@ -126,7 +126,7 @@ const json& ObjectReader::value(std::string_view key) {
     }
     const std::string_view near = nearest_word(key, present);
     place_.fail("missing key \"" + std::string(key) + "\"" +
-                (near.empty() ? "" : " (is it \"" + std::string(near) + "\"?)"));
+                (near.empty() ? "" : " (is \"" + std::string(near) + "\" a typo of it?)"));
   }
   return *found;
 }

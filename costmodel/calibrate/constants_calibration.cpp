@@ -144,10 +144,10 @@ IdentifiedFit fit_identified(Calibration& calibration, const Constants& constant
     const std::optional<std::size_t> open = least_told(constants, free, identified.fit);
     if (!open) break;
     keep(*open,
-         "the rows leave it open: other values of it, with other values of the remaining "
-         "parameters, fit the rows as well");
+         "the rows do not determine it: other values of it, together with other values of the "
+         "remaining parameters, fit the rows equally well");
   }
-  if (free.empty()) throw InputError("calibrate: these rows tell the value of no parameter");
+  if (free.empty()) throw InputError("calibrate: these rows determine none of the parameters");
   return identified;
 }
 

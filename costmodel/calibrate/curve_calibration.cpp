@@ -136,7 +136,7 @@ void add_not_identified(Calibration& calibration, const MeasuredCurve& measured)
     const bool related = error < CurvePrior::kVagueLogError;
     calibration.not_identified.push_back(
         {name + constant, prior,
-         std::string("no row is ") + size + " enough to tell the " + asymptote +
+         std::string("no row is ") + size + " enough to determine the " + asymptote +
              "; the prior comes from " + (related ? "the other curves" : "the topology")});
   };
   if (!measured.tells_latency) {
@@ -150,7 +150,7 @@ void add_not_identified(Calibration& calibration, const MeasuredCurve& measured)
   if (measured.rows.size() <= kLeastRows) {
     calibration.not_identified.push_back(
         {name + ".sharpness", kUsualSharpness,
-         "three rows tell only the floor, the plateau and one kink"});
+         "three rows determine only the floor, the plateau and one kink"});
   }
 }
 
@@ -182,7 +182,7 @@ std::vector<MeasuredCurve> fit_curves(Calibration& calibration, std::span<const 
     if (curve.rows.size() < kLeastRows) {
       calibration.not_identified.push_back(
           {curve.name(), 0.0,
-           "a curve takes at least 3 rows, found " + std::to_string(curve.rows.size())});
+           "a curve needs at least 3 rows, found " + std::to_string(curve.rows.size())});
       continue;
     }
     curve.prior = prior_of_topology(query, topology);
@@ -203,7 +203,7 @@ Calibration calibrate_curves(const ModelEntry& model, std::span<const Observatio
   std::vector<MeasuredCurve> curves = fit_curves(calibration, rows, topology);
   if (curves.empty()) {
     throw InputError(
-        "calibrate: piecewise takes at least 3 rows of one collective and group, found " +
+        "calibrate: piecewise needs at least 3 rows of one collective and group, found " +
         std::to_string(rows.size()) + " rows of " + std::to_string(groups_of(rows).size()) +
         " groups");
   }

@@ -275,7 +275,8 @@ double launch_floor(Calibration& result, const std::vector<double>& launches,
     launch_us = shortest;
     result.params["launch_us"] = launch_us;
     result.not_identified.push_back(
-        {"launch_us", launch_us, "no empty launch was measured; no kernel took less than this"});
+        {"launch_us", launch_us,
+         "no empty launch was measured; this is the shortest time of a kernel"});
   }
   return launch_us;
 }
@@ -319,7 +320,7 @@ void add_not_identified(Calibration& result, const Topology& topology) {
     if (!prior && spec.name == "launch_us") prior = topology.device().launch.value();
     if (prior)
       result.not_identified.push_back(
-          {std::string(spec.name), *prior, "no measured row tells its value"});
+          {std::string(spec.name), *prior, "no measured row determines its value"});
   }
 }
 

@@ -107,7 +107,7 @@ std::uint64_t read_integer(const json& value, ChakraType type, const JsonPlace& 
   const char* const end = text.data() + text.size();
   const auto fail = [&]() {
     place.fail("found " + describe_json(value) + "; valid: a whole number from " +
-               range_text(type) + ", or its text");
+               range_text(type) + ", or that number as a text");
   };
   if (!is_known) fail();
   if (is_signed(type)) {

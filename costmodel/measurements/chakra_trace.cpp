@@ -106,7 +106,7 @@ std::int64_t rank_of(std::uint64_t value, const Place& place, std::string_view w
 std::string printable_text(const ChakraAttribute& attribute, const Place& place) {
   for (const char c : attribute.text()) {
     if (c < ' ' || c > '~') {
-      place.fail(attribute.name + ": found a byte that is no printable ASCII");
+      place.fail(attribute.name + ": found a byte that is not printable ASCII");
     }
   }
   return std::string(attribute.text());
@@ -143,7 +143,7 @@ bool ChakraReader::find_group(const ChakraMessage& node, const Place& place, Tra
     return true;
   }
   if (is_whole_run(group.name)) return true;
-  leave_out("nothing says which ranks the group " + in_quotes(group.name) + " has");
+  leave_out("the trace does not say which ranks the group " + in_quotes(group.name) + " has");
   return false;
 }
 

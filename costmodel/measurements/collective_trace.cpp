@@ -285,8 +285,9 @@ std::vector<MeasurementSet> sets_of_traces(std::span<const CollectiveTrace> trac
     }
     if (run.is_assumed) {
       set.warnings.push_back(
-          "the trace names no hosts, so all ranks are taken to be on one; --gpus-per-host says how "
-          "many a host has");
+          "the trace names no hosts, so all ranks are assumed to be on one; give the number per "
+          "host "
+          "with --gpus-per-host");
     }
     if (sets.empty()) {
       for (const auto& [reason, count] : left_out) {

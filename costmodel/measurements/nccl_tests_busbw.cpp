@@ -71,8 +71,8 @@ std::string BusBandwidths::check(Collective kind, std::int64_t ranks, PrintedFig
                         among(kind, ranks) + "; another collective or another number of ranks ran"};
   }
   return "columns contradict each other: an algbw of " + format_double(algbw.value) +
-         " GB/s is a busbw of " + format_fixed(expected, 2) + " for " + among(kind, ranks) +
-         ", but busbw says " + format_double(busbw.value);
+         " GB/s means a busbw of " + format_fixed(expected, 2) + " for " + among(kind, ranks) +
+         ", but the busbw column says " + format_double(busbw.value);
 }
 
 std::optional<BusBandwidths::Mistake> BusBandwidths::mistake() const {

@@ -179,7 +179,7 @@ MeasurementSet read_nccl_tests_json(const json& value, const SourceHints& hints,
     if (!kind) {
       result_place.fail(
           "found nothing that names the collective; valid: \"args\" with the program's name, such "
-          "as all_gather_perf, or a file name that holds it");
+          "as all_gather_perf, or a file name that contains it");
     }
     if (!reason.empty()) {
       set.refused.push_back(

@@ -263,7 +263,7 @@ class TextReader {
     if (!devices_.insert(*rank).second && !is_repeat_warned_) {
       is_repeat_warned_ = true;
       set_.warnings.push_back("line " + std::to_string(line_) + ": rank " + std::to_string(*rank) +
-                              " stands twice in the device list; nccl-tests built without MPI "
+                              " is listed twice in the device list; nccl-tests built without MPI "
                               "measures each process alone");
     }
     run_.devices.emplace(*rank, device);
@@ -314,12 +314,12 @@ class TextReader {
     const auto integer = [&](std::optional<std::int64_t>& into) {
       const auto number = number_of<std::int64_t>(value);
       if (!number || *number < 1 || *number > kMaxRanks) {
-        fail("found " + in_quotes(value) + " behind \"" + std::string(key) +
+        fail("found " + in_quotes(value) + " after \"" + std::string(key) +
              ":\"; valid: an integer from 1 to " + std::to_string(kMaxRanks));
       }
       if (into && *into != *number) {
-        fail("found " + std::to_string(*number) + " behind \"" + std::string(key) + ":\" after " +
-             std::to_string(*into) + "; valid: the same number throughout the file");
+        fail("found " + std::to_string(*number) + " after \"" + std::string(key) + ":\", but " +
+             std::to_string(*into) + " earlier; valid: the same number throughout the file");
       }
       into = number;
     };
@@ -334,7 +334,7 @@ class TextReader {
       const auto health = health_from_name(value);
       if (!health) {
         fail("found " + in_quotes(value) +
-             " behind \"health:\"; valid: healthy, unhealthy, unknown, normal, suspect");
+             " after \"health:\"; valid: healthy, unhealthy, unknown, normal, suspect");
       }
       set_.health = *health;
       return;
@@ -553,7 +553,7 @@ class TextReader {
       if (!kind) {
         fail_at(raw.row.line,
                 "found nothing that names the table's collective; valid: a line \"# collective: "
-                "all_gather\" above it, or a file name that holds it");
+                "all_gather\" above it, or a file name that contains it");
       }
       if (set_.ranks == 1) {
         set_.refused.push_back({raw.row.line, "one rank alone communicates nothing"});

@@ -20,7 +20,8 @@ class XmlReader {
 
   XmlElement document() {
     skip_between();
-    if (at_end()) fail("found the end; valid: an element such as <system version=\"1\">");
+    if (at_end())
+      fail("found the end of the file; valid: an element such as <system version=\"1\">");
     std::vector<XmlElement> open;  // from the root to the element that is being read
     while (true) {
       const bool closes = open_or_close(open);
@@ -31,10 +32,10 @@ class XmlReader {
         open.back().children.push_back(std::move(done));
       }
       skip_between();
-      if (at_end()) fail("found the end inside <" + open.back().name + ">");
+      if (at_end()) fail("found the end of the file inside <" + open.back().name + ">");
     }
     skip_between();
-    if (!at_end()) fail("found more after </" + open.front().name + ">; valid: one element");
+    if (!at_end()) fail("found more text after </" + open.front().name + ">; valid: one element");
     return std::move(open.front());
   }
 
@@ -88,7 +89,7 @@ class XmlReader {
     return std::string(text_.substr(start, position_ - start));
   }
   [[nodiscard]] std::string shown() const {
-    if (at_end()) return "the end";
+    if (at_end()) return "the end of the file";
     const char c = peek();
     return c > ' ' && c < 127 ? "\"" + std::string(1, c) + "\""
                               : "a byte that is not printable ASCII";
@@ -199,12 +200,13 @@ class NcclXml {
       walk(cpu, hash == nullptr ? "" : *hash, 0.0);
       ++cpus_;
     }
-    if (gpus_.empty()) fail(root, "found no <gpu> below a <cpu>; valid: one or more");
+    if (gpus_.empty()) fail(root, "found no <gpu> inside a <cpu>; valid: at least one");
     for (const Gpu& gpu : gpus_) ++by_host_[gpu.host];
     for (const auto& [host, count] : by_host_) {
       if (count != by_host_.begin()->second) {
         fail(root, "found hosts of " + std::to_string(by_host_.begin()->second) + " and of " +
-                       std::to_string(count) + " GPUs; valid: as many GPUs on each host");
+                       std::to_string(count) +
+                       " GPUs; valid: the same number of GPUs on each host");
       }
     }
   }

@@ -34,6 +34,6 @@ enum class ApArchitecture : std::uint8_t { kAmpere, kHopper, kBlackwell };
 
 inline constexpr std::string_view kApArchitectureHelp =
     "GPU generation: 80 is Ampere, 90 Hopper, 100 Blackwell; default: the one that the topology's "
-    "bf16 peak points to";
+    "bf16 peak suggests";
 
 }  // namespace shardlab

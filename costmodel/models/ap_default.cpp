@@ -22,8 +22,9 @@ constexpr ParamSpec kParams[] = {
     {"bandwidth_gb_per_s", 87.7, 1e-6, 1e9,
      "bandwidth inside a host, by which sizes in GiB are divided"},
     {"inter_host_factor", 0.22, 1e-9, 1e9,
-     "bandwidth between hosts over the bandwidth inside a host"},
-    {"all_to_all_factor", 5.0, 0.0, 1e6, "price of an all_to_all over the price of its ring"},
+     "bandwidth between hosts, as a multiple of the bandwidth inside a host"},
+    {"all_to_all_factor", 5.0, 0.0, 1e6,
+     "price of an all_to_all, as a multiple of the price of its ring"},
 };
 
 constexpr ContractExemption kExemptions[] = {

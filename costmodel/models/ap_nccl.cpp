@@ -691,11 +691,11 @@ constexpr ParamSpec kParams[] = {
 
 constexpr ContractExemption kExemptions[] = {
     {"all_queries_have_a_price", "the port has no broadcast, scatter or send_recv"},
-    {"never_falls_with_bytes", "size corrections jump between sizes"},
+    {"never_falls_with_bytes", "the corrections by size jump between sizes"},
     {"all_reduce_within_reduce_scatter_and_all_gather",
-     "all_reduce across nodes is priced by another formula than its halves"},
+     "all_reduce across nodes has another formula than reduce_scatter and all_gather"},
     {"reduce_scatter_within_all_reduce",
-     "reduce_scatter runs on rings alone, all_reduce on trees and NVLS too"},
+     "reduce_scatter uses only rings, but all_reduce uses trees and NVLS, too"},
 };
 
 }  // namespace

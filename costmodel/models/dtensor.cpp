@@ -23,7 +23,7 @@ constexpr ParamSpec kParams[] = {
     {"bandwidth_gb_per_s", 87.7, 1e-6, 1e9,
      "bandwidth inside a host, by which sizes in GiB are divided"},
     {"inter_host_factor", 0.22, 1e-9, 1e9,
-     "bandwidth between hosts over the bandwidth inside a host"},
+     "bandwidth between hosts, as a multiple of the bandwidth inside a host"},
 };
 
 constexpr ContractExemption kExemptions[] = {

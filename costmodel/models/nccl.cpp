@@ -36,7 +36,7 @@ constexpr ParamSpec kParams[] = {
      "version as NCCL counts it: 22705 is 2.27.5; from 22800 on, the formulas and constants are "
      "those of 2.28.3",
      kTuning, "derived"},
-    {"ll128", 1, 0, 1, "1: LL128 is weighed where links inside hosts are NVLink", kTuning,
+    {"ll128", 1, 0, 1, "1: LL128 is weighed if the links inside hosts are NVLink", kTuning,
      "derived"},
     {"nvls", 1, 0, 1, "1: NVLS is weighed on NVSwitch of Hopper and Blackwell", kTuning, "derived"},
     {"collnet", 0, 0, 1, "1: CollNet (SHARP in the network) is weighed, and NVLS between hosts",
@@ -586,11 +586,12 @@ constexpr std::string_view kFitted[] = {"base_latency_factor", "step_latency_fac
 // The percentages are of the million random queries in CostModelContractSlow.
 constexpr ContractExemption kExemptions[] = {
     {"never_falls_with_bytes",
-     "NCCL's correction of trees rises in steps at powers of two, so the price falls between "
-     "0.05 % of random pairs of sizes"},
+     "NCCL's bandwidth correction for trees rises in steps at powers of two, so in 0.05 % of "
+     "random "
+     "pairs of sizes the larger one is cheaper"},
     {"all_reduce_within_reduce_scatter_and_all_gather",
-     "the plateau of an all-reduce by ring counts its latency 1.4 times, and its parts may use "
-     "PAT; 11 % of random queries break the rule"},
+     "a large all-reduce by ring counts its latency 1.4 times, and the two collectives that it is "
+     "compared with may use PAT; 11 % of random queries break the rule"},
     {"reduce_scatter_within_all_reduce",
      "an all-reduce by tree takes 2 log2(hosts) steps between hosts, but a reduce-scatter is a "
      "ring or PAT; 25 % of random queries break the rule"},
