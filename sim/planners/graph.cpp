@@ -312,7 +312,7 @@ struct GraphPlanner::State {
     }
   };
 
-  // Whether a partial of this op may stand in one layout with partials of the bit set `ops`.
+  // Whether one layout may have a partial of this op beside partials of the ops in the set `ops`.
   [[nodiscard]] static bool may_join(ReduceOp op, std::uint32_t ops) {
     constexpr std::uint32_t kLinear =
         1U << static_cast<unsigned>(ReduceOp::kSum) | 1U << static_cast<unsigned>(ReduceOp::kAvg);
