@@ -258,7 +258,7 @@ Straggler Straggler::from_json(const nlohmann::json& json, const JsonPlace& plac
     straggler.kind = read_kind(json.get<std::string>(), place);
     if (straggler.kind != StragglerKind::kNone) {
       place.fail("found " + describe_json(json) +
-                 " alone; valid: " + std::string(object_form(straggler.kind)));
+                 " without its figures; valid: " + std::string(object_form(straggler.kind)));
     }
     return straggler;
   }

@@ -237,7 +237,7 @@ std::vector<MeasurementSet> sets_of_traces(std::span<const CollectiveTrace> trac
     const auto [least, most] =
         std::minmax_element(joined.durations.begin(), joined.durations.end());
     if (ranks < 2) {
-      ++left_out["one rank alone communicates nothing"];
+      ++left_out["a single rank communicates nothing"];
     } else if (!(bytes >= 1.0 && bytes <= kMaxBytes)) {
       ++left_out["the size is not from 1 to 1e18 bytes"];
     } else if (!(*least >= kMinTimeUs && *most <= kMaxTimeUs)) {

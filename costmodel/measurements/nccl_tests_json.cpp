@@ -175,7 +175,7 @@ MeasurementSet read_nccl_tests_json(const json& value, const SourceHints& hints,
       row.p50_us = optional_number(json_member(*block, "p50_us"), block_place.at("p50_us"));
       row.p95_us = optional_number(json_member(*block, "p95_us"), block_place.at("p95_us"));
     }
-    if (reason.empty() && set.ranks == 1) reason = "one rank alone communicates nothing";
+    if (reason.empty() && set.ranks == 1) reason = "a single rank communicates nothing";
     if (!kind) {
       result_place.fail(
           "found nothing that names the collective; valid: \"args\" with the program's name, such "

@@ -556,7 +556,7 @@ class TextReader {
                 "all_gather\" above it, or a file name that contains it");
       }
       if (set_.ranks == 1) {
-        set_.refused.push_back({raw.row.line, "one rank alone communicates nothing"});
+        set_.refused.push_back({raw.row.line, "a single rank communicates nothing"});
         continue;
       }
       if (std::string reason = bus_reason(bus, *kind, raw); !reason.empty()) {

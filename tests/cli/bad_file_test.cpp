@@ -270,7 +270,8 @@ INSTANTIATE_TEST_SUITE_P(
                 stack_with(R"({"straggler": {"name": "percent"}})"),
                 "bad.json:/straggler: missing key \"percent\""},
         BadFile{"StragglerAsAWord", kStack, stack_with(R"({"straggler": "percent"})"),
-                "bad.json:/straggler: found \"percent\" alone; valid: {\"name\": \"percent\", "
+                "bad.json:/straggler: found \"percent\" without its figures; valid: {\"name\": "
+                "\"percent\", "
                 "\"percent\": NUMBER}"},
         BadFile{"UnknownBase", kStack, stack_with(R"({"base": "dtensor-v33"})"),
                 "bad.json:/base: unknown stack \"dtensor-v33\" (did you mean \"dtensor-v3\"?); "

@@ -367,7 +367,7 @@ TEST(NcclTestsText, ErrorsNameTheLineAndWhatIsValid) {
   EXPECT_EQ(message_of("# ranks: 1\n# nodes: 1\n65536 16384 float sum -1 20.0 3.28 0 0 21.00 3.12 "
                        "0 0\n",
                        {}),
-            "all_reduce.txt:line 3: found no usable row: one rank alone communicates nothing");
+            "all_reduce.txt:line 3: found no usable row: a single rank communicates nothing");
 }
 
 // -- JSON
