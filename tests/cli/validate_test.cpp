@@ -212,7 +212,7 @@ INSTANTIATE_TEST_SUITE_P(
                  {"bad"},
                  "# ranks: 8\n# nodes: 0\n",
                  3,
-                 "bad:line 2: found \"0\" behind \"nodes:\"; valid: an integer from 1 to "
+                 "bad:line 2: found \"0\" after \"nodes:\"; valid: an integer from 1 to "
                  "1099511627776"},
         BadInput{"BrokenJson",
                  {"bad"},

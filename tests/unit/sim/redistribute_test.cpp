@@ -177,8 +177,9 @@ TEST(Redistribute, R19APriceOfZeroDoesNotMakeAProductBuildable) {
   const Plan plan = bench.plan("f32[8]", "R", "P(product)");
   EXPECT_EQ(plan.price.total.value(), 0.0);
   EXPECT_EQ(plan.impossible, "");
-  EXPECT_EQ(plan.unexecutable,
-            "R->P(product) can't be built: only sum, avg, max and min partition a value");
+  EXPECT_EQ(
+      plan.unexecutable,
+      "R->P(product) can't be built: a value can be partitioned only for sum, avg, max and min");
   for (const char* to : {"P(sum)", "P(avg)", "P(max)", "P(min)", "S(0)"}) {
     EXPECT_EQ(bench.plan("f32[8]", "R", to).unexecutable, "") << to;
   }
