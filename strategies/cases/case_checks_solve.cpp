@@ -288,9 +288,9 @@ class SolveCheck final : public Check {
     const ShardingProblem problem = make_problem(program_, mesh_, strategies, prices, options_);
     Observation seen;
     seen.answers["nodes"] = program_.nodes.size();
-    std::size_t rows = 0;
-    for (std::size_t n = 0; n < program_.nodes.size(); ++n) rows += strategies.of(n).rows;
-    seen.answers["strategies"] = rows;
+    std::size_t count = 0;
+    for (std::size_t n = 0; n < program_.nodes.size(); ++n) count += strategies.of(n).strategies;
+    seen.answers["strategies"] = count;
     if (asked.contains("rows")) seen.answers["rows"] = rows_json(problem);
     if (asked.contains("edges")) {
       seen.answers["edges"] = edges_json(strategies, prices, evaluator.on(mesh_));
@@ -373,10 +373,11 @@ class SolveCheck final : public Check {
       const NodeClass& producer = strategies.of(edge.producer);
       const TensorMeta& meta = program_.nodes[edge.producer].outputs[edge.output];
       int wrong = 0;
-      for (std::size_t row = 0; row < std::min<std::size_t>(reader.rows, table.rows()); ++row) {
+      for (std::size_t row = 0; row < std::min<std::size_t>(reader.strategies, table.rows());
+           ++row) {
         const LayoutId to = strategies.layout(reader, row, reader.outputs + edge.argument);
-        for (std::size_t column = 0; column < std::min<std::size_t>(producer.rows, table.columns());
-             ++column) {
+        for (std::size_t column = 0;
+             column < std::min<std::size_t>(producer.strategies, table.columns()); ++column) {
           const LayoutId from = strategies.layout(producer, column, edge.output);
           const double alone = redistributor.cost_us(meta, Layout(strategies.layouts[from]),
                                                      Layout(strategies.layouts[to]));
@@ -385,7 +386,7 @@ class SolveCheck final : public Check {
         }
       }
       edges[program_.nodes[edge.reader].name + ":" + std::to_string(edge.argument)] = {
-          reader.rows, producer.rows, table.rows() * table.columns(), wrong};
+          reader.strategies, producer.strategies, table.rows() * table.columns(), wrong};
     }
     return edges;
   }

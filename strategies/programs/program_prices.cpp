@@ -74,14 +74,14 @@ class NodeKernel {
 std::vector<double> kernel_prices(const Program& program, const ProgramStrategies& strategies,
                                   const NodeClass& node, const ComputeModel& kernels,
                                   const DeviceMesh& mesh) {
-  std::vector<double> prices(node.rows, 0.0);
+  std::vector<double> prices(node.strategies, 0.0);
   NodeKernel kernel(program, node.node, node.rule, kernels);
   if (kernel.is_free()) return prices;
   // What a rank holds of a tensor depends on its layout alone.
   std::unordered_map<std::uint64_t, Shape> known;
-  for (std::size_t row = 0; row < node.rows; ++row) {
-    prices[row] = kernel.price([&](std::size_t t) -> const Shape& {
-      const LayoutId layout = strategies.layout(node, row, t);
+  for (std::size_t strategy = 0; strategy < node.strategies; ++strategy) {
+    prices[strategy] = kernel.price([&](std::size_t t) -> const Shape& {
+      const LayoutId layout = strategies.layout(node, strategy, t);
       const auto [it, is_new] = known.try_emplace(std::uint64_t{t} << 32U | layout);
       if (is_new) {
         it->second =

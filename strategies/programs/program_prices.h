@@ -1,11 +1,11 @@
-// Prices of a program's strategies under a stack: what a node's kernel costs in each of its rows,
+// Prices of a program's strategies under a stack: what a node's kernel costs in each strategy,
 // and what it costs to bring a value from each layout in which its producer may leave it to each
 // layout that a reader may want. All prices are in microseconds.
 //
 //   ProgramPrices prices(program, strategies, evaluator, mesh);
-//   prices.compute_us(strategies.class_of[node])[row]
+//   prices.compute_us(strategies.class_of[node])[strategy]
 //   const PriceTable& table = prices.table(prices.edges()[e].table);
-//   table.at(reader_row, producer_row)                                   // infinity: no move leads there
+//   table.at(reader_strategy, producer_strategy)  // infinity: no move leads there
 //
 // A table is priced once for every distinct (tensor, layouts to come from, layouts to go to),
 // however many layers there are. The objective of an assignment is the sum of the kernels of all

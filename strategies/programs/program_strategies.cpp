@@ -141,7 +141,7 @@ class Enumerator {
     NodeClass& added = all_.classes.back();
     added.node = static_cast<std::uint32_t>(n);
     added.outputs = static_cast<std::uint32_t>(node(n).outputs.size());
-    added.rows = static_cast<std::uint32_t>(all_.layouts.list_at(added.tensors[0]).size());
+    added.strategies = static_cast<std::uint32_t>(all_.layouts.list_at(added.tensors[0]).size());
   }
 
   NodeClass class_of_node(std::size_t n) {
@@ -265,11 +265,11 @@ class Enumerator {
   void apply_filter(const OpCall& call, const OpRule& rule, std::size_t outputs,
                     std::vector<std::vector<Placements>>& layouts) const {
     std::size_t kept = 0;
-    for (std::size_t row = 0; row < layouts[0].size(); ++row) {
+    for (std::size_t strategy = 0; strategy < layouts[0].size(); ++strategy) {
       std::vector<Placements> inputs;
-      for (std::size_t t = outputs; t < layouts.size(); ++t) inputs.push_back(layouts[t][row]);
+      for (std::size_t t = outputs; t < layouts.size(); ++t) inputs.push_back(layouts[t][strategy]);
       if (!rule.filter(call, inputs, mesh_)) continue;
-      for (std::vector<Placements>& tensor : layouts) tensor[kept] = tensor[row];
+      for (std::vector<Placements>& tensor : layouts) tensor[kept] = tensor[strategy];
       ++kept;
     }
     for (std::vector<Placements>& tensor : layouts) tensor.resize(kept);
@@ -306,16 +306,16 @@ class Enumerator {
     std::vector<std::vector<Placements>> layouts(metas.size());
     std::set<std::vector<LayoutId>> seen;
     const auto add = [&](const FollowCandidate& candidate) {
-      std::vector<Placements> row = candidate.outputs;
-      row.insert(row.end(), candidate.inputs.begin(), candidate.inputs.end());
-      if (row.size() != metas.size()) return;
+      std::vector<Placements> strategy = candidate.outputs;
+      strategy.insert(strategy.end(), candidate.inputs.begin(), candidate.inputs.end());
+      if (strategy.size() != metas.size()) return;
       std::vector<LayoutId> ids;
-      for (std::size_t t = 0; t < row.size(); ++t) {
-        if (!is_layout_of(*metas[t], row[t], mesh_)) return;
-        ids.push_back(all_.layouts.id(row[t]));
+      for (std::size_t t = 0; t < strategy.size(); ++t) {
+        if (!is_layout_of(*metas[t], strategy[t], mesh_)) return;
+        ids.push_back(all_.layouts.id(strategy[t]));
       }
       if (!seen.insert(ids).second) return;
-      for (std::size_t t = 0; t < row.size(); ++t) layouts[t].push_back(row[t]);
+      for (std::size_t t = 0; t < strategy.size(); ++t) layouts[t].push_back(strategy[t]);
     };
     const Placements whole(static_cast<std::size_t>(mesh_.ndim()), Placement::replicate());
     add({.outputs = std::vector<Placements>(outputs, whole),
@@ -337,7 +337,7 @@ class Enumerator {
   }
 
   // The candidates of the rule. Where the rule refuses a layout, that layout has no candidate. A
-  // node that the rule cannot take in any layout is refused in the all-replicate row.
+  // node that the rule cannot take in any layout is refused in the all-replicate strategy.
   [[nodiscard]] std::vector<FollowCandidate> plain_candidates_of(const OpRule& rule,
                                                                  const OpCall& call) const {
     try {
@@ -382,11 +382,11 @@ class Enumerator {
 
 }  // namespace
 
-std::string ProgramStrategies::row_text(const NodeClass& node, std::size_t row) const {
+std::string ProgramStrategies::strategy_text(const NodeClass& node, std::size_t strategy) const {
   const auto texts = [&](std::size_t begin, std::size_t end) {
     std::string text;
     for (std::size_t t = begin; t < end; ++t) {
-      text += (t == begin ? "" : ",") + layouts.text(layout(node, row, t));
+      text += (t == begin ? "" : ",") + layouts.text(layout(node, strategy, t));
     }
     return text;
   };
@@ -396,8 +396,8 @@ std::string ProgramStrategies::row_text(const NodeClass& node, std::size_t row) 
 
 std::vector<NodePlacements> placements_of(const ProgramStrategies& strategies,
                                           std::span<const int> assignment) {
-  SHARDLAB_CHECK(assignment.size() == strategies.class_of.size(), assignment.size(), " rows for ",
-                 strategies.class_of.size(), " nodes");
+  SHARDLAB_CHECK(assignment.size() == strategies.class_of.size(), assignment.size(),
+                 " strategies for ", strategies.class_of.size(), " nodes");
   std::vector<NodePlacements> placements(assignment.size());
   for (std::size_t n = 0; n < assignment.size(); ++n) {
     const NodeClass& node = strategies.of(n);

@@ -183,9 +183,9 @@ TEST_P(ShippedRecipe, HasABestCompletion) {
       EXPECT_TRUE(with.optimal);
       EXPECT_GE(with.objective, solve({}).objective * (1 - 1e-9));
       for (const LayoutMask& mask : options.masks) {
-        const auto row = static_cast<std::size_t>(with.assignment[mask.node]);
+        const auto strategy = static_cast<std::size_t>(with.assignment[mask.node]);
         const NodeClass& node = strategies.of(mask.node);
-        const Placements& layout = strategies.layouts[strategies.layout(node, row, 0)];
+        const Placements& layout = strategies.layouts[strategies.layout(node, strategy, 0)];
         for (std::size_t m = 0; m < layout.size(); ++m) {
           if (mask.placements[m]) {
             EXPECT_EQ(layout[m], *mask.placements[m]) << program.nodes[mask.node].name;
