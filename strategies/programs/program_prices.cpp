@@ -77,7 +77,7 @@ std::vector<double> kernel_prices(const Program& program, const ProgramStrategie
   std::vector<double> prices(node.strategies, 0.0);
   NodeKernel kernel(program, node.node, node.rule, kernels);
   if (kernel.is_free()) return prices;
-  // What a rank holds of a tensor depends on its layout alone.
+  // The shape that a rank holds of a tensor depends only on the tensor's layout.
   std::unordered_map<std::uint64_t, Shape> known;
   for (std::size_t strategy = 0; strategy < node.strategies; ++strategy) {
     prices[strategy] = kernel.price([&](std::size_t t) -> const Shape& {
@@ -124,7 +124,8 @@ class RememberedSteps {
  private:
   using Key = std::tuple<std::uint64_t, std::uint64_t, std::uint64_t>;
 
-  // The code holds kind, op, dim and factor. What else a placement says does not change its price.
+  // The code holds kind, op, dim and factor. The other parts of a placement do not affect the
+  // price.
   static std::uint64_t code(const Placement& p) {
     return static_cast<std::uint64_t>(p.kind()) << 60U |
            static_cast<std::uint64_t>(p.reduce_op()) << 56U |
