@@ -21,7 +21,7 @@ bool is_alike(const ProgramNode& node, const TensorMeta& said, const TensorMeta&
 }
 
 [[noreturn]] void refuse_outputs(const ProgramNode& node, std::span<const TensorMeta> made) {
-  throw InputError("its outputs are said to be " + text_of(node.outputs) +
+  throw InputError("its outputs are declared as " + text_of(node.outputs) +
                    "; valid: " + text_of(made));
 }
 

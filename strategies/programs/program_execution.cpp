@@ -171,15 +171,16 @@ class ProgramRun {
                                           .outputs;
     if (outputs.size() != metas.size()) {
       throw InputError(call.op + ": found " + std::to_string(outputs.size()) +
-                       " results of its kernel; valid: " + std::to_string(metas.size()) +
-                       ", as many as the node's outputs");
+                       " results from its kernel; valid: " + std::to_string(metas.size()) +
+                       ", one for each output of the node");
     }
     for (std::size_t o = 0; o < outputs.size(); ++o) {
       if (outputs[o].shape() != metas[o].shape) {
         const TensorMeta found{
             .dtype = outputs[o].dtype(), .shape = outputs[o].shape(), .strides = {}};
-        throw InputError(call.op + ": found a result " + found.text() + " of its kernel; valid: " +
-                         metas[o].text() + ", the node's output " + std::to_string(o));
+        throw InputError(call.op + ": found a result " + found.text() +
+                         " from its kernel; valid: " + metas[o].text() + ", the node's output " +
+                         std::to_string(o));
       }
       outputs[o] = as_declared(outputs[o], metas[o]);
     }
@@ -332,10 +333,10 @@ std::vector<NodePlan> plan_program(const Program& program,
     try {
       if (placements[n].outputs.size() != node.outputs.size() ||
           placements[n].inputs.size() != values.size()) {
-        throw InputError("found layouts of " + std::to_string(placements[n].outputs.size()) +
+        throw InputError("found layouts for " + std::to_string(placements[n].outputs.size()) +
                          " outputs and " + std::to_string(placements[n].inputs.size()) +
-                         " inputs; valid: " + std::to_string(node.outputs.size()) + " and " +
-                         std::to_string(values.size()));
+                         " inputs; valid: layouts for " + std::to_string(node.outputs.size()) +
+                         " and " + std::to_string(values.size()));
       }
       for (std::size_t o = 0; o < node.outputs.size(); ++o) {
         plans[n].outputs.push_back(

@@ -261,8 +261,8 @@ ProgramPrices::ProgramPrices(const Program& program, const ProgramStrategies& st
         if (costs > kMostCosts) {
           throw LimitError("mesh " + mesh.text() + ": the program has more than " +
                            std::to_string(static_cast<std::int64_t>(kMostCosts)) +
-                           " pairs of strategies to price; valid: a mesh of fewer dims, or a "
-                           "smaller one");
+                           " pairs of strategies to price; valid: a mesh with fewer dims, or a "
+                           "smaller mesh");
         }
         TensorMeta source = strategies.metas[meta];
         if (row_major) source.strides.clear();

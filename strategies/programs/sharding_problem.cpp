@@ -245,7 +245,7 @@ class ProblemMaker {
         if (other != *node || first->layout == own.layout) continue;
         throw InputError("pin " + own.node + ": found " + Layout(own.layout).text() +
                          ", which contradicts the pin " + first->node + "=" +
-                         Layout(first->layout).text() + "; valid: one layout of a node");
+                         Layout(first->layout).text() + "; valid: one layout for each node");
       }
       before.emplace_back(*node, &own);
       pin(*node, own.layout, "pin");

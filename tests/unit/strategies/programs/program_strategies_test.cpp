@@ -145,7 +145,7 @@ TEST(ProgramStrategies, ABadNodeIsNamed) {
   const Program two = std::move(c).build().program;
   EXPECT_EQ(message_of<NodeError>(
                 [&] { static_cast<void>(enumerate_strategies(two, DeviceMesh::parse("2"))); }),
-            "node mm: its outputs are said to be bf16[4,4], bf16[4,4]; valid: bf16[4,4]");
+            "node mm: its outputs are declared as bf16[4,4], bf16[4,4]; valid: bf16[4,4]");
 }
 
 TEST(ProgramStrategies, LayersShareTheirClasses) {
