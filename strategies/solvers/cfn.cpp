@@ -219,8 +219,8 @@ class Reader {
     return known;
   }
 
-  // A cost is forbidden when the limit would be passed even if all other functions cost their
-  // least.
+  // A cost counts as forbidden if an assignment with it reaches the limit even if all other
+  // functions cost their least.
   void add_functions() {
     double least = 0.0;
     for (const Function& function : functions_) least += function.least;
@@ -299,7 +299,7 @@ std::string write_cfn(const CostNetwork& network, const std::string& name) {
   if (!network.budgets().empty()) {
     throw InputError("a cost-function network in toulbar2's format has no budgets");
   }
-  // A limit above whatever an allowed assignment can cost.
+  // A limit above the cost of every allowed assignment.
   double limit = 1.0 + std::abs(network.constant());
   const auto most = [](std::span<const double> costs) {
     double found = 0.0;
@@ -319,8 +319,8 @@ std::string write_cfn(const CostNetwork& network, const std::string& name) {
   const auto numbers = [&](std::span<const double> costs) {
     std::string out;
     for (const double cost : costs) {
-      // Twice the limit stays forbidden, as negative costs elsewhere make up for less than the
-      // limit.
+      // Twice the limit is forbidden in any case, since negative costs elsewhere sum to less than
+      // the limit.
       out += (out.empty() ? "" : ",") + format_fixed(cost < kForbidden ? cost : 2 * limit, kDigits);
     }
     return out;
