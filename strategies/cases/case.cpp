@@ -64,7 +64,8 @@ const AnswerKey* answer_key(const CheckKind& kind, std::string_view key) {
   return it == kind.answers.end() ? nullptr : &*it;
 }
 
-// Refuses texts as times: a text never equals a time, but looks equal where both are printed.
+// Refuses texts in place of times: a text never equals a time, but looks the same when both are
+// printed.
 void check_expected_us(const nlohmann::json& value, const JsonPlace& place) {
   if (value.is_array()) {
     for (std::size_t i = 0; i < value.size(); ++i) check_expected_us(value[i], place.at(i));
@@ -85,7 +86,7 @@ void check_expected_keys(const CheckKind& kind, const nlohmann::json& expect,
   }
 }
 
-// Reads "expect", and "error" and "warning", which may stand beside it or in its place.
+// Reads "expect", and "error" and "warning", which may be given with it or instead of it.
 nlohmann::json read_expect(ObjectReader& reader, const CheckKind& kind) {
   nlohmann::json expect = nlohmann::json::object();
   if (const nlohmann::json* given = reader.find("expect")) {

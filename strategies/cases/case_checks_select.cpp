@@ -32,7 +32,7 @@ constexpr std::array<AnswerKey, 18> kSelectAnswers = {{
     {"error", Match::kContains},
 }};
 
-// Stands for the op where a case lists rows or candidates, since these need no op.
+// The name of the op of a check that lists rows or candidates and names no op.
 constexpr std::string_view kNoOp = "op";
 const OpRule& rule_for_listed_rows() {
   static const OpRule rule{.op = kNoOp};

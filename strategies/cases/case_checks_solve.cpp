@@ -1,6 +1,6 @@
-// Checks that solve a whole program: strategies, prices, constraints, the optimum, and its run on virtual
-// ranks. A check may ask for the problem as another solver states it, with that solver's flaws; then the
-// optimum that this solver claims stands beside what its plan costs.
+// Checks that solve a whole program: strategies, prices, constraints, the optimum, and its run on
+// virtual ranks. A check may ask for the problem with the flaws of another solver. Then it compares
+// the optimum that this solver claims with what its plan really costs.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -48,11 +48,12 @@ constexpr std::array<AnswerKey, 16> kSolveAnswers = {{
 
 // Flaws of AutoParallel's integer program (a54c252, optimize_sharding.py); docs/autoparallel.md, "Traps".
 struct Flaws {
-  // Groups of nodes of repeated layers. All nodes of a group take the choice of the first one, the root,
-  // whose costs count for each. An edge between two copies is left out, as if the edge between their roots
-  // stood for it.
+  // Groups of nodes of repeated layers. All nodes of a group take the choice of the first one, the
+  // root, and are charged the root's costs. An edge between two copies is left out, as if the edge
+  // between their roots accounted for it.
   std::vector<std::vector<std::string>> tied;
-  // Where one producer feeds several arguments of a node, only the first is tied to the producer's choice.
+  // If one producer feeds several arguments of a node, only the first is tied to the producer's
+  // choice.
   bool first_argument_only = false;
 };
 
@@ -72,7 +73,7 @@ class StatedProblem {
   }
   [[nodiscard]] const CostNetwork& network() const { return network_; }
 
-  // Edges that are priced by the layout of another producer than their own.
+  // Edges that are priced by the layout of a producer that is not their own.
   [[nodiscard]] int disagreements(const Assignment& assignment) const {
     int count = 0;
     for (const auto& [producer, instead] : loose_) {
@@ -362,7 +363,7 @@ class SolveCheck final : public Check {
   }
 
   // For each edge: how many strategies the reader and the producer have, the prices, and how many
-  // of these differ from what the change costs when it is asked for alone.
+  // of these differ from the price of the same change when it is priced on its own.
   [[nodiscard]] nlohmann::json edges_json(const ProgramStrategies& strategies,
                                           const ProgramPrices& prices,
                                           Redistributor& redistributor) const {
