@@ -142,7 +142,8 @@ std::shared_ptr<const PlannedCheck> read_check(const nlohmann::json& json, const
                               " check has no price to name; valid: no \"name\"");
   }
   if (planned->scene.stacks.size() > 1) {
-    reader.place("name").fail("a check on several stacks has no one price; valid: no \"name\"");
+    reader.place("name").fail(
+        "a check on several stacks has more than one price; valid: no \"name\"");
   }
   if (!names.insert(planned->name).second) {
     reader.place("name").fail("found \"" + planned->name + "\" twice; valid: a new name");
@@ -306,7 +307,8 @@ Case Case::parse(const nlohmann::json& json, const JsonPlace& place) {
   const nlohmann::json& checks = reader.array("checks");
   const JsonPlace checks_place = reader.place("checks");
   reader.finish();
-  if (checks.empty()) checks_place.fail("found an empty array; valid: at least one check");
+  if (checks.empty())
+    checks_place.fail("found an empty array; valid: an array of at least one check");
   std::set<std::string> names;
   for (std::size_t i = 0; i < checks.size(); ++i) {
     result.checks_.push_back(read_check(checks[i], checks_place.at(i), *setup, names));
@@ -326,7 +328,7 @@ std::string Case::setup_text() const {
   std::string hosts = setup_->topology;
   if (setup_->devices_per_host) {
     hosts += " with " + std::to_string(*setup_->devices_per_host) +
-             (*setup_->devices_per_host == 1 ? " device" : " devices") + " a host";
+             (*setup_->devices_per_host == 1 ? " device" : " devices") + " per host";
   }
   add(hosts);
   if (setup_->tensor) add(setup_->tensor->text());

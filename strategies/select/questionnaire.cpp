@@ -97,7 +97,7 @@ Questionnaire::Questionnaire(const std::vector<Stack>& stacks, const Stack& refe
 
 QuestionResult Questionnaire::ask(const Question& question) {
   QuestionResult result;
-  result.best.reason = "the reference finds nothing possible";
+  result.best.reason = "the reference finds no possible choice";
   if (question.kind == Question::Kind::kPlan) {
     ask_plan(question, result);
   } else {

@@ -269,7 +269,7 @@ void BoundSearch::run(std::vector<double> messages) {
       if (most_work >= kMostWork) {
         throw LimitError(
             "the network is too entangled to be solved: more than 1e9 joint costs are left "
-            "when its bounds have dropped what they can");
+            "after its bounds have dropped what they can");
       }
       most_work = std::min(4.0 * most_work, kMostWork);
       refused_ = 0;

@@ -213,7 +213,8 @@ class Reader {
     }
     const int known = problem_.network.find_value(variable, json_text(given, place));
     if (known < 0) {
-      place.fail(describe_json(given) + " is no value of \"" + problem_.network.name(variable) +
+      place.fail("found " + describe_json(given) + ", which is not a value of \"" +
+                 problem_.network.name(variable) +
                  "\"; valid: " + join(problem_.network.domain_names(variable)));
     }
     return known;
@@ -297,7 +298,7 @@ CfnProblem read_cfn(const json& document, const JsonPlace& place) {
 
 std::string write_cfn(const CostNetwork& network, const std::string& name) {
   if (!network.budgets().empty()) {
-    throw InputError("a cost-function network in toulbar2's format has no budgets");
+    throw InputError("toulbar2's format can't express the network's budgets");
   }
   // A limit above the cost of every allowed assignment.
   double limit = 1.0 + std::abs(network.constant());

@@ -70,7 +70,8 @@ double NearOptima::first_tolerance() const {
 double NearOptima::optima() const {
   const double tolerance = first_tolerance();
   const std::unique_ptr<Level> near = level(tolerance, BoundSearch::kMostWork);
-  if (near == nullptr) throw LimitError("too many assignments are near the optimum to count them");
+  if (near == nullptr)
+    throw LimitError("too many assignments are near the optimum to count the optima");
   // Costs that differ only by rounding count as equal.
   const CountAlgebra algebra{.limit = tolerance - near->part.base(),
                              .same = 1e-5 * search_.tolerance()};
@@ -128,7 +129,8 @@ std::vector<RankedAssignment> NearOptima::best(std::size_t count,
   for (double tolerance = first_tolerance();; tolerance = std::max(4.0 * tolerance, 1e-6 * all_)) {
     const std::unique_ptr<Level> near = level(tolerance, BoundSearch::kMostWork);
     if (near == nullptr) {
-      throw LimitError("the " + std::to_string(count) + " best assignments lie too far apart");
+      throw LimitError("the " + std::to_string(count) +
+                       " best assignments differ too much in cost to be searched for");
     }
     const std::vector<SmallSolution> solutions =
         near->tree.cheapest(count, tolerance - near->part.base());
