@@ -7,9 +7,9 @@
 // The chain of a parameter leads forwards from reader to reader, up to the first cast, as long as
 // each value has one reader and each reader reads one tensor. All nodes of the chain are silent if
 // that cast narrows. The chain of a gradient leads backwards through nodes that read one tensor. If
-// the cast nearest to the gradient widens, that cast and the nodes that the chain reaches behind it
-// are silent. Source: meta-pytorch/autoparallel at a54c252 (its constraints fwd_param_dtype and
-// grad_reduce_dtype).
+// the cast nearest to the gradient widens, that cast and the part of the chain before the cast, in
+// program order, are silent. Source: meta-pytorch/autoparallel at a54c252 (its constraints
+// fwd_param_dtype and grad_reduce_dtype).
 #pragma once
 
 #include <vector>

@@ -41,7 +41,7 @@ Shape permuted(const Shape& shape, const std::vector<int>& dims) {
   return result;
 }
 
-// Contiguous strides are left out, as the reader of programs leaves them out.
+// Leaves out contiguous strides, as Program::from_json() does.
 TensorMeta with_strides(TensorMeta meta, Shape strides) {
   meta.strides = std::move(strides);
   if (meta.is_contiguous()) meta.strides.clear();

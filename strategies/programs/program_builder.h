@@ -90,10 +90,10 @@ class ProgramBuilder {
   std::string label_;
 };
 
-// Where x [.., k] is viewed as a matrix, multiplied by [k, n], and the product viewed as [.., n],
-// replaces the product by one einsum ("abk,kn->abn"). The product of two such matrices over their
-// rows, transposed, is also replaced by an einsum ("abn,abk->kn"). These are the passes of
-// AutoParallel's einsum form. Nodes that nothing reads any more are dropped.
+// Replaces the product of x [.., k] and a matrix [k, n], for which x is viewed as a matrix and the
+// result viewed as [.., n] again, by one einsum ("abk,kn->abn"). The product of two such matrices
+// over their rows, transposed, is also replaced by an einsum ("abn,abk->kn"). These are the passes
+// of AutoParallel's einsum form. Nodes that nothing reads any more are dropped.
 [[nodiscard]] TracedProgram with_einsums(TracedProgram traced);
 // Adds an alias before the first reader of every tensor that has several readers, and an alias of
 // every value that the program returns; partners become pairs. An alias has the label of the value

@@ -67,7 +67,7 @@ struct ProgramRunOptions {
 
 struct NodeExecution {
   std::vector<ExecutionResult>
-      moves;               // the moves of the node's inputs; bytes count in the program's dtypes
+      moves;               // the moves of the node's inputs, with bytes of the program's dtypes
   OpExecution op;          // the run of the op, without its outputs
   double magnitude = 0.0;  // the largest magnitude in the judge's outputs
   bool replicas_bitwise_equal = true;

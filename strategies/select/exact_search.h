@@ -44,7 +44,7 @@ struct ExactSearchResult {
   // The distance from the minimum to the best total that differs from it. Nothing when there is no
   // other finite total.
   std::optional<double> margin_us;
-  std::size_t states = 0;  // how many partial and whole candidates were looked at
+  std::size_t states = 0;  // how many partial and whole candidates were examined
 };
 
 enum class ExactSearchOrder : std::uint8_t { kDepthFirst, kBestFirst };

@@ -31,7 +31,7 @@ struct SmallNetwork {
     std::size_t table = 0;  // offset in `tables` of the costs: one row for each of a's values
   };
   std::vector<std::size_t>
-      first;  // where each node's values begin in `costs`; one more entry says where the last ones end
+      first;  // where each node's values begin in `costs`; one more entry holds the end of the last ones
   std::vector<double> costs;
   std::vector<Edge> edges;
   std::vector<double> tables;
