@@ -131,8 +131,8 @@ class Case {
   // Whether `wanted` names this case: "R03" names R03 and R03-anything.
   [[nodiscard]] bool is_named(std::string_view wanted) const;
 
-  // `stack` names the stack that replaces the setup's. Throws ConfigError for stacks and topologies that
-  // do not exist.
+  // `stack` names the stack that replaces the setup's. Throws ConfigError for stacks and topologies
+  // that do not exist.
   [[nodiscard]] CaseReport run(const CaseSources& sources,
                                const std::optional<std::string>& stack = std::nullopt) const;
 

@@ -1,6 +1,6 @@
-// The kinds of checks that a case (case.h) can hold. Each kind has a function that reads a check and a
-// class, derived from Check, that runs it. To add one, write both in a file case_checks_<topic>.cpp and
-// add the kind to all_check_kinds().
+// The kinds of checks that a case (case.h) can hold. Each kind has a function that reads a check
+// and a class, derived from Check, that runs it. To add one, write both in a file
+// case_checks_<topic>.cpp and add the kind to all_check_kinds().
 #pragma once
 
 #include <map>
@@ -132,8 +132,8 @@ struct CheckKind {
 
 [[nodiscard]] std::span<const CheckKind> all_check_kinds();
 
-// The kinds, which case_checks_plan.cpp, _select.cpp, _sweep.cpp, _mesh.cpp, _simulate.cpp, _execute.cpp
-// and _solve.cpp define.
+// The kinds, which case_checks_plan.cpp, _select.cpp, _sweep.cpp, _mesh.cpp, _simulate.cpp,
+// _execute.cpp and _solve.cpp define.
 extern const CheckKind kPlanKind;
 extern const CheckKind kStepsKind;
 extern const CheckKind kRelationKind;

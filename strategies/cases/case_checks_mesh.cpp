@@ -1,5 +1,5 @@
-// Checks that need no price: the layout algebra of meshes, the legality and strided encoding of layouts,
-// and what each rank holds.
+// Checks that need no price: the layout algebra of meshes, the legality and strided encoding of
+// layouts, and what each rank holds.
 #include <array>
 
 #include "costmodel/base/error.h"

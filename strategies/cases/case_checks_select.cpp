@@ -1,5 +1,5 @@
-// Checks of selections, from an op's rules, from rows or candidates that the case lists, or from listed
-// prices, and checks of the rows themselves.
+// Checks of selections, from an op's rules, from rows or candidates that the case lists, or from
+// listed prices, and checks of the rows themselves.
 #include <algorithm>
 #include <array>
 

@@ -46,7 +46,8 @@ constexpr std::array<AnswerKey, 16> kSolveAnswers = {{
     {"error", Match::kContains},
 }};
 
-// Flaws of AutoParallel's integer program (a54c252, optimize_sharding.py); docs/autoparallel.md, "Traps".
+// Flaws of AutoParallel's integer program (a54c252, optimize_sharding.py); docs/autoparallel.md,
+// "Traps".
 struct Flaws {
   // Groups of nodes of repeated layers. All nodes of a group take the choice of the first one, the
   // root, and are charged the root's costs. An edge between two copies is left out, as if the edge
