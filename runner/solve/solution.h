@@ -41,7 +41,7 @@ struct NodeLayouts {
   std::string out;  // the layouts of several outputs read "S(0)R, RR"
 };
 [[nodiscard]] NodeLayouts layouts_of(const ProgramSolution& solved, std::size_t node,
-                                     std::size_t row);
+                                     std::size_t strategy);
 [[nodiscard]] NodeLayouts chosen_layouts(const ProgramSolution& solved, std::size_t node);
 
 // An input that its reader wants in another layout than its producer gives.

@@ -110,16 +110,16 @@ Diff diff_of(const ProgramSolution& solved, const DeviceMesh& mesh, const std::s
     if (diff.assignment[*index] >= 0) {
       node.place.fail("found the node \"" + node.node + "\" a second time");
     }
-    const auto rows = solved.strategies.of(*index).rows;
-    for (std::size_t row = 0; row < rows; ++row) {
-      const NodeLayouts layouts = layouts_of(solved, *index, row);
+    const auto strategies = solved.strategies.of(*index).strategies;
+    for (std::size_t strategy = 0; strategy < strategies; ++strategy) {
+      const NodeLayouts layouts = layouts_of(solved, *index, strategy);
       if (layouts.out == node.out && layouts.in == node.in) {
-        diff.assignment[*index] = static_cast<int>(row);
+        diff.assignment[*index] = static_cast<int>(strategy);
       }
     }
     if (diff.assignment[*index] < 0) {
       node.place.fail("found " + node.out + " <- " + join(node.in, ", ") +
-                      ", which is none of the " + std::to_string(rows) + " strategies of " +
+                      ", which is none of the " + std::to_string(strategies) + " strategies of " +
                       node.node);
     }
   }

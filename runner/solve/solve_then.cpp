@@ -31,9 +31,9 @@ Restriction restriction_of(const ProgramSolution& solved, const ThenPin& pin) {
   }
   Restriction restriction{.variable = static_cast<int>(*node), .allowed = {}};
   std::vector<std::string> valid;
-  for (std::size_t row = 0; row < solved.strategies.of(*node).rows; ++row) {
-    const std::string out = layouts_of(solved, *node, row).out;
-    if (out == pin.layout) restriction.allowed.push_back(static_cast<int>(row));
+  for (std::size_t strategy = 0; strategy < solved.strategies.of(*node).strategies; ++strategy) {
+    const std::string out = layouts_of(solved, *node, strategy).out;
+    if (out == pin.layout) restriction.allowed.push_back(static_cast<int>(strategy));
     if (std::ranges::find(valid, out) == valid.end()) valid.push_back(out);
   }
   if (restriction.allowed.empty()) {

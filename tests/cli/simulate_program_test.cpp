@@ -229,8 +229,9 @@ TEST_F(ThinLlama, FilesThatAreNoPlanOfTheProgramAreBadInput) {
       plan, ": node primals_1: S(0)S(2) of f64[128,64]: S(2) names a dim that the tensor lacks");
   plan = plan_;
   plan["assignment"][0]["layout_in"] = {"RR"};
-  expect_bad_plan(plan,
-                  ": node primals_1: found layouts of 1 outputs and 1 inputs; valid: 1 and 0");
+  expect_bad_plan(
+      plan,
+      ": node primals_1: found layouts for 1 outputs and 1 inputs; valid: layouts for 1 and 0");
   const ProcessResult pinned = simulate({"--plan", "plan.json", "--pin-inputs", "RR"});
   EXPECT_EQ(pinned.exit_code, 2);
   EXPECT_EQ(pinned.err,

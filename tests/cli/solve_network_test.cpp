@@ -137,7 +137,8 @@ TEST(SolveNetworkCommand, MessagesNameThePlaceAndWhatIsValid) {
             "shardlab: p.cfn:/functions/f/scope: a function of 3 variables is not supported; "
             "valid: at most 2\n");
   EXPECT_EQ(with("\"b\",2,100.5", "\"c\",2,100.5"),
-            "shardlab: p.cfn:/functions/f/costs/3: \"c\" is no value of \"x\"; valid: a, b\n");
+            "shardlab: p.cfn:/functions/f/costs/3: found \"c\", which is not a value of \"x\"; "
+            "valid: a, b\n");
   EXPECT_EQ(with("[1.5,2.25]", "[1.5]"),
             "shardlab: p.cfn:/functions/fx/costs: found 1 costs; valid: 2\n");
   EXPECT_EQ(with("\"scope\":[x,y],", "\"scope\":[x,y],\"type\":\"salldiff\","),

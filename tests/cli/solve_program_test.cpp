@@ -251,7 +251,7 @@ TEST_F(Llama, TooManyPairsOfStrategiesAreRefusedBeforeTheyFillMemory) {
   EXPECT_EQ(result.exit_code, 3);
   EXPECT_EQ(result.err,
             "shardlab: mesh 2x2x2x8: the program has more than 100000000 pairs of strategies to "
-            "price; valid: a mesh of fewer dims, or a smaller one\n");
+            "price; valid: a mesh with fewer dims, or a smaller mesh\n");
 }
 
 TEST_F(Llama, WhatCannotBeIsAConflict) {
@@ -457,7 +457,7 @@ constexpr const char* kBadPrograms[][3] = {
      "aten.mm.default: shapes do not fit mk,kn->mn: found [32,48], [64,32]"},
     {"outputs", R"("op": "aten.mm.default", "inputs": ["x", "w"],
                    "outputs": [{"dtype": "f32", "shape": [64, 49]}])",
-     "its outputs are said to be f32[64,49]; valid: f32[64,48]"},
+     "its outputs are declared as f32[64,49]; valid: f32[64,48]"},
     {"mul", R"("op": "aten.mul.Tensor", "inputs": ["x", "w"],
                "outputs": [{"dtype": "f32", "shape": [64, 32]}])",
      "aten.mul.Tensor: shapes do not broadcast: f32[64,32], f32[32,48]"},
@@ -468,7 +468,7 @@ constexpr const char* kBadPrograms[][3] = {
                 "outputs": [{"dtype": "f32", "shape": [64, 32]}])",
      "aten._softmax.default: argument 0 of args.positional: found \"abc\"; valid: an integer"},
     {"output", R"("kind": "output", "inputs": ["x"], "outputs": [{"dtype": "f32", "shape": [4]}])",
-     "its outputs are said to be f32[4]; valid: f32[64,32]"},
+     "its outputs are declared as f32[4]; valid: f32[64,32]"},
 };
 std::string program_text(const std::string& node, const std::string& more = "") {
   return R"({"schema": "shardlab/program/1", "name": "p", "nodes": [
@@ -661,8 +661,8 @@ TEST(SolveProgram, SaysWhatIsMissing) {
   EXPECT_EQ(error({"mlp", "--mesh", "8", "--pin", "w1"}),
             "shardlab: --pin: found \"w1\"; valid: NAME=LAYOUT\n");
   EXPECT_EQ(error({"mlp", "--mesh", "8", "--pin", "up=S(0)", "--pin", "up=R"}),
-            "shardlab: pin up: found R, which contradicts the pin up=S(0); valid: one layout of a "
-            "node\n");
+            "shardlab: pin up: found R, which contradicts the pin up=S(0); valid: one layout for "
+            "each node\n");
   EXPECT_EQ(error({"mlp", "--mesh", "8", "--memory-budget", "80XB"}),
             "shardlab: --memory-budget: size \"80XB\": at position 2: expected a unit: B, KiB, "
             "MiB, GiB, TiB, kB, KB, MB, GB or TB\n");
