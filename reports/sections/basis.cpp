@@ -137,7 +137,6 @@ SectionContent render(const ComparisonRecord& record, const Comparison& comparis
   BasisGroup all;
   for (const BasisGroup& candidate : candidates) add_counts(all, candidate);
   content.answer = basis_sentence(all) + ".";
-  content.answer.front() = 'O';
   return content;
 }
 
