@@ -4,7 +4,7 @@
 //   AnswerDetail detail = explainer.explain(question, choices, true);  // strategies/select
 //   detail.candidates.front().parts->transfer_us
 //
-// A price that is not there is impossible. Tested by
+// A candidate or step without a price is impossible. Tested by
 // tests/unit/reports/records/answer_detail_test.cpp.
 #pragma once
 
@@ -18,7 +18,7 @@
 namespace shardlab {
 namespace reports {
 
-// The parts of what redistributions cost; the kernel of the op itself is none of them.
+// The parts of the price of redistributions. The kernel of the op itself is not included.
 struct PartsOfPrice {
   double latency_us = 0.0;
   double transfer_us = 0.0;

@@ -1,5 +1,5 @@
-// How often the prices of one stack break one invariant, and the case that breaks it most
-// (strategies/select/invariants.h checks them).
+// How often the prices of one stack break one invariant, and the case that breaks it by the largest
+// amount (strategies/select/invariants.h checks them).
 #pragma once
 
 #include <cstdint>

@@ -3,8 +3,8 @@
 //
 // To add a figure, add a member here and a line to the list of fields below, set the member where
 // the answer is made (strategies/select/questionnaire.cpp), and show it in a section of the report.
-// Times are microseconds, sizes bytes. A price that is not there has its reason beside it. Tested
-// by tests/unit/reports/records/record_test.cpp.
+// Times are in microseconds, sizes in bytes. A missing price has its reason beside it. Tested by
+// tests/unit/reports/records/record_test.cpp.
 #pragma once
 
 #include <array>

@@ -15,7 +15,7 @@ namespace {
 
 using nlohmann::json;
 
-// Where a value is: "/questions" and 3 give "/questions/3".
+// The JSON pointer of an element: "/questions" and 3 give "/questions/3".
 std::string element_pointer(std::string_view array, std::size_t index) {
   return std::string(array) + "/" + std::to_string(index);
 }
@@ -146,14 +146,14 @@ std::optional<Contradiction> contradiction_in(const ComparisonRecord& record) {
   return std::nullopt;
 }
 
-// Turns each element of "questions" into a value as soon as it is parsed and drops its tree, so
-// that memory holds one question as JSON at a time.
+// Turns each element of "questions" into a value as soon as it is parsed and drops its JSON, so
+// that memory holds the JSON of only one question at a time.
 class QuestionStream {
  public:
   explicit QuestionStream(std::string_view file) : file_(file) {}
 
-  // The callback of nlohmann::json::parse: false drops the value. Depth 0 is the record, 1 its
-  // keys, 2 the elements.
+  // The callback of nlohmann::json::parse; returning false drops the value. Depth 0 is the record,
+  // depth 1 its keys, and depth 2 the elements of its arrays.
   bool keep(int depth, json::parse_event_t event, json& parsed) {
     using Event = json::parse_event_t;
     if (depth == 1 && event == Event::key) {
@@ -178,7 +178,7 @@ class QuestionStream {
   std::set<std::string> seen_;
 };
 
-// Puts one key of a record into its text: arrays of records have a line for each element.
+// Writes one key of a record as text; each element of an array gets a line of its own.
 template <class Value>
 void write_key(JsonObjectText& text, std::string_view key, const Value& value) {
   text.value(key, json_of(value));

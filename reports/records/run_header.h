@@ -1,4 +1,5 @@
-// What every record begins with, whichever command wrote it: what ran, on which configuration.
+// What every record begins with, whichever command wrote it: the version and command that ran, and
+// its configuration.
 //
 //   {"schema": "shardlab/record/1", "kind": "ties", "context": {...}, "timing": {...},
 //    "configuration": {...}, ...}
@@ -55,7 +56,7 @@ struct ProgramSource {
 
 struct RunConfiguration {
   nlohmann::json topology = nlohmann::json::object();
-  std::vector<nlohmann::json> stacks;  // the reference, too, where it is not among those compared
+  std::vector<nlohmann::json> stacks;  // also the reference, if it is not among the compared stacks
   std::vector<SuiteSource> suites;
   std::optional<ProgramSource> program = {};
   std::vector<std::string> overrides;
@@ -69,13 +70,13 @@ struct RunHeader {
   friend bool operator==(const RunHeader&, const RunHeader&) = default;
 };
 
-// A record that holds the JSON of a command as it was printed: see reports/run_record.h.
+// A record that keeps the JSON that a command printed (reports/run_record.h).
 struct ResultRecord : RunHeader {
   std::string kind;
   nlohmann::json result;
 };
 
-// What contradicts itself in a header although each of its fields is valid; empty if nothing does.
+// The first contradiction in a header whose fields are each valid; empty if there is none.
 [[nodiscard]] std::optional<Contradiction> contradiction_in(const RunHeader& header);
 
 }  // namespace reports

@@ -1,6 +1,6 @@
-// What a record of `solve` holds beside the plan: one part for each option that asked for more
+// What a record of `solve` holds besides the plan: one part for each option that asked for more
 // (--explain, --diff, --best, --then, --greedy, --sensitivity, --budget-curve, --compare-recipes).
-// A part that was not asked for is empty, and its section is left out of the report.
+// A part that was not asked for is empty, and the report leaves out its section.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@ struct SolutionBreakdown {
   double transition_us = 0.0;
 };
 
-// A node or a parameter whose layout is another one in another plan.
+// A node or a parameter that has different layouts in two plans.
 struct LayoutChange {
   std::string what;
   std::string from;
@@ -65,7 +65,7 @@ struct FurtherPin {
   std::vector<std::string> conflict;
 };
 
-// A choice of the greedy walk, or a stretch of choices that are regretted only together.
+// A choice that the greedy walk regrets, or consecutive choices that it regrets only together.
 struct RegrettedNode {
   std::string op, chosen, instead;
   std::optional<double> dearer_there_us;
@@ -74,7 +74,7 @@ struct RegrettedNode {
 struct RegrettedChoice {
   std::string node, to_node;
   double regret_us = 0.0;
-  std::optional<RegrettedNode> choice;  // where `node` is `to_node`
+  std::optional<RegrettedNode> choice;  // set if `node` equals `to_node`
 };
 struct GreedyPlan {
   std::optional<double> objective_us;
@@ -130,7 +130,7 @@ struct RecipeCost {
   std::string recipe, title;
   std::string misfit;
   std::optional<double> objective_us;
-  std::optional<RecipeFigures> figures;  // of a recipe that fits
+  std::optional<RecipeFigures> figures;  // set if the recipe fits the program
 };
 
 struct SolutionAnswers {

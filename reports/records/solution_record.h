@@ -1,4 +1,5 @@
-// The record of a solved program: what `solve` prints of it, with the phase of every node, checked.
+// The record of a solved program: the JSON that `solve` prints, with the phase of every node,
+// checked.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +16,7 @@ namespace reports {
 
 inline constexpr std::string_view kSolveKind = "solve";
 
-// An input that its reader wants in another layout than its producer gives.
+// An input whose producer gives it in another layout than its reader needs.
 struct SolvedMove {
   std::int64_t input = 0;
   std::string of;
@@ -41,7 +42,7 @@ struct SolvedNode {
   [[nodiscard]] double moves_us() const { return communication_us + transition_us; }
 };
 
-// The constraints that the plan had to heed.
+// The constraints that the plan satisfies.
 struct SolutionConstraints {
   std::string recipe;
   std::int64_t pins = 0;
@@ -72,7 +73,7 @@ struct SolutionRecord : ResultRecord {
   SolutionAnswers answers;
 };
 
-// Throws ConfigError, naming `file` and the JSON pointer, which begins with /result.
+// Throws ConfigError, which names `file` and a JSON pointer that begins with /result.
 [[nodiscard]] SolutionRecord read_solution_record(ResultRecord record, std::string_view file);
 
 }  // namespace reports
@@ -120,7 +121,7 @@ struct Fields<reports::SolutionConstraints> {
                  field("memory_budget_bytes", &Self::memory_budget_bytes, ""));
 };
 
-// The part of the record that stands under "result".
+// The part of the record that is under "result".
 template <>
 struct Fields<reports::SolutionRecord> {
   using Self = reports::SolutionRecord;

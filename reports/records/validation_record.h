@@ -1,6 +1,6 @@
-// The record of predictions beside measurements: what `validate --rows` prints, checked, and where
-// each measured figure is from. Summaries of the errors are not read: reports/errors.h works them
-// out from the rows again.
+// The record of predictions beside measurements: the JSON that `validate --rows` prints, checked,
+// and the source of each measured figure. Its summaries of errors are ignored; reports/errors.h
+// computes them again from the rows.
 #pragma once
 
 #include <cstddef>
@@ -39,7 +39,7 @@ struct PredictedRow {
   std::string impossible;
 };
 
-// Parts of the summary, which have a schema and no reader.
+// Parts of the summary. They have a schema, but nothing reads them.
 struct ErrorSummary {
   std::int64_t points = 0;
   std::int64_t unpriced = 0;
@@ -71,7 +71,7 @@ struct ValidationRecord : ResultRecord {
   std::vector<std::string> warnings;
 };
 
-// Throws ConfigError, naming `file` and the JSON pointer, which begins with /result.
+// Throws ConfigError, which names `file` and a JSON pointer that begins with /result.
 [[nodiscard]] ValidationRecord read_validation_record(ResultRecord record, std::string_view file);
 
 }  // namespace reports
@@ -135,7 +135,7 @@ struct Fields<reports::ErrorRow> {
                  field("error_percent", &Self::error_percent, ""));
 };
 
-// The part of the record that stands under "result".
+// The part of the record that is under "result".
 template <>
 struct Fields<reports::ValidationRecord> {
   using Self = reports::ValidationRecord;

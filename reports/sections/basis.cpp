@@ -1,4 +1,4 @@
-// What the reference's judgement rests on, where its collective model has measured rows: how many
+// What the reference's verdicts rest on, if its collective model has measured rows: how many
 // decisions compare groups that were measured, and which groups were not.
 #include <algorithm>
 #include <string>
@@ -14,7 +14,7 @@ namespace basis_section {
 
 using namespace reports;
 
-// Meshes and groups beyond these share one row.
+// Meshes and groups beyond these limits share one row.
 constexpr std::size_t kMostMeshes = 24;
 constexpr std::size_t kMostGroups = 16;
 
@@ -45,7 +45,7 @@ Table table(const std::string& caption, const std::string& of, ColumnKind kind,
   return table;
 }
 
-// The groups that `of` gives for each candidate; groups with the same label are added up.
+// Collects the groups that `of` returns for each candidate, and adds up groups with the same label.
 template <class Of>
 std::vector<BasisGroup> over_candidates(const Comparison& comparison, const Of& of) {
   std::vector<BasisGroup> sums;
@@ -64,7 +64,7 @@ std::vector<BasisGroup> over_candidates(const Comparison& comparison, const Of& 
   return sums;
 }
 
-// The first `most` groups, and one group for all the others.
+// The first `most` groups, with all others added up in one more group.
 std::vector<BasisGroup> cut(std::vector<BasisGroup> groups, std::size_t most) {
   if (groups.size() <= most) return groups;
   BasisGroup others{

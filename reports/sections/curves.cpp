@@ -20,7 +20,8 @@ struct Family {
   std::vector<const PriceCurve*> curves;
 };
 
-// "all_gather over tp, 8 ranks, on 8x8"; a mesh of one dim says no more than its group.
+// "all_gather over tp, 8 ranks, on 8x8". A mesh with one dim is left out, because its group says
+// the same.
 std::string title_of(const PriceCurve& curve) {
   const bool is_one_dim = curve.mesh.find_first_not_of("0123456789") == std::string::npos;
   std::string title = curve.collective;
@@ -90,7 +91,7 @@ std::string answer(const ComparisonRecord& record, const std::vector<Family>& fa
     if (baseline == family.curves.end()) continue;
     const PriceByBytes baseline_prices = price_by_bytes(**baseline);
     for (const PriceCurve* curve : family.curves) {
-      // The reference may be drawn without being compared.
+      // The reference may be drawn although it is not among the compared stacks.
       const bool is_compared = std::find(record.stacks.begin(), record.stacks.end(),
                                          curve->stack) != record.stacks.end();
       if (!is_compared) continue;

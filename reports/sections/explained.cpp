@@ -1,4 +1,4 @@
-// Why the nodes that could have another layout do not have it.
+// Why nodes that could have a given layout have another one.
 #include <algorithm>
 #include <limits>
 #include <optional>
@@ -15,8 +15,8 @@ namespace explained_section {
 
 using namespace reports;
 
-// How much dearer the whole plan becomes if the node has the layout; empty if the constraints
-// forbid it.
+// How much more the whole plan costs if the node has the layout; empty if the constraints forbid
+// it.
 std::optional<double> dearer_us(const SolutionRecord& record, const ExplainedNode& node) {
   if (!node.global_us || !record.objective_us) return std::nullopt;
   return *node.global_us - *record.objective_us;

@@ -1,4 +1,5 @@
-// An audit of ties on one screen: four figures, the ops they fall on, and what flips choices first.
+// An audit of ties on one screen: four figures, the ops with the most ties, and the parameters that
+// flip choices first.
 #include <algorithm>
 #include <map>
 #include <string>

@@ -46,8 +46,8 @@ RowDetail detail(const TiesItem& item) {
   return detail;
 }
 
-// The largest ties come first; among ties of one size come those that the order of candidates decides,
-// and then the order of the suite.
+// Decisions that depend on the order of the candidates come first, then those with more exact ties,
+// then those that come first in the suite.
 std::vector<std::size_t> in_order(const std::vector<TiesItem>& items) {
   std::vector<std::size_t> order(items.size());
   for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
