@@ -48,8 +48,8 @@ struct Result {
   std::string tuner_csv;
 };
 
-// Which rows a fit does not see: the second and third of every four rows of a group, so that both
-// halves have small and large sizes.
+// Which rows the fit must not see: the second and third of every four rows of a group. Both halves
+// then have small and large sizes.
 std::vector<bool> held_out_rows(const std::vector<std::string>& groups) {
   std::map<std::string, int> seen;
   std::vector<bool> held;
