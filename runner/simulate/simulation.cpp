@@ -103,7 +103,7 @@ std::vector<int> Simulation::add(const Plan& plan, const ExecutionResult* result
   const auto first = static_cast<int>(std::ssize(schedule_.kernels));
   after = add_plan(schedule_, plan, std::move(after));
   Layout before = plan.start;
-  // The executor stops at the first step whose shapes are wrong.
+  // The executor stopped at the first step whose shapes are wrong.
   const std::size_t done = result != nullptr ? result->steps.size() : plan.steps.size();
   for (std::size_t i = 0; i < done; ++i) {
     const PlanStep& step = plan.steps[i];
@@ -246,7 +246,8 @@ nlohmann::json Simulation::json(nlohmann::json document) const {
 
 std::string Simulation::table() const {
   const bool waits = time_.simulated_ranks > 1;
-  // With a straggler a step takes longer than its price, so the table says when it is done.
+  // With a straggler a step takes longer than its price, so the table also shows when the step
+  // ends.
   const bool is_slowed = arguments_.straggler != "none";
   const bool has_ops = std::any_of(steps_.begin(), steps_.end(),
                                    [](const Step& step) { return step.json.contains("op"); });
