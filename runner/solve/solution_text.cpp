@@ -129,7 +129,7 @@ std::string nodes_text(const ProgramSolution& solved) {
   return table.text();
 }
 
-// The choices whose other values would cost the most.
+// The nodes for which another value would cost the most.
 std::string margins_text(const ProgramSolution& solved) {
   const std::vector<double>& margins = solved.solution.margins;
   if (margins.empty()) return "";
