@@ -94,16 +94,16 @@ Table not_measured_table(const Comparison& comparison) {
 
 std::string definition(const ComparisonRecord& record) {
   const std::string reference = code(record.reference.name);
-  return "A decision is judged where " + reference +
-         " prices both choices. It rests on measured groups where every communication step of the "
-         "baseline's choice, of the candidate's and of the best one by the reference is of a "
-         "collective, a number of ranks and a number of hosts that " +
+  return "A decision is judged if " + reference +
+         " prices both choices. It rests on measured groups if every communication step of the "
+         "baseline's choice, of the candidate's and of the best one by the reference was "
+         "measured: " +
          reference +
-         " has measured rows of, and moves no fewer bytes than the smallest of these rows and no "
-         "more than the largest; between two rows it interpolates. With any other step the "
-         "decision "
-         "is carried over, from other groups or other sizes. Where none of the three choices "
-         "communicates it compares local work alone and rests on no measured row. Kernels, local "
+         " has measured rows of the same collective among as many ranks on as many hosts, and the "
+         "step moves no fewer bytes than the smallest of these rows and no more than the largest. "
+         "Between two rows the price is interpolated. With any other step, the decision is carried "
+         "over from other groups or other sizes. If none of the three choices communicates, the "
+         "decision compares local work alone and rests on no measured row. Kernels, local "
          "copies and waits follow the reference's other models in every case.";
 }
 

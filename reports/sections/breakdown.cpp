@@ -150,7 +150,7 @@ std::pair<std::string, std::int64_t> leader(const std::vector<Groups>& by_candid
 SectionContent render(const ComparisonRecord& record, const Comparison& comparison) {
   SectionContent content;
   if (comparison.flips.empty()) {
-    content.answer = "Nowhere: there are none.";
+    content.answer = "There are no flips.";
     return content;
   }
   const std::vector<std::string> ops = leading_ops(comparison);
@@ -177,8 +177,8 @@ SectionContent render(const ComparisonRecord& record, const Comparison& comparis
   };
   const auto [op, op_flips] = leader(by_op, ops.size());
   const auto [band, band_flips] = leader(by_size, kSizeBands.size());
-  content.answer = "Most on " + code(op) + " (" + of_all(op_flips) + ") and on tensors of " +
-                   code(band) + " (" + of_all(band_flips) + ").";
+  content.answer = "Most flips are on " + code(op) + " (" + of_all(op_flips) +
+                   ") and on tensors of " + code(band) + " (" + of_all(band_flips) + ").";
   return content;
 }
 

@@ -72,8 +72,9 @@ SectionContent render(const SolutionRecord& record) {
     return content;
   }
   content.blocks.emplace_back(Paragraph{
-      "The cost there is that of the node's kernel and of what moves to and from it, with all "
-      "other nodes as chosen; the best total lets all of them follow. A dash means that the "
+      "The cost there is the price of the node's kernel and of the moves to and from it, if all "
+      "other nodes stay as chosen; for the best total, all of them may change. A dash means that "
+      "the "
       "layout is impossible with these constraints, or with the neighbours as chosen."});
   content.blocks.emplace_back(browser_of(record, explained));
   const auto as_good =
@@ -82,8 +83,8 @@ SectionContent render(const SolutionRecord& record) {
         return dearer && *dearer <= 0.0;
       });
   content.answer = counted(static_cast<std::int64_t>(explained.nodes.size()), "node", "nodes") +
-                   " can have " + code(explained.layout) + "; at " + grouped(as_good) +
-                   " of them it costs nothing in all.";
+                   " can have " + code(explained.layout) + "; for " + grouped(as_good) +
+                   " of them the whole plan then costs no more.";
   return content;
 }
 

@@ -212,8 +212,8 @@ Browser browser(const ComparisonRecord& record, const Comparison& comparison) {
   browser.noun_one = "flip";
   browser.noun_many = "flips";
   browser.order_text =
-      "losses first, then the undecided, the gains and the equal, the largest change first";
-  browser.cut_text = "as many of each verdict while they last, those with the largest gain or loss";
+      "losses first, then undecided, better and equal ones, each by size of change";
+  browser.cut_text = "as many of each verdict as possible, those with the largest gain or loss";
   browser.total = comparison.flips.size();
   browser.columns = {
       {"verdict", ColumnKind::kVerdict},
@@ -302,19 +302,18 @@ SectionContent render(const ComparisonRecord& record, const Comparison& comparis
                   [](const StackSummary& stack) { return stack.regret.cannot_run > 0; });
   if (!comparison.flips.empty()) {
     content.blocks.emplace_back(Paragraph{
-        "A decision flips where the candidate's choice is not the baseline's. The reference, " +
+        "A decision flips if the candidate's choice differs from the baseline's. The reference, " +
         code(record.reference.name) +
         (record.reference.label.empty() ? "" : " (" + record.reference.label + ")") +
-        ", prices both choices: better is cheaper, and the gain is its share of the baseline's "
+        ", prices both choices: better is cheaper, and the gain is a share of the baseline's "
         "price. " +
-        (has_what_cannot_run ? "A choice that cannot run, since no collective does one of its "
-                               "steps, is worse than any that runs, whatever its price. "
+        (has_what_cannot_run ? "A choice that cannot run, because no collective does one of its "
+                               "steps, is worse than any that can, whatever its price. "
                              : "") +
-        (comparison.tells_basis ? "Under the verdict stands what it rests on, as defined below. "
+        (comparison.tells_basis ? "What a verdict rests on is written under it, and defined below. "
                                 : "") +
-        "Under each choice stands the price its own stack gave it. A row opens: the candidates "
-        "with the "
-        "parts of their prices, the steps, and what would flip each choice first."});
+        "The price under each choice is that of its own stack. Open a row to see the candidates "
+        "with the parts of their prices, the steps, and what would flip each choice first."});
     content.blocks.emplace_back(browser(record, comparison));
   }
   content.answer = answer(record, comparison);

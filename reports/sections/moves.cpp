@@ -81,9 +81,9 @@ SectionContent render(const SolutionRecord& record) {
   content.blocks.emplace_back(std::move(table));
   const Group& most = groups.front();
   content.answer = counted(moves, "redistribution costs ", "redistributions cost ") +
-                   duration_text(all_us) + "; most, " + percent(most.us / all_us) + ", is " +
-                   code(most.tensor) + " from " + code(most.from) + " to " + code(most.to) +
-                   " in the " + most.phase + " pass.";
+                   duration_text(all_us) + "; the largest part, " + percent(most.us / all_us) +
+                   ", is " + code(most.tensor) + " from " + code(most.from) + " to " +
+                   code(most.to) + " in the " + most.phase + " pass.";
   return content;
 }
 

@@ -176,8 +176,8 @@ std::string answer(const ComparisonRecord& record, const Comparison& comparison)
 SectionContent render(const ComparisonRecord& record, const Comparison& comparison) {
   SectionContent content;
   std::string text =
-      "Regret is what a choice costs above the best known one, both priced by the reference, over "
-      "the best. "
+      "Regret is how much more a choice costs than the best known one, as a share of the best "
+      "one's price, both priced by the reference. "
       "Percentiles interpolate linearly. Kendall's tau-b compares the order in which a stack and "
       "the reference put "
       "the candidates of a question: 1 is the same order, -1 the reverse; the figure is the mean "

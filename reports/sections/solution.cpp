@@ -177,9 +177,8 @@ std::string executed_text(const SolutionRecord& record) {
   if (!record.executed_us) return "";
   const double priced = record.breakdown->compute_us + record.breakdown->communication_us;
   if (std::abs(*record.executed_us - priced) <= 1e-9 * *record.executed_us) return "";
-  return "Kernels and the steps that its moves run sum up to " +
-         duration_text(*record.executed_us) +
-         ": the stack prices moves otherwise than step by step.";
+  return "Its kernels and the steps of its moves take " + duration_text(*record.executed_us) +
+         " in sum, because the stack prices moves in another way than step by step.";
 }
 
 SectionContent render(const SolutionRecord& record) {
@@ -203,10 +202,10 @@ SectionContent render(const SolutionRecord& record) {
         std::string(is_named ? "Layers are those that the program's labels name."
                              : "The program names no layers: these are the longest stretch of ops "
                                "that repeats one sequence.") +
-        " Communication stands with the op whose inputs it brings" +
+        " Communication is counted with the op whose inputs it brings" +
         (record.breakdown->transition_us > 0.0
              ? "; transitions, " + duration_text(record.breakdown->transition_us) +
-                   " in all, stand apart."
+                   " in all, are counted apart."
              : ".")});
     content.blocks.emplace_back(Charts{{chart_of(stretches)}});
     content.blocks.emplace_back(table_of(stretches));

@@ -113,7 +113,8 @@ SectionContent render(const TiesRecord& record) {
   }
   if (!record.flipped_first_by.empty()) content.blocks.emplace_back(parameters_table(record));
   if (ops.empty()) {
-    content.answer = "None: every choice is cheaper than all others by more than that.";
+    content.answer =
+        "None: every choice is cheaper than all other candidates by more than this percentage.";
   } else {
     const OpTies& most = ops.front();
     content.answer = "Most ties are of " + code(most.op) + ": " + grouped(most.exact) + " exact, " +

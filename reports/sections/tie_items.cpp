@@ -64,7 +64,7 @@ Browser browser(const TiesRecord& record) {
   browser.caption = "Decisions with ties";
   browser.noun_one = "decision";
   browser.noun_many = "decisions";
-  browser.order_text = "those that the order decides first, the largest ties first";
+  browser.order_text = "those that depend on the order first, then the largest ties";
   browser.cut_text = "the first in that order";
   browser.total = record.items.size();
   browser.columns = {{"tie", ColumnKind::kText},
@@ -113,9 +113,9 @@ SectionContent render(const TiesRecord& record) {
     return content;
   }
   content.blocks.emplace_back(Paragraph{
-      "Exact: another candidate has the very price of the choice. Near: none has, but one comes "
-      "within the percentage asked for. A choice flips first with the parameter that has to change "
-      "least until another candidate is cheaper."});
+      "A tie is exact if another candidate has the same price as the choice, and near if none has "
+      "but at least one is within the percentage that was asked for. A choice is flipped first by "
+      "the parameter that needs the smallest change until another candidate is cheaper."});
   content.blocks.emplace_back(browser(record));
   content.answer = counted(static_cast<std::int64_t>(record.items.size()), "decision is listed",
                            "decisions are listed") +

@@ -449,13 +449,13 @@ class HtmlBlockWriter {
           "<p class=\"cut\">This page holds " + grouped(static_cast<std::int64_t>(data.size())) +
           " of " +
           counted(static_cast<std::int64_t>(browser.total), browser.noun_one, browser.noun_many) +
-          ": " + html_escape(browser.cut_text) + ". All of them stand in report.json.</p>\n";
+          ": " + html_escape(browser.cut_text) + ". All of them are in report.json.</p>\n";
     }
     if (!browser.details.empty() && data.detailed() < data.size()) {
       html +=
           "<p class=\"cut\">" +
           counted(static_cast<std::int64_t>(data.detailed()), browser.noun_one, browser.noun_many) +
-          " can be opened here; what would stand under the others is in report.json.</p>\n";
+          " can be opened here; the details of the others are in report.json.</p>\n";
     }
     // Without JavaScript, only the first rows in reading order are shown.
     std::vector<const BrowserRow*> first;

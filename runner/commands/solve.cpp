@@ -111,8 +111,8 @@ void add_questions(const Command& command, SolveProgramArguments& program, Solve
                "say for each variable how much dearer the best assignment with another value is; "
                "also count the optima");
   command.flag("--nodes", asked.all_nodes,
-               "print every node; without this flag, a program of more than 60 nodes is summed up "
-               "by its sources and by what moves");
+               "print every node; without this flag, a program of more than 60 nodes is "
+               "summarised by its sources and moves");
   command.option("--best", asked.best, "print this many different assignments, the cheapest first")
       .check(integer_from(1, 100000))
       .show_default();

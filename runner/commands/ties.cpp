@@ -134,8 +134,9 @@ std::string audit_text(const Audit& audit, const TiesArguments& arguments) {
   if (audit.not_asked > 0) text += ", " + std::to_string(audit.not_asked) + " not asked";
   text += "\n";
   for (const auto& [parameter, choices] : audit.flips) {
-    text += "  " + std::to_string(choices) + " choices are flipped first by a change of " +
-            parameter + "\n";
+    text += "  for " + std::to_string(choices) + (choices == 1 ? " choice, " : " choices, ") +
+            parameter + " is the parameter whose smallest change flips " +
+            (choices == 1 ? "it\n" : "them\n");
   }
   TextTable table(
       {"question", "mesh", "us", "ties", "near", "order decides", "flips at", "choice"});

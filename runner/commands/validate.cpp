@@ -57,8 +57,8 @@ Validation validate(const ValidateArguments& arguments, const Session& session) 
   Validation out;
   if (arguments.files.empty()) {
     out.sets = healthy_measurements(store);
-    out.warnings.push_back("no FILE is given; all " + std::to_string(out.sets.size()) +
-                           " healthy measurement sets that are shipped stand in");
+    out.warnings.push_back("no FILE is given, so all " + std::to_string(out.sets.size()) +
+                           " healthy measurement sets that are shipped are used");
   } else {
     out.sets = read_measurements(store, arguments.files, hints_of(arguments));
   }

@@ -216,7 +216,7 @@ nlohmann::json ConfigStore::with_base(const nlohmann::json& json, const fs::path
       base_place.fail(error.what());
     }
     if (!found.is_object() || !found.contains("schema") || found["schema"] != "shardlab/stack/1") {
-      base_place.fail("found \"" + base + "\", which is no stack");
+      base_place.fail("found \"" + base + "\", which is not a stack");
     }
     return found;
   });

@@ -284,7 +284,7 @@ nlohmann::json parse_json(std::string_view text, const std::string& name) {
                  name);
   if (probe.fault() == Probe::Fault::kDuplicateKey) {
     throw ConfigError(name, probe.pointer(),
-                      "key " + quoted_excerpt(probe.key()) + " stands twice");
+                      "key " + quoted_excerpt(probe.key()) + " occurs twice");
   }
   if (probe.fault() == Probe::Fault::kTooDeep) {
     throw ConfigError(

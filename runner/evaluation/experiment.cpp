@@ -18,7 +18,8 @@ namespace fs = std::filesystem;
 template <class Read>
 void read_each(ObjectReader& reader, std::string_view key, Read&& read) {
   const nlohmann::json& list = reader.array(key);
-  if (list.empty()) reader.place(key).fail("found an empty array; valid: at least one");
+  if (list.empty())
+    reader.place(key).fail("found an empty array; valid: an array of at least one element");
   for (std::size_t i = 0; i < list.size(); ++i) {
     const JsonPlace at = reader.place(key).at(i);
     try {
@@ -39,7 +40,7 @@ void expect_new(const std::vector<Named>& before, const std::string& name, const
     }
   };
   if (std::ranges::any_of(before, is_same)) {
-    at.fail("found \"" + name + "\" a second time; valid: each once");
+    at.fail("found \"" + name + "\" a second time; valid: each name only once");
   }
 }
 

@@ -105,8 +105,8 @@ MeasurementSet parse_measurement(std::string_view text, const SourceHints& hints
   std::vector<MeasurementSet> sets = parse_measurements(text, hints, file);
   if (sets.size() > 1) {
     throw ConfigError(file, "",
-                      "found a trace of groups of " + std::to_string(sets.size()) +
-                          " shapes, each a set of measurements; valid: one set");
+                      "found a trace whose groups have " + std::to_string(sets.size()) +
+                          " shapes, so it makes several sets; valid: a trace that makes one set");
   }
   return std::move(sets.front());
 }

@@ -324,7 +324,7 @@ Sweep::Merge Sweep::merge() const {
     std::ifstream& part = parts[row / kBlock % parts.size()];
     if (!std::getline(part, line) || !line.starts_with(row_begin(row))) {
       throw EnvironmentError(folder_.string() + ": row " + std::to_string(row) +
-                             " went away while the parts were merged");
+                             " disappeared while the parts were merged");
     }
     merged += line;
     merged += '\n';

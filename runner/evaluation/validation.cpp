@@ -104,7 +104,8 @@ TopologyChoice topology_for(const ConfigStore& store, const std::string& named,
     name = topology_of_gpu(set.gpu);
     if (name.empty()) {
       name = kFallback;
-      warning = "no topology of the GPU \"" + set.gpu + "\" is shipped; " + name + " stands in";
+      warning =
+          "no topology of the GPU \"" + set.gpu + "\" is shipped; " + name + " is used instead";
     }
   }
   // If the hosts of the shipped topology have as many devices as the set's, the topology is used

@@ -164,7 +164,7 @@ class NcclGroup final : public Group {
       case Collective::kAllReduce:
       case Collective::kReduceScatter: {
         const std::optional<ncclRedOp_t> op = op_of(call.op);
-        SHARDLAB_CHECK(known && op, "NCCL reduces no ", to_string(call.dtype));
+        SHARDLAB_CHECK(known && op, "NCCL cannot reduce ", to_string(call.dtype));
         if (call.kind == Collective::kAllReduce) {
           check(ncclAllReduce(send, receive, count, type, *op, comm, stream), "ncclAllReduce");
         } else {

@@ -27,7 +27,7 @@ inline void check(cudaError_t code, const char* call) {
 inline void check(ncclResult_t code, const char* call) {
   if (code == ncclSuccess) return;
   throw EnvironmentError(std::string(call) + ": " + ncclGetErrorString(code) +
-                         "; NCCL_DEBUG=WARN tells more");
+                         "; NCCL_DEBUG=WARN prints more");
 }
 
 // Memory of the current device, filled with zeros before this returns, because other streams would

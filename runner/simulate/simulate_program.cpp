@@ -209,7 +209,8 @@ std::optional<std::string> stack_of_plan(const std::string& file, const ConfigSt
   const std::vector<std::string> names = store.names(ConfigKind::kStack);
   if (run.stack && std::ranges::find(names, *run.stack) == names.end()) {
     JsonPlace{file, "/stack"}.fail(
-        "found " + *run.stack + ", which is no shipped stack; valid: " + "--stack with its path");
+        "found " + *run.stack +
+        ", which is not a shipped stack; valid: " + "--stack with its path");
   }
   return run.stack;
 }

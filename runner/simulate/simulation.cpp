@@ -22,8 +22,8 @@ namespace shardlab {
 void SimulationArguments::add_options(const Command& command) {
   command
       .option("--data", data,
-              "off, the default of programs, simulates shapes only, and ranks that are alike once, "
-              "for up to 2^40 ranks")
+              "whether tensors hold data; off, which is the default for programs, simulates shapes "
+              "only, and ranks that are alike only once, for up to 2^40 ranks")
       .check(one_of({"on", "off"}))
       .show_default();
   command
@@ -41,7 +41,7 @@ void SimulationArguments::add_options(const Command& command) {
       .show_default();
   command
       .option("--straggler", straggler,
-              "who is slower than the stack's prices say: " + std::string(kSlowdownForms))
+              "what is slower than the stack's prices assume: " + std::string(kSlowdownForms))
       .show_default();
   command.option("--repetitions", repetitions, "number of runs of a random straggler model")
       .check(integer_from(1, 1000000))

@@ -162,9 +162,8 @@ std::string solution_text(const ProgramSolution& solved, const std::string& exec
   for (const std::string& note : solved.strategies.notes)
     out += "  note: " + printable(note) + "\n";
   if (!solution.feasible) {
-    return out +
-           "  infeasible: no assignment heeds: " + printable(join(conflict_of(solved), "; ")) +
-           "\n";
+    return out + "  infeasible: no assignment satisfies all of: " +
+           printable(join(conflict_of(solved), "; ")) + "\n";
   }
   const Breakdown parts =
       solved.problem.breakdown(solved.strategies, solved.prices, solution.assignment);

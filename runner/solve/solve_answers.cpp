@@ -119,7 +119,7 @@ Diff diff_of(const ProgramSolution& solved, const DeviceMesh& mesh, const std::s
     }
     if (diff.assignment[*index] < 0) {
       node.place.fail("found " + node.out + " <- " + join(node.in, ", ") +
-                      ", which is none of the " + std::to_string(rows) + " strategies of " +
+                      ", which is not one of the " + std::to_string(rows) + " strategies of " +
                       node.node);
     }
   }

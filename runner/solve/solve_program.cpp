@@ -132,8 +132,8 @@ std::vector<std::string> notes_on(const ProgramSolution& solved, const Stack& st
   }
   if (!solved.network.budgets().empty() && (asked.margins || asked.best > 1)) {
     notes.emplace_back(
-        "a budget ties parameters together: margins, the number of optima and further plans are "
-        "not worked out within it");
+        "a budget couples the parameters, so margins, the number of optima and further plans are "
+        "not worked out");
   }
   return notes;
 }

@@ -72,7 +72,7 @@ class ComparisonMaker {
     const CostNetwork network = network_of(problem);
     const ExactSolution best = ExactSolver(network).solve({.explain = false});
     if (!best.feasible) {
-      row.misfit = "no assignment heeds all constraints";
+      row.misfit = "no assignment satisfies all constraints";
       return row;
     }
     row.objective_us = best.objective;

@@ -109,16 +109,16 @@ TEST(PriceBasis, DamageIsNamed) {
               record["questions"][0]["best"]["rests_on"]["not_measured"] = "x";
             }),
             "run.json:/questions/0/best/rests_on/not_measured: found \"x\"; valid: an array");
-  EXPECT_EQ(error_after([](json& record) {
-              record["questions"][6]["answers"][0]["rests_on"] = json_of(kLocal);
-            }),
-            "run.json:/questions/6/answers/0: rests_on tells of a price, but reference_us is null");
+  EXPECT_EQ(
+      error_after(
+          [](json& record) { record["questions"][6]["answers"][0]["rests_on"] = json_of(kLocal); }),
+      "run.json:/questions/6/answers/0: rests_on describes a price, but reference_us is null");
   EXPECT_EQ(error_after([](json& record) {
               json& best = record["questions"][0]["best"];
               best["us"] = nullptr;
               best["reason"] = "none";
             }),
-            "run.json:/questions/0/best/rests_on: rests_on tells of a price, but us is null");
+            "run.json:/questions/0/best/rests_on: rests_on describes a price, but us is null");
 }
 
 TEST(PriceBasis, ADecisionRestsOnTheLeastMeasuredOfItsChoices) {
