@@ -56,8 +56,8 @@ struct Fields<reports::PriceBasis> {
   using Self = reports::PriceBasis;
   static constexpr std::string_view kName = "price_basis";
   static constexpr std::string_view kMeaning =
-      "what the reference's price rests on, where its collectives have measured rows (see "
-      "reports/records/price_basis.h); there is a price";
+      "what the reference's price rests on, if there is a price and its collectives have measured "
+      "rows (see reports/records/price_basis.h)";
   static constexpr auto kList =
       std::tuple(field("measured_steps", &Self::measured_steps,
                        "how many communication steps are of a measured collective, group and size"),

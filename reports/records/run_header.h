@@ -86,7 +86,7 @@ struct Fields<reports::RunContext> {
   using Self = reports::RunContext;
   static constexpr std::string_view kName = "context";
   static constexpr std::string_view kMeaning =
-      "what ran, so that a number can be believed and made again";
+      "what ran, so that a number can be trusted and reproduced";
   static constexpr auto kList = std::tuple(
       field("shardlab_version", &Self::shardlab_version, ""), field("commit", &Self::commit, ""),
       field("compiler", &Self::compiler, ""), field("build_type", &Self::build_type, ""),
@@ -97,7 +97,7 @@ template <>
 struct Fields<reports::RunTiming> {
   using Self = reports::RunTiming;
   static constexpr std::string_view kName = "timing";
-  static constexpr std::string_view kMeaning = "what clocks said; left out with --no-timing";
+  static constexpr std::string_view kMeaning = "readings of clocks; left out with --no-timing";
   static constexpr auto kList =
       std::tuple(optional_field("started_utc", &Self::started_utc, "2025-01-17T09:30:00Z"),
                  keys_ending_in("_ms", &Self::ms));
@@ -127,11 +127,11 @@ struct Fields<reports::RunConfiguration> {
   static constexpr std::string_view kName = "configuration";
   static constexpr std::string_view kMeaning = "the effective configuration, after every override";
   static constexpr auto kList = std::tuple(
-      field("topology", &Self::topology, "shardlab/topology/1; {} where several were used"),
+      field("topology", &Self::topology, "shardlab/topology/1; {} if several were used"),
       field("stacks", &Self::stacks, "shardlab/stack/1, which has a schema of its own",
             {.schema = R"({"type": "array", "items": {"$ref": "#/definitions/named"}})"}),
       field("suites", &Self::suites, ""),
-      optional_field("program", &Self::program, "the program, where the command solves one"),
+      optional_field("program", &Self::program, "the program, if the command solves one"),
       field("overrides", &Self::overrides, "--set, as typed"));
 };
 

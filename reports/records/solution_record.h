@@ -81,11 +81,11 @@ struct SolutionRecord : ResultRecord {
 template <>
 struct Fields<reports::SolvedMove> {
   using Self = reports::SolvedMove;
-  static constexpr auto kList =
-      std::tuple(field("input", &Self::input, ""), field("of", &Self::of, "the node that makes it"),
-                 field("tensor", &Self::tensor, "bf16[8192,4096], before it is cut"),
-                 field("from", &Self::from, ""), field("to", &Self::to, ""),
-                 field("us", &Self::us, "price of communication and transition"));
+  static constexpr auto kList = std::tuple(
+      field("input", &Self::input, ""), field("of", &Self::of, "the node that produces it"),
+      field("tensor", &Self::tensor, "the whole tensor, such as bf16[8192,4096]"),
+      field("from", &Self::from, ""), field("to", &Self::to, ""),
+      field("us", &Self::us, "price of communication and transition"));
 };
 
 template <>
@@ -101,12 +101,13 @@ struct Fields<reports::SolvedNode> {
                        "layer of the model, from 0; null: outside of all layers"),
       field("layout_in", &Self::layout_in, ""), field("layout_out", &Self::layout_out, ""),
       field("compute_us", &Self::compute_us, ""),
-      field("communication_us", &Self::communication_us, "price of bringing its inputs there"),
+      field("communication_us", &Self::communication_us,
+            "price of bringing its inputs into layout_in"),
       optional_field(
           "transition_us", &Self::transition_us,
-          "price of transitions between layouts; older records have it within communication_us"),
+          "price of transitions between layouts; older records include it in communication_us"),
       optional_field("moves", &Self::moves,
-                     "moves of a node's inputs to where it takes them; older records have none"),
+                     "redistributions of the node's inputs; missing in older records"),
       field("margin_us", &Self::margin_us, ""));
 };
 
@@ -130,7 +131,7 @@ struct Fields<reports::SolutionRecord> {
   static constexpr auto kList = std::tuple(
       field("program", &Self::program, ""), field("mesh", &Self::mesh, ""),
       field("stack", &Self::stack, ""),
-      optional_field("constraints", &Self::constraints, "what the plan had to heed"),
+      optional_field("constraints", &Self::constraints, "the constraints on the plan"),
       field("nodes", &Self::nodes, ""), field("edges", &Self::edges, ""),
       field("strategies", &Self::strategies, ""),
       field("objective_us", &Self::objective_us, "null: infeasible"),
@@ -144,7 +145,7 @@ struct Fields<reports::SolutionRecord> {
                        "time of the kernels and of the steps of all moves; null: a move can't run"),
       optional_or_null("unexecutable", &Self::unexecutable,
                        "the first move that can't run, and why"),
-      optional_field("answers", &Self::answers, "answers to what was asked beside the plan"));
+      optional_field("answers", &Self::answers, "answers to further questions"));
   static std::optional<Contradiction> contradiction(const Self& solution);
 };
 

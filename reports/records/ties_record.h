@@ -79,7 +79,7 @@ struct Fields<reports::TiesRecord> {
       field("near_ties", &Self::near_ties, ""),
       field("order_dependent", &Self::order_dependent, ""),
       field("flipped_first_by", &Self::flipped_first_by,
-            "choices, by the parameter that flips them first"),
+            "for each parameter, how many choices its change flips first"),
       field("impossible", &Self::impossible, ""), field("not_asked", &Self::not_asked, ""),
       field("items", &Self::items, ""));
 };

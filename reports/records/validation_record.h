@@ -81,7 +81,7 @@ struct Fields<reports::MeasuredSet> {
   using Self = reports::MeasuredSet;
   static constexpr auto kList =
       std::tuple(field("name", &Self::name, ""), field("gpu", &Self::gpu, ""),
-                 field("scale", &Self::scale, "2x8: hosts times ranks of a host"),
+                 field("scale", &Self::scale, "2x8: hosts times ranks per host"),
                  nullable_text("date", &Self::date, ""),
                  nullable_text("nccl_version", &Self::nccl_version, ""),
                  nullable_text("health", &Self::health, ""), field("source", &Self::source, ""));
@@ -141,7 +141,7 @@ struct Fields<reports::ValidationRecord> {
   using Self = reports::ValidationRecord;
   static constexpr std::string_view kName = "validation";
   static constexpr std::string_view kMeaning =
-      "what `validate --rows` prints, and where each measured figure is from";
+      "what `validate --rows` prints, and the source of each measured figure";
   static constexpr auto kList =
       std::tuple(field("stack", &Self::stack, ""), field("measurement_sets", &Self::sets, ""),
                  field("rows", &Self::rows, ""), field("warnings", &Self::warnings, ""),
