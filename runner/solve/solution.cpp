@@ -174,7 +174,7 @@ nlohmann::json solution_json(const ProgramSolution& solved) {
       {"optimal", solution.optimal},
       {"optima", solution.optima ? finite_or_null(*solution.optima) : nlohmann::json(nullptr)},
       {"infeasible", solution.feasible ? nlohmann::json(nullptr)
-                                       : nlohmann::json("no assignment heeds: " +
+                                       : nlohmann::json("no assignment satisfies all of: " +
                                                         join(conflict_of(solved), "; "))},
       {"conflict", conflict_of(solved)},
       {"notes", solved.strategies.notes},

@@ -14,8 +14,8 @@ namespace {
 struct Step {
   std::string pin;
   ExactSolution solution;
-  std::vector<std::size_t> changed;  // nodes that take another strategy than before
-  double above_us = 0.0;             // what this pin costs on top of those before it
+  std::vector<std::size_t> changed;  // nodes whose strategy changed with this pin
+  double above_us = 0.0;             // what this pin costs in addition to the earlier ones
   double ms = 0.0;
 };
 
@@ -45,7 +45,7 @@ Restriction restriction_of(const ProgramSolution& solved, const ThenPin& pin) {
 std::vector<Step> steps_of(const ProgramSolution& solved, const std::vector<ThenPin>& pins,
                            ExactSolver& solver, const Session& session,
                            std::vector<Restriction>& restrictions) {
-  // All pins are read first, so that one that makes no sense says so before any work is done.
+  // All pins are read first, so that a malformed one is reported before any work is done.
   std::vector<Restriction> wanted;
   for (const ThenPin& pin : pins) wanted.push_back(restriction_of(solved, pin));
   std::vector<Step> steps;

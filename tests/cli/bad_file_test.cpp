@@ -161,7 +161,7 @@ INSTANTIATE_TEST_SUITE_P(
                 "\"\\\", "
                 "one of \" \\ / b f n r t, or u and 4 hex digits"},
         BadFile{"KeyTwice", kStack, R"({"collective_model": {"name": "dtensor", "name": "none"}})",
-                "bad.json:/collective_model: key \"name\" stands twice"},
+                "bad.json:/collective_model: key \"name\" occurs twice"},
         BadFile{
             "TenThousandBrackets", kStack, std::string(10000, '['),
             "bad.json:/0/0/0/0/0/0/0/0/0/0/0/0/0/0/0/0/0/0/0/0...: is nested too deep; valid: at "
@@ -282,7 +282,7 @@ INSTANTIATE_TEST_SUITE_P(
         BadFile{"OwnBase", kStack, R"({"base": "./bad.json"})",
                 "bad.json:/base: found \"./bad.json\", which has this stack as its own base"},
         BadFile{"BaseThatIsATopology", kStack, R"({"base": "{configs}/topologies/h100.json"})",
-                "bad.json:/base: found \"{configs}/topologies/h100.json\", which is no stack"},
+                "bad.json:/base: found \"{configs}/topologies/h100.json\", which is not a stack"},
         BadFile{
             "UnknownCollectiveInARow", kPlan,
             stack_with(

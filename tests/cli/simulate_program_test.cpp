@@ -300,7 +300,7 @@ TEST(SimulatedPlan, HasItsStack) {
   EXPECT_NE(other.find(", dtensor-v3, plan.json\n"), std::string::npos) << other;
   plan["stack"] = "of-a-file";
   EXPECT_EQ(simulate({}).err,
-            "shardlab: plan.json:/stack: found of-a-file, which is no shipped stack; valid: "
+            "shardlab: plan.json:/stack: found of-a-file, which is not a shipped stack; valid: "
             "--stack with its path\n");
   plan.erase("stack");
   const std::string without = simulate({}).out;

@@ -106,7 +106,8 @@ TEST(SolveNetworkCommand, AnInfeasibleNetworkIsAnAnswerWithItsConflict) {
   EXPECT_EQ(found["objective_us"], nullptr);
   EXPECT_EQ(found["optimal"], false);
   EXPECT_EQ(found["infeasible"],
-            "no assignment heeds: forbidden values of \"x\"; forbidden values of \"y\"; forbidden "
+            "no assignment satisfies all of: forbidden values of \"x\"; forbidden values of \"y\"; "
+            "forbidden "
             "pairs of \"x\" and \"y\"");
   EXPECT_EQ(found["conflict"].size(), 3U);
 }

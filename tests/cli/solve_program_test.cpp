@@ -192,9 +192,10 @@ TEST_F(Llama, AnotherPlanIsPricedAndCompared) {
   EXPECT_EQ(none.err, "shardlab: none.json: has no node \"primals_1\"\n");
   folder_.write("other.json",
                 R"({"nodes": [{"name": "primals_1", "placement": "S(7)R", "inputs": []}]})");
-  EXPECT_EQ(solve("native", 1, {"--diff", "other.json"}).err,
-            "shardlab: other.json:/nodes/0: found S(7)R <- , which is none of the 9 strategies of "
-            "primals_1\n");
+  EXPECT_EQ(
+      solve("native", 1, {"--diff", "other.json"}).err,
+      "shardlab: other.json:/nodes/0: found S(7)R <- , which is not one of the 9 strategies of "
+      "primals_1\n");
 }
 
 // A pin after the solve costs what the same pin costs from the start.
@@ -242,8 +243,8 @@ TEST_F(Llama, WithinABudgetThatTiesParametersMarginsAreNotClaimed) {
   EXPECT_EQ(plan["best"].size(), 1U);
   EXPECT_EQ(
       plan["notes"].back(),
-      "a budget ties parameters together: margins, the number of optima and further plans are "
-      "not worked out within it");
+      "a budget couples the parameters, so margins, the number of optima and further plans are "
+      "not worked out");
 }
 
 TEST_F(Llama, TooManyPairsOfStrategiesAreRefusedBeforeTheyFillMemory) {
